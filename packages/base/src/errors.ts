@@ -1,0 +1,57 @@
+/**
+ * The one error class of expected failures, at the bottom of the house: every package throws it, `wire` carries it whole.
+ * A bug is an assertion (`node:assert`); what a user, a peer or the machine can cause is a `PostgradError` with a stable code.
+ */
+
+/** What failed, in parts, so that the message always reads "op: expected …, got …. What to do." */
+export interface ErrorParts {
+  /** The operation as the user called it: `call`, `matmul`, `backward`. */
+  readonly op: string
+  readonly expected?: string
+  readonly got?: string
+  /** What the reader can do about it: a full sentence. */
+  readonly remedy?: string
+  /** Takes the place of "expected …, got …" where that form does not fit. */
+  readonly message?: string
+  readonly cause?: unknown
+  /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
+  readonly values?: Readonly<Record<string, unknown>>
+}
+
+/** One hop of an error's way back to its caller. */
+export interface WorkerHop {
+  readonly name: string
+  readonly id: number
+}
+
+export class PostgradError extends Error {
+  readonly code: string
+  readonly op: string
+  readonly values: Readonly<Record<string, unknown>>
+  readonly remedy: string | undefined
+  /** The stack on the worker where the error arose; undefined when it arose here. */
+  remoteStack: string | undefined
+  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
+  workers: readonly WorkerHop[] = []
+
+  constructor(code: string, parts: ErrorParts) {
+    super(describe(parts), parts.cause === undefined ? undefined : { cause: parts.cause })
+    this.name = 'PostgradError'
+    this.code = code
+    this.op = parts.op
+    this.values = parts.values ?? {}
+    this.remedy = parts.remedy
+  }
+}
+
+function describe({ op, expected, got, remedy, message }: ErrorParts): string {
+  const what = message ?? [expected && `expected ${expected}`, got && `got ${got}`].filter(Boolean).join(', ')
+  return `${op}: ${what}${/[.!?]$/.test(what) ? '' : '.'}${remedy ? ` ${remedy}` : ''}`
+}
+
+/** True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms). */
+export function isPostgradError(error: unknown, code?: string): error is PostgradError {
+  if (typeof error !== 'object' || error === null) return false
+  const e = error as { name?: unknown; code?: unknown; op?: unknown }
+  return e.name === 'PostgradError' && typeof e.op === 'string' && (code === undefined || e.code === code)
+}

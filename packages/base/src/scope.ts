@@ -1,0 +1,58 @@
+/**
+ * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, signal. One
+ * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
+ * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
+ * Leaving a slot out of a patch keeps its value.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+export class Scope {
+  /** Whether operations record a graph. Owner: autograd. */
+  readonly gradEnabled: boolean
+  /** Where kernels run; null is the thread's default device. Owner: tensor. */
+  readonly device: object | null
+  /** The seeded generator of random numbers; null is the thread's default. Owner: tensor. */
+  readonly generator: object | null
+  /** The WorkerRuntime that runs this code; null outside of any worker. Owner: rpc. */
+  readonly worker: object | null
+  /** The current distributed context; null outside of one. Owner: dist-autograd. */
+  readonly context: object | null
+  /** When the call that is being served must be done, in ms on its worker's clock; Infinity is never. Owner: rpc. */
+  readonly deadlineMs: number
+  /** Aborted when the call that is being served is cancelled; null outside of one. Owner: rpc. */
+  readonly signal: AbortSignal | null
+
+  constructor(from: ScopePatch, base: ScopePatch) {
+    this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
+    this.device = pick(from.device, base.device)
+    this.generator = pick(from.generator, base.generator)
+    this.worker = pick(from.worker, base.worker)
+    this.context = pick(from.context, base.context)
+    this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
+    this.signal = pick(from.signal, base.signal)
+  }
+}
+
+export type ScopePatch = { -readonly [K in keyof Scope]?: Scope[K] }
+
+function pick<T>(first: T | undefined, second: T | undefined): T | null {
+  return first !== undefined ? first : (second ?? null)
+}
+
+const storage = new AsyncLocalStorage<Scope>()
+const outside = new Scope({}, {})
+
+/** The scope of the running code; outside of any, grad mode is on and everything else is unset. */
+export function currentScope(): Scope {
+  return storage.getStore() ?? outside
+}
+
+/** Runs `fn` in the current scope with some slots changed, and returns what it returns. */
+export function withScope<T>(patch: ScopePatch, fn: () => T): T {
+  return storage.run(new Scope(patch, currentScope()), fn)
+}
+
+/** Runs `fn` in exactly this scope (a worker serves each call in a scope of its own, whatever scope the message arrived in). */
+export function inScope<T>(scope: Scope, fn: () => T): T {
+  return storage.run(scope, fn)
+}
