@@ -1,0 +1,252 @@
+/**
+ * The waist between operations and backends: one table, kernel op × dtype → kernel or unsupported(reason), total by type (a gap does not
+ * compile). Above it `raw/` checks shapes, broadcasts, promotes, allocates; below it backends only compute.
+ *
+ * Promises of the caller (`raw/`), for every family:
+ * - Buffers are flat arrays. Offsets and strides count elements. Strides may be 0 (broadcast); they are never negative.
+ * - All inputs have the dtype that selects the kernel, unless the family says otherwise. The output is explicit and preallocated.
+ * - `flat` means: the operands are dense runs of `n` elements from their offsets on (or one repeated element: step 0). `strided` takes the
+ *   iteration shape and one stride per dimension and operand; its length may be 0 (0-d). `n` and extents may be 0: then nothing is written.
+ * - An output may be the very same view as an input (in place); otherwise it does not overlap any input.
+ * - Indices and targets are within range. Fresh outputs are zero-filled, and kernels that do not accumulate may not rely on it.
+ *
+ * Promises of a kernel: it writes all of the output and nothing else, keeps no reference to any buffer (an asynchronous backend: not beyond
+ * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where a buffer lies.
+ */
+import type { ArrayOf, DType, TypedArray } from '../dtype.js'
+
+/** PyTorch's element-wise functions; `pow` takes its exponent in p0, `clamp` its bounds in p0 and p1 (±Infinity: no bound). NaN passes through. */
+export const UNARY_OPS = ['neg', 'exp', 'log', 'sqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'relu', 'abs', 'sign', 'pow', 'clamp'] as const
+/** Output dtype is input dtype; on bool add is or, mul is and. `maximum`, `minimum` give NaN when either is NaN. */
+export const BINARY_OPS = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const
+/** Output is bool. */
+export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
+/** `sum` (dtype kept; never asked on bool), `amax` (NaN wins), `argmax` (int32 output; first of equals; the first NaN wins). k ≥ 1 for the last two. */
+export const REDUCE_OPS = ['sum', 'amax', 'argmax'] as const
+/** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
+export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
+
+export type UnaryOp = (typeof UNARY_OPS)[number]
+export type BinaryOp = (typeof BINARY_OPS)[number]
+export type CompareOp = (typeof COMPARE_OPS)[number]
+export type ReduceOp = (typeof REDUCE_OPS)[number]
+export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
+
+export type Dims = readonly number[]
+
+/** out is dense in both entries. */
+export interface UnaryKernel<A extends TypedArray> {
+  flat(n: number, x: A, xOffset: number, out: A, outOffset: number, p0: number, p1: number): void
+  strided(shape: Dims, x: A, xOffset: number, xStrides: Dims, out: A, outOffset: number, p0: number, p1: number): void
+}
+
+/** `O` is the output's array: the input's for BINARY_OPS, Uint8Array for COMPARE_OPS. Steps are 0 (one repeated element) or 1. */
+export interface BinaryKernel<A extends TypedArray, O extends TypedArray> {
+  flat(n: number, a: A, aOffset: number, aStep: number, b: A, bOffset: number, bStep: number, out: O, outOffset: number): void
+  strided(
+    shape: Dims,
+    a: A,
+    aOffset: number,
+    aStrides: Dims,
+    b: A,
+    bOffset: number,
+    bStrides: Dims,
+    out: O,
+    outOffset: number,
+    outStrides: Dims,
+  ): void
+}
+
+/** out = cond ? a : b, out dense. */
+export interface WhereKernel<A extends TypedArray> {
+  flat(
+    n: number,
+    cond: Uint8Array,
+    condOffset: number,
+    condStep: number,
+    a: A,
+    aOffset: number,
+    aStep: number,
+    b: A,
+    bOffset: number,
+    bStep: number,
+    out: A,
+    outOffset: number,
+  ): void
+  strided(
+    shape: Dims,
+    cond: Uint8Array,
+    condOffset: number,
+    condStrides: Dims,
+    a: A,
+    aOffset: number,
+    aStrides: Dims,
+    b: A,
+    bOffset: number,
+    bStrides: Dims,
+    out: A,
+    outOffset: number,
+  ): void
+}
+
+/** out += alpha · x, the one kernel that reads its output. Rounds as `out + fround(alpha · x)` does (no fused multiply-add). */
+export interface AxpyKernel<A extends TypedArray> {
+  flat(n: number, alpha: number, x: A, xOffset: number, xStep: number, out: A, outOffset: number): void
+  strided(shape: Dims, alpha: number, x: A, xOffset: number, xStrides: Dims, out: A, outOffset: number, outStrides: Dims): void
+}
+
+/** Copies and converts: the table's dtype is the output's, x may have any. To int32 truncates, to bool is `x != 0` (NaN is true). */
+export interface CopyKernel<A extends TypedArray> {
+  flat(n: number, x: TypedArray, xOffset: number, out: A, outOffset: number): void
+  strided(shape: Dims, x: TypedArray, xOffset: number, xStrides: Dims, out: A, outOffset: number, outStrides: Dims): void
+}
+
+export interface FillKernel<A extends TypedArray> {
+  flat(n: number, value: number, out: A, outOffset: number): void
+  strided(shape: Dims, value: number, out: A, outOffset: number, outStrides: Dims): void
+}
+
+/** x is dense [outer, k, inner], out dense [outer, inner]; `O` is Int32Array for argmax. `sum` over k = 0 writes zeros. */
+export interface ReduceKernel<A extends TypedArray, O extends TypedArray> {
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: O, outOffset: number): void
+}
+
+/** x and out are dense [outer, k, inner]. */
+export interface SoftmaxKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number): void
+}
+
+/** out [batch, m, n] dense = a [batch, m, k] · b [batch, k, n], both strided (transposes come as strides; batch stride 0 repeats). k = 0 writes zeros. */
+export interface MatmulKernel<A extends TypedArray> {
+  run(
+    batch: number,
+    m: number,
+    n: number,
+    k: number,
+    a: A,
+    aOffset: number,
+    aBatch: number,
+    aRow: number,
+    aCol: number,
+    b: A,
+    bOffset: number,
+    bBatch: number,
+    bRow: number,
+    bCol: number,
+    out: A,
+    outOffset: number,
+  ): void
+}
+
+/** out[i] = −x[i, target[i]]; x dense [n, classes]. */
+export interface NllKernel<A extends TypedArray> {
+  run(n: number, classes: number, x: A, xOffset: number, target: Int32Array, targetOffset: number, out: A, outOffset: number): void
+}
+
+/** out [n, classes]: 0, but out[i, target[i]] = −grad[i · gradStep]. Step 0: the same gradient for all. */
+export interface NllBackwardKernel<A extends TypedArray> {
+  run(
+    n: number,
+    classes: number,
+    grad: A,
+    gradOffset: number,
+    gradStep: number,
+    target: Int32Array,
+    targetOffset: number,
+    out: A,
+    outOffset: number,
+  ): void
+}
+
+/** out [n, d]: row i is row indices[i] of weight [·, d]; all dense. */
+export interface EmbeddingKernel<A extends TypedArray> {
+  run(n: number, d: number, weight: A, weightOffset: number, indices: Int32Array, indicesOffset: number, out: A, outOffset: number): void
+}
+
+/** Adds row i of grad [n, d] to row indices[i] of out [rows, d] (in order of i); out comes zero-filled. */
+export interface EmbeddingBackwardKernel<A extends TypedArray> {
+  run(
+    n: number,
+    d: number,
+    rows: number,
+    grad: A,
+    gradOffset: number,
+    indices: Int32Array,
+    indicesOffset: number,
+    out: A,
+    outOffset: number,
+  ): void
+}
+
+/** Kernel op → kernel, for one dtype. */
+export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[D]> } & {
+  [Op in BinaryOp]: BinaryKernel<ArrayOf[D], ArrayOf[D]>
+} & { [Op in CompareOp]: BinaryKernel<ArrayOf[D], Uint8Array> } & {
+  where: WhereKernel<ArrayOf[D]>
+  axpy: AxpyKernel<ArrayOf[D]>
+  copy: CopyKernel<ArrayOf[D]>
+  fill: FillKernel<ArrayOf[D]>
+  sum: ReduceKernel<ArrayOf[D], ArrayOf[D]>
+  amax: ReduceKernel<ArrayOf[D], ArrayOf[D]>
+  argmax: ReduceKernel<ArrayOf[D], Int32Array>
+} & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
+  matmul: MatmulKernel<ArrayOf[D]>
+  nll: NllKernel<ArrayOf[D]>
+  nllBackward: NllBackwardKernel<ArrayOf[D]>
+  embedding: EmbeddingKernel<ArrayOf[D]>
+  embeddingBackward: EmbeddingBackwardKernel<ArrayOf[D]>
+}
+
+export type KernelOp = keyof KernelMap<'float32'>
+
+/** Every kernel op by name, for tests and tables; total by construction of the type below. */
+export const KERNEL_OPS = [
+  ...UNARY_OPS,
+  ...BINARY_OPS,
+  ...COMPARE_OPS,
+  ...REDUCE_OPS,
+  ...SOFTMAX_OPS,
+  'where',
+  'axpy',
+  'copy',
+  'fill',
+  'matmul',
+  'nll',
+  'nllBackward',
+  'embedding',
+  'embeddingBackward',
+] as const satisfies readonly KernelOp[]
+
+/** Says why a backend has no kernel for a cell; the reason reaches the user in KERNEL_UNSUPPORTED. */
+export interface Unsupported {
+  readonly unsupported: string
+}
+
+export function unsupported(reason: string): Unsupported {
+  return { unsupported: reason }
+}
+
+export function isUnsupported(entry: object): entry is Unsupported {
+  return 'unsupported' in entry
+}
+
+/** op × dtype → kernel | unsupported(reason), total. */
+export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap<D>[Op] | Unsupported } }
+
+export type BackendName = 'reference' | 'wasm' | 'gpujs'
+
+/** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
+export interface Backend {
+  readonly name: BackendName
+  /** As the user asks for it: 'wasm', 'gpujs:cpu', … */
+  readonly label: string
+  readonly kernels: KernelTable
+  /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
+  readonly synchronous: boolean
+  /** Resolves when kernels may be called (a GPU: when the adapter is there); at once for synchronous backends. Rejects with a PostgradError. */
+  ready(): Promise<void>
+  /** Resolves when all kernels called so far have written their outputs; at once for synchronous backends. */
+  settle(): Promise<void>
+  /** Names the code that would run, without running it: 'loop', 'simd', 'packed', 'gpu.js cpu', …; a function of its arguments alone. */
+  variantOf(op: KernelOp, dtype: DType, shape: Dims): string
+}
