@@ -1,0 +1,274 @@
+/**
+ * Holds the graph of packages and of files in shape: packages import only from rows above their own, through their two doors, and say so
+ * in package.json and tsconfig.json; files inside a package form no cycle, types included. Run by `npm test`, alone by `npm run graph`.
+ *
+ * Imports are found by TypeScript's own `preProcessFile` (of version 6, version 7 has no stable API): unlike a look at the compiled output it
+ * sees `import type`, unlike a regular expression it is not fooled by comments and strings. madge and dependency-cruiser would use
+ * the same function, but refuse TypeScript 7.
+ *
+ * Each run first proves that every rule can fail, on a few small graphs at the end of this file.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { dirname, join, normalize, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from '@typescript/typescript6'
+import { read, root, walk } from './setup.mjs'
+
+/** The rows of the design: a package may import from smaller rows only. The one place where they are written as a table. */
+const ROWS = {
+  base: 0,
+  tensor: 1,
+  transport: 1,
+  autograd: 2,
+  wire: 2,
+  sim: 2,
+  nn: 3,
+  actor: 3,
+  rpc: 4,
+  'dist-autograd': 5,
+  parallel: 6,
+  testing: 7,
+  postgrad: 8,
+  cli: 9,
+  examples: 9,
+  bench: 9,
+}
+
+/** Declared by the repository's own package.json, for tests everywhere. */
+const forTests = new Set(Object.keys(JSON.parse(read(join(root, 'package.json'))).devDependencies))
+
+/**
+ * One package as the check sees it.
+ * @typedef {{ folder: string, manifest: object, tsconfig: object, files: Map<string, string> }} Package
+ * `files`: path relative to src → source text.
+ */
+
+/** All that is wrong with the graph, one line each. */
+export function checkGraph(packages, rows = ROWS) {
+  const problems = []
+  const byName = new Map(packages.map((one) => [one.manifest.name, one]))
+  for (const one of packages) {
+    if (rows[shortName(one)] === undefined) problems.push(`${one.folder}: has no row; add it to ROWS in scripts/check-graph.mjs`)
+    const imports = importsOf(one)
+    problems.push(...checkDoors(one, imports, byName, rows), ...checkDeclared(one, imports, byName), ...cyclesOf(one, imports))
+  }
+  return problems
+}
+
+const shortName = (one) => one.folder.split('/').at(-1)
+
+/** file → what it imports, as written. */
+function importsOf(one) {
+  const imports = new Map()
+  for (const [file, text] of one.files)
+    imports.set(file, [...new Set(ts.preProcessFile(text, true, false).importedFiles.map((found) => found.fileName))])
+  return imports
+}
+
+/** '@scope/name/sub/path' → ['@scope/name', 'sub/path'] */
+function splitSpecifier(specifier) {
+  const parts = specifier.split('/')
+  const nameLength = specifier.startsWith('@') ? 2 : 1
+  return [parts.slice(0, nameLength).join('/'), parts.slice(nameLength).join('/')]
+}
+
+const isBuiltin = (specifier) => specifier.startsWith('node:') || builtinModules.includes(specifier)
+
+function checkDoors(one, imports, byName, rows) {
+  const problems = []
+  const row = rows[shortName(one)]
+  for (const [file, specifiers] of imports) {
+    const where = `${one.folder}/src/${file}`
+    for (const specifier of specifiers) {
+      if (specifier.startsWith('.')) {
+        const target = normalize(join(dirname(file), specifier))
+        if (target.startsWith('..')) problems.push(`${where}: imports '${specifier}', outside its package's src`)
+        continue
+      }
+      const [name] = splitSpecifier(specifier)
+      const sibling = byName.get(name)
+      if (sibling === undefined) {
+        if (name.startsWith('@postgrad/')) problems.push(`${where}: imports '${specifier}', and there is no such package`)
+        continue
+      }
+      if (sibling === one) {
+        problems.push(`${where}: imports its own package by name, '${specifier}'; use a relative path`)
+        continue
+      }
+      const siblingRow = rows[shortName(sibling)]
+      if (!(siblingRow < row))
+        problems.push(`${where}: row ${row} imports '${specifier}' of row ${siblingRow}; only rows above are allowed`)
+      const door = `.${specifier.slice(name.length)}`
+      if (sibling.manifest.exports?.[door] === undefined) {
+        problems.push(
+          `${where}: imports '${specifier}', which is no door of ${name} (doors: ${Object.keys(sibling.manifest.exports ?? {}).join(', ')})`,
+        )
+      }
+    }
+  }
+  return problems
+}
+
+/** Imports, package.json and the references of tsconfig.json say the same. */
+function checkDeclared(one, imports, byName) {
+  if (one.files.size === 0) return [] // not written yet
+  const problems = []
+  const listed = new Set([...Object.keys(one.manifest.dependencies ?? {}), ...Object.keys(one.manifest.devDependencies ?? {})])
+  const references = new Set((one.tsconfig.references ?? []).map((reference) => normalize(join(one.folder, reference.path))))
+  const used = new Map() // package name → the first file that imports it
+  for (const [file, specifiers] of imports) {
+    for (const specifier of specifiers) {
+      if (specifier.startsWith('.') || isBuiltin(specifier)) continue
+      const [name] = splitSpecifier(specifier)
+      if (name !== one.manifest.name && !used.has(name)) used.set(name, file)
+    }
+  }
+  for (const [name, file] of used) {
+    const isTest = /\.(test|suite)\.ts$/.test(file)
+    if (!listed.has(name) && !(isTest && forTests.has(name))) {
+      problems.push(`${one.folder}/package.json: ${name} is imported (src/${file}) and not listed`)
+    }
+    const sibling = byName.get(name)
+    if (sibling !== undefined && !references.has(sibling.folder)) {
+      problems.push(`${one.folder}/tsconfig.json: ${name} is imported (src/${file}) and not among the references`)
+    }
+  }
+  for (const name of listed) {
+    if (byName.has(name) && !used.has(name)) problems.push(`${one.folder}/package.json: lists ${name}, and no file imports it`)
+  }
+  for (const folder of references) {
+    const name = [...byName.keys()].find((candidate) => byName.get(candidate).folder === folder)
+    if (name === undefined) problems.push(`${one.folder}/tsconfig.json: references ${folder}, which is no package`)
+    else if (!used.has(name)) problems.push(`${one.folder}/tsconfig.json: references ${folder}, and no file imports ${name}`)
+  }
+  return problems
+}
+
+/** Depth first; an import of a file that is still on the path closes a cycle. Each cycle is named once, by the path that found it. */
+function cyclesOf(one, imports) {
+  const problems = []
+  const done = new Set()
+  const path = []
+  const visit = (file) => {
+    const start = path.indexOf(file)
+    if (start >= 0) {
+      const cycle = [...path.slice(start), file]
+      problems.push(`${one.folder}/src: import cycle ${cycle.join(' → ')}`)
+      return
+    }
+    if (done.has(file)) return
+    path.push(file)
+    for (const specifier of imports.get(file)) {
+      if (!specifier.startsWith('.')) continue
+      const target = normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts')
+      if (imports.has(target)) visit(target)
+    }
+    path.pop()
+    done.add(file)
+  }
+  for (const file of imports.keys()) visit(file)
+  return problems
+}
+
+function readPackages() {
+  const packages = []
+  for (const group of ['packages', 'apps']) {
+    for (const name of readdirSync(join(root, group)).sort()) {
+      const folder = `${group}/${name}`
+      const manifest = read(join(root, folder, 'package.json'))
+      if (manifest === null) continue // what is left of a package of another branch
+      const files = new Map()
+      for (const { path } of walk(join(root, folder, 'src'))) {
+        if (path.endsWith('.ts')) files.set(relative(join(root, folder, 'src'), path), read(path))
+      }
+      const tsconfig = ts.parseConfigFileTextToJson('tsconfig.json', read(join(root, folder, 'tsconfig.json')) ?? '{}').config
+      packages.push({ folder, manifest: JSON.parse(manifest), tsconfig, files })
+    }
+  }
+  return packages
+}
+
+// ---- the proof that each rule can fail ----
+
+function fixture(folder, files, { dependencies = [], references = [] } = {}) {
+  const name = folder.startsWith('apps') ? `@postgrad/app-${folder.split('/').at(-1)}` : `@postgrad/${folder.split('/').at(-1)}`
+  return {
+    folder,
+    manifest: {
+      name,
+      exports: { '.': './dist/index.js', './internal': './dist/internal.js' },
+      dependencies: Object.fromEntries(dependencies.map((one) => [one, '*'])),
+    },
+    tsconfig: { references: references.map((path) => ({ path })) },
+    files: new Map(Object.entries(files)),
+  }
+}
+
+function proveThatItFails() {
+  const rows = { low: 0, high: 1, app: 2 }
+  const low = fixture('packages/low', { 'index.ts': 'export const one = 1' })
+  const uses = (text, declared = { dependencies: ['@postgrad/low'], references: ['../low'] }) => [
+    low,
+    fixture('packages/high', { 'index.ts': text }, declared),
+  ]
+  const importsLow = "import { one } from '@postgrad/low'"
+  const cycle = (first, second) => [fixture('packages/low', { 'index.ts': "export * from './a.js'", 'a.ts': first, 'b.ts': second })]
+  const cases = [
+    [/^$/, uses(importsLow)],
+    [/^$/, uses("// import './index.js'\nimport type { one } from '@postgrad/low/internal'\nconst text = \"import './index.js'\"")],
+    [/^$/, cycle("import './b.js'", "// import './a.js'")],
+    [/import cycle a\.ts → b\.ts → a\.ts/, cycle("import { b } from './b.js'", "import { a } from './a.js'")],
+    [/import cycle a\.ts → b\.ts → a\.ts/, cycle("import type { B } from './b.js'", "export type { A } from './a.js'")],
+    [/import cycle a\.ts → b\.ts → a\.ts/, cycle("let b: import('./b.js').B", "await import('./a.js')")],
+    [/import cycle a\.ts → a\.ts/, cycle("import './a.js'", '')],
+    [
+      /row 0 imports '@postgrad\/high' of row 1/,
+      [
+        fixture('packages/low', { 'index.ts': "import '@postgrad/high'" }, { dependencies: ['@postgrad/high'], references: ['../high'] }),
+        fixture('packages/high', { 'index.ts': '' }),
+      ],
+    ],
+    [
+      /row 1 imports '@postgrad\/app-app' of row 2/,
+      [
+        fixture('apps/app', { 'index.ts': '' }),
+        fixture(
+          'packages/high',
+          { 'index.ts': "import '@postgrad/app-app'" },
+          { dependencies: ['@postgrad/app-app'], references: ['../../apps/app'] },
+        ),
+      ],
+    ],
+    [/no door of @postgrad\/low/, uses("import { one } from '@postgrad/low/dist/index.js'")],
+    [/outside its package's src/, uses(`${importsLow}\nimport '../../low/src/index.js'`)],
+    [
+      /no such package/,
+      uses(`${importsLow}\nimport '@postgrad/nowhere'`, { dependencies: ['@postgrad/low', '@postgrad/nowhere'], references: ['../low'] }),
+    ],
+    [/its own package by name/, [fixture('packages/low', { 'index.ts': "import '@postgrad/low'" })]],
+    [/package\.json: @postgrad\/low is imported \(src\/index\.ts\) and not listed/, uses(importsLow, { references: ['../low'] })],
+    [/package\.json: third-party is imported/, uses(`${importsLow}\nimport 'third-party'`)],
+    [/tsconfig\.json: @postgrad\/low is imported \(src\/index\.ts\) and not among/, uses(importsLow, { dependencies: ['@postgrad/low'] })],
+    [/package\.json: lists @postgrad\/low, and no file imports it/, uses('', { dependencies: ['@postgrad/low'] })],
+    [/tsconfig\.json: references packages\/low, and no file imports/, uses('', { references: ['../low'] })],
+    [/has no row/, [fixture('packages/unknown', {})]],
+  ]
+  for (const [expected, packages] of cases) {
+    const problems = checkGraph(packages, rows)
+    assert.match(problems.join('\n'), expected)
+    assert(problems.length <= 1, `a graph with one fault has several: ${problems.join('\n')}`)
+  }
+  return cases.length
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const proved = proveThatItFails()
+  const packages = readPackages()
+  const problems = checkGraph(packages)
+  for (const problem of problems) console.error(problem)
+  const files = packages.reduce((sum, one) => sum + one.files.size, 0)
+  console.log(`graph: ${packages.length} packages, ${files} files, ${problems.length} problems (rules proved on ${proved} small graphs)`)
+  process.exitCode = problems.length === 0 ? 0 : 1
+}
