@@ -1,0 +1,134 @@
+/**
+ * Kernels that walk rows: sums, maxima, softmax. Inputs are dense [rows, k]; pointers are bytes. Above: `wasm/rows.ts`.
+ *
+ * Order of summation of a row (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
+ * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once.
+ */
+import { exp4, log4 } from './math'
+
+/** Two float32 from `p`, as doubles. */
+// @ts-ignore: decorator
+@inline function pair(p: usize): v128 {
+  return f64x2.promote_low_f32x4(v128.load64_zero(p))
+}
+
+// @ts-ignore: decorator
+@inline function sumRow(k: i32, x: usize): f64 {
+  let s0 = f64x2.splat(0)
+  let s1 = f64x2.splat(0)
+  let s2 = f64x2.splat(0)
+  let s3 = f64x2.splat(0)
+  const end = x + (<usize>k << 2)
+  const endOfGroups = x + (<usize>(k & ~7) << 2)
+  for (; x < endOfGroups; x += 32) {
+    s0 = f64x2.add(s0, pair(x))
+    s1 = f64x2.add(s1, pair(x + 8))
+    s2 = f64x2.add(s2, pair(x + 16))
+    s3 = f64x2.add(s3, pair(x + 24))
+  }
+  const s = f64x2.add(f64x2.add(s0, s1), f64x2.add(s2, s3))
+  let total = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
+  for (; x < end; x += 4) total += <f64>f32.load(x)
+  return total
+}
+
+/** out [rows] in float32. */
+export function sum_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+  for (let r = 0; r < rows; r++) {
+    f32.store(out, <f32>sumRow(k, x))
+    x += <usize>k << 2
+    out += 4
+  }
+}
+
+/** Adds x [rows, n] to `sums` [n] doubles, row after row. */
+export function add_rows_f32(rows: i32, n: i32, x: usize, sums: usize): void {
+  for (let r = 0; r < rows; r++) {
+    let p = sums
+    let i = 0
+    for (; i < (n & ~1); i += 2) {
+      v128.store(p, f64x2.add(v128.load(p), pair(x)))
+      p += 16
+      x += 8
+    }
+    if (i < n) {
+      f64.store(p, f64.load(p) + <f64>f32.load(x))
+      x += 4
+    }
+  }
+}
+
+/** NaN if any is NaN, as f32x4.max. */
+// @ts-ignore: decorator
+@inline function maxRow(k: i32, x: usize): f32 {
+  let m = f32x4.splat(-Infinity)
+  const end = x + (<usize>k << 2)
+  const endOfVectors = x + (<usize>(k & ~3) << 2)
+  for (; x < endOfVectors; x += 16) m = f32x4.max(m, v128.load(x))
+  for (; x < end; x += 4) m = f32x4.max(m, v128.load32_splat(x))
+  return max(
+    max(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1)),
+    max(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)),
+  )
+}
+
+export function amax_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+  for (let r = 0; r < rows; r++) {
+    f32.store(out, maxRow(k, x))
+    x += <usize>k << 2
+    out += 4
+  }
+}
+
+/** Writes exp(x - m) to out and returns the sum: four double accumulators, then the rest. */
+// @ts-ignore: decorator
+@inline function expRow(k: i32, x: usize, m: v128, out: usize): f64 {
+  let s0 = f64x2.splat(0)
+  let s1 = f64x2.splat(0)
+  const whole = <usize>(k & ~3) << 2
+  const all = <usize>k << 2
+  let i: usize = 0
+  for (; i < whole; i += 16) {
+    const e = exp4(f32x4.sub(v128.load(x + i), m))
+    v128.store(out + i, e)
+    s0 = f64x2.add(s0, f64x2.promote_low_f32x4(e))
+    s1 = f64x2.add(s1, f64x2.promote_low_f32x4(i8x16.shuffle(e, e, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)))
+  }
+  const s = f64x2.add(s0, s1)
+  let total = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
+  for (; i < all; i += 4) {
+    const e = f32x4.extract_lane(exp4(f32x4.sub(v128.load32_splat(x + i), m)), 0)
+    f32.store(out + i, e)
+    total += <f64>e
+  }
+  return total
+}
+
+export function softmax_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+  const whole = <usize>(k & ~3) << 2
+  const all = <usize>k << 2
+  for (let r = 0; r < rows; r++) {
+    const sum = <f32>expRow(k, x, f32x4.splat(maxRow(k, x)), out)
+    const divisor = f32x4.splat(sum)
+    let i: usize = 0
+    for (; i < whole; i += 16) v128.store(out + i, f32x4.div(v128.load(out + i), divisor))
+    for (; i < all; i += 4) f32.store(out + i, f32.load(out + i) / sum)
+    x += all
+    out += all
+  }
+}
+
+/** (x - max) - log(sum of exp(x - max)); `out` holds the exponentials on the way, so it must not be x. */
+export function log_softmax_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+  const whole = <usize>(k & ~3) << 2
+  const all = <usize>k << 2
+  for (let r = 0; r < rows; r++) {
+    const m = f32x4.splat(maxRow(k, x))
+    const logSum = log4(f32x4.splat(<f32>expRow(k, x, m, out)))
+    let i: usize = 0
+    for (; i < whole; i += 16) v128.store(out + i, f32x4.sub(f32x4.sub(v128.load(x + i), m), logSum))
+    for (; i < all; i += 4) f32.store(out + i, f32x4.extract_lane(f32x4.sub(f32x4.sub(v128.load32_splat(x + i), m), logSum), 0))
+    x += all
+    out += all
+  }
+}
