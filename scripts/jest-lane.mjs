@@ -1,0 +1,79 @@
+/** Runs one lane of jest in a process of its own and counts what came of it; `test.mjs` and `soak.mjs` stand on it. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { read, root } from './setup.mjs'
+
+/** A test run that has written its results and does not end has left something open. */
+const LINGER_MS_MAX = 15_000
+
+/** Tests are found in dist; whoever names a source file means its output. */
+const toPattern = (arg) => (arg.startsWith('-') ? arg : arg.replace(/(^|\/)src\//, '$1dist/').replace(/\.ts$/, '.js'))
+
+/**
+ * Runs the tests of `lane` that match `args` (jest's own arguments, paths among them), for at most `limitMs`.
+ * A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
+ * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
+ */
+export async function runLane(lane, args, { env = {}, limitMs }) {
+  const results = join(root, `.cache/jest-${lane}.json`)
+  mkdirSync(join(root, '.cache'), { recursive: true })
+  rmSync(results, { force: true })
+  const command = [
+    join(root, 'node_modules/jest/bin/jest.js'),
+    `--selectProjects=${lane}`,
+    // Tests with threads of their own would compete for the cores: their files run one after the other on a small machine.
+    lane === 'unit' || lane === 'sim'
+      ? `--maxWorkers=${Math.min(4, availableParallelism())}`
+      : `--maxWorkers=${Math.max(1, availableParallelism() >> 2)}`,
+    '--passWithNoTests',
+    '--json',
+    `--outputFile=${results}`,
+    ...args.map(toPattern),
+  ]
+  const child = spawn(process.execPath, command, {
+    cwd: root,
+    env: { ...process.env, ...env, NODE_OPTIONS: nodeOptions() },
+    stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
+  })
+  const { code, trouble } = await ended(child, lane, results, limitMs)
+  const json = JSON.parse(read(results) ?? 'null')
+  if (json === null) return { passed: 0, failed: 1, skipped: 0, trouble: trouble ?? `jest ended with code ${code} and no results` }
+  const counts = {
+    passed: json.numPassedTests,
+    failed: json.numFailedTests + json.numRuntimeErrorTestSuites + (trouble === null ? 0 : 1),
+    skipped: json.numPendingTests + json.numTodoTests,
+  }
+  const unexplained = code !== 0 && counts.failed === 0
+  return { ...counts, failed: counts.failed + (unexplained ? 1 : 0), trouble: unexplained ? `jest ended with code ${code}` : trouble }
+}
+
+/** Waits for the end, and brings it about when it is overdue. */
+function ended(child, lane, results, limitMs) {
+  return new Promise((resolve, reject) => {
+    const start = performance.now()
+    let written = 0
+    let trouble = null
+    const watch = setInterval(() => {
+      const now = performance.now()
+      if (written === 0 && existsSync(results)) written = now
+      if (written > 0 && now - written > LINGER_MS_MAX)
+        trouble ??= `lane ${lane}: jest did not end ${LINGER_MS_MAX / 1000} s after its last test: something was left open`
+      else if (now - start > limitMs) trouble ??= `lane ${lane}: stopped after ${Math.round(limitMs / 1000)} s`
+      if (trouble !== null) child.kill('SIGKILL')
+    }, 500)
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      clearInterval(watch)
+      resolve({ code: code ?? signal, trouble })
+    })
+  })
+}
+
+function nodeOptions() {
+  const options = [process.env.NODE_OPTIONS ?? '', '--experimental-vm-modules']
+  // That the flag is experimental is known; the word is not needed once per file. Node 20 has had the option since 20.11.
+  if (process.allowedNodeEnvironmentFlags.has('--disable-warning')) options.push('--disable-warning=ExperimentalWarning')
+  return options.join(' ').trim()
+}

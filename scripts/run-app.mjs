@@ -1,0 +1,21 @@
+/** Runs a compiled program of apps in this process, as if `node` had been called with it; Ctrl-C ends it with code 130. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { root } from './setup.mjs'
+
+/** `path` is relative to the root. The program finds its arguments in process.argv, where it would look for them anyway. */
+export async function runApp(path) {
+  const main = join(root, path)
+  if (!existsSync(main)) {
+    console.error(`${path} is missing.\n  Remedy: delete the dist folder beside its src, and run again.`)
+    process.exit(1)
+  }
+  process.argv[1] = main
+  process.on('SIGINT', () => {
+    if (process.listenerCount('SIGINT') > 1) return // the program ends in its own way
+    if (process.stderr.isTTY) process.stderr.write('\x1b[?25h\n') // a progress bar has hidden the cursor
+    process.exit(130)
+  })
+  await import(pathToFileURL(main).href)
+}

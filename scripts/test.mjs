@@ -1,0 +1,92 @@
+/**
+ * `npm test`: set-up, then every check in the order of its cost, then the lanes of tests, and one closing line with the sums.
+ * A step that fails does not stop the next ones, except that nothing runs on sources that do not compile.
+ */
+import { join } from 'node:path'
+import { runLane } from './jest-lane.mjs'
+import { buildAll, capture, root, SetupError, setupOrExit, timed } from './setup.mjs'
+
+const LANES = ['unit', 'sim', 'real']
+/** Against a test that hangs; the whole run takes a fraction of it. */
+const LANE_LIMIT_MS = 15 * 60_000
+
+const HELP = `npm test                            all checks and tests
+npm test -- packages/wire           only the tests under this path (any of jest's patterns and options)
+npm test -- packages/wire/src/a.test.ts -t 'MB-3'
+npm test -- --lane unit             only this lane of tests (${LANES.join(', ')}); may be repeated`
+
+const { lanes, args } = parse(process.argv.slice(2))
+const narrowed = args.length > 0 || lanes.length < LANES.length
+const sums = { passed: 0, failed: 0, skipped: 0 }
+const failures = []
+
+await setupOrExit({ build: false })
+const node = (script, ...more) => [process.execPath, [join(root, script), ...more]]
+if (!narrowed) await check('biome (lint and format)', ...node('node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'))
+const built = await build()
+if (!narrowed) {
+  await check('graph of packages and files', ...node('scripts/check-graph.mjs'))
+  if (built) await check('public API', ...node('scripts/api-report.mjs', '--check'))
+}
+if (built) for (const lane of lanes) await test(lane)
+if (built && sums.passed + sums.failed + sums.skipped === 0) fail('no test matches', args.join(' '))
+
+for (const failure of failures) console.log(`FAILED: ${failure}`)
+// A check that failed counts as a failed test, so that the closing line alone tells the truth.
+console.log(`tests: ${sums.passed} passed, ${sums.failed} failed, ${sums.skipped} skipped`)
+process.exitCode = sums.failed === 0 ? 0 : 1
+
+async function check(title, command, commandArgs) {
+  const done = timed(console.log, `check: ${title}`)
+  const { code, output } = await capture(command, commandArgs)
+  if (code !== 0) fail(title, output)
+  done(code === 0 ? 'passed' : 'FAILED')
+}
+
+async function build() {
+  const done = timed(console.log, 'check: tsc -b')
+  try {
+    const fresh = await buildAll(() => {})
+    done(fresh ? 'built' : 'nothing to build')
+    return true
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    fail('tsc -b', error.message)
+    done('FAILED')
+    return false
+  }
+}
+
+async function test(lane) {
+  const done = timed(console.log, `tests: lane ${lane}`)
+  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS })
+  for (const key of Object.keys(sums)) sums[key] += result[key]
+  if (result.trouble !== null) console.log(result.trouble)
+  if (result.failed > 0) failures.push(`tests of lane ${lane} (${result.failed})`)
+  done(`${result.passed} passed, ${result.failed} failed, ${result.skipped} skipped`)
+}
+
+function fail(title, output) {
+  console.log(output.trimEnd())
+  failures.push(title)
+  sums.failed++
+}
+
+function parse(argv) {
+  const chosen = []
+  const rest = []
+  for (let index = 0; index < argv.length; index++) {
+    if (argv[index] === '--help') {
+      console.log(HELP)
+      process.exit(0)
+    } else if (argv[index] === '--lane' || argv[index].startsWith('--lane=')) {
+      const lane = argv[index].split('=')[1] ?? argv[++index]
+      if (!LANES.includes(lane)) {
+        console.error(`no lane '${lane}': ${LANES.join(', ')}`)
+        process.exit(2)
+      }
+      chosen.push(lane)
+    } else rest.push(argv[index])
+  }
+  return { lanes: chosen.length === 0 ? LANES : chosen, args: rest }
+}
