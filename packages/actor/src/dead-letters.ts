@@ -1,0 +1,58 @@
+/**
+ * What a worker received or held and could not do, counted by reason, the last few kept to look at. A letter is a description in plain
+ * values: it never holds the message, so that a dead letter keeps no tensor alive.
+ */
+
+/** Why, one gloss a line. */
+export const DEAD_LETTER_REASONS = {
+  stopped: 'the worker had stopped',
+  tombstone: 'it was about a context that had been released',
+  'unknown-request': 'a reply to nothing that waits: answered twice, timed out or cancelled',
+  'unknown-reference': 'it was about an RRef that is not here',
+  unreadable: 'it could not be decoded',
+  expired: 'its deadline had passed before its turn came',
+  'link-closed': 'there was no link left to send it on',
+  'stale-pass': 'it belonged to a backward pass that had been aborted',
+} as const
+
+export type DeadLetterReason = keyof typeof DEAD_LETTER_REASONS
+
+export interface DeadLetter {
+  readonly reason: DeadLetterReason
+  /** On the worker's clock. */
+  readonly atMs: number
+  /** The worker that sent it; null when it arose here. */
+  readonly from: string | null
+  /** What it was, for a reader: 'CALL myAdd', 'PROPAGATE_GRADIENTS'. */
+  readonly what: string
+}
+
+export const LETTERS_KEPT = 32
+
+export class DeadLetters {
+  readonly counts: Record<DeadLetterReason, number>
+  private readonly kept: DeadLetter[] = []
+  private readonly keptMax: number
+  private next = 0
+
+  constructor(keptMax = LETTERS_KEPT) {
+    this.keptMax = keptMax
+    this.counts = Object.fromEntries(Object.keys(DEAD_LETTER_REASONS).map((reason) => [reason, 0])) as Record<DeadLetterReason, number>
+  }
+
+  add(letter: DeadLetter): void {
+    this.counts[letter.reason]++
+    if (this.keptMax === 0) return
+    this.kept[this.next] = letter
+    this.next = (this.next + 1) % this.keptMax
+  }
+
+  get total(): number {
+    return Object.values(this.counts).reduce((sum, count) => sum + count, 0)
+  }
+
+  /** The last few, oldest first. */
+  last(): readonly DeadLetter[] {
+    return this.kept.length < this.keptMax ? this.kept.slice() : [...this.kept.slice(this.next), ...this.kept.slice(0, this.next)]
+  }
+}

@@ -1,0 +1,7 @@
+export { DEAD_LETTER_REASONS, type DeadLetter, type DeadLetterReason, DeadLetters, LETTERS_KEPT } from './dead-letters.js'
+export { type Inspection, inspect, type Wait } from './inspection.js'
+export { LANE_COUNT, LANE_NAMES, Lane, type LaneName, type MessageLane } from './lanes.js'
+export { type DeathCause, Liveness, type WorkerDeath, workerDied } from './liveness.js'
+export { Mailbox, PASSED_MAX, Source } from './mailbox.js'
+export { BUDGET_MS, POLL_EVERY_MS, POLL_EVERY_TASKS, Pump, type PumpOptions } from './pump.js'
+export { TaskHeap } from './task-heap.js'

@@ -1,0 +1,25 @@
+/** The lanes of a mailbox, highest first: what a worker does next when several things wait. Who may use which stands beside each. */
+export const Lane = {
+  /** Kill and stop. */
+  signal: 0,
+  /** Results, exceptions, acknowledgements, aborts, the RRef protocol, a broken link's notice. */
+  control: 1,
+  /** Gradients from other workers. */
+  gradient: 2,
+  /** The engine's own node tasks, by priority; never a message. */
+  task: 3,
+  /** Calls from other workers. */
+  call: 4,
+} as const
+
+export type Lane = (typeof Lane)[keyof typeof Lane]
+
+/** A lane that messages wait in: first in, first out. */
+export type MessageLane = Exclude<Lane, typeof Lane.task>
+
+export type LaneName = keyof typeof Lane
+
+export const LANE_COUNT = 5
+
+/** By number: `LANE_NAMES[Lane.call] === 'call'`. */
+export const LANE_NAMES: readonly LaneName[] = ['signal', 'control', 'gradient', 'task', 'call']

@@ -1,0 +1,233 @@
+/**
+ * Where everything that a worker does next waits. Five lanes, the highest that has something goes first; the lanes never break
+ * causality, and the lower ones age, so none starves. The rules MB-1 to MB-15 are in SPEC.md; the pump above runs it, rings and a heap
+ * below hold the items.
+ *
+ *   pushFrom(source, lane, item, id) ─┐                 ┌ signal    ring ─┐
+ *   push(lane, item) ─────────────────┼─ join a deeper ─┼ control   ring ─┤
+ *   pushLast(source, lane, item) ─ held until the       ├ gradient  ring ─┼─ highest, or aged ─→ take()
+ *   pushTask(item, priority) ─────────  source is empty ┼ task      heap ─┤
+ *                                                       └ call      ring ─┘
+ */
+import assert from 'node:assert'
+import { LANE_COUNT, Lane, type MessageLane } from './lanes.js'
+import { Ring } from './ring.js'
+import { TaskHeap } from './task-heap.js'
+
+/** A lane that was passed over this many times while something waited in it gets the next turn. */
+export const PASSED_MAX = 64
+
+/** What waits under one id (of a context or an RRef) from one source. It exists only while something does. */
+class CausalKey {
+  readonly id: bigint
+  /** How many items were pushed under it, and how many of them taken: an item's ticket is what `pushed` was. */
+  pushed = 0
+  taken = 0
+  /** The deepest lane that an item of it waits in. It never rises while the key exists: the items of a key are taken in order, the deepest last. */
+  deepest: Lane = Lane.signal
+
+  constructor(id: bigint) {
+    this.id = id
+  }
+}
+
+/** What stands beside an item from a source: whose it is, and its tickets. */
+class Mark {
+  readonly source: Source
+  readonly first: CausalKey | null
+  readonly firstTicket: number
+  readonly second: CausalKey | null
+  readonly secondTicket: number
+
+  constructor(source: Source, first: CausalKey | null, second: CausalKey | null) {
+    this.source = source
+    this.first = first
+    this.firstTicket = first === null ? 0 : first.pushed++
+    this.second = second
+    this.secondTicket = second === null ? 0 : second.pushed++
+  }
+
+  /** Whether nothing earlier under the same ids still waits. */
+  get isNext(): boolean {
+    return (
+      (this.first === null || this.first.taken === this.firstTicket) && (this.second === null || this.second.taken === this.secondTicket)
+    )
+  }
+}
+
+interface Held {
+  readonly lane: MessageLane
+  readonly item: unknown
+}
+
+/**
+ * One sender, as one mailbox sees it: made per link by whoever opens the link, and dropped with it. A worker that comes back has a new
+ * link and a new source. It belongs to one mailbox.
+ */
+export class Source {
+  readonly name: string
+  /** How many of its items wait. */
+  waiting = 0
+  /** Whether its last item (`pushLast`) was pushed. */
+  ended = false
+  /** The last item, while earlier ones still wait. */
+  held: Held | null = null
+  readonly keys = new Map<bigint, CausalKey>()
+  /** Shared by all its items that have no id. */
+  readonly plainMark: Mark
+
+  constructor(name: string) {
+    this.name = name
+    this.plainMark = new Mark(this, null, null)
+  }
+}
+
+/** `T` is anything but undefined, which is `take`'s word for empty. */
+export class Mailbox<T extends NonNullable<unknown>> {
+  /** How many items wait, held notices included. */
+  size = 0
+  /** The lane that the last `take` took from. */
+  takenLane: Lane = Lane.signal
+  /** How many items were ever taken, per lane. */
+  readonly takenCounts: number[] = new Array(LANE_COUNT).fill(0)
+  private readonly rings: readonly Ring<T, Mark>[] = Array.from({ length: LANE_COUNT }, () => new Ring<T, Mark>())
+  private readonly tasks = new TaskHeap<T>()
+  /** How often each lane was passed over since it was last served or empty. */
+  private readonly passed: number[] = new Array(LANE_COUNT).fill(0)
+  /** Bit n is set while lane n has something. */
+  private waitingLanes = 0
+  private heldCount = 0
+
+  /** Queues what nobody sent (or whose order against other messages of its sender does not matter). */
+  push(lane: MessageLane, item: T): void {
+    this.rings[lane]!.push(item, null)
+    this.waitingLanes |= 1 << lane
+    this.size++
+  }
+
+  /** Queues a node task; of those that wait the highest `priority` is taken first, ties in order of pushing. */
+  pushTask(item: T, priority: number): void {
+    this.tasks.push(item, priority)
+    this.waitingLanes |= 1 << Lane.task
+    this.size++
+  }
+
+  /**
+   * Queues a message from `source`. With an id, and `secondId` where a message is about two (a call in a context that makes an RRef), it
+   * is taken after every earlier message from the same source under one of these ids: while one of those waits in a lower lane, the
+   * message joins that lane. After `pushLast` nothing may come from the source.
+   */
+  pushFrom(source: Source, lane: MessageLane, item: T, id: bigint | null = null, secondId: bigint | null = null): void {
+    assert(!source.ended, `a message from ${source.name} was pushed behind the last one of its link`)
+    let joined: Lane = lane
+    let mark = source.plainMark
+    if (id !== null || secondId !== null) {
+      const first = id === null ? null : this.key(source, id)
+      const second = secondId === null || secondId === id ? null : this.key(source, secondId)
+      if (first !== null && first.deepest > joined) joined = first.deepest
+      if (second !== null && second.deepest > joined) joined = second.deepest
+      if (first !== null) first.deepest = joined
+      if (second !== null) second.deepest = joined
+      mark = new Mark(source, first, second)
+    }
+    source.waiting++
+    this.rings[joined]!.push(item, mark)
+    this.waitingLanes |= 1 << joined
+    this.size++
+  }
+
+  /**
+   * Queues the last item of a source, the notice that its link is closed: it enters its lane once everything that the source sent before
+   * has been taken, whatever its lane and with or without an id. It does not wait for what others sent.
+   */
+  pushLast(source: Source, lane: MessageLane, item: T): void {
+    assert(!source.ended, `two last messages from ${source.name}`)
+    source.ended = true
+    if (source.waiting === 0) {
+      this.push(lane, item)
+      return
+    }
+    source.held = { lane, item }
+    this.heldCount++
+    this.size++
+  }
+
+  /** Takes what is to be done next; undefined when nothing waits. `takenLane` then says where it waited. */
+  take(): T | undefined {
+    const lanes = this.waitingLanes
+    if (lanes === 0) return undefined
+    let lane = 31 - Math.clz32(lanes & -lanes)
+    if ((lanes & (lanes - 1)) !== 0) lane = this.choose(lane, lanes)
+    this.takenLane = lane as Lane
+    this.takenCounts[lane]!++
+    this.size--
+    if (lane === Lane.task) {
+      const task = this.tasks.pop()
+      if (this.tasks.length === 0) this.emptied(lane)
+      return task
+    }
+    const ring = this.rings[lane]!
+    const mark = ring.headMark
+    const item = ring.shift()
+    if (ring.length === 0) this.emptied(lane)
+    if (mark !== null) this.settle(mark)
+    return item
+  }
+
+  depth(lane: Lane): number {
+    return lane === Lane.task ? this.tasks.length : this.rings[lane]!.length
+  }
+
+  /** How many last items wait for earlier ones of their source. */
+  get held(): number {
+    return this.heldCount
+  }
+
+  private emptied(lane: number): void {
+    this.waitingLanes &= ~(1 << lane)
+    this.passed[lane] = 0
+  }
+
+  /**
+   * Several lanes wait: the highest, unless a lower one has aged and its oldest item is the next of its keys. (An item can wait in a lane
+   * while an earlier one of its key waits in a higher lane; it then lets that one go first, which its own lane's order brings up.)
+   */
+  private choose(highest: number, lanes: number): number {
+    const { passed } = this
+    let chosen = highest
+    let most = PASSED_MAX - 1
+    for (let lane = highest + 1; lane < LANE_COUNT; lane++) {
+      if ((lanes & (1 << lane)) === 0 || passed[lane]! <= most) continue
+      const mark = lane === Lane.task ? null : this.rings[lane]!.headMark
+      if (mark !== null && !mark.isNext) continue
+      chosen = lane
+      most = passed[lane]!
+    }
+    for (let lane = highest; lane < LANE_COUNT; lane++) if ((lanes & (1 << lane)) !== 0) passed[lane]!++
+    passed[chosen] = 0
+    return chosen
+  }
+
+  private key(source: Source, id: bigint): CausalKey {
+    let key = source.keys.get(id)
+    if (key === undefined) {
+      key = new CausalKey(id)
+      source.keys.set(id, key)
+    }
+    return key
+  }
+
+  /** An item with this mark was taken: its keys go on, and its source's last item may enter. */
+  private settle(mark: Mark): void {
+    const { source, first, second } = mark
+    if (first !== null && ++first.taken === first.pushed) source.keys.delete(first.id)
+    if (second !== null && ++second.taken === second.pushed) source.keys.delete(second.id)
+    if (--source.waiting === 0 && source.held !== null) {
+      const { lane, item } = source.held
+      source.held = null
+      this.heldCount--
+      this.size--
+      this.push(lane, item as T)
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Runs a worker's mailbox: one item at a time, in turns of bounded length, looking at the links between node tasks. It is what makes a
+ * worker an actor. The rules PU-1 to PU-10 are in SPEC.md; the mailbox is below, the worker's runtime above.
+ *
+ *             wake: microtask                 mailbox empty
+ *   idle ─────────────────────→ scheduled ─→ running ─────→ idle
+ *     └──── runNow: at once ───────────────────↑  │ budget spent
+ *                                              └─ deferred (a later turn of the event loop)
+ *
+ * An item is dispatched in whatever scope woke the pump: who dispatches sets the scope that it needs.
+ */
+import type { Clock } from '@postgrad/transport'
+import { Lane } from './lanes.js'
+import { Mailbox } from './mailbox.js'
+
+/** How long a worker works before it lets timers and I/O have a turn. */
+export const BUDGET_MS = 8
+/** The links are looked at after this many node tasks … */
+export const POLL_EVERY_TASKS = 64
+/** … or after this time, whichever comes first. */
+export const POLL_EVERY_MS = 1
+/** Reading the clock costs as much as dispatching an item, so it is read every n-th, with n between 1 and this by how long they take. */
+const STRIDE_MAX = 32
+
+export interface PumpOptions<T> {
+  readonly clock: Clock
+  /** Does what the item says, up to its first await. A throw is a bug of the caller. */
+  readonly dispatch: (item: T, lane: Lane) => void
+  /** Gets what a dispatch, a poll or an `onDrained` callback threw, with the item if there was one. The pump goes on. */
+  readonly onBug: (error: unknown, item: T | null) => void
+  readonly budgetMs?: number
+  readonly pollEveryTasks?: number
+  readonly pollEveryMs?: number
+}
+
+type State = 'idle' | 'scheduled' | 'running' | 'deferred' | 'stopped'
+
+export class Pump<T extends NonNullable<unknown>> {
+  readonly mailbox = new Mailbox<T>()
+  /** How many runs, runs cut by the budget, looks at the links and bugs there were. */
+  readonly counts = { runs: 0, deferrals: 0, polls: 0, bugs: 0 }
+  private readonly clock: Clock
+  private readonly dispatch: (item: T, lane: Lane) => void
+  private readonly onBug: (error: unknown, item: T | null) => void
+  private readonly budgetMs: number
+  private readonly pollEveryTasks: number
+  private readonly pollEveryMs: number
+  private readonly polls: (() => number)[] = []
+  private readonly drained: (() => void)[] = []
+  private state: State = 'idle'
+  /** Time worked since the last turn of the event loop that the pump knows of. */
+  private spentMs = 0
+  private stride = 1
+
+  private readonly microtask = () => {
+    if (this.state === 'scheduled') this.run()
+  }
+
+  private readonly resume = () => {
+    if (this.state !== 'deferred') return
+    this.spentMs = 0
+    this.run()
+  }
+
+  constructor(options: PumpOptions<T>) {
+    this.clock = options.clock
+    this.dispatch = options.dispatch
+    this.onBug = options.onBug
+    this.budgetMs = options.budgetMs ?? BUDGET_MS
+    this.pollEveryTasks = options.pollEveryTasks ?? POLL_EVERY_TASKS
+    this.pollEveryMs = options.pollEveryMs ?? POLL_EVERY_MS
+  }
+
+  /** Runs the mailbox at the end of this turn's microtasks at the latest. For who pushed from the worker's own code. */
+  wake(): void {
+    if (this.state !== 'idle') return
+    this.state = 'scheduled'
+    queueMicrotask(this.microtask)
+  }
+
+  /** Runs the mailbox now, unless it is running already or has spent its budget. For a link's `onTurnEnd`, which is a turn of its own. */
+  runNow(): void {
+    if (this.state !== 'idle' && this.state !== 'scheduled') return
+    this.spentMs = 0
+    this.run()
+  }
+
+  /** `poll` delivers what has already arrived on a link and returns how much; it is called between node tasks. Returns its removal. */
+  addPoll(poll: () => number): () => void {
+    return add(this.polls, poll)
+  }
+
+  /** `callback` runs each time that the mailbox has been worked empty; it may push. Returns its removal. */
+  onDrained(callback: () => void): () => void {
+    return add(this.drained, callback)
+  }
+
+  get stopped(): boolean {
+    return this.state === 'stopped'
+  }
+
+  /** Nothing is dispatched after this, though the item that is running ends. Hands over what still waits, in order. Idempotent. */
+  stop(letter?: (item: T, lane: Lane) => void): void {
+    this.state = 'stopped'
+    for (let item = this.mailbox.take(); item !== undefined; item = this.mailbox.take()) letter?.(item, this.mailbox.takenLane)
+  }
+
+  private run(): void {
+    const { mailbox, clock, counts } = this
+    if (mailbox.size === 0) {
+      this.state = 'idle'
+      return
+    }
+    this.state = 'running'
+    counts.runs++
+    const startedMs = clock.now() - this.spentMs
+    let checkedMs = startedMs + this.spentMs
+    let polledMs = checkedMs
+    let tasks = 0
+    let untilCheck = Math.min(this.stride, this.pollEveryTasks)
+    while (this.state === 'running') {
+      const item = mailbox.take()
+      if (item === undefined) {
+        this.notifyDrained()
+        if (mailbox.size === 0) break
+        continue
+      }
+      const lane = mailbox.takenLane
+      if (lane === Lane.task) tasks++
+      try {
+        this.dispatch(item, lane)
+      } catch (error) {
+        this.report(error, item)
+      }
+      if (--untilCheck > 0) continue
+
+      const nowMs = clock.now()
+      if (nowMs - checkedMs > this.pollEveryMs / 4) this.stride = Math.max(1, this.stride >> 1)
+      else if (this.stride < STRIDE_MAX) this.stride *= 2
+      checkedMs = nowMs
+      untilCheck = Math.min(this.stride, this.pollEveryTasks)
+      if (tasks >= this.pollEveryTasks || nowMs - polledMs >= this.pollEveryMs) {
+        this.pollLinks()
+        polledMs = nowMs
+        tasks = 0
+      }
+      if (nowMs - startedMs >= this.budgetMs && mailbox.size > 0 && this.state === 'running') {
+        this.state = 'deferred'
+        counts.deferrals++
+        clock.defer(this.resume)
+        return
+      }
+    }
+    this.spentMs = clock.now() - startedMs
+    if (this.state === 'running') this.state = 'idle'
+  }
+
+  private pollLinks(): void {
+    this.counts.polls++
+    for (const poll of this.polls) {
+      try {
+        poll()
+      } catch (error) {
+        this.report(error, null)
+      }
+    }
+  }
+
+  private notifyDrained(): void {
+    for (const callback of this.drained) {
+      try {
+        callback()
+      } catch (error) {
+        this.report(error, null)
+      }
+    }
+  }
+
+  /** A reporter that throws itself must not stop the worker either: its error surfaces as an uncaught one, in a turn of its own. */
+  private report(error: unknown, item: T | null): void {
+    this.counts.bugs++
+    try {
+      this.onBug(error, item)
+    } catch (second) {
+      this.clock.defer(() => {
+        throw second
+      })
+    }
+  }
+}
+
+function add<F>(list: F[], fn: F): () => void {
+  list.push(fn)
+  return () => {
+    const at = list.indexOf(fn)
+    if (at >= 0) list.splice(at, 1)
+  }
+}

@@ -1,0 +1,62 @@
+/** Dead letters, liveness, inspection: what a worker keeps about what went wrong. */
+import { expect, test } from '@jest/globals'
+import { isPostgradError } from '@postgrad/base'
+import type { Clock } from '@postgrad/transport'
+import { DeadLetters } from './dead-letters.js'
+import { inspect } from './inspection.js'
+import { Lane } from './lanes.js'
+import { Liveness, type WorkerDeath, workerDied } from './liveness.js'
+import { Source } from './mailbox.js'
+import { Pump } from './pump.js'
+
+const death: WorkerDeath = { worker: { name: 'ps', id: 3 }, cause: 'exited', detail: 'exit code 1', atMs: 7 }
+
+test('dead letters are counted for ever, and only the last few kept', () => {
+  const letters = new DeadLetters(3)
+  for (let i = 0; i < 5; i++) letters.add({ reason: 'tombstone', atMs: i, from: 'a', what: `letter ${i}` })
+  letters.add({ reason: 'stopped', atMs: 5, from: null, what: 'letter 5' })
+  expect(letters.counts).toMatchObject({ tombstone: 5, stopped: 1, expired: 0 })
+  expect(letters.total).toBe(6)
+  expect(letters.last().map((letter) => letter.atMs)).toEqual([3, 4, 5])
+})
+
+test('a death is news once, and all watchers hear it though one throws', () => {
+  const liveness = new Liveness()
+  const heard: string[] = []
+  liveness.watch((d) => heard.push(`first ${d.worker.name}`))
+  liveness.watch(() => {
+    throw new Error('watcher')
+  })
+  const remove = liveness.watch((d) => heard.push(`third ${d.worker.name}`))
+  expect(() => liveness.report(death)).toThrow('watcher')
+  expect(heard).toEqual(['first ps', 'third ps'])
+  expect(liveness.report({ ...death, cause: 'link-closed' })).toBe(false)
+  remove()
+  expect(() => liveness.report({ ...death, worker: { name: 'ps', id: 4 } })).toThrow('watcher')
+  expect(heard).toEqual(['first ps', 'third ps', 'first ps'])
+  expect(liveness.deathOf(3)).toBe(death)
+  expect(liveness.all.map((d) => d.worker.id)).toEqual([3, 4])
+})
+
+test('the error of a death names the worker, the cause and the remedy', () => {
+  const error = workerDied('call', death)
+  expect(isPostgradError(error, 'WORKER_DIED')).toBe(true)
+  expect(error.message).toContain("call: worker 'ps' (id 3) died: exited, exit code 1. ")
+  expect(error.values).toEqual({ worker: 'ps', workerId: 3, cause: 'exited', detail: 'exit code 1' })
+  expect(error.remedy).toBeDefined()
+})
+
+test('an inspection is plain values', () => {
+  const clock = { now: () => 5 } as Clock
+  const pump = new Pump<string>({ clock, dispatch: () => {}, onBug: () => {} })
+  const a = new Source('a')
+  pump.mailbox.pushFrom(a, Lane.call, 'call')
+  pump.mailbox.pushLast(a, Lane.control, 'closed')
+  const wait = { op: 'call', on: 'ps', sinceMs: 1, deadlineMs: 100 }
+  const before = inspect(pump, new DeadLetters(), [wait], 5)
+  expect(before.depth).toEqual({ signal: 0, control: 0, gradient: 0, task: 0, call: 1, held: 1 })
+  pump.runNow()
+  const after = inspect(pump, new DeadLetters(), [wait], 5)
+  expect(after).toMatchObject({ taken: { control: 1, call: 1 }, depth: { call: 0, held: 0 }, runs: 1, waits: [wait], stopped: false })
+  expect(structuredClone(after)).toEqual(after)
+})
