@@ -1,9 +1,12 @@
 /** Runs one lane of jest in a process of its own and counts what came of it; `test.mjs` and `soak.mjs` stand on it. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import os from 'node:os'
 import { join } from 'node:path'
 import { read, root } from './setup.mjs'
+
+/** Not a named import: on a Node that lacks it, that would fail before set-up can say that Node is too old. */
+const cores = os.availableParallelism?.() ?? os.cpus().length
 
 /** A test run that has written its results and does not end has left something open. */
 const LINGER_MS_MAX = 15_000
@@ -24,9 +27,7 @@ export async function runLane(lane, args, { env = {}, limitMs }) {
     join(root, 'node_modules/jest/bin/jest.js'),
     `--selectProjects=${lane}`,
     // Tests with threads of their own would compete for the cores: their files run one after the other on a small machine.
-    lane === 'unit' || lane === 'sim'
-      ? `--maxWorkers=${Math.min(4, availableParallelism())}`
-      : `--maxWorkers=${Math.max(1, availableParallelism() >> 2)}`,
+    lane === 'unit' || lane === 'sim' ? `--maxWorkers=${Math.min(4, cores)}` : `--maxWorkers=${Math.max(1, cores >> 2)}`,
     '--passWithNoTests',
     '--json',
     `--outputFile=${results}`,
