@@ -1,0 +1,3 @@
+export { EndOfTurn } from './end-of-turn.js'
+export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
+export { PostReader, PostWriter } from './post.js'

@@ -1,0 +1,18 @@
+/**
+ * The errors and sentences that all links share, so that a caller cannot tell one link from another by its words.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { LinkClosed } from './link.js'
+
+export const CLOSED_BY_SELF: LinkClosed = { by: 'self', detail: 'this end of the link was closed' }
+export const CLOSED_BY_PEER: LinkClosed = { by: 'peer', detail: 'the other end of the link was closed, or its thread ended' }
+
+export function linkClosedError(link: string, reason: LinkClosed): PostgradError {
+  return new PostgradError('LINK_CLOSED', {
+    op: 'link.send',
+    expected: 'an open link',
+    got: reason.detail,
+    remedy: 'The frame was not sent; whoever waits for its answer must be told.',
+    values: { link, by: reason.by },
+  })
+}

@@ -1,0 +1,52 @@
+/**
+ * A link carries frames between two workers in order until it breaks: the narrow waist between `wire`, which makes frames of messages,
+ * and whatever moves bytes (a MessagePort, memory, the simulation, later TCP). `link.suite.ts` holds every implementation to what is promised here.
+ *
+ *     worker A                                                         worker B
+ *     send(f1) send(f2) send(f3) ──end of A's turn──▶ one post ──▶ onFrame(f1) onFrame(f2) onFrame(f3) onTurnEnd()
+ */
+
+/** What one worker posts to another: header bytes, and byte segments that travel beside it (a large tensor each). */
+export interface Frame {
+  /** Starts at a multiple of 8 in its buffer when received, so that whatever the sender aligned inside it stays aligned. */
+  readonly header: Uint8Array
+  /** Each starts at a multiple of 8 in its buffer when received. */
+  readonly segments: readonly Uint8Array[]
+}
+
+/** The side of a link that takes frames. Its methods must not throw: what they throw is an uncaught exception of the thread. */
+export interface LinkReceiver {
+  /** In the order of `send`. The bytes belong to the receiver from then on; it may keep views on them. */
+  onFrame(frame: Frame): void
+  /** After the last frame that was ready in a turn of the event loop. Not called by `poll`: who polls knows when it returns. */
+  onTurnEnd(): void
+  /** Once, in a turn of its own, after every frame that was received on the link. Nothing is called after it. */
+  onClose(reason: LinkClosed): void
+}
+
+export interface LinkClosed {
+  /** `self`: this end called `close`. `peer`: the other end did, or its thread ended, or what it posted could not be read. */
+  readonly by: 'self' | 'peer'
+  /** A sentence for people. */
+  readonly detail: string
+}
+
+export interface Link {
+  /** Begins delivery, in a later turn. Nothing is delivered before, and nothing that arrived before is lost. Once. */
+  open(receiver: LinkReceiver): void
+  /**
+   * Queues a frame and takes ownership of its bytes: the caller must not write to them again (a segment that fills its whole buffer is
+   * moved, and reads as empty afterwards; anything else is copied). Posts at the latest at the end of this turn's microtasks, several
+   * frames to a post. May be called before `open`.
+   * @throws LINK_CLOSED when either end has closed; the frame is then still the caller's.
+   */
+  send(frame: Frame): void
+  /** Posts now what is queued. */
+  flush(): void
+  /** Delivers synchronously, in order, what has already arrived, without a turn of the event loop; returns how many frames. 0 before `open` and after the end. */
+  poll(): number
+  /** Flushes, then closes; the peer receives what was sent before. This end drops what it has received and not delivered. Idempotent. */
+  close(): void
+  /** True from `close` on, and from the moment the peer's end was noticed. */
+  readonly closed: boolean
+}

@@ -1,0 +1,148 @@
+/**
+ * A link inside one thread: two ends, two queues and a clock. It is what unit tests and inlined workers use in the place of a
+ * MessagePort, and it treats bytes as a port does (a segment that fills its buffer is moved, the rest is copied), so that code which breaks the rules
+ * of ownership breaks here too.
+ */
+import { strict as assert } from 'node:assert'
+import type { Clock } from './clock.js'
+import { EndOfTurn } from './end-of-turn.js'
+import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
+import { PostReader, PostWriter } from './post.js'
+
+export interface MemoryLinkOptions {
+  /** Appears in errors. */
+  readonly name?: string
+}
+
+interface MemoryPost {
+  readonly bytes: Uint8Array
+  readonly moved: readonly ArrayBuffer[]
+}
+
+class MemoryLink implements Link {
+  private readonly clock: Clock
+  private readonly name: string
+  private peer: MemoryLink | null = null
+  private readonly writer = new PostWriter()
+  private readonly reader = new PostReader()
+  private readonly endOfTurn = new EndOfTurn(() => this.flush())
+  private readonly inbox: MemoryPost[] = []
+  private receiver: LinkReceiver | null = null
+  private reason: LinkClosed | null = null
+  /** The peer has closed; its notice stands behind everything in the inbox. */
+  private isPeerGone = false
+  private isTurnDue = false
+  private isCloseDelivered = false
+
+  constructor(clock: Clock, name: string) {
+    this.clock = clock
+    this.name = name
+  }
+
+  get closed(): boolean {
+    return this.reason !== null
+  }
+
+  join(peer: MemoryLink): void {
+    this.peer = peer
+  }
+
+  open(receiver: LinkReceiver): void {
+    assert(this.receiver === null, 'a link is opened once')
+    this.receiver = receiver
+    this.wake()
+  }
+
+  send(frame: Frame): void {
+    if (this.reason !== null) throw linkClosedError(this.name, this.reason)
+    this.writer.add(frame)
+    if (this.writer.frames === 1) this.endOfTurn.arm()
+  }
+
+  flush(): void {
+    const { writer } = this
+    if (writer.frames === 0) return
+    const { moved, used } = writer
+    const peer = this.peer as MemoryLink
+    const bytes = writer.take().slice(0, used)
+    const post = { bytes, moved: moved.map(move) }
+    if (peer.reason !== null) return
+    peer.inbox.push(post)
+    peer.wake()
+  }
+
+  poll(): number {
+    if (this.receiver === null || this.reason?.by === 'self') return 0
+    return this.deliver()
+  }
+
+  close(): void {
+    if (this.reason !== null) return
+    this.flush()
+    this.reason = CLOSED_BY_SELF
+    this.reader.drop()
+    this.inbox.length = 0
+    const peer = this.peer as MemoryLink
+    peer.isPeerGone = true
+    peer.wake()
+    this.wake()
+  }
+
+  private wake(): void {
+    if (this.receiver === null || this.isTurnDue) return
+    this.isTurnDue = true
+    this.clock.defer(() => this.turn())
+  }
+
+  private turn(): void {
+    this.isTurnDue = false
+    const receiver = this.receiver as LinkReceiver
+    try {
+      if (this.deliver() > 0) receiver.onTurnEnd()
+    } finally {
+      // A receiver threw: the frames behind the one that threw are delivered all the same.
+      if (this.reader.left > 0 || this.inbox.length > 0) this.wake()
+    }
+    if (this.isPeerGone && this.inbox.length === 0) this.reason ??= CLOSED_BY_PEER
+    if (this.reason !== null && !this.isCloseDelivered) {
+      this.isCloseDelivered = true
+      receiver.onClose(this.reason)
+    }
+  }
+
+  private deliver(): number {
+    const { reader } = this
+    const receiver = this.receiver as LinkReceiver
+    let frames = 0
+    for (;;) {
+      while (reader.left > 0) {
+        frames++
+        receiver.onFrame(reader.next())
+      }
+      const post = this.inbox.shift()
+      if (post === undefined) return frames
+      reader.start(post.bytes, post.moved)
+    }
+  }
+}
+
+/** Moves what a port would move, so that the sender's views become empty; clones what cannot be moved (pool buffers, WebAssembly memories). */
+function move(buffer: ArrayBuffer): ArrayBuffer {
+  try {
+    return structuredClone(buffer, { transfer: [buffer] })
+  } catch (error) {
+    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
+    return buffer.slice(0)
+  }
+}
+
+/** Two ends of one link in this thread. Posts are delivered in turns of `clock` (`defer`). */
+export function memoryLinkPair(clock: Clock, options: MemoryLinkOptions = {}): [Link, Link] {
+  const name = options.name ?? 'memory link'
+  const a = new MemoryLink(clock, name)
+  const b = new MemoryLink(clock, name)
+  a.join(b)
+  b.join(a)
+  return [a, b]
+}

@@ -1,0 +1,33 @@
+/**
+ * The other thread of `message-port-link.real.test.ts`: opens a link on the port it was given and does as the mode says.
+ */
+import { type MessagePort, workerData } from 'node:worker_threads'
+import type { Frame } from './link.js'
+import { messagePortLink } from './message-port-link.js'
+
+const { mode, port } = workerData as { mode: string; port: MessagePort }
+const link = messagePortLink(port, { unref: mode === 'wait-unref' })
+const text = (t: string): Frame => ({ header: new Uint8Array(Buffer.from(t)), segments: [] })
+
+link.open({
+  onFrame(frame) {
+    if (mode === 'echo') link.send(frame)
+  },
+  onTurnEnd() {},
+  onClose() {},
+})
+
+if (mode === 'flood') {
+  for (let i = 0; i < 1000; i++) link.send(text(`${i}`))
+} else if (mode === 'endless') {
+  let next = 0
+  const more = () => {
+    for (let i = 0; i < 100; i++) link.send(text(`${next++}`))
+    setImmediate(more)
+  }
+  more()
+} else if (mode === 'goodbye') {
+  link.send(text('one'))
+  link.send(text('two'))
+  link.close()
+}
