@@ -1,0 +1,192 @@
+/** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
+import { PostgradError } from '@postgrad/base'
+import { allocate, BYTES_PER_ELEMENT, DTYPES, type DType, isDType, isFloating, type TypedArray } from './dtype.js'
+import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
+import { currentGenerator, type Generator } from './generator.js'
+import type { NestedArray } from './read.js'
+import { checkShape, numelOf, type Shape } from './shape.js'
+import { Tensor } from './tensor.js'
+
+export interface TensorOptions {
+  readonly dtype?: DType
+  readonly requiresGrad?: boolean
+}
+
+export interface RandomOptions extends TensorOptions {
+  /** Default: the scope's generator, else the thread's. */
+  readonly generator?: Generator
+}
+
+function finish(x: Tensor, options: TensorOptions | undefined): Tensor {
+  return options?.requiresGrad ? x.requiresGrad_(true) : x
+}
+
+function dtypeOf(op: string, options: TensorOptions | undefined, otherwise: DType): DType {
+  const dtype = options?.dtype ?? otherwise
+  if (!isDType(dtype)) throw dtypeMismatch(op, `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
+  return dtype
+}
+
+/** The dtype that a typed array has of itself; null for those without a counterpart. */
+function dtypeOfArray(array: ArrayBufferView): DType | null {
+  // By tag: `instanceof` fails across realms.
+  switch (Object.prototype.toString.call(array)) {
+    case '[object Float32Array]':
+      return 'float32'
+    case '[object Float64Array]':
+      return 'float64'
+    case '[object Int32Array]':
+      return 'int32'
+    case '[object Uint8Array]':
+      return 'bool'
+    default:
+      return null
+  }
+}
+
+function store(into: TypedArray, from: ArrayLike<number>, dtype: DType): TypedArray {
+  for (let i = 0; i < from.length; i++) into[i] = dtype === 'bool' ? Number(from[i] !== 0) : from[i]!
+  return into
+}
+
+/**
+ * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, booleans bool, a typed
+ * array keeps its type (Uint8Array: bool); `dtype` converts.
+ * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
+ */
+export function tensor(data: NestedArray | TypedArray, options?: TensorOptions): Tensor {
+  if (ArrayBuffer.isView(data)) {
+    const own = dtypeOfArray(data)
+    if (own === null) {
+      throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', Object.prototype.toString.call(data))
+    }
+    const dtype = dtypeOf('tensor', options, own)
+    return finish(Tensor.over(dtype, [data.length], store(allocate(dtype, data.length), data, dtype)), options)
+  }
+  const shape: number[] = []
+  for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length)
+  const flat: number[] = []
+  const kinds = { number: false, boolean: false }
+  collect(data, shape, 0, flat, kinds)
+  const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
+  return finish(Tensor.over(dtype, shape, store(allocate(dtype, flat.length), flat, dtype)), options)
+}
+
+function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {
+  if (Array.isArray(data)) {
+    if (data.length !== shape[d]) {
+      throw new PostgradError('TENSOR_RAGGED', {
+        op: 'tensor',
+        expected: d < shape.length ? `arrays of length ${shape[d]} at depth ${d}` : `numbers at depth ${d}`,
+        got: `an array of length ${data.length}`,
+        remedy: 'Pad the shorter rows: a tensor has one shape.',
+        values: { depth: d, shape: [...shape] },
+      })
+    }
+    for (const item of data) collect(item, shape, d + 1, flat, kinds)
+  } else if (typeof data === 'number' || typeof data === 'boolean') {
+    if (d !== shape.length) {
+      throw new PostgradError('TENSOR_RAGGED', {
+        op: 'tensor',
+        expected: `arrays of length ${shape[d]} at depth ${d}`,
+        got: `a ${typeof data}`,
+        remedy: 'Nest all values equally deep: a tensor has one shape.',
+        values: { depth: d, shape: [...shape] },
+      })
+    }
+    kinds[typeof data as 'number' | 'boolean'] = true
+    flat.push(Number(data))
+  } else {
+    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', data === null ? 'null' : typeof data)
+  }
+}
+
+/** @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
+export function zeros(shape: Shape, options?: TensorOptions): Tensor {
+  checkShape('zeros', shape)
+  return finish(Tensor.empty(dtypeOf('zeros', options, 'float32'), shape.slice()), options)
+}
+
+export function ones(shape: Shape, options?: TensorOptions): Tensor {
+  return filled('ones', shape, 1, options)
+}
+
+/** float32 unless `dtype` says otherwise. */
+export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
+  return filled('full', shape, value, options)
+}
+
+function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
+  checkShape(op, shape)
+  const dtype = dtypeOf(op, options, 'float32')
+  const array = allocate(dtype, numelOf(shape)).fill(dtype === 'bool' ? Number(value !== 0) : value)
+  return finish(Tensor.over(dtype, shape.slice(), array), options)
+}
+
+export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
+  return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
+}
+
+export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
+  return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
+}
+
+/** n × m with ones on the diagonal; m defaults to n. */
+export function eye(n: number, m = n, options?: TensorOptions): Tensor {
+  const out = zeros([n, m], { dtype: options?.dtype })
+  for (let i = 0; i < Math.min(n, m); i++) out.storage.array[i * m + i] = 1
+  return finish(out, options)
+}
+
+/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+export function arange(end: number, options?: TensorOptions): Tensor
+export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
+export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
+  const [start, end, options] = typeof second === 'number' ? [first, second, last] : [0, first, second]
+  const length = Math.ceil((end - start) / step)
+  if (!Number.isFinite(length) || step === 0 || length < 0) {
+    throw invalidArgument('arange', 'a finite range whose step leads from start to end', `start ${start}, end ${end}, step ${step}`)
+  }
+  const dtype = dtypeOf('arange', options, 'float32')
+  const array = allocate(dtype, length)
+  for (let i = 0; i < length; i++) array[i] = start + i * step
+  return finish(Tensor.over(dtype, [length], array), options)
+}
+
+function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
+  checkShape(op, shape)
+  const dtype = dtypeOf(op, options, 'float32')
+  if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
+  const generator = options?.generator ?? currentGenerator()
+  const array = allocate(dtype, numelOf(shape))
+  for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
+  return finish(Tensor.over(dtype, shape.slice(), array), options)
+}
+
+/** Uniform in [0, 1). @throws DTYPE_MISMATCH for integers */
+export function rand(shape: Shape, options?: RandomOptions): Tensor {
+  return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
+}
+
+/** Standard normal. @throws DTYPE_MISMATCH for integers */
+export function randn(shape: Shape, options?: RandomOptions): Tensor {
+  return random('randn', shape, options, (g) => g.normal())
+}
+
+/** Integers in low … high−1; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT unless low < high */
+export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
+    throw invalidArgument('randint', 'integers low < high', `${low} and ${high}`, `The range is ${shapeText([low, high])} without its end.`)
+  }
+  checkShape('randint', shape)
+  const dtype = dtypeOf('randint', options, 'int32')
+  const generator = options?.generator ?? currentGenerator()
+  const array = allocate(dtype, numelOf(shape))
+  for (let i = 0; i < array.length; i++) array[i] = generator.integer(low, high)
+  return finish(Tensor.over(dtype, shape.slice(), array), options)
+}
+
+/** Bytes of a tensor's elements (a view's own, not its storage's). */
+export function byteSize(x: Tensor): number {
+  return x.numel * BYTES_PER_ELEMENT[x.dtype]
+}

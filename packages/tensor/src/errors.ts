@@ -1,0 +1,39 @@
+/** The refusals that several operations share, worded once: op, expected, got, what to do. */
+import { PostgradError } from '@postgrad/base'
+import type { DType } from './dtype.js'
+
+export function shapeText(shape: readonly number[]): string {
+  return `[${shape.join(', ')}]`
+}
+
+export function shapeMismatch(
+  op: string,
+  expected: string,
+  got: string,
+  remedy: string,
+  values: Record<string, unknown> = {},
+): PostgradError {
+  return new PostgradError('SHAPE_MISMATCH', { op, expected, got, remedy, values })
+}
+
+export function broadcastMismatch(op: string, a: readonly number[], b: readonly number[]): PostgradError {
+  return shapeMismatch(
+    op,
+    'shapes that broadcast (each pair of extents, from the last on, equal or 1)',
+    `${shapeText(a)} and ${shapeText(b)}`,
+    'Insert dimensions of extent 1 with unsqueeze(), or reshape() one side.',
+    { a: [...a], b: [...b] },
+  )
+}
+
+export function dtypeMismatch(op: string, expected: string, got: DType | string, remedy: string): PostgradError {
+  return new PostgradError('DTYPE_MISMATCH', { op, expected, got, remedy })
+}
+
+export function invalidArgument(op: string, expected: string, got: unknown, remedy?: string): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', { op, expected, got: typeof got === 'string' ? got : String(got), remedy })
+}
+
+export function indexOutOfRange(op: string, expected: string, got: number, remedy: string): PostgradError {
+  return new PostgradError('INDEX_OUT_OF_RANGE', { op, expected, got: String(got), remedy, values: { index: got } })
+}

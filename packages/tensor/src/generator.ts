@@ -1,0 +1,95 @@
+/**
+ * Generator: a seeded source of random numbers with a state that can be kept and put back. The scope carries the current one. Same seed,
+ * same numbers, on every machine; they are not PyTorch's numbers.
+ */
+import { currentScope, PostgradError } from '@postgrad/base'
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
+import { uniformInt } from 'pure-rand/distribution/uniformInt'
+import { xoroshiro128plus, xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus'
+
+/** Seeds that differ in a few bits start with similar numbers; after this many they do not. */
+const WARM_UP = 64
+
+export interface GeneratorState {
+  readonly words: readonly number[]
+  /** The second number of the last normal pair, which comes next; null when the next pair is fresh. */
+  readonly spare: number | null
+}
+
+export class Generator {
+  private source: ReturnType<typeof xoroshiro128plus>
+  private spare: number | null = null
+
+  /** @throws INVALID_ARGUMENT unless the seed is a safe integer */
+  constructor(seed = 0) {
+    this.source = seeded(seed)
+  }
+
+  /** Starts again from this seed. */
+  manualSeed(seed: number): this {
+    this.source = seeded(seed)
+    this.spare = null
+    return this
+  }
+
+  /** Uniform in [0, 1), a multiple of 2⁻²⁴: exact in float32. */
+  uniform(): number {
+    return (this.source.next() >>> 8) / 2 ** 24
+  }
+
+  /** Uniform in [0, 1), a multiple of 2⁻⁵³. */
+  uniform64(): number {
+    return uniformFloat64(this.source)
+  }
+
+  /** Standard normal, by the Box–Muller transform: numbers come in pairs. */
+  normal(): number {
+    if (this.spare !== null) {
+      const value = this.spare
+      this.spare = null
+      return value
+    }
+    const radius = Math.sqrt(-2 * Math.log(1 - this.uniform64()))
+    const angle = 2 * Math.PI * this.uniform64()
+    this.spare = radius * Math.sin(angle)
+    return radius * Math.cos(angle)
+  }
+
+  /** An integer in low … high−1. */
+  integer(low: number, high: number): number {
+    return uniformInt(this.source, low, high - 1)
+  }
+
+  /** Plain data (JSON-like). */
+  state(): GeneratorState {
+    return { words: [...this.source.getState()], spare: this.spare }
+  }
+
+  restore(state: GeneratorState): void {
+    this.source = xoroshiro128plusFromState(state.words)
+    this.spare = state.spare
+  }
+}
+
+function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {
+  if (!Number.isSafeInteger(seed)) {
+    throw new PostgradError('INVALID_ARGUMENT', { op: 'manualSeed', expected: 'a safe integer', got: String(seed) })
+  }
+  // The generator takes 32 bits; the upper bits of a larger seed are folded in.
+  const source = xoroshiro128plus(Math.imul(Math.floor(seed / 2 ** 32), 0x9e3779b1) ^ (seed | 0))
+  for (let i = 0; i < WARM_UP; i++) source.next()
+  return source
+}
+
+/** The thread's own generator, for code outside of any scope that sets one; PyTorch has the same per process. */
+const threadGenerator = new Generator(0)
+
+/** The scope's generator, else the thread's. */
+export function currentGenerator(): Generator {
+  return (currentScope().generator as Generator | null) ?? threadGenerator
+}
+
+/** Seeds the current generator and returns it. @throws INVALID_ARGUMENT */
+export function manualSeed(seed: number): Generator {
+  return currentGenerator().manualSeed(seed)
+}

@@ -1,0 +1,26 @@
+/** What users get from this package: tensors, how to make them, random numbers, devices. Operations become methods of `Tensor`. */
+import './install.js'
+
+export {
+  arange,
+  eye,
+  full,
+  ones,
+  onesLike,
+  type RandomOptions,
+  rand,
+  randint,
+  randn,
+  type TensorOptions,
+  tensor,
+  zeros,
+  zerosLike,
+} from './create.js'
+export { currentDevice, Device, device, type KernelInfo, withDevice } from './device.js'
+export type { DType, TypedArray } from './dtype.js'
+export { currentGenerator, Generator, type GeneratorState, manualSeed } from './generator.js'
+export type { DeviceSpec } from './kernels/backends.js'
+export type { BackendName, KernelOp } from './kernels/table.js'
+export type { BackwardOptions, DimsArg, Reduction } from './ops.js'
+export type { NestedArray } from './read.js'
+export { isTensor, Tensor } from './tensor.js'

@@ -1,0 +1,23 @@
+/** Puts the raw operations behind the methods of `Tensor`, until autograd puts its own in their place. Imported for its effect. */
+import { PostgradError } from '@postgrad/base'
+import * as raw from './raw/index.js'
+import { installOpHandler, type OpHandler } from './tensor.js'
+
+function needsAutograd(op: string): never {
+  throw new PostgradError('AUTOGRAD_NOT_LOADED', {
+    op,
+    message: 'gradients need autograd, which is not loaded in this thread',
+    remedy: "Import from 'postgrad' or '@postgrad/autograd'.",
+  })
+}
+
+const { nllLossBackward: _nll, sumToShape: _sum, zerosOf: _zeros, ...ops } = raw
+
+const rawHandler: OpHandler = {
+  ...ops,
+  requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),
+  backward: () => needsAutograd('backward'),
+  registerHook: () => needsAutograd('registerHook'),
+}
+
+installOpHandler(rawHandler)

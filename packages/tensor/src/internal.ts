@@ -1,0 +1,38 @@
+/** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
+import './install.js'
+
+export { byteSize } from './create.js'
+export { currentKernels } from './device.js'
+export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './dtype.js'
+export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './errors.js'
+export { BACKENDS } from './kernels/backends.js'
+export * from './kernels/table.js'
+export type {
+  BinaryOps,
+  CompareOps,
+  GradOps,
+  IndexOps,
+  InPlaceOps,
+  JoinOps,
+  LossOps,
+  MatmulOps,
+  Ops,
+  ReduceOps,
+  UnaryOps,
+  ViewOps,
+} from './ops.js'
+export * as raw from './raw/index.js'
+export {
+  broadcastShapes,
+  broadcastsTo,
+  checkShape,
+  contiguousStrides,
+  isContiguous,
+  normalizeDim,
+  normalizeDims,
+  numelOf,
+  type Shape,
+  sameShape,
+} from './shape.js'
+export { Storage } from './storage.js'
+export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor.js'

@@ -1,0 +1,300 @@
+/**
+ * The reference backend: each kernel in its most obvious form, in double precision, with one rounding on storing. The others are tested
+ * against it, and it stands in for cells that they leave out.
+ */
+import type { DType, TypedArray } from '../../dtype.js'
+import {
+  addFlat,
+  axpyFlat32,
+  binaryFlat,
+  binaryStrided,
+  copyFlat,
+  copyStrided,
+  divFlat,
+  fillFlat,
+  mulFlat,
+  type Scalar1,
+  type Scalar2,
+  subFlat,
+  unaryFlat,
+  unaryStrided,
+  Walk,
+} from '../loops.js'
+import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../scalars.js'
+import {
+  type AxpyKernel,
+  type Backend,
+  type BinaryKernel,
+  type CompareOp,
+  type CopyKernel,
+  type EmbeddingBackwardKernel,
+  type EmbeddingKernel,
+  type FillKernel,
+  type KernelTable,
+  type MatmulKernel,
+  type NllBackwardKernel,
+  type NllKernel,
+  type ReduceKernel,
+  type SoftmaxKernel,
+  type UnaryKernel,
+  type Unsupported,
+  unsupported,
+  type WhereKernel,
+} from '../table.js'
+
+type T = TypedArray
+
+export function createReferenceBackend(): Backend {
+  return {
+    name: 'reference',
+    label: 'reference',
+    kernels: table,
+    synchronous: true,
+    ready: () => Promise.resolve(),
+    settle: () => Promise.resolve(),
+    variantOf: () => 'loop',
+  }
+}
+
+const REAL_ONLY = unsupported('the function exists for real numbers only; raw operations convert to float32 first')
+const NOT_ON_BOOL = unsupported('PyTorch has no such operation on bool')
+const DIVIDES_REAL = unsupported('division is true division; raw operations convert to float32 first')
+const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; raw operations convert first')
+const REAL_LOSS = unsupported('probabilities are real numbers')
+
+/** One kernel for both real dtypes, the cells of the others given. */
+function real<K, I, B>(kernel: K, int32: I, bool: B) {
+  return { float32: kernel, float64: kernel, int32, bool }
+}
+
+function unary(f: Scalar1): UnaryKernel<T> {
+  return {
+    flat: (n, x, xo, out, oo, p0, p1) => unaryFlat(f, n, x, xo, out, oo, p0, p1),
+    strided: (shape, x, xo, xs, out, oo, p0, p1) => unaryStrided(f, shape, x, xo, xs, out, oo, p0, p1),
+  }
+}
+
+function binary(f: Scalar2, flat?: BinaryKernel<T, T>['flat']): BinaryKernel<T, T> {
+  return {
+    flat: flat ?? ((n, a, ao, as, b, bo, bs, out, oo) => binaryFlat(f, n, a, ao, as, b, bo, bs, out, oo)),
+    strided: (shape, a, ao, as, b, bo, bs, out, oo, os) => binaryStrided(f, shape, a, ao, as, b, bo, bs, out, oo, os),
+  }
+}
+
+function compare(op: CompareOp) {
+  const kernel = binary(COMPARE[op]) as BinaryKernel<T, Uint8Array>
+  return { float32: kernel, float64: kernel, int32: kernel, bool: kernel }
+}
+
+const where: WhereKernel<T> = {
+  flat(n, c, co, cs, a, ao, as, b, bo, bs, out, oo) {
+    for (let i = 0; i < n; i++) out[oo + i] = c[co + i * cs] !== 0 ? a[ao + i * as]! : b[bo + i * bs]!
+  },
+  strided(shape, c, co, cs, a, ao, as, b, bo, bs, out, oo) {
+    const walk = new Walk(shape)
+    const { inner } = walk
+    const cStep = walk.innerStep(cs)
+    const aStep = walk.innerStep(as)
+    const bStep = walk.innerStep(bs)
+    for (let o = 0; o < walk.outer; o++) {
+      for (let i = 0; i < inner; i++) out[oo + o * inner + i] = c[co + i * cStep] !== 0 ? a[ao + i * aStep]! : b[bo + i * bStep]!
+      co += walk.delta(cs)
+      ao += walk.delta(as)
+      bo += walk.delta(bs)
+      walk.next()
+    }
+  },
+}
+
+const axpyReal = (round: (v: number) => number, flat?: AxpyKernel<T>['flat']): AxpyKernel<T> => ({
+  flat:
+    flat ??
+    ((n, alpha, x, xo, xs, out, oo) => {
+      for (let i = 0; i < n; i++) out[oo + i] = out[oo + i]! + round(round(alpha) * x[xo + i * xs]!)
+    }),
+  strided: (shape, alpha, x, xo, xs, out, oo, os) =>
+    binaryStrided((held, v) => held + round(round(alpha) * v), shape, out, oo, os, x, xo, xs, out, oo, os),
+})
+
+function axpyInt(): AxpyKernel<T> {
+  const step =
+    (alpha: number): Scalar2 =>
+    (held, v) =>
+      held + Math.imul(alpha, v)
+  return {
+    flat: (n, alpha, x, xo, xs, out, oo) => binaryFlat(step(alpha), n, out, oo, 1, x, xo, xs, out, oo),
+    strided: (shape, alpha, x, xo, xs, out, oo, os) => binaryStrided(step(alpha), shape, out, oo, os, x, xo, xs, out, oo, os),
+  }
+}
+
+const copy: CopyKernel<T> = {
+  flat: copyFlat,
+  strided: (shape, x, xo, xs, out, oo, os) => copyStrided((v) => v, shape, x, xo, xs, out, oo, os),
+}
+
+const truth = (v: number): number => (v !== 0 ? 1 : 0)
+
+const copyToBool: CopyKernel<T> = {
+  flat: (n, x, xo, out, oo) => unaryFlat(truth, n, x, xo, out, oo, 0, 0),
+  strided: (shape, x, xo, xs, out, oo, os) => copyStrided(truth, shape, x, xo, xs, out, oo, os),
+}
+
+const fill = (convert: (v: number) => number): FillKernel<T> => ({
+  flat: (n, value, out, oo) => fillFlat(n, convert(value), out, oo),
+  strided: (shape, value, out, oo, os) => copyStrided(() => convert(value), shape, out, oo, os, out, oo, os),
+})
+
+/** Calls `f` with the offset of each fibre's first element (its step is `inner`) and its place in the output. */
+function fibres(outer: number, k: number, inner: number, f: (at: number, to: number) => void): void {
+  for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) f(o * k * inner + i, o * inner + i)
+}
+
+const sum = (add: Scalar2): ReduceKernel<T, T> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, k, inner, (at, to) => {
+      let total = 0
+      for (let j = 0; j < k; j++) total = add(total, x[xo + at + j * inner]!)
+      out[oo + to] = total
+    })
+  },
+})
+
+/** The index of the first maximum; the first NaN counts as one. */
+function firstMax(x: T, from: number, k: number, step: number): number {
+  let best = 0
+  for (let j = 1; j < k; j++) {
+    const held = x[from + best * step]!
+    const v = x[from + j * step]!
+    if (Number.isNaN(held)) break
+    if (v > held || Number.isNaN(v)) best = j
+  }
+  return best
+}
+
+const amax: ReduceKernel<T, T> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, k, inner, (at, to) => {
+      out[oo + to] = x[xo + at + firstMax(x, xo + at, k, inner) * inner]!
+    })
+  },
+}
+
+const argmax: ReduceKernel<T, Int32Array> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, k, inner, (at, to) => {
+      out[oo + to] = firstMax(x, xo + at, k, inner)
+    })
+  },
+}
+
+/** exp(x − max) / Σ exp(x − max), or its logarithm x − max − log Σ exp(x − max). */
+const softmax = (logarithm: boolean): SoftmaxKernel<T> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    if (k === 0) return
+    fibres(outer, k, inner, (at) => {
+      const from = xo + at
+      const max = x[from + firstMax(x, from, k, inner) * inner]!
+      let total = 0
+      for (let j = 0; j < k; j++) total += Math.exp(x[from + j * inner]! - max)
+      for (let j = 0; j < k; j++) {
+        const shifted = x[from + j * inner]! - max
+        out[oo + at + j * inner] = logarithm ? shifted - Math.log(total) : Math.exp(shifted) / total
+      }
+    })
+  },
+})
+
+const matmul = (multiply: Scalar2, add: Scalar2): MatmulKernel<T> => ({
+  run(batch, m, n, k, a, ao, aBatch, aRow, aCol, b, bo, bBatch, bRow, bCol, out, oo) {
+    for (let t = 0; t < batch; t++) {
+      for (let i = 0; i < m; i++) {
+        for (let j = 0; j < n; j++) {
+          let total = 0
+          for (let p = 0; p < k; p++) {
+            total = add(total, multiply(a[ao + t * aBatch + i * aRow + p * aCol]!, b[bo + t * bBatch + p * bRow + j * bCol]!))
+          }
+          out[oo + (t * m + i) * n + j] = total
+        }
+      }
+    }
+  },
+})
+
+const nll: NllKernel<T> = {
+  run(n, classes, x, xo, target, to, out, oo) {
+    for (let i = 0; i < n; i++) out[oo + i] = -x[xo + i * classes + target[to + i]!]!
+  },
+}
+
+const nllBackward: NllBackwardKernel<T> = {
+  run(n, classes, grad, go, gradStep, target, to, out, oo) {
+    out.fill(0, oo, oo + n * classes)
+    for (let i = 0; i < n; i++) out[oo + i * classes + target[to + i]!] = -grad[go + i * gradStep]!
+  },
+}
+
+const embedding: EmbeddingKernel<T> = {
+  run(n, d, weight, wo, indices, io, out, oo) {
+    for (let i = 0; i < n; i++) for (let j = 0; j < d; j++) out[oo + i * d + j] = weight[wo + indices[io + i]! * d + j]!
+  },
+}
+
+const embeddingBackward: EmbeddingBackwardKernel<T> = {
+  run(n, d, _rows, grad, go, indices, io, out, oo) {
+    for (let i = 0; i < n; i++) {
+      const row = oo + indices[io + i]! * d
+      for (let j = 0; j < d; j++) out[row + j] = out[row + j]! + grad[go + i * d + j]!
+    }
+  },
+}
+
+const plus = BINARY_FLOAT.add
+const plusInt: Scalar2 = (a, b) => (a + b) | 0
+const identity = (v: number): number => v
+const everywhere = <K>(kernel: K): Record<DType, K> => ({ float32: kernel, float64: kernel, int32: kernel, bool: kernel })
+const realOnly = (op: keyof typeof UNARY_FLOAT): Record<DType, UnaryKernel<T> | Unsupported> =>
+  real(unary(UNARY_FLOAT[op]), REAL_ONLY, REAL_ONLY)
+const realAndInt = (op: keyof typeof UNARY_INT): Record<DType, UnaryKernel<T> | Unsupported> =>
+  real(unary(UNARY_FLOAT[op]), unary(UNARY_INT[op]), NOT_ON_BOOL)
+
+const table: KernelTable = {
+  neg: realAndInt('neg'),
+  exp: realOnly('exp'),
+  log: realOnly('log'),
+  sqrt: realOnly('sqrt'),
+  sin: realOnly('sin'),
+  cos: realOnly('cos'),
+  tanh: realOnly('tanh'),
+  sigmoid: realOnly('sigmoid'),
+  relu: realAndInt('relu'),
+  abs: realAndInt('abs'),
+  sign: real(unary(UNARY_FLOAT.sign), unary(UNARY_INT.sign), unary(UNARY_INT.sign)),
+  pow: realAndInt('pow'),
+  clamp: realAndInt('clamp'),
+  add: real(binary(BINARY_FLOAT.add, addFlat), binary(BINARY_INT.add), binary(BINARY_BOOL.add)),
+  sub: real(binary(BINARY_FLOAT.sub, subFlat), binary(BINARY_INT.sub), NOT_ON_BOOL),
+  mul: real(binary(BINARY_FLOAT.mul, mulFlat), binary(BINARY_INT.mul), binary(BINARY_BOOL.mul)),
+  div: real(binary(BINARY_FLOAT.div, divFlat), DIVIDES_REAL, DIVIDES_REAL),
+  maximum: real(binary(BINARY_FLOAT.maximum), binary(BINARY_INT.maximum), binary(BINARY_BOOL.maximum)),
+  minimum: real(binary(BINARY_FLOAT.minimum), binary(BINARY_INT.minimum), binary(BINARY_BOOL.minimum)),
+  eq: compare('eq'),
+  ne: compare('ne'),
+  lt: compare('lt'),
+  le: compare('le'),
+  gt: compare('gt'),
+  ge: compare('ge'),
+  where: everywhere(where),
+  axpy: { float32: axpyReal(Math.fround, axpyFlat32), float64: axpyReal(identity), int32: axpyInt(), bool: NOT_ON_BOOL },
+  copy: { float32: copy, float64: copy, int32: copy, bool: copyToBool },
+  fill: { float32: fill(identity), float64: fill(identity), int32: fill(identity), bool: fill(truth) },
+  sum: real(sum(plus), sum(plusInt), REAL_OR_INT),
+  amax: everywhere(amax),
+  argmax: everywhere(argmax),
+  softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
+  logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
+  matmul: real(matmul(BINARY_FLOAT.mul, plus), matmul(Math.imul, plusInt), REAL_OR_INT),
+  nll: real(nll, REAL_LOSS, REAL_LOSS),
+  nllBackward: real(nllBackward, REAL_LOSS, REAL_LOSS),
+  embedding: everywhere(embedding),
+  embeddingBackward: real(embeddingBackward, embeddingBackward, REAL_OR_INT),
+}

@@ -1,0 +1,146 @@
+/**
+ * The names and argument lists of all operations, once. `raw/` implements them without gradients, autograd wraps them (and its table of
+ * derivatives is typed over these names), `Tensor` has them as methods. Generic in the tensor type, so that it imports nothing above it.
+ * Semantics, broadcasting and promotion are PyTorch's functions of the same name unless a line says otherwise.
+ */
+import type { DType } from './dtype.js'
+
+/** One dimension or several; negative ones count from the end. */
+export type DimsArg = number | readonly number[]
+export type Reduction = 'mean' | 'sum' | 'none'
+
+/** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */
+export interface UnaryOps<T> {
+  neg(x: T): T
+  exp(x: T): T
+  log(x: T): T
+  sqrt(x: T): T
+  sin(x: T): T
+  cos(x: T): T
+  tanh(x: T): T
+  sigmoid(x: T): T
+  relu(x: T): T
+  abs(x: T): T
+  sign(x: T): T
+  /** A contiguous copy. */
+  clone(x: T): T
+  /** `x` itself when it is contiguous, else a copy. */
+  contiguous(x: T): T
+  /** `x` itself when it has that dtype, else a copy. */
+  to(x: T, dtype: DType): T
+  pow(x: T, exponent: number): T
+  /** null or undefined: no bound on that side; at least one is given. */
+  clamp(x: T, min?: number | null, max?: number | null): T
+}
+
+/** Broadcasting; one of the two may be a number. An integer-valued number counts as an integer for promotion. */
+export interface BinaryOps<T> {
+  add(a: T | number, b: T | number): T
+  sub(a: T | number, b: T | number): T
+  mul(a: T | number, b: T | number): T
+  /** True division: integers divide in float32. */
+  div(a: T | number, b: T | number): T
+  maximum(a: T | number, b: T | number): T
+  minimum(a: T | number, b: T | number): T
+}
+
+/** Results are bool. */
+export interface CompareOps<T> {
+  eq(a: T | number, b: T | number): T
+  ne(a: T | number, b: T | number): T
+  lt(a: T | number, b: T | number): T
+  le(a: T | number, b: T | number): T
+  gt(a: T | number, b: T | number): T
+  ge(a: T | number, b: T | number): T
+}
+
+/** Without dims: over all elements. */
+export interface ReduceOps<T> {
+  /** int32 and bool sum to int32. */
+  sum(x: T, dims?: DimsArg, keepdim?: boolean): T
+  /** Floating point only. */
+  mean(x: T, dims?: DimsArg, keepdim?: boolean): T
+  amax(x: T, dims?: DimsArg, keepdim?: boolean): T
+  /** int32; the index of the first maximum. */
+  argmax(x: T, dim?: number, keepdim?: boolean): T
+}
+
+export interface MatmulOps<T> {
+  matmul(a: T, b: T): T
+  bmm(a: T, b: T): T
+}
+
+/** These share their input's storage (reshape: when it can). */
+export interface ViewOps<T> {
+  view(x: T, shape: readonly number[]): T
+  reshape(x: T, shape: readonly number[]): T
+  transpose(x: T, dim0: number, dim1: number): T
+  permute(x: T, dims: readonly number[]): T
+  /** −1 keeps an extent. */
+  expand(x: T, shape: readonly number[]): T
+  squeeze(x: T, dim?: number): T
+  unsqueeze(x: T, dim: number): T
+  narrow(x: T, dim: number, start: number, length: number): T
+  select(x: T, dim: number, index: number): T
+}
+
+export interface JoinOps<T> {
+  cat(tensors: readonly T[], dim?: number): T
+  stack(tensors: readonly T[], dim?: number): T
+}
+
+export interface IndexOps<T> {
+  where(cond: T, a: T | number, b: T | number): T
+  /** weight [V, D], indices int32 of any shape → […indices, D]. */
+  embedding(weight: T, indices: T): T
+  /** grad […indices, D] → [V, D]: rows of grad added up by index. */
+  embeddingBackward(grad: T, indices: T, rows: number): T
+}
+
+export interface LossOps<T> {
+  softmax(x: T, dim: number): T
+  logSoftmax(x: T, dim: number): T
+  /** logp [N, C], target int32 [N] → [] or, with 'none', [N]. No class weights, no ignored index. */
+  nllLoss(logp: T, target: T, reduction?: Reduction): T
+  /** logits [N, C], target int32 [N]: nllLoss of logSoftmax. */
+  crossEntropy(logits: T, target: T, reduction?: Reduction): T
+}
+
+/** Write into `x`, raise its storage's version and return `x`. `y` broadcasts to x's shape and converts to its dtype. */
+export interface InPlaceOps<T> {
+  /** x += alpha · y */
+  add_(x: T, y: T | number, alpha?: number): T
+  sub_(x: T, y: T | number, alpha?: number): T
+  mul_(x: T, y: T | number): T
+  div_(x: T, y: T | number): T
+  copy_(x: T, src: T): T
+  fill_(x: T, value: number): T
+  zero_(x: T): T
+}
+
+export interface Ops<T>
+  extends UnaryOps<T>,
+    BinaryOps<T>,
+    CompareOps<T>,
+    ReduceOps<T>,
+    MatmulOps<T>,
+    ViewOps<T>,
+    JoinOps<T>,
+    IndexOps<T>,
+    LossOps<T>,
+    InPlaceOps<T> {}
+
+export interface BackwardOptions {
+  readonly retainGraph?: boolean
+  readonly createGraph?: boolean
+}
+
+/** What only autograd can do. */
+export interface GradOps<T> {
+  requiresGrad_(x: T, flag: boolean): T
+  backward(x: T, gradient: T | null | undefined, options: BackwardOptions | undefined): void
+  /** Shares the storage, has no history. */
+  detach(x: T): T
+  /** Called with each gradient of x; may return another in its place. Returns a function that removes the hook. */
+  registerHook(x: T, hook: (grad: T) => T | undefined | void): () => void
+}

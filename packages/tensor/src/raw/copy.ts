@@ -1,0 +1,35 @@
+/** Copies and conversions: `contiguous`, `clone`, `to`. All other operations stand on these. */
+import { currentKernels } from '../device.js'
+import type { TypedArray } from '../dtype.js'
+import { DTYPES, type DType, isDType } from '../dtype.js'
+import { dtypeMismatch } from '../errors.js'
+import type { CopyKernel } from '../kernels/table.js'
+import { Tensor } from '../tensor.js'
+
+export function copyKernel(dtype: DType): CopyKernel<TypedArray> {
+  return currentKernels().copy[dtype] as CopyKernel<TypedArray>
+}
+
+/** A new contiguous tensor of `dtype`. */
+function copyAs(x: Tensor, dtype: DType): Tensor {
+  const out = Tensor.empty(dtype, x.shape)
+  const kernel = copyKernel(dtype)
+  if (x.isContiguous) kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0)
+  else kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, out.strides)
+  return out
+}
+
+export function clone(x: Tensor): Tensor {
+  return copyAs(x, x.dtype)
+}
+
+export function contiguous(x: Tensor): Tensor {
+  return x.isContiguous ? x : copyAs(x, x.dtype)
+}
+
+/** float → int32 truncates, → bool is `x != 0`. @throws DTYPE_MISMATCH for an unknown dtype */
+export function to(x: Tensor, dtype: DType): Tensor {
+  if (x.dtype === dtype) return x
+  if (!isDType(dtype)) throw dtypeMismatch('to', `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
+  return copyAs(x, dtype)
+}

@@ -1,0 +1,203 @@
+/** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
+import { PostgradError } from '@postgrad/base'
+import { currentKernels } from '../device.js'
+import { allocate, categoryOf, type DType, isFloating, type TypedArray } from '../dtype.js'
+import { dtypeMismatch, invalidArgument } from '../errors.js'
+import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table.js'
+import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
+import { Storage } from '../storage.js'
+import { Tensor } from '../tensor.js'
+import { to } from './copy.js'
+import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
+
+// --- unary ---
+
+function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
+  const kernel = currentKernels()[op][x.dtype] as UnaryKernel<TypedArray>
+  if (x.isContiguous) {
+    const out = new Tensor(new Storage(x.dtype, allocate(x.dtype, x.numel)), x.shape, x.strides, 0, x.numel, true)
+    kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0, p0, p1)
+    return out
+  }
+  const out = Tensor.empty(x.dtype, x.shape)
+  kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, p0, p1)
+  return out
+}
+
+/** For functions of real numbers: int32 and bool are computed in float32. */
+function realUnary(op: UnaryOp, x: Tensor): Tensor {
+  return unaryKernel(op, isFloating(x.dtype) ? x : to(x, 'float32'), 0, 0)
+}
+
+function notOnBool(op: string, x: Tensor): void {
+  if (x.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
+}
+
+function numericUnary(op: UnaryOp, x: Tensor): Tensor {
+  notOnBool(op, x)
+  return unaryKernel(op, x, 0, 0)
+}
+
+export const neg = (x: Tensor): Tensor => numericUnary('neg', x)
+export const exp = (x: Tensor): Tensor => realUnary('exp', x)
+export const log = (x: Tensor): Tensor => realUnary('log', x)
+export const sqrt = (x: Tensor): Tensor => realUnary('sqrt', x)
+export const sin = (x: Tensor): Tensor => realUnary('sin', x)
+export const cos = (x: Tensor): Tensor => realUnary('cos', x)
+export const tanh = (x: Tensor): Tensor => realUnary('tanh', x)
+export const sigmoid = (x: Tensor): Tensor => realUnary('sigmoid', x)
+export const relu = (x: Tensor): Tensor => numericUnary('relu', x)
+export const abs = (x: Tensor): Tensor => numericUnary('abs', x)
+export const sign = (x: Tensor): Tensor => unaryKernel('sign', x, 0, 0)
+
+/** @throws INVALID_ARGUMENT for a negative integer power of integers (as in PyTorch: 2⁻¹ is no integer) */
+export function pow(x: Tensor, exponent: number): Tensor {
+  if (typeof exponent !== 'number') throw invalidArgument('pow', 'a number as the exponent', typeof exponent)
+  const dtype = promoteNumber(x.dtype, exponent)
+  if (dtype === 'int32' && exponent < 0) {
+    throw invalidArgument('pow', 'an exponent ≥ 0 for an integer tensor', exponent, "Convert with to('float32') first.")
+  }
+  return unaryKernel('pow', to(x, dtype), exponent, 0)
+}
+
+/** @throws INVALID_ARGUMENT without any bound */
+export function clamp(x: Tensor, min?: number | null, max?: number | null): Tensor {
+  notOnBool('clamp', x)
+  if (min == null && max == null) throw invalidArgument('clamp', 'at least one of min and max', 'neither')
+  let dtype = x.dtype
+  if (min != null && Number.isFinite(min)) dtype = promoteNumber(dtype, min)
+  if (max != null && Number.isFinite(max)) dtype = promoteNumber(dtype, max)
+  return unaryKernel('clamp', to(x, dtype), min ?? Number.NEGATIVE_INFINITY, max ?? Number.POSITIVE_INFINITY)
+}
+
+// --- binary ---
+
+/** `compare` makes bool of it; `floating` computes integers in float32. */
+function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor | number, compare: boolean, floating: boolean): Tensor {
+  if (typeof a === 'object' && typeof b === 'object') {
+    // The fast path: nothing to broadcast, promote or walk.
+    if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
+      const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
+      const n = a.numel
+      const dtype: DType = compare ? 'bool' : a.dtype
+      const out = allocate(dtype, n)
+      kernel.flat(n, a.storage.array, a.offset, 1, b.storage.array, b.offset, 1, out, 0)
+      return new Tensor(new Storage(dtype, out), a.shape, a.strides, 0, n, true)
+    }
+    const dtype = floating ? toFloating(promoteTensors(a, b)) : promoteTensors(a, b)
+    return tensorBinary(op, to(a, dtype), to(b, dtype), compare)
+  }
+  if (typeof a === 'object')
+    return tensorBinary(op, asOperand(op, a, b as number, floating), asScalar(op, b as number, a, floating), compare)
+  if (typeof b === 'object') return tensorBinary(op, asScalar(op, a, b, floating), asOperand(op, b, a, floating), compare)
+  throw invalidArgument(op, 'at least one tensor', `${typeof a} and ${typeof b}`, 'Wrap one side: tensor(value).')
+}
+
+/** The dtype in which a tensor and a number meet. */
+function dtypeWith(x: Tensor, value: number, floating: boolean): DType {
+  const dtype = promoteNumber(x.dtype, value)
+  return floating ? toFloating(dtype) : dtype
+}
+
+function asOperand(op: string, x: Tensor, value: number, floating: boolean): Tensor {
+  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', value === null ? 'null' : typeof value)
+  return to(x, dtypeWith(x, value, floating))
+}
+
+/** The number as a 0-d tensor, which the kernels repeat with step 0. */
+function asScalar(op: string, value: number, beside: Tensor, floating: boolean): Tensor {
+  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', value === null ? 'null' : typeof value)
+  return scalarTensor(value, dtypeWith(beside, value, floating))
+}
+
+export function scalarTensor(value: number, dtype: DType): Tensor {
+  const array = allocate(dtype, 1)
+  array[0] = dtype === 'bool' ? Number(value !== 0) : value
+  return new Tensor(new Storage(dtype, array), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
+}
+
+/** Both have the dtype in which to compute. */
+function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
+  if (op === 'sub') refuseBool(a.dtype)
+  const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
+  const shape = broadcastShapes(op, a.shape, b.shape)
+  const out = Tensor.empty(compare ? 'bool' : a.dtype, shape)
+  const aStep = flatStep(a, shape)
+  const bStep = flatStep(b, shape)
+  const to = out.storage.array
+  if (aStep >= 0 && bStep >= 0) kernel.flat(out.numel, a.storage.array, a.offset, aStep, b.storage.array, b.offset, bStep, to, 0)
+  else {
+    const aStrides = broadcastStrides(a.shape, a.strides, shape)
+    const bStrides = broadcastStrides(b.shape, b.strides, shape)
+    kernel.strided(shape, a.storage.array, a.offset, aStrides, b.storage.array, b.offset, bStrides, to, 0, out.strides)
+  }
+  return out
+}
+
+/** 1 when x runs densely over `shape`, 0 when its one element is repeated, −1 when it takes strides. */
+export function flatStep(x: Tensor, shape: Shape): number {
+  if (x.isContiguous && sameShape(x.shape, shape)) return 1
+  return x.numel === 1 ? 0 : -1
+}
+
+function refuseBool(dtype: DType): void {
+  if (dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
+}
+
+export const add = (a: Tensor | number, b: Tensor | number): Tensor => binary('add', a, b, false, false)
+export const sub = (a: Tensor | number, b: Tensor | number): Tensor => binary('sub', a, b, false, false)
+export const mul = (a: Tensor | number, b: Tensor | number): Tensor => binary('mul', a, b, false, false)
+export const div = (a: Tensor | number, b: Tensor | number): Tensor => binary('div', a, b, false, true)
+export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => binary('maximum', a, b, false, false)
+export const minimum = (a: Tensor | number, b: Tensor | number): Tensor => binary('minimum', a, b, false, false)
+export const eq = (a: Tensor | number, b: Tensor | number): Tensor => binary('eq', a, b, true, false)
+export const ne = (a: Tensor | number, b: Tensor | number): Tensor => binary('ne', a, b, true, false)
+export const lt = (a: Tensor | number, b: Tensor | number): Tensor => binary('lt', a, b, true, false)
+export const le = (a: Tensor | number, b: Tensor | number): Tensor => binary('le', a, b, true, false)
+export const gt = (a: Tensor | number, b: Tensor | number): Tensor => binary('gt', a, b, true, false)
+export const ge = (a: Tensor | number, b: Tensor | number): Tensor => binary('ge', a, b, true, false)
+
+/** All three broadcast together; a and b promote. @throws DTYPE_MISMATCH unless cond is bool, SHAPE_MISMATCH */
+export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Tensor {
+  if (cond.dtype !== 'bool') {
+    throw dtypeMismatch('where', 'a bool tensor as the condition', cond.dtype, 'Compare first, as in ne(cond, 0).')
+  }
+  const [x, y] = operands('where', a, b)
+  const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
+  const out = Tensor.empty(x.dtype, shape)
+  const kernel = currentKernels().where[x.dtype] as WhereKernel<TypedArray>
+  const [c, p, q, o] = [cond.storage.array as Uint8Array, x.storage.array, y.storage.array, out.storage.array]
+  const cStep = flatStep(cond, shape)
+  const xStep = flatStep(x, shape)
+  const yStep = flatStep(y, shape)
+  if (cStep >= 0 && xStep >= 0 && yStep >= 0) {
+    kernel.flat(out.numel, c, cond.offset, cStep, p, x.offset, xStep, q, y.offset, yStep, o, 0)
+  } else {
+    const strides = (t: Tensor): Shape => broadcastStrides(t.shape, t.strides, shape)
+    kernel.strided(shape, c, cond.offset, strides(cond), p, x.offset, strides(x), q, y.offset, strides(y), o, 0)
+  }
+  return out
+}
+
+/** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers. */
+function operands(op: string, a: Tensor | number, b: Tensor | number): [Tensor, Tensor] {
+  if (typeof a === 'object' && typeof b === 'object') {
+    const dtype = promoteTensors(a, b)
+    return [to(a, dtype), to(b, dtype)]
+  }
+  if (typeof a === 'object') return [asOperand(op, a, b as number, false), asScalar(op, b as number, a, false)]
+  if (typeof b === 'object') return [asScalar(op, a, b, false), asOperand(op, b, a, false)]
+  return [scalarTensor(a, 'float32'), scalarTensor(b, 'float32')]
+}
+
+/** @throws INPLACE_DTYPE when a value of `from` cannot be stored in `into` without losing its category (PyTorch's `can_cast`) */
+export function checkStorable(op: string, from: DType, into: DType): void {
+  if (categoryOf(from) <= categoryOf(into)) return
+  throw new PostgradError('INPLACE_DTYPE', {
+    op,
+    expected: `a result that ${into} can hold`,
+    got: from,
+    remedy: `Use the operation that makes a new tensor, or convert the argument with to('${into}').`,
+    values: { from, into },
+  })
+}

@@ -1,0 +1,37 @@
+/** All raw operations by name: what autograd wraps. They know shapes, dtypes and kernels, and nothing of gradients. */
+export { clone, contiguous, to } from './copy.js'
+export {
+  abs,
+  add,
+  clamp,
+  cos,
+  div,
+  eq,
+  exp,
+  ge,
+  gt,
+  le,
+  log,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  ne,
+  neg,
+  pow,
+  relu,
+  sigmoid,
+  sign,
+  sin,
+  sqrt,
+  sub,
+  tanh,
+  where,
+} from './elementwise.js'
+export { crossEntropy, embedding, embeddingBackward, nllLoss, nllLossBackward } from './indexing.js'
+export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './inplace.js'
+export { cat, stack } from './join.js'
+export { bmm, matmul } from './matmul.js'
+export { amax, argmax, logSoftmax, mean, softmax, sum, sumToShape } from './reduce.js'
+export { detach, expand, narrow, permute, reshape, select, squeeze, transpose, unsqueeze, view } from './views.js'
+export { zerosOf } from './zeros.js'

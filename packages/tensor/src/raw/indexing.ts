@@ -1,0 +1,120 @@
+/** Operations that read or write at integer indices: embedding, and the negative log-likelihood of classes. Indices are checked here. */
+import { currentKernels } from '../device.js'
+import { isFloating, type TypedArray } from '../dtype.js'
+import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { EmbeddingBackwardKernel, EmbeddingKernel, NllBackwardKernel, NllKernel } from '../kernels/table.js'
+import type { Reduction } from '../ops.js'
+import { Tensor } from '../tensor.js'
+import { contiguous } from './copy.js'
+import { logSoftmax, mean, sum } from './reduce.js'
+
+/** Dense int32 indices, all of them in 0 … limit−1. @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE */
+function checkedIndices(op: string, indices: Tensor, limit: number): Tensor {
+  if (indices.dtype !== 'int32') throw dtypeMismatch(op, 'int32 indices', indices.dtype, "Convert with to('int32'), or pass an Int32Array.")
+  const dense = contiguous(indices)
+  const { array } = dense.storage
+  for (let i = dense.offset; i < dense.offset + dense.numel; i++) {
+    const index = array[i]!
+    if (index < 0 || index >= limit) {
+      throw indexOutOfRange(
+        op,
+        `indices from 0 to ${limit - 1}`,
+        index,
+        'Check how the indices were made; negative ones do not count from the end.',
+      )
+    }
+  }
+  return dense
+}
+
+/** weight [V, D], indices int32 of any shape → […indices, D]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE */
+export function embedding(weight: Tensor, indices: Tensor): Tensor {
+  if (weight.shape.length !== 2) throw shapeMismatch('embedding', 'a weight [rows, width]', shapeText(weight.shape), 'Reshape the weight.')
+  const at = checkedIndices('embedding', indices, weight.shape[0]!)
+  const w = contiguous(weight)
+  const width = weight.shape[1]!
+  const out = Tensor.empty(weight.dtype, [...indices.shape, width])
+  const kernel = currentKernels().embedding[weight.dtype] as EmbeddingKernel<TypedArray>
+  kernel.run(at.numel, width, w.storage.array, w.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  return out
+}
+
+/** grad […indices, D] → [rows, D]: each row of grad added to the row that its index names. @throws as embedding */
+export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): Tensor {
+  const width = grad.shape[grad.shape.length - 1]
+  const fits = grad.shape.length === indices.shape.length + 1 && indices.shape.every((n, i) => n === grad.shape[i])
+  if (width === undefined || !fits) {
+    throw shapeMismatch(
+      'embeddingBackward',
+      `a gradient ${shapeText(indices.shape)} with the width behind`,
+      shapeText(grad.shape),
+      'Pass the gradient of the output of embedding().',
+    )
+  }
+  if (!Number.isSafeInteger(rows) || rows < 0) throw invalidArgument('embeddingBackward', 'a number of rows ≥ 0', rows)
+  const at = checkedIndices('embeddingBackward', indices, rows)
+  const g = contiguous(grad)
+  const out = Tensor.empty(grad.dtype, [rows, width])
+  const kernel = currentKernels().embeddingBackward[grad.dtype] as EmbeddingBackwardKernel<TypedArray>
+  kernel.run(at.numel, width, rows, g.storage.array, g.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  return out
+}
+
+function checkReduction(op: string, reduction: string): void {
+  if (reduction !== 'mean' && reduction !== 'sum' && reduction !== 'none') {
+    throw invalidArgument(op, "'mean', 'sum' or 'none' as the reduction", reduction)
+  }
+}
+
+function checkClasses(op: string, x: Tensor, target: Tensor): void {
+  if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'floating point scores', x.dtype, "Convert with to('float32') first.")
+  if (x.shape.length !== 2 || target.shape.length !== 1 || x.shape[0] !== target.shape[0]) {
+    throw shapeMismatch(
+      op,
+      'scores [n, classes] and a target [n]',
+      `${shapeText(x.shape)} and ${shapeText(target.shape)}`,
+      'Flatten leading dimensions with reshape().',
+    )
+  }
+}
+
+/** 'mean' over no rows is NaN. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, INVALID_ARGUMENT */
+export function nllLoss(logp: Tensor, target: Tensor, reduction: Reduction = 'mean'): Tensor {
+  checkReduction('nllLoss', reduction)
+  checkClasses('nllLoss', logp, target)
+  const at = checkedIndices('nllLoss', target, logp.shape[1]!)
+  const x = contiguous(logp)
+  const each = Tensor.empty(logp.dtype, target.shape)
+  const kernel = currentKernels().nll[logp.dtype] as NllKernel<TypedArray>
+  kernel.run(at.numel, logp.shape[1]!, x.storage.array, x.offset, at.storage.array as Int32Array, at.offset, each.storage.array, 0)
+  return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
+}
+
+/**
+ * The gradient of nllLoss with 'none' (grad [N]) or 'sum' (grad []) for logp: [N, classes]. For 'mean', pass grad / N.
+ * @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE
+ */
+export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): Tensor {
+  if (grad.numel !== 1 && (grad.shape.length !== 1 || grad.shape[0] !== target.shape[0])) {
+    throw shapeMismatch(
+      'nllLossBackward',
+      `a gradient [] or ${shapeText(target.shape)}`,
+      shapeText(grad.shape),
+      'Pass the gradient of the loss.',
+    )
+  }
+  const at = checkedIndices('nllLossBackward', target, classes)
+  const g = contiguous(grad)
+  const out = Tensor.empty(grad.dtype, [at.numel, classes])
+  const kernel = currentKernels().nllBackward[grad.dtype] as NllBackwardKernel<TypedArray>
+  const step = g.numel === 1 ? 0 : 1
+  kernel.run(at.numel, classes, g.storage.array, g.offset, step, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  return out
+}
+
+/** @throws as nllLoss */
+export function crossEntropy(logits: Tensor, target: Tensor, reduction: Reduction = 'mean'): Tensor {
+  checkReduction('crossEntropy', reduction)
+  checkClasses('crossEntropy', logits, target)
+  return nllLoss(logSoftmax(logits, 1), target, reduction)
+}

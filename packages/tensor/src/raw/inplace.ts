@@ -1,0 +1,148 @@
+/**
+ * In-place operations: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
+ * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentKernels } from '../device.js'
+import type { DType, TypedArray } from '../dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
+import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
+import type { Tensor } from '../tensor.js'
+import { clone, copyKernel, to } from './copy.js'
+import { checkStorable, flatStep, scalarTensor } from './elementwise.js'
+import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
+
+/** @throws INPLACE_OVERLAP when several elements of x are one memory cell (after `expand`) */
+function checkWritable(op: string, x: Tensor): void {
+  if (x.isContiguous) return
+  for (let d = 0; d < x.shape.length; d++) {
+    if (x.strides[d] === 0 && x.shape[d]! > 1) {
+      throw new PostgradError('INPLACE_OVERLAP', {
+        op,
+        expected: 'a tensor whose elements lie in different places',
+        got: `shape ${shapeText(x.shape)} with strides ${shapeText(x.strides)}`,
+        remedy: 'It was expanded: clone() it before writing to it.',
+      })
+    }
+  }
+}
+
+/** @throws SHAPE_MISMATCH */
+function checkBroadcast(op: string, x: Tensor, y: Tensor): void {
+  if (sameShape(x.shape, y.shape) || broadcastsTo(y.shape, x.shape)) return
+  throw shapeMismatch(
+    op,
+    `an argument that broadcasts to ${shapeText(x.shape)}`,
+    shapeText(y.shape),
+    'An in-place operation keeps the shape: use the one that makes a new tensor, or reshape the argument.',
+    { x: [...x.shape], y: [...y.shape] },
+  )
+}
+
+/** `y` as a tensor of x's dtype that does not lie under x unless it is the same view. `result` is the dtype of the computation. */
+function argument(op: string, x: Tensor, y: Tensor | number, floating: boolean): Tensor {
+  if (typeof y === 'number') {
+    const result = promoteNumber(x.dtype, y)
+    checkStorable(op, floating ? toFloating(result) : result, x.dtype)
+    return scalarTensor(y, x.dtype)
+  }
+  if (typeof y !== 'object' || y === null) throw invalidArgument(op, 'a tensor or a number', y === null ? 'null' : typeof y)
+  checkBroadcast(op, x, y)
+  const result = promoteTensors(x, y)
+  checkStorable(op, floating ? toFloating(result) : result, x.dtype)
+  return apart(x, to(y, x.dtype))
+}
+
+/** A kernel's output may be an input's very view, but may not overlap it otherwise: then the input is copied first. */
+function apart(x: Tensor, y: Tensor): Tensor {
+  if (x.storage !== y.storage) return y
+  const same = x.offset === y.offset && sameShape(x.shape, y.shape) && sameShape(x.strides, y.strides)
+  return same ? y : clone(y)
+}
+
+function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tensor, y: Tensor | number): Tensor {
+  checkWritable(name, x)
+  const b = argument(name, x, y, op === 'div')
+  const kernel = currentKernels()[op][x.dtype] as BinaryKernel<TypedArray, TypedArray>
+  const array = x.storage.array
+  const step = x.isContiguous ? flatStep(b, x.shape) : -1
+  if (step >= 0) kernel.flat(x.numel, array, x.offset, 1, b.storage.array, b.offset, step, array, x.offset)
+  else {
+    const strides = broadcastStrides(b.shape, b.strides, x.shape)
+    kernel.strided(x.shape, array, x.offset, x.strides, b.storage.array, b.offset, strides, array, x.offset, x.strides)
+  }
+  x.storage.version++
+  return x
+}
+
+function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tensor {
+  if (typeof alpha !== 'number') throw invalidArgument(name, 'a number as alpha', typeof alpha)
+  checkWritable(name, x)
+  refuseBool(name, x.dtype)
+  checkStorable(name, promoteNumber(x.dtype, alpha), x.dtype)
+  const b = argument(name, x, y, false)
+  const kernel = currentKernels().axpy[x.dtype] as AxpyKernel<TypedArray>
+  const step = x.isContiguous ? flatStep(b, x.shape) : -1
+  if (step >= 0) kernel.flat(x.numel, alpha, b.storage.array, b.offset, step, x.storage.array, x.offset)
+  else {
+    const strides = broadcastStrides(b.shape, b.strides, x.shape)
+    kernel.strided(x.shape, alpha, b.storage.array, b.offset, strides, x.storage.array, x.offset, x.strides)
+  }
+  x.storage.version++
+  return x
+}
+
+function refuseBool(op: string, dtype: DType): void {
+  if (dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', 'Convert with to() first.')
+}
+
+/** x += alpha · y. @throws SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP (as all operations here) */
+export function add_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
+  return alpha === 1 ? binaryInPlace('add', 'add_', x, y) : axpy('add_', x, y, alpha)
+}
+
+/** x −= alpha · y */
+export function sub_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
+  refuseBool('sub_', x.dtype)
+  return alpha === 1 ? binaryInPlace('sub', 'sub_', x, y) : axpy('sub_', x, y, -alpha)
+}
+
+export function mul_(x: Tensor, y: Tensor | number): Tensor {
+  return binaryInPlace('mul', 'mul_', x, y)
+}
+
+/** True division: integers cannot hold its result and are refused. */
+export function div_(x: Tensor, y: Tensor | number): Tensor {
+  return binaryInPlace('div', 'div_', x, y)
+}
+
+/** Copies with broadcasting and conversion to x's dtype, whatever it loses (as PyTorch does). */
+export function copy_(x: Tensor, src: Tensor): Tensor {
+  checkWritable('copy_', x)
+  checkBroadcast('copy_', x, src)
+  const from = apart(x, src)
+  const kernel = copyKernel(x.dtype)
+  if (x.isContiguous && from.isContiguous && from.numel === x.numel) {
+    kernel.flat(x.numel, from.storage.array, from.offset, x.storage.array, x.offset)
+  } else {
+    const strides = broadcastStrides(from.shape, from.strides, x.shape)
+    kernel.strided(x.shape, from.storage.array, from.offset, strides, x.storage.array, x.offset, x.strides)
+  }
+  x.storage.version++
+  return x
+}
+
+export function fill_(x: Tensor, value: number): Tensor {
+  if (typeof value !== 'number') throw invalidArgument('fill_', 'a number', typeof value)
+  checkWritable('fill_', x)
+  const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>
+  if (x.isContiguous) kernel.flat(x.numel, value, x.storage.array, x.offset)
+  else kernel.strided(x.shape, value, x.storage.array, x.offset, x.strides)
+  x.storage.version++
+  return x
+}
+
+export function zero_(x: Tensor): Tensor {
+  return fill_(x, 0)
+}

@@ -1,0 +1,63 @@
+/** Joining: `cat` and `stack` copy their inputs into parts of one new tensor. */
+import type { DType } from '../dtype.js'
+import { promote } from '../dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import { normalizeDim } from '../shape.js'
+import { Tensor } from '../tensor.js'
+import { copyKernel } from './copy.js'
+import { unsqueeze } from './views.js'
+
+/** dtypes promote; tensors of shape [0] are skipped, as in PyTorch. @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH */
+export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
+  if (tensors.length === 0) throw invalidArgument('cat', 'at least one tensor', 'none')
+  let dtype: DType = tensors[0]!.dtype
+  for (const t of tensors) dtype = promote(dtype, t.dtype)
+  const parts = tensors.filter((t) => !(t.shape.length === 1 && t.numel === 0))
+  if (parts.length === 0) return Tensor.empty(dtype, [0])
+  const first = parts[0]!
+  if (first.shape.length === 0) throw shapeMismatch('cat', 'tensors with at least one dimension', '[]', 'Use stack() for 0-d tensors.')
+  const d = normalizeDim('cat', dim, first.shape.length)
+  let extent = 0
+  for (const t of parts) {
+    if (t.shape.length !== first.shape.length || t.shape.some((n, i) => i !== d && n !== first.shape[i])) {
+      throw shapeMismatch(
+        'cat',
+        `shapes that are equal except in dimension ${d}`,
+        `${shapeText(first.shape)} and ${shapeText(t.shape)}`,
+        'Reshape or narrow the one that differs.',
+      )
+    }
+    extent += t.shape[d]!
+  }
+  const out = Tensor.empty(dtype, first.shape.with(d, extent))
+  const kernel = copyKernel(dtype)
+  let at = 0
+  for (const t of parts) {
+    const to = at * out.strides[d]!
+    if (d === 0 && t.isContiguous) kernel.flat(t.numel, t.storage.array, t.offset, out.storage.array, to)
+    else kernel.strided(t.shape, t.storage.array, t.offset, t.strides, out.storage.array, to, out.strides)
+    at += t.shape[d]!
+  }
+  return out
+}
+
+/** Joins along a new dimension. @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH unless all shapes are equal */
+export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
+  if (tensors.length === 0) throw invalidArgument('stack', 'at least one tensor', 'none')
+  const first = tensors[0]!
+  for (const t of tensors) {
+    if (t.shape.length !== first.shape.length || t.shape.some((n, i) => n !== first.shape[i])) {
+      throw shapeMismatch(
+        'stack',
+        'equal shapes',
+        `${shapeText(first.shape)} and ${shapeText(t.shape)}`,
+        'Use cat() to join along a dimension that differs.',
+      )
+    }
+  }
+  const d = normalizeDim('stack', dim, first.shape.length + 1)
+  return cat(
+    tensors.map((t) => unsqueeze(t, d)),
+    d,
+  )
+}

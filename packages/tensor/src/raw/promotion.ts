@@ -1,0 +1,30 @@
+/** Which dtype an operation of two operands computes in: PyTorch's `result_type`, with 0-d tensors and numbers as the weaker side. */
+import { categoryOf, type DType, isFloating, promote } from '../dtype.js'
+import type { Tensor } from '../tensor.js'
+
+const INT32_SPAN = 2 ** 31
+
+/**
+ * A number widens only into a higher category: integer-valued numbers count as integers, others (and those beyond 32 bits) as floating
+ * point, which is float32 beside an integer tensor.
+ */
+export function promoteNumber(dtype: DType, value: number): DType {
+  const whole = Number.isInteger(value) && value >= -INT32_SPAN && value < INT32_SPAN
+  if (dtype === 'bool') return whole ? 'int32' : 'float32'
+  return dtype === 'int32' && !whole ? 'float32' : dtype
+}
+
+/** A 0-d tensor beside one with dimensions widens it only into a higher category; otherwise the wider of the two. */
+export function promoteTensors(a: Tensor, b: Tensor): DType {
+  if (a.dtype === b.dtype) return a.dtype
+  const aScalar = a.shape.length === 0
+  if (aScalar === (b.shape.length === 0)) return promote(a.dtype, b.dtype)
+  const strong = aScalar ? b.dtype : a.dtype
+  const weak = aScalar ? a.dtype : b.dtype
+  return categoryOf(weak) > categoryOf(strong) ? promote(strong, weak) : strong
+}
+
+/** int32 and bool become float32, real dtypes stay. */
+export function toFloating(dtype: DType): DType {
+  return isFloating(dtype) ? dtype : 'float32'
+}

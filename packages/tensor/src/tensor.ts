@@ -1,0 +1,398 @@
+/**
+ * Tensor: a view (shape, strides, offset) on a storage, with a slot for autograd. It computes nothing itself: methods go through one
+ * handler (raw operations until autograd puts its own in place), so this file stands below all operations.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentDevice } from './device.js'
+import type { DType, TypedArray } from './dtype.js'
+import { shapeText } from './errors.js'
+import { formatTensor } from './format.js'
+import type { BackwardOptions, DimsArg, GradOps, Ops, Reduction } from './ops.js'
+import { type NestedArray, nest, snapshot } from './read.js'
+import { contiguousStrides, isContiguous, numelOf, type Shape } from './shape.js'
+import { Storage } from './storage.js'
+
+/** What autograd keeps in a tensor; it extends this and narrows the slot. */
+export interface AutogradMeta {
+  /** True for a leaf that wants a gradient and for every tensor with a history. */
+  requiresGrad: boolean
+  grad: Tensor | null
+  gradFn: object | null
+  /** Which of gradFn's forward outputs this tensor is. */
+  outputNr: number
+}
+
+/** Everything that a tensor's methods call. */
+export type OpHandler = Ops<Tensor> & GradOps<Tensor>
+
+/** Set once per thread while modules load: raw operations first, then autograd's. A slot, since this file imports neither. */
+let handler: OpHandler | null = null
+
+export function installOpHandler(next: OpHandler): void {
+  handler = next
+}
+
+export class Tensor {
+  // `declare`: plain assignments in the constructor, without a definition to undefined first; a tensor is made on every operation.
+  declare readonly storage: Storage
+  declare readonly shape: Shape
+  /** In elements. */
+  declare readonly strides: Shape
+  /** In elements, into the storage. */
+  declare readonly offset: number
+  declare readonly dtype: DType
+  declare readonly numel: number
+  /** Elements lie densely in row-major order from `offset` on. */
+  declare readonly isContiguous: boolean
+  /** Autograd's slot; null until autograd fills it. */
+  declare autograd: AutogradMeta | null
+
+  /** @internal Operations make tensors; users call `tensor()`, `zeros()`, …. Keeps the arrays: they are never written afterwards. */
+  constructor(storage: Storage, shape: Shape, strides: Shape, offset: number, numel: number, contiguous: boolean) {
+    this.storage = storage
+    this.shape = shape
+    this.strides = strides
+    this.offset = offset
+    this.dtype = storage.dtype
+    this.numel = numel
+    this.isContiguous = contiguous
+    this.autograd = null
+  }
+
+  /** @internal A zero-filled contiguous tensor. */
+  static empty(dtype: DType, shape: Shape): Tensor {
+    const numel = numelOf(shape)
+    return new Tensor(Storage.allocate(dtype, numel), shape, contiguousStrides(shape), 0, numel, true)
+  }
+
+  /** @internal A contiguous tensor over `array`, which it takes over; array.length is the number of elements. */
+  static over(dtype: DType, shape: Shape, array: TypedArray): Tensor {
+    return new Tensor(new Storage(dtype, array), shape, contiguousStrides(shape), 0, numelOf(shape), true)
+  }
+
+  /** @internal A view on the storage of `base`. */
+  static view(base: Tensor, shape: Shape, strides: Shape, offset: number): Tensor {
+    return new Tensor(base.storage, shape, strides, offset, numelOf(shape), isContiguous(shape, strides))
+  }
+
+  get ndim(): number {
+    return this.shape.length
+  }
+
+  get requiresGrad(): boolean {
+    return this.autograd !== null && this.autograd.requiresGrad
+  }
+
+  get isLeaf(): boolean {
+    return this.autograd === null || this.autograd.gradFn === null
+  }
+
+  get grad(): Tensor | null {
+    return this.autograd === null ? null : this.autograd.grad
+  }
+
+  /** @throws GRAD_NOT_REQUIRED on a tensor that autograd does not know (only null can be assigned there) */
+  set grad(value: Tensor | null) {
+    if (this.autograd !== null) this.autograd.grad = value
+    else if (value !== null) {
+      throw new PostgradError('GRAD_NOT_REQUIRED', {
+        op: 'grad',
+        expected: 'a tensor that requires a gradient',
+        got: 'one that does not',
+        remedy: 'Call requiresGrad_() first.',
+      })
+    }
+  }
+
+  get gradFn(): object | null {
+    return this.autograd === null ? null : this.autograd.gradFn
+  }
+
+  requiresGrad_(flag = true): this {
+    ops().requiresGrad_(this, flag)
+    return this
+  }
+
+  backward(gradient?: Tensor | null, options?: BackwardOptions): void {
+    ops().backward(this, gradient, options)
+  }
+
+  detach(): Tensor {
+    return ops().detach(this)
+  }
+
+  registerHook(hook: (grad: Tensor) => Tensor | undefined | void): () => void {
+    return ops().registerHook(this, hook)
+  }
+
+  /** A snapshot in row-major order, once the device has written it. bool gives 0 and 1. */
+  async data(): Promise<TypedArray> {
+    const device = currentDevice()
+    if (!device.synchronous) await device.implementation.settle()
+    return this.snapshot()
+  }
+
+  /** The only element. @throws NOT_A_SCALAR */
+  async item(): Promise<number> {
+    this.checkSingle('item')
+    return (await this.data())[0]!
+  }
+
+  /** As `data()`, now. @throws READ_NOT_SYNCHRONOUS on a device that computes asynchronously */
+  dataSync(): TypedArray {
+    this.checkSynchronous('dataSync', 'data()')
+    return this.snapshot()
+  }
+
+  /** @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS */
+  itemSync(): number {
+    this.checkSingle('itemSync')
+    this.checkSynchronous('itemSync', 'item()')
+    return this.storage.array[this.offset]!
+  }
+
+  /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
+  toArray(): NestedArray {
+    this.checkSynchronous('toArray', 'data()')
+    return nest(this.snapshot(), this.shape, this.dtype === 'bool')
+  }
+
+  /** As PyTorch prints it; on a device that computes asynchronously without the elements. */
+  toString(): string {
+    if (!currentDevice().synchronous) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype})`
+    const gradFn = this.gradFn as { name?: unknown } | null
+    const suffix = gradFn !== null ? [`gradFn=<${String(gradFn.name)}>`] : this.requiresGrad ? ['requiresGrad=true'] : []
+    return formatTensor(this.snapshot(), this.shape, this.dtype, suffix)
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
+  private snapshot(): TypedArray {
+    return snapshot(this.storage.array, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
+  }
+
+  private checkSingle(op: string): void {
+    if (this.numel === 1) return
+    throw new PostgradError('NOT_A_SCALAR', {
+      op,
+      expected: 'a tensor of one element',
+      got: `shape ${shapeText(this.shape)}`,
+      remedy: 'Reduce it first, or read all of it with data().',
+      values: { shape: [...this.shape] },
+    })
+  }
+
+  private checkSynchronous(op: string, instead: string): void {
+    const device = currentDevice()
+    if (device.synchronous) return
+    throw new PostgradError('READ_NOT_SYNCHRONOUS', {
+      op,
+      expected: 'a device that computes synchronously',
+      got: device.spec,
+      remedy: `Use await ${instead}.`,
+    })
+  }
+
+  // Operations, as functions of the same name (see ops.ts).
+
+  neg(): Tensor {
+    return ops().neg(this)
+  }
+  exp(): Tensor {
+    return ops().exp(this)
+  }
+  log(): Tensor {
+    return ops().log(this)
+  }
+  sqrt(): Tensor {
+    return ops().sqrt(this)
+  }
+  sin(): Tensor {
+    return ops().sin(this)
+  }
+  cos(): Tensor {
+    return ops().cos(this)
+  }
+  tanh(): Tensor {
+    return ops().tanh(this)
+  }
+  sigmoid(): Tensor {
+    return ops().sigmoid(this)
+  }
+  relu(): Tensor {
+    return ops().relu(this)
+  }
+  abs(): Tensor {
+    return ops().abs(this)
+  }
+  sign(): Tensor {
+    return ops().sign(this)
+  }
+  clone(): Tensor {
+    return ops().clone(this)
+  }
+  contiguous(): Tensor {
+    return ops().contiguous(this)
+  }
+  to(dtype: DType): Tensor {
+    return ops().to(this, dtype)
+  }
+  pow(exponent: number): Tensor {
+    return ops().pow(this, exponent)
+  }
+  clamp(min?: number | null, max?: number | null): Tensor {
+    return ops().clamp(this, min, max)
+  }
+  add(other: Tensor | number): Tensor {
+    return ops().add(this, other)
+  }
+  sub(other: Tensor | number): Tensor {
+    return ops().sub(this, other)
+  }
+  mul(other: Tensor | number): Tensor {
+    return ops().mul(this, other)
+  }
+  div(other: Tensor | number): Tensor {
+    return ops().div(this, other)
+  }
+  maximum(other: Tensor | number): Tensor {
+    return ops().maximum(this, other)
+  }
+  minimum(other: Tensor | number): Tensor {
+    return ops().minimum(this, other)
+  }
+  eq(other: Tensor | number): Tensor {
+    return ops().eq(this, other)
+  }
+  ne(other: Tensor | number): Tensor {
+    return ops().ne(this, other)
+  }
+  lt(other: Tensor | number): Tensor {
+    return ops().lt(this, other)
+  }
+  le(other: Tensor | number): Tensor {
+    return ops().le(this, other)
+  }
+  gt(other: Tensor | number): Tensor {
+    return ops().gt(this, other)
+  }
+  ge(other: Tensor | number): Tensor {
+    return ops().ge(this, other)
+  }
+  /** This tensor (bool) chooses: a where it is true, b elsewhere. */
+  where(a: Tensor | number, b: Tensor | number): Tensor {
+    return ops().where(this, a, b)
+  }
+  sum(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().sum(this, dims, keepdim)
+  }
+  mean(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().mean(this, dims, keepdim)
+  }
+  amax(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().amax(this, dims, keepdim)
+  }
+  argmax(dim?: number, keepdim?: boolean): Tensor {
+    return ops().argmax(this, dim, keepdim)
+  }
+  matmul(other: Tensor): Tensor {
+    return ops().matmul(this, other)
+  }
+  bmm(other: Tensor): Tensor {
+    return ops().bmm(this, other)
+  }
+  view(shape: readonly number[]): Tensor {
+    return ops().view(this, shape)
+  }
+  reshape(shape: readonly number[]): Tensor {
+    return ops().reshape(this, shape)
+  }
+  transpose(dim0: number, dim1: number): Tensor {
+    return ops().transpose(this, dim0, dim1)
+  }
+  permute(dims: readonly number[]): Tensor {
+    return ops().permute(this, dims)
+  }
+  /** All dimensions in reverse order. */
+  get T(): Tensor {
+    return ops().permute(
+      this,
+      this.shape.map((_, i) => this.shape.length - 1 - i),
+    )
+  }
+  expand(shape: readonly number[]): Tensor {
+    return ops().expand(this, shape)
+  }
+  squeeze(dim?: number): Tensor {
+    return ops().squeeze(this, dim)
+  }
+  unsqueeze(dim: number): Tensor {
+    return ops().unsqueeze(this, dim)
+  }
+  narrow(dim: number, start: number, length: number): Tensor {
+    return ops().narrow(this, dim, start, length)
+  }
+  select(dim: number, index: number): Tensor {
+    return ops().select(this, dim, index)
+  }
+  softmax(dim: number): Tensor {
+    return ops().softmax(this, dim)
+  }
+  logSoftmax(dim: number): Tensor {
+    return ops().logSoftmax(this, dim)
+  }
+  nllLoss(target: Tensor, reduction?: Reduction): Tensor {
+    return ops().nllLoss(this, target, reduction)
+  }
+  crossEntropy(target: Tensor, reduction?: Reduction): Tensor {
+    return ops().crossEntropy(this, target, reduction)
+  }
+  embedding(indices: Tensor): Tensor {
+    return ops().embedding(this, indices)
+  }
+  add_(other: Tensor | number, alpha?: number): this {
+    ops().add_(this, other, alpha)
+    return this
+  }
+  sub_(other: Tensor | number, alpha?: number): this {
+    ops().sub_(this, other, alpha)
+    return this
+  }
+  mul_(other: Tensor | number): this {
+    ops().mul_(this, other)
+    return this
+  }
+  div_(other: Tensor | number): this {
+    ops().div_(this, other)
+    return this
+  }
+  copy_(src: Tensor): this {
+    ops().copy_(this, src)
+    return this
+  }
+  fill_(value: number): this {
+    ops().fill_(this, value)
+    return this
+  }
+  zero_(): this {
+    ops().zero_(this)
+    return this
+  }
+}
+
+/** True for a tensor of any copy of this package (`instanceof` fails across jest's realms). */
+export function isTensor(value: unknown): value is Tensor {
+  return typeof value === 'object' && value !== null && 'storage' in value && 'strides' in value && 'autograd' in value
+}
+
+/** The installed handler. @throws OPS_NOT_LOADED when this file was imported without the package's doors */
+function ops(): OpHandler {
+  if (handler !== null) return handler
+  throw new PostgradError('OPS_NOT_LOADED', {
+    op: 'Tensor',
+    message: 'no operations are loaded in this thread',
+    remedy: "Import from '@postgrad/tensor' or 'postgrad'.",
+  })
+}
