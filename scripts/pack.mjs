@@ -1,0 +1,122 @@
+/**
+ * Builds what users install: `out/postgrad-<version>.tgz`, one package that needs no other package of this repository.
+ *
+ *   dist/                      packages/postgrad
+ *   dist/cli/                  apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
+ *   node_modules/@postgrad/*   the packages below, bundled: they are on no registry
+ *
+ * Third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
+ *
+ * The overrides of pnpm-workspace.yaml cannot travel, only the user's own project may have some. gpu.js therefore brings along what this
+ * repository leaves out: `webgpu` (84 MB, never loaded) and the optional `gl`, whose build takes minutes or is given up. Whoever
+ * minds writes the same two overrides, or installs with `--omit=optional` (which keeps `gl` out).
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { capture, projects, root, setupOrExit } from './setup.mjs'
+
+const out = join(root, 'out')
+const stage = join(out, 'stage')
+
+await setupOrExit()
+const manifests = new Map(projects().map((folder) => [folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))]))
+const postgrad = manifestOf('packages/postgrad')
+const cli = manifestOf('apps/cli')
+const bundled = [...manifests].filter(([folder, manifest]) => folder.startsWith(join(root, 'packages')) && manifest !== postgrad)
+const siblings = new Map([...manifests.values()].map((manifest) => [manifest.name, manifest.version]))
+
+rmSync(stage, { recursive: true, force: true })
+copyDist(join(root, 'packages/postgrad'), stage, 'dist')
+copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
+for (const [folder, manifest] of bundled) {
+  const target = join(stage, 'node_modules', manifest.name)
+  copyDist(folder, target, 'dist')
+  writeJson(join(target, 'package.json'), inner(manifest))
+}
+for (const name of ['README.md', 'LICENSE']) {
+  if (existsSync(join(root, name))) cpSync(join(root, name), join(stage, name))
+  else console.log(`pack: there is no ${name}`)
+}
+writeJson(join(stage, 'package.json'), outer())
+
+const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+const env = { ...process.env, npm_config_loglevel: 'error' }
+const { code, output } = await capture(npm, ['pack', '--ignore-scripts', '--pack-destination', out], {
+  cwd: stage,
+  env,
+  shell: process.platform === 'win32',
+})
+if (code !== 0) {
+  console.error(`npm pack failed:\n${output}`)
+  process.exit(1)
+}
+rmSync(stage, { recursive: true })
+const tarball = join(out, `postgrad-${postgrad.version}.tgz`)
+console.log(
+  `pack: ${relative(root, tarball)}, ${Math.ceil(readFileSync(tarball).length / 1024)} KiB, with ${bundled.length} packages inside`,
+)
+
+function manifestOf(folder) {
+  return manifests.get(join(root, folder))
+}
+
+/** The compiled files without tests, what only tests use, and the build's own notes. */
+function copyDist(folder, target, as) {
+  const dist = join(folder, 'dist')
+  if (!existsSync(join(dist))) throw new Error(`${relative(root, dist)} is missing: nothing to pack`)
+  const belongs = (path) => basename(path) !== 'fixtures' && !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
+  cpSync(dist, join(target, as), { recursive: true, filter: belongs })
+}
+
+function inner({ name, version, description, license, type, exports, dependencies = {}, engines }) {
+  const own = Object.keys(dependencies).filter((one) => siblings.has(one))
+  return {
+    name,
+    version,
+    description,
+    license,
+    type,
+    exports,
+    dependencies: Object.fromEntries(own.map((one) => [one, siblings.get(one)])),
+    engines,
+  }
+}
+
+function outer() {
+  const { name, version, description, license, type, exports, engines, peerDependencies = {} } = postgrad
+  const dependencies = {}
+  const from = {}
+  for (const manifest of [postgrad, cli, ...bundled.map(([, one]) => one)]) {
+    for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
+      if (siblings.has(dependency)) continue
+      if (!/^\d/.test(range)) throw new Error(`${manifest.name}: ${dependency} has '${range}', an exact version is needed`)
+      if ((dependencies[dependency] ?? range) !== range)
+        throw new Error(`${dependency}: ${from[dependency]} wants ${dependencies[dependency]}, ${manifest.name} ${range}`)
+      dependencies[dependency] = range
+      from[dependency] = manifest.name
+    }
+  }
+  const peers = Object.entries(peerDependencies).filter(([peer]) => dependencies[peer] === undefined)
+  const bundleDependencies = bundled.map(([, manifest]) => manifest.name)
+  for (const one of bundleDependencies) dependencies[one] = siblings.get(one)
+  const bin = Object.fromEntries(Object.entries(cli.bin ?? {}).map(([command, path]) => [command, path.replace('./dist/', './dist/cli/')]))
+  return {
+    name,
+    version,
+    description,
+    license,
+    type,
+    bin,
+    exports,
+    files: ['dist'],
+    dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
+    bundleDependencies,
+    ...(peers.length > 0 && { peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: postgrad.peerDependenciesMeta }),
+    engines,
+  }
+}
+
+function writeJson(path, value) {
+  mkdirSync(join(path, '..'), { recursive: true })
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)
+}
