@@ -1,6 +1,7 @@
 /** Which backends exist and how each is made: the one place that names their constructors. Devices stand above. */
-import type { Backend } from './table.js'
+
 import { createReferenceBackend } from './reference/backend.js'
+import type { Backend } from './table.js'
 
 export type DeviceSpec = 'reference' | 'wasm' | 'gpujs' | 'gpujs:cpu' | 'gpujs:webasm'
 

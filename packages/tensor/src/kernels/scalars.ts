@@ -1,0 +1,82 @@
+/** Each element-wise operation as a function of numbers: the definition that the reference backend maps over its buffers. */
+import type { Scalar1, Scalar2 } from './loops.js'
+import type { BinaryOp, CompareOp, UnaryOp } from './table.js'
+
+/** In double precision; storing rounds to the dtype. */
+export const UNARY_FLOAT: Readonly<Record<UnaryOp, Scalar1>> = {
+  neg: (x) => -x,
+  exp: (x) => Math.exp(x),
+  log: (x) => Math.log(x),
+  sqrt: (x) => Math.sqrt(x),
+  sin: (x) => Math.sin(x),
+  cos: (x) => Math.cos(x),
+  tanh: (x) => Math.tanh(x),
+  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
+  // NaN is neither ≤ 0 nor changed.
+  relu: (x) => (x <= 0 ? 0 : x),
+  abs: (x) => Math.abs(x),
+  sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
+  pow: (x, exponent) => power(x, exponent),
+  clamp: (x, low, high) => Math.min(Math.max(x, low), high),
+}
+
+export const UNARY_INT: Readonly<Record<'neg' | 'relu' | 'abs' | 'sign' | 'pow' | 'clamp', Scalar1>> = {
+  neg: UNARY_FLOAT.neg,
+  relu: UNARY_FLOAT.relu,
+  abs: UNARY_FLOAT.abs,
+  sign: UNARY_FLOAT.sign,
+  pow: (x, exponent) => intPower(x, exponent),
+  clamp: UNARY_FLOAT.clamp,
+}
+
+export const BINARY_FLOAT: Readonly<Record<BinaryOp, Scalar2>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  maximum: (a, b) => Math.max(a, b),
+  minimum: (a, b) => Math.min(a, b),
+}
+
+/** Wrap around at 32 bits (storing does it for sums). */
+export const BINARY_INT: Readonly<Record<Exclude<BinaryOp, 'div'>, Scalar2>> = {
+  add: BINARY_FLOAT.add,
+  sub: BINARY_FLOAT.sub,
+  mul: (a, b) => Math.imul(a, b),
+  maximum: BINARY_FLOAT.maximum,
+  minimum: BINARY_FLOAT.minimum,
+}
+
+export const BINARY_BOOL: Readonly<Record<Exclude<BinaryOp, 'div' | 'sub'>, Scalar2>> = {
+  add: (a, b) => a | b,
+  mul: (a, b) => a & b,
+  maximum: (a, b) => a | b,
+  minimum: (a, b) => a & b,
+}
+
+export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
+  eq: (a, b) => (a === b ? 1 : 0),
+  ne: (a, b) => (a !== b ? 1 : 0),
+  lt: (a, b) => (a < b ? 1 : 0),
+  le: (a, b) => (a <= b ? 1 : 0),
+  gt: (a, b) => (a > b ? 1 : 0),
+  ge: (a, b) => (a >= b ? 1 : 0),
+}
+
+/** C's pow: unlike JavaScript's, 1 to any power is 1, and (−1) to ±∞ is 1. */
+function power(x: number, exponent: number): number {
+  if (x === 1 || (x === -1 && (exponent === Number.POSITIVE_INFINITY || exponent === Number.NEGATIVE_INFINITY))) return 1
+  // biome-ignore lint/style/useExponentiationOperator: the call reads as the definition.
+  return Math.pow(x, exponent)
+}
+
+/** By squaring, modulo 2^32; exponent an integer ≥ 0. */
+function intPower(x: number, exponent: number): number {
+  let base = x
+  let result = 1
+  for (let e = exponent; e > 0; e = Math.floor(e / 2)) {
+    if (e % 2 === 1) result = Math.imul(result, base)
+    base = Math.imul(base, base)
+  }
+  return result
+}
