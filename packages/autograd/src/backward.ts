@@ -1,0 +1,158 @@
+/**
+ * A local backward pass from start to end: `backward` adds to the leaves' `.grad`, `grad` gives the gradients of chosen tensors. PyTorch:
+ * `torch.autograd.backward`, `torch.autograd.grad`.
+ */
+import assert from 'node:assert'
+import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { onesLike } from '@postgrad/tensor'
+import { Engine } from './engine.js'
+import { dotGradSink, type GradSink } from './grad-sink.js'
+import { type Capture, GraphTask } from './graph-task.js'
+import { GraphRoot } from './graph-root.js'
+import { InputBuffer } from './input-buffer.js'
+import type { Node } from './node.js'
+import { HeapReadyQueue } from './ready-queue.js'
+import { validateRoots } from './validate-roots.js'
+import { gradientEdge, rootEdge } from './variable.js'
+
+export interface BackwardOptions {
+  /** Keeps what the graph saved, so that another backward through it may follow; default: the value of createGraph. */
+  readonly retainGraph?: boolean
+  /** Records the backward pass, so that gradients can be differentiated; default false. */
+  readonly createGraph?: boolean
+}
+
+export interface GradOptions extends BackwardOptions {
+  /** Gradients of the outputs; may be left out for scalars. */
+  readonly gradOutputs?: readonly (Tensor | null)[]
+  /** Gives null for an input that the outputs do not depend on, instead of an error; default false. */
+  readonly allowUnused?: boolean
+}
+
+const engine = new Engine()
+
+/**
+ * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from.
+ * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
+ * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
+ * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
+ */
+export function backward(roots: Tensor | readonly Tensor[], grads?: Tensor | readonly (Tensor | null)[] | null, options: BackwardOptions = {}): void {
+  const list = asList(roots)
+  const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
+  validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
+  const task = newTask(options, dotGradSink)
+  const root = graphRoot(list, gradList)
+  engine.computeDependencies(task, [root])
+  drive(task, root)
+}
+
+/**
+ * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
+ * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
+ */
+export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options?: GradOptions & { allowUnused?: false }): Tensor[]
+export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options?: GradOptions): (Tensor | null)[]
+export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
+  const list = asList(outputs)
+  validateRoots(list, { op: 'grad', ...(options.gradOutputs && { grads: options.gradOutputs }) })
+  const captures = new Map<Node, Capture[]>()
+  inputs.forEach((input, index) => {
+    const edge = gradientEdge(input)
+    if (edge === null) throw inputRequiresNoGrad(index)
+    const capture = { slot: edge.inputNr, index }
+    const list = captures.get(edge.node)
+    if (list === undefined) captures.set(edge.node, [capture])
+    else list.push(capture)
+  })
+  const task = newTask(options, noSink)
+  const root = graphRoot(list, options.gradOutputs)
+  engine.computeDependencies(task, [root])
+  task.captures = captures
+  task.needed = leadingTo(root, captures)
+  drive(task, root)
+  return inputs.map((_, index) => {
+    const captured = task.captured[index] ?? null
+    if (captured === null && options.allowUnused !== true) throw unusedInput(index)
+    return captured
+  })
+}
+
+const noSink: GradSink = {
+  accumulate: () => assert.fail('grad(…) captures leaves, it does not accumulate'),
+}
+
+function newTask({ createGraph = false, retainGraph = createGraph }: BackwardOptions, sink: GradSink): GraphTask {
+  return new GraphTask({ keepGraph: retainGraph, createGraph, sink, queue: new HeapReadyQueue() })
+}
+
+function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined): GraphRoot {
+  return new GraphRoot(
+    roots.map(rootEdge),
+    roots.map((root, i) => grads?.[i] ?? onesLike(root)),
+  )
+}
+
+function drive(task: GraphTask, root: Node): void {
+  const queue = task.queue as HeapReadyQueue
+  engine.start(task, root, new InputBuffer(0))
+  const run = () => {
+    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      engine.evaluate(next)
+      if (task.error !== null) throw task.error
+    }
+  }
+  // One scope for the whole pass: entering it costs more than a small node does.
+  if (currentScope().gradEnabled === task.createGraph) run()
+  else withScope({ gradEnabled: task.createGraph }, run)
+}
+
+/** The nodes from which a captured node can be reached, captured ones included. Depth first, with a stack of its own. */
+function leadingTo(root: Node, captures: ReadonlyMap<Node, unknown>): Set<Node> {
+  const leads = new Map<Node, boolean>()
+  const path: { node: Node; edge: number }[] = [{ node: root, edge: 0 }]
+  leads.set(root, captures.has(root))
+  for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+    const edge = top.node.nextEdges[top.edge]
+    if (edge === undefined) {
+      path.pop()
+      const from = path.at(-1)
+      if (from !== undefined && leads.get(top.node)) leads.set(from.node, true)
+      continue
+    }
+    top.edge++
+    if (edge === null) continue
+    const known = leads.get(edge.node)
+    if (known === undefined) {
+      leads.set(edge.node, captures.has(edge.node))
+      path.push({ node: edge.node, edge: 0 })
+    } else if (known) {
+      leads.set(top.node, true)
+    }
+  }
+  return new Set([...leads].filter(([, leadsThere]) => leadsThere).map(([node]) => node))
+}
+
+function asList<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? value : [value as T]
+}
+
+function inputRequiresNoGrad(index: number): PostgradError {
+  return new PostgradError('INPUT_REQUIRES_NO_GRAD', {
+    op: 'grad',
+    expected: `input ${index} to require grad`,
+    got: 'a tensor that does not',
+    remedy: 'Call requiresGrad_() on it before the forward pass.',
+    values: { input: index },
+  })
+}
+
+function unusedInput(index: number): PostgradError {
+  return new PostgradError('UNUSED_INPUT', {
+    op: 'grad',
+    message: `the outputs do not depend on input ${index}`,
+    remedy: 'Leave it out, or pass allowUnused: true to get null for it.',
+    values: { input: index },
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * Users' own differentiable functions: a forward that computes what it likes, and a backward that says its gradient. PyTorch:
+ * `torch.autograd.Function`.
+ */
+import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import { isTensor, Tensor } from '@postgrad/tensor'
+import type { Grads } from './hooks.js'
+import { type Edge, type InputMeta, Node } from './node.js'
+import { graphFreed, SavedVariable } from './saved-variable.js'
+import { needsGrad } from './record.js'
+import { gradientEdge, setHistory } from './variable.js'
+
+/** What forward leaves for backward. */
+export class FunctionContext<State = unknown> {
+  /** Per argument of forward: whether backward's result for it will be used. */
+  readonly needsInputGrad: readonly boolean[]
+  /** Anything but tensors (those go through `saveForBackward`, which notices later writes to them). */
+  state: State | undefined = undefined
+  private saved: readonly SavedVariable[] = []
+  private toSave: readonly Tensor[] = []
+  private freed = false
+  private readonly name: string
+
+  constructor(name: string, needsInputGrad: readonly boolean[]) {
+    this.name = name
+    this.needsInputGrad = needsInputGrad
+  }
+
+  /** Keeps inputs or outputs of forward; called at most once. */
+  saveForBackward(...tensors: readonly Tensor[]): void {
+    this.toSave = tensors
+  }
+
+  /** @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
+  get savedTensors(): Tensor[] {
+    if (this.freed) throw graphFreed(this.name)
+    return this.saved.map((saved) => saved.unpack(this.name))
+  }
+
+  /** @internal After forward: outputs have their history by then. */
+  seal(): void {
+    this.saved = this.toSave.map((tensor) => new SavedVariable(tensor))
+    this.toSave = []
+  }
+
+  /** @internal */
+  release(): void {
+    this.freed = this.saved.length > 0
+    this.saved = []
+  }
+}
+
+type Output = Tensor | readonly Tensor[]
+type GradOf<R> = R extends Tensor ? [grad: Tensor] : Tensor[]
+type Gradients = Tensor | null | readonly (Tensor | null)[]
+
+export interface FunctionDefinition<Args extends readonly unknown[], R extends Output, State> {
+  /** Shown as the node's name. */
+  readonly name: string
+  /** Runs with grad mode off. Tensors among its arguments (not within arrays or objects) are the inputs that backward is about. */
+  forward(ctx: FunctionContext<State>, ...args: Args): R
+  /**
+   * From the gradients of all outputs (zeros where none arrived) to one gradient per argument of forward, null for arguments that are no tensors
+   * or need none; a single gradient may stand without an array. Runs with grad mode off, unless under createGraph.
+   */
+  backward(ctx: FunctionContext<State>, ...grads: GradOf<R>): Gradients
+}
+
+/**
+ * Makes a function that records itself.
+ *
+ *     const square = defineFunction({
+ *       name: 'Square',
+ *       forward: (ctx, x: Tensor) => { ctx.saveForBackward(x); return x.mul(x) },
+ *       backward: (ctx, grad) => grad.mul(ctx.savedTensors[0]!).mul(2),
+ *     })
+ */
+export function defineFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
+  definition: FunctionDefinition<Args, R, State>,
+): (...args: Args) => R {
+  const call = (...args: Args): R => {
+    const record = args.some((arg) => isTensor(arg) && needsGrad(arg)) && currentScope().gradEnabled
+    const ctx = new FunctionContext<State>(
+      definition.name,
+      args.map((arg) => record && isTensor(arg) && needsGrad(arg)),
+    )
+    const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
+    if (!record) return result
+    // An input that is returned as it is gets a tensor of its own, so that its history can be another.
+    const own = (t: Tensor): Tensor => (args.includes(t) ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
+    const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
+    const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
+    const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
+    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta)
+    outputs.forEach((output, i) => {
+      if (output.dtype === 'float32' || output.dtype === 'float64') setHistory(output, node, i)
+    })
+    ctx.seal()
+    return (isTensor(result) ? outputs[0] : outputs) as R
+  }
+  return Object.defineProperty(call, 'name', { value: definition.name })
+}
+
+type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unknown>, ...grads: Tensor[]): Gradients }
+
+class CustomNode extends Node {
+  private readonly definition: AnyDefinition
+  private readonly ctx: FunctionContext<unknown>
+
+  constructor(definition: AnyDefinition, ctx: FunctionContext<unknown>, edges: readonly (Edge | null)[], meta: readonly InputMeta[]) {
+    super(edges, meta)
+    this.definition = definition
+    this.ctx = ctx
+  }
+
+  get name(): string {
+    return `${this.definition.name}Backward`
+  }
+
+  apply(grads: Grads): Grads {
+    const given = this.inputMeta.map((meta, i) => grads[i] ?? zerosFor(meta))
+    const result = this.definition.backward(this.ctx, ...given)
+    const list = result === null || isTensor(result) ? [result] : (result as readonly (Tensor | null)[])
+    this.nextEdges.forEach((edge, i) => {
+      if (edge !== null && list[i] === undefined) throw this.missingGradient(i, list.length)
+    })
+    return list
+  }
+
+  override release(): void {
+    this.ctx.release()
+  }
+
+  private missingGradient(argument: number, got: number): PostgradError {
+    return new PostgradError('INVALID_GRADIENT', {
+      op: this.name,
+      expected: `a gradient (or null) for argument ${argument}`,
+      got: `${got} gradients`,
+      remedy: 'Return one entry per argument of forward.',
+    })
+  }
+}
+
+function zerosFor({ shape, dtype }: InputMeta): Tensor {
+  return Tensor.empty(dtype, shape)
+}

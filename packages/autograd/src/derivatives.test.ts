@@ -1,0 +1,241 @@
+/** Every row of the table of derivatives against finite differences in float64, first and second derivative; a row without a case does not compile. */
+import { describe, expect, test } from '@jest/globals'
+import { tensor, type Tensor } from '@postgrad/tensor'
+import type { BinaryTable, ListTable, LookupTable, UnaryTable, WhereTable } from './derivatives.js'
+import * as F from './index.js'
+import { operations } from './internal.js'
+
+type Shape = readonly number[]
+interface Case {
+  readonly shapes: readonly Shape[]
+  readonly fn: (...inputs: Tensor[]) => Tensor
+  /** Maps the i-th value of a sequence without repetitions in (−2, 2) into the op's domain. */
+  readonly domain?: (x: number) => number
+}
+
+const c = (shapes: readonly Shape[], fn: Case['fn'], domain?: Case['domain']): Case => ({ shapes, fn, ...(domain && { domain }) })
+/** The one-tensor function on a matrix, a scalar, a strided view. */
+const everywhere = (fn: (x: Tensor) => Tensor, domain?: Case['domain']): Case[] => [
+  c([[2, 3]], fn, domain),
+  c([[]], fn, domain),
+  c([[3, 2]], (x) => fn(x.transpose(0, 1)), domain),
+  c([[4, 3]], (x) => fn(x.narrow(0, 1, 2)), domain),
+]
+const positive = (x: number) => Math.abs(x) + 0.3
+const awayFromZero = (x: number) => x + Math.sign(x) * 0.2
+
+/** Equal shapes, broadcasting in both directions, a scalar, numbers on either side. */
+const broadcasting = (fn: (a: Tensor | number, b: Tensor | number) => Tensor, domain?: Case['domain']): Case[] => [
+  c([[2, 3], [2, 3]], fn, domain),
+  c([[2, 3], [3]], fn, domain),
+  c([[2, 1], [1, 3]], fn, domain),
+  c([[3], [2, 1, 3]], fn, domain),
+  c([[], [2, 2]], fn, domain),
+  c([[], []], fn, domain),
+  c([[2, 2]], (a) => fn(a, 1.7), domain),
+  c([[2, 2]], (b) => fn(1.7, b), domain),
+  c([[2, 2]], (a) => fn(a, a), domain),
+]
+
+const ints = (values: number[], shape: Shape = [values.length]) => tensor(Int32Array.from(values)).reshape(shape)
+const bools = (values: boolean[], shape: Shape) => tensor(values).reshape(shape)
+
+type Rows = keyof UnaryTable | keyof BinaryTable | keyof WhereTable | keyof LookupTable | keyof ListTable
+
+const CASES: Readonly<Record<Rows, readonly Case[]>> = {
+  neg: everywhere(F.neg),
+  exp: everywhere(F.exp),
+  log: everywhere(F.log, positive),
+  sqrt: everywhere(F.sqrt, positive),
+  sin: everywhere(F.sin),
+  cos: everywhere(F.cos),
+  tanh: everywhere(F.tanh),
+  sigmoid: everywhere(F.sigmoid),
+  relu: everywhere(F.relu, awayFromZero),
+  abs: everywhere(F.abs, awayFromZero),
+  sign: everywhere(F.sign, awayFromZero),
+  clone: everywhere(F.clone),
+  contiguous: everywhere(F.contiguous),
+  to: everywhere((x) => F.to(F.to(x, 'float64'), 'float64')),
+  pow: [
+    ...[0, 1, 2, 3, -1, 0.5, -1.5].flatMap((e) => everywhere((x) => F.pow(x, e), positive)),
+    ...[0, 1, 2, 3].map((e) => c([[5]], (x) => F.pow(x, e))),
+  ],
+  clamp: [
+    ...everywhere((x) => F.clamp(x, -0.5, 0.7)),
+    c([[5]], (x) => F.clamp(x, -0.5)),
+    c([[5]], (x) => F.clamp(x, null, 0.7)),
+    c([[5]], (x) => F.clamp(x, undefined, 0.7)),
+  ],
+  add: broadcasting(F.add),
+  sub: broadcasting(F.sub),
+  mul: broadcasting(F.mul),
+  div: broadcasting(F.div, positive),
+  maximum: broadcasting(F.maximum),
+  minimum: broadcasting(F.minimum),
+  matmul: [
+    c([[3], [3]], F.matmul),
+    c([[2, 3], [3]], F.matmul),
+    c([[3], [3, 2]], F.matmul),
+    c([[2, 3], [3, 2]], F.matmul),
+    c([[2, 2, 3], [3, 2]], F.matmul),
+    c([[2, 3], [2, 3, 2]], F.matmul),
+    c([[2, 1, 2, 3], [2, 3, 2]], F.matmul),
+    c([[2, 2, 3], [3]], F.matmul),
+    c([[3], [2, 3, 2]], F.matmul),
+    c([[3, 2], [2, 3]], (a, b) => F.matmul(a.T, b.T)),
+    c([[2, 2]], (a) => F.matmul(a, a)),
+  ],
+  bmm: [c([[2, 2, 3], [2, 3, 2]], F.bmm), c([[2, 3, 2], [2, 3, 2]], (a, b) => F.bmm(a.transpose(1, 2), b))],
+  where: [
+    c([[2, 2], [2, 2]], (a, b) => F.where(bools([true, false, false, true], [2, 2]), a, b)),
+    c([[2], []], (a, b) => F.where(bools([true, false, false, true], [2, 2]), a, b)),
+    c([[2, 1]], (a) => F.where(bools([true, false], [2]), a, 0.5)),
+    c([[2]], (b) => F.where(bools([true, false], [2, 1]), 0.5, b)),
+  ],
+  sum: [
+    c([[2, 3]], (x) => F.sum(x)),
+    c([[]], (x) => F.sum(x)),
+    c([[2, 3]], (x) => F.sum(x, 0)),
+    c([[2, 3]], (x) => F.sum(x, -1, true)),
+    c([[2, 3, 2]], (x) => F.sum(x, [0, 2])),
+    c([[2, 3, 2]], (x) => F.sum(x, [0, -1], true)),
+    c([[2, 3]], (x) => F.sum(x.T, 0)),
+  ],
+  mean: [
+    c([[2, 3]], (x) => F.mean(x)),
+    c([[]], (x) => F.mean(x)),
+    c([[2, 3]], (x) => F.mean(x, 1)),
+    c([[2, 3, 2]], (x) => F.mean(x, [0, 2], true)),
+    c([[2, 3]], (x) => F.mean(x.T, -1, true)),
+  ],
+  amax: [
+    c([[2, 3]], (x) => F.amax(x)),
+    c([[2, 3]], (x) => F.amax(x, 1)),
+    c([[2, 3]], (x) => F.amax(x, 0, true)),
+    c([[2, 3, 2]], (x) => F.amax(x, [0, 2])),
+  ],
+  view: [c([[2, 3]], (x) => F.view(x, [3, 2])), c([[]], (x) => F.view(x, [1, 1])), c([[4]], (x) => F.view(x, [2, -1]))],
+  reshape: [c([[2, 3]], (x) => F.reshape(x.T, [6])), c([[2, 3]], (x) => F.reshape(x, [-1]))],
+  transpose: [c([[2, 3]], (x) => F.transpose(x, 0, 1)), c([[2, 3, 2]], (x) => F.transpose(x, -1, 0))],
+  permute: [c([[2, 3, 2]], (x) => F.permute(x, [2, 0, 1])), c([[2, 3, 1]], (x) => F.permute(x, [-1, 0, 1])), c([[2, 3]], (x) => x.T)],
+  expand: [
+    c([[1, 3]], (x) => F.expand(x, [2, 3])),
+    c([[3]], (x) => F.expand(x, [2, -1])),
+    c([[]], (x) => F.expand(x, [2, 2])),
+    c([[2, 1]], (x) => F.expand(x, [2, 2, 3])),
+  ],
+  squeeze: [c([[1, 3, 1]], (x) => F.squeeze(x)), c([[1, 3, 1]], (x) => F.squeeze(x, 0)), c([[2, 3]], (x) => F.squeeze(x, 0))],
+  unsqueeze: [c([[2, 3]], (x) => F.unsqueeze(x, 1)), c([[]], (x) => F.unsqueeze(x, 0)), c([[3]], (x) => F.unsqueeze(x, -1))],
+  narrow: [
+    c([[4]], (x) => F.narrow(x, 0, 1, 2)),
+    c([[2, 4]], (x) => F.narrow(x, -1, 0, 3)),
+    c([[3, 2]], (x) => F.narrow(x, 0, 2, 1)),
+    c([[3, 2]], (x) => F.narrow(x, 0, 0, 3)),
+  ],
+  select: [c([[3]], (x) => F.select(x, 0, 1)), c([[2, 3]], (x) => F.select(x, 1, -1)), c([[2, 3, 2]], (x) => F.select(x, -2, 0))],
+  cat: [
+    c([[2, 3], [1, 3]], (a, b) => F.cat([a, b])),
+    c([[2, 1], [2, 3], [2, 2]], (a, b, d) => F.cat([a, b, d], -1)),
+    c([[2, 2]], (a) => F.cat([a, a], 1)),
+  ],
+  stack: [
+    c([[2], [2]], (a, b) => F.stack([a, b])),
+    c([[2, 3], [2, 3]], (a, b) => F.stack([a, b], 1)),
+    c([[2], [2]], (a, b) => F.stack([a, b], -1)),
+    c([[], []], (a, b) => F.stack([a, b])),
+  ],
+  embedding: [
+    c([[4, 2]], (w) => F.embedding(w, ints([1, 3, 1]))),
+    c([[3, 2]], (w) => F.embedding(w, ints([0, 2, 2, 0], [2, 2]))),
+    c([[3, 2]], (w) => F.embedding(w, ints([1], []))),
+  ],
+  embeddingBackward: [c([[3, 2]], (g) => F.embeddingBackward(g, ints([1, 3, 1]), 4))],
+  softmax: [c([[2, 3]], (x) => F.softmax(x, 1)), c([[2, 3]], (x) => F.softmax(x, 0)), c([[2, 2, 2]], (x) => F.softmax(x, -2))],
+  logSoftmax: [c([[2, 3]], (x) => F.logSoftmax(x, 1)), c([[2, 3]], (x) => F.logSoftmax(x, 0)), c([[2, 2, 2]], (x) => F.logSoftmax(x, -2))],
+  nllLoss: (['mean', 'sum', 'none', undefined] as const).map((r) => c([[3, 4]], (x) => F.nllLoss(x, ints([3, 0, 3]), r))),
+  crossEntropy: (['mean', 'sum', 'none', undefined] as const).map((r) => c([[3, 4]], (x) => F.crossEntropy(x, ints([3, 0, 3]), r))),
+}
+
+/** Irregular values, never twice the same, none near a kink of another: multiples of the golden section, folded into (−2, 2). */
+function inputs({ shapes, domain = (x) => x }: Case): Tensor[] {
+  let k = 0
+  const next = () => domain((((++k * 0.6180339887498949) % 1) - 0.5) * 4)
+  return shapes.map((shape) => {
+    const size = shape.reduce((n, extent) => n * extent, 1)
+    return tensor(Float64Array.from({ length: size }, next)).reshape(shape).requiresGrad_()
+  })
+}
+
+/** Gradients of a weighted sum of the outputs, as a function of the inputs. */
+const gradients =
+  (fn: Case['fn']) =>
+  (...xs: Tensor[]): Tensor[] => {
+    const out = fn(...xs)
+    const weights = tensor(Float64Array.from({ length: out.numel }, (_, i) => 1 + ((i * 0.37) % 1))).reshape(out.shape)
+    const grads = F.grad(out.mul(weights).sum(), xs, { createGraph: true, allowUnused: true })
+    return grads.map((g, i) => g ?? xs[i]!.mul(0))
+  }
+
+describe.each(Object.entries(CASES))('%s', (_, cases) => {
+  test.each(cases.map((each, i) => [i, each.shapes.map((s) => `[${s}]`).join(' '), each] as const))('case %d, %s', (_i, _shapes, each) => {
+    expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
+    expect(F.gradcheck(gradients(each.fn), inputs(each))).toBe(true)
+  })
+})
+
+test('the check can fail: a wrong derivative is found', () => {
+  const wrong = F.defineFunction({
+    name: 'Wrong',
+    forward: (_, x: Tensor) => x.mul(2),
+    backward: (_, g) => g.mul(2.01),
+  })
+  expect(() => F.gradcheck(wrong, [tensor(Float64Array.of(1, 2)).requiresGrad_()])).toThrow(
+    expect.objectContaining({ code: 'GRADCHECK_FAILED' }) as Error,
+  )
+})
+
+describe('where the formula is a choice, PyTorch’s', () => {
+  const at = (value: number, fn: (x: Tensor) => Tensor) => {
+    const x = tensor(value, { requiresGrad: true })
+    return F.grad(fn(x), [x])[0]!.itemSync()
+  }
+  test.each([
+    ['relu at 0', 0, F.relu, 0],
+    ['abs at 0', 0, F.abs, 0],
+    ['clamp at its bound', 1, (x: Tensor) => x.clamp(0, 1), 1],
+    ['maximum of equals', 2, (x: Tensor) => x.maximum(2), 0.5],
+    ['minimum of equals', 2, (x: Tensor) => x.minimum(2), 0.5],
+    ['pow 0 at 0', 0, (x: Tensor) => x.pow(0), 0],
+    ['pow 1 at 0', 0, (x: Tensor) => x.pow(1), 1],
+  ] as const)('%s', (_, value, fn, expected) => {
+    expect(at(value, fn)).toBe(expected)
+  })
+
+  test('amax shares the gradient among equals', () => {
+    const x = tensor([1, 3, 3, 2], { requiresGrad: true })
+    F.backward(x.amax())
+    expect(x.grad!.toArray()).toEqual([0, 0.5, 0.5, 0])
+  })
+})
+
+test('operations carry their names', () => {
+  for (const [name, fn] of Object.entries(operations)) expect(fn.name).toBe(name)
+})
+
+test('mixed dtypes: each gradient has the dtype of its tensor', () => {
+  const a = tensor(Float32Array.of(1, 2), { requiresGrad: true })
+  const b = tensor(Float64Array.of(3, 4), { requiresGrad: true })
+  const i = tensor(Int32Array.of(5, 6))
+  F.backward(a.mul(b).mul(i).sum())
+  expect([a.grad!.dtype, b.grad!.dtype]).toEqual(['float32', 'float64'])
+  expect([a.grad!.toArray(), b.grad!.toArray()]).toEqual([
+    [15, 24],
+    [5, 12],
+  ])
+})
+
+test('what is not differentiable leaves no history', () => {
+  const x = tensor([1, 2], { requiresGrad: true })
+  expect([x.gt(1), x.argmax(), x.to('int32')].map((t) => t.requiresGrad)).toEqual([false, false, false])
+})

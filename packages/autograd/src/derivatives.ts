@@ -1,0 +1,343 @@
+/**
+ * The derivatives of all differentiable operations: one table, total by type, so that a new operation without a row does not compile. Each
+ * formula says what it reads of the forward pass; only that is saved, and only if the gradient that needs it is wanted. PyTorch:
+ * `tools/autograd/derivatives.yaml`.
+ *
+ * Formulas compute with the `ops` they are given: the raw operations normally, the recorded ones under createGraph. g is the gradient of the
+ * result; a and b are the operation's arguments. Rows are grouped as in `tensor/src/ops.ts`.
+ */
+import { arange, type DimsArg, type DType, type Reduction, type Tensor } from '@postgrad/tensor'
+import type { BinaryOps, IndexOps, JoinOps, LossOps, MatmulOps, Ops, ReduceOps, UnaryOps, ViewOps } from '@postgrad/tensor/internal'
+import { raw } from '@postgrad/tensor/internal'
+import { sumToShape } from './sum-to-shape.js'
+
+type T = Tensor
+type Shape = readonly number[]
+export type TensorOps = Ops<Tensor>
+
+/** What a formula may read of the forward pass. a and b are null where the gradient does not need them, b a number if it was one. */
+export interface Saved<Attrs> {
+  readonly a: Tensor | number
+  readonly b: Tensor | number
+  /** The argument that has no gradient of its own: a condition, indices, targets. */
+  readonly index: Tensor
+  readonly result: Tensor
+  /** Always known, nothing is saved for these. */
+  readonly shapeA: Shape
+  readonly shapeB: Shape
+  readonly dtypeA: DType
+  /** The arguments that are not tensors, in order. */
+  readonly attrs: Attrs
+}
+
+export type Readable = 'a' | 'b' | 'index' | 'result'
+type Free = 'shapeA' | 'shapeB' | 'dtypeA' | 'attrs'
+
+/** The gradient of one argument, and what it reads. */
+export interface Formula<Attrs> {
+  readonly reads: readonly Readable[]
+  readonly grad: (g: Tensor, s: Saved<Attrs>, ops: TensorOps) => Tensor
+}
+
+/** Within the table the compiler sees to it that a formula reads nothing but what it says. For one-tensor rows, a is a tensor. */
+function formula<R extends Readable, Attrs>(
+  reads: readonly R[],
+  grad: (g: Tensor, s: Pick<Saved<Attrs>, R | Free>, ops: TensorOps) => Tensor,
+): Formula<Attrs> {
+  return { reads, grad }
+}
+
+/** The same for rows whose a is always a tensor. */
+function ofTensor<R extends Readable, Attrs>(
+  reads: readonly R[],
+  grad: (g: Tensor, s: Pick<Saved<Attrs> & { readonly a: Tensor }, R | Free>, ops: TensorOps) => Tensor,
+): Formula<Attrs> {
+  return { reads, grad: grad as Formula<Attrs>['grad'] }
+}
+
+/** One tensor a, then attributes. */
+export interface UnaryRow<Attrs> {
+  readonly a: Formula<Attrs>
+}
+/** Two tensors (or numbers) a and b. `where` has its condition as index. */
+export interface BinaryRow {
+  readonly a: Formula<unknown>
+  readonly b: Formula<unknown>
+}
+/** A list of tensors: the gradient of the i-th, from the shapes of all. */
+export interface ListRow {
+  readonly each: (g: Tensor, i: number, shapes: readonly Shape[], dim: number, ops: TensorOps) => Tensor
+}
+
+/** The arguments after the first one (two). */
+type After1<F> = F extends (x: never, ...rest: infer R) => unknown ? R : never
+type After2<F> = F extends (x: never, y: never, ...rest: infer R) => unknown ? R : never
+type UnaryRows<G> = { readonly [K in keyof G]: UnaryRow<After1<G[K]>> }
+type LookupRows<G> = { readonly [K in keyof G]: UnaryRow<After2<G[K]>> }
+type BinaryRows<G> = { readonly [K in keyof G]: BinaryRow }
+type ListRows<G> = { readonly [K in keyof G]: ListRow }
+
+export type UnaryTable = UnaryRows<UnaryOps<T> & Omit<ReduceOps<T>, 'argmax'> & ViewOps<T> & Pick<LossOps<T>, 'softmax' | 'logSoftmax'>>
+export type BinaryTable = BinaryRows<BinaryOps<T> & MatmulOps<T>>
+export type WhereTable = BinaryRows<Pick<IndexOps<T>, 'where'>>
+export type LookupTable = LookupRows<Omit<IndexOps<T>, 'where'> & Omit<LossOps<T>, 'softmax' | 'logSoftmax'>>
+export type ListTable = ListRows<JoinOps<T>>
+
+const elementwise: UnaryRows<UnaryOps<T>> = {
+  // −g
+  neg: { a: formula([], (g, _, ops) => ops.neg(g)) },
+  // g · eᵃ
+  exp: { a: formula(['result'], (g, s, ops) => ops.mul(g, s.result)) },
+  // g / a
+  log: { a: formula(['a'], (g, s, ops) => ops.div(g, s.a)) },
+  // g / (2 √a)
+  sqrt: { a: formula(['result'], (g, s, ops) => ops.div(g, ops.mul(s.result, 2))) },
+  // g · cos a
+  sin: { a: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.cos(s.a))) },
+  // −g · sin a
+  cos: { a: ofTensor(['a'], (g, s, ops) => ops.neg(ops.mul(g, ops.sin(s.a)))) },
+  // g · (1 − tanh² a)
+  tanh: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.sub(1, ops.mul(s.result, s.result)))) },
+  // g · σ (1 − σ)
+  sigmoid: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.mul(s.result, ops.sub(1, s.result)))) },
+  // g where a > 0 (at 0: 0, as PyTorch)
+  relu: { a: formula(['result'], (g, s, ops) => ops.where(ops.gt(s.result, 0), g, 0)) },
+  // g · sign a
+  abs: { a: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) },
+  // 0 wherever it is differentiable
+  sign: { a: formula([], (g) => raw.zerosOf(g.shape, g.dtype)) },
+  clone: { a: formula([], (g) => g) },
+  contiguous: { a: formula([], (g) => g) },
+  to: { a: formula([], (g, s, ops) => ops.to(g, s.dtypeA)) },
+  // g · e aᵉ⁻¹; 0 for e = 0, also at a = 0
+  pow: {
+    a: ofTensor(['a'], (g, s, ops) => {
+      const e = s.attrs[0]
+      return e === 0 ? raw.zerosOf(g.shape, g.dtype) : ops.mul(g, ops.mul(ops.pow(s.a, e - 1), e))
+    }),
+  },
+  // g where min ≤ a ≤ max
+  clamp: {
+    a: formula(['a'], (g, s, ops) => {
+      const [min, max] = s.attrs
+      const above = min === undefined || min === null ? g : ops.where(ops.ge(s.a, min), g, 0)
+      return max === undefined || max === null ? above : ops.where(ops.le(s.a, max), above, 0)
+    }),
+  },
+}
+
+const reductions: UnaryRows<Omit<ReduceOps<T>, 'argmax'>> = {
+  // g for every summand
+  sum: { a: formula([], (g, s, ops) => spread(g, s.shapeA, s.attrs[0], ops)) },
+  // g / n for every summand
+  mean: {
+    a: formula([], (g, s, ops) => spread(ops.div(g, Math.max(1, numel(s.shapeA)) / Math.max(1, g.numel)), s.shapeA, s.attrs[0], ops)),
+  },
+  // g to the maxima, in equal parts where several are equal
+  amax: {
+    a: ofTensor(['a', 'result'], (g, s, ops) => {
+      const dims = s.attrs[0]
+      const isMax = ops.to(ops.eq(s.a, spread(s.result, s.shapeA, dims, ops)), g.dtype)
+      const ties = ops.sum(isMax, dims ?? allDims(s.shapeA), true)
+      return ops.mul(spread(g, s.shapeA, dims, ops), ops.div(isMax, ties))
+    }),
+  },
+}
+
+const views: UnaryRows<ViewOps<T>> = {
+  view: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
+  reshape: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
+  transpose: { a: formula([], (g, s, ops) => ops.transpose(g, s.attrs[0], s.attrs[1])) },
+  permute: { a: formula([], (g, s, ops) => ops.permute(g, inverse(s.attrs[0]))) },
+  // the sum over what was spread
+  expand: { a: formula([], (g, s) => sumToShape(g, s.shapeA)) },
+  squeeze: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
+  unsqueeze: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
+  // g between zeros
+  narrow: {
+    a: formula([], (g, s, ops) => {
+      const [dim, start, length] = s.attrs
+      const d = wrap(dim, s.shapeA.length)
+      return pad(g, d, wrap(start, s.shapeA[d]!), length, s.shapeA, ops)
+    }),
+  },
+  select: {
+    a: formula([], (g, s, ops) => {
+      const d = wrap(s.attrs[0], s.shapeA.length)
+      return pad(ops.unsqueeze(g, d), d, wrap(s.attrs[1], s.shapeA[d]!), 1, s.shapeA, ops)
+    }),
+  },
+}
+
+const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
+  // y · (g − Σ g y)
+  softmax: {
+    a: formula(['result'], (g, s, ops) => ops.mul(s.result, ops.sub(g, ops.sum(ops.mul(g, s.result), s.attrs[0], true)))),
+  },
+  // g − eʸ Σ g
+  logSoftmax: {
+    a: formula(['result'], (g, s, ops) => ops.sub(g, ops.mul(ops.exp(s.result), ops.sum(g, s.attrs[0], true)))),
+  },
+}
+
+export const unary: UnaryTable = { ...elementwise, ...reductions, ...views, ...normalizers }
+
+export const binary: BinaryTable = {
+  // g, g
+  add: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s) => sumToShape(g, s.shapeB)) },
+  // g, −g
+  sub: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s, ops) => ops.neg(sumToShape(g, s.shapeB))) },
+  // g b, g a
+  mul: {
+    a: formula(['b'], (g, s, ops) => sumToShape(ops.mul(g, s.b), s.shapeA)),
+    b: formula(['a'], (g, s, ops) => sumToShape(ops.mul(g, s.a), s.shapeB)),
+  },
+  // g / b, −g a / b²
+  div: {
+    a: formula(['b'], (g, s, ops) => sumToShape(ops.div(g, s.b), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(ops.neg(g), ops.div(ops.div(s.a, s.b), s.b)), s.shapeB)),
+  },
+  // g where a > b, g / 2 where they are equal
+  maximum: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
+  },
+  minimum: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
+  },
+  // g bᵀ, aᵀ g
+  matmul: {
+    a: formula(['b'], (g, s, ops) => matmulGradA(g, s.b as Tensor, s.shapeA, ops)),
+    b: formula(['a'], (g, s, ops) => matmulGradB(g, s.a as Tensor, s.shapeB, ops)),
+  },
+  bmm: {
+    a: formula(['b'], (g, s, ops) => ops.bmm(g, ops.transpose(s.b as Tensor, 1, 2))),
+    b: formula(['a'], (g, s, ops) => ops.bmm(ops.transpose(s.a as Tensor, 1, 2), g)),
+  },
+}
+
+export const where: WhereTable = {
+  // g where the condition holds, g where it does not
+  where: {
+    a: formula(['index'], (g, s, ops) => sumToShape(ops.where(s.index, g, 0), s.shapeA)),
+    b: formula(['index'], (g, s, ops) => sumToShape(ops.where(s.index, 0, g), s.shapeB)),
+  },
+}
+
+export const lookup: LookupTable = {
+  // rows of g added up by index
+  embedding: { a: formula(['index'], (g, s, ops) => ops.embeddingBackward(g, s.index, s.shapeA[0]!)) },
+  // rows of g picked by index
+  embeddingBackward: { a: formula(['index'], (g, s, ops) => ops.embedding(g, s.index)) },
+  // −g / N at the target
+  nllLoss: { a: formula(['index'], (g, s, ops) => nllGrad(g, s.index, s.shapeA, s.attrs[0], ops)) },
+  // g / N · softmax a, and −g / N at the target
+  crossEntropy: {
+    a: ofTensor(['a', 'index'], (g, s, ops) =>
+      ops.add(ops.mul(ops.softmax(s.a, 1), perRow(g, s.shapeA, s.attrs[0], ops)), nllGrad(g, s.index, s.shapeA, s.attrs[0], ops)),
+    ),
+  },
+}
+
+export const lists: ListTable = {
+  cat: {
+    each: (g, i, shapes, dim, ops) => {
+      const d = wrap(dim, g.ndim)
+      // A one-dimensional empty tensor joins anything (PyTorch's legacy rule) and has no extent there.
+      let start = 0
+      for (let j = 0; j < i; j++) start += shapes[j]![d] ?? 0
+      const shape = shapes[i]!
+      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : raw.zerosOf(shape, g.dtype)
+    },
+  },
+  stack: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
+}
+
+function numel(shape: Shape): number {
+  return shape.reduce((product, extent) => product * extent, 1)
+}
+
+function wrap(index: number, length: number): number {
+  return index < 0 ? index + length : index
+}
+
+function allDims(shape: Shape): number[] {
+  return shape.map((_, i) => i)
+}
+
+function inverse(dims: readonly number[]): number[] {
+  const result = new Array<number>(dims.length)
+  dims.forEach((dim, i) => {
+    result[wrap(dim, dims.length)] = i
+  })
+  return result
+}
+
+/** The result of a reduction over `dims`, with or without the reduced dimensions, spread over the shape that was reduced. */
+function spread(x: Tensor, shape: Shape, dims: DimsArg | undefined, ops: TensorOps): Tensor {
+  const list = dims === undefined ? [] : typeof dims === 'number' ? [dims] : dims
+  const reduced = new Set((list.length === 0 ? allDims(shape) : list).map((dim) => wrap(dim, shape.length)))
+  const kept = shape.map((extent, i) => (reduced.has(i) ? 1 : extent))
+  return ops.expand(ops.reshape(x, kept), shape)
+}
+
+/** `g` at `start` of dimension `dim`, zeros around it, up to `shape`. */
+function pad(g: Tensor, dim: number, start: number, length: number, shape: Shape, ops: TensorOps): Tensor {
+  const zeros = (extent: number) => raw.zerosOf(shape.with(dim, extent), g.dtype)
+  const rest = shape[dim]! - start - length
+  const parts = [g]
+  if (start > 0) parts.unshift(zeros(start))
+  if (rest > 0) parts.push(zeros(rest))
+  return parts.length === 1 ? g : ops.cat(parts, dim)
+}
+
+/** g where `wins`, half of it where `ties`, else 0. */
+function share(g: Tensor, wins: Tensor, ties: Tensor, ops: TensorOps): Tensor {
+  return ops.where(wins, g, ops.where(ties, ops.mul(g, 0.5), 0))
+}
+
+/**
+ * Gradient of a in matmul(a, b). Vectors become matrices for the time being (a a row, b a column), as matmul treats them; what a broadcast
+ * over batches is summed.
+ */
+function matmulGradA(g: Tensor, b: Tensor, shapeA: Shape, ops: TensorOps): Tensor {
+  const g2 = asMatrix(g, shapeA, b.shape, ops)
+  const b2 = b.ndim === 1 ? ops.unsqueeze(b, 1) : b
+  const a2Shape = shapeA.length === 1 ? [1, ...shapeA] : shapeA
+  return ops.reshape(sumToShape(ops.matmul(g2, ops.transpose(b2, -2, -1)), a2Shape), shapeA)
+}
+
+/** Gradient of b in matmul(a, b). */
+function matmulGradB(g: Tensor, a: Tensor, shapeB: Shape, ops: TensorOps): Tensor {
+  const g2 = asMatrix(g, a.shape, shapeB, ops)
+  const a2 = a.ndim === 1 ? ops.unsqueeze(a, 0) : a
+  const b2Shape = shapeB.length === 1 ? [...shapeB, 1] : shapeB
+  if (b2Shape.length === 2 && a2.ndim > 2) {
+    // One matrix served all batches: one large product does the sum over them, too.
+    const [k, n] = b2Shape as [number, number]
+    const rows = numel(a2.shape) / Math.max(1, k)
+    return ops.reshape(ops.matmul(ops.transpose(ops.reshape(a2, [rows, k]), 0, 1), ops.reshape(g2, [rows, n])), shapeB)
+  }
+  return ops.reshape(sumToShape(ops.matmul(ops.transpose(a2, -2, -1), g2), b2Shape), shapeB)
+}
+
+/** The gradient of a product with the dimensions that matmul dropped because a or b was a vector. */
+function asMatrix(g: Tensor, shapeA: Shape, shapeB: Shape, ops: TensorOps): Tensor {
+  const withColumn = shapeB.length === 1 ? ops.unsqueeze(g, -1) : g
+  return shapeA.length === 1 ? ops.unsqueeze(withColumn, -2) : withColumn
+}
+
+/** The gradient of nllLoss for logp [N, C]: minus the row's factor at the target, 0 elsewhere. */
+function nllGrad(g: Tensor, target: Tensor, shape: Shape, reduction: Reduction | undefined, ops: TensorOps): Tensor {
+  const [rows, classes] = shape as [number, number]
+  if (!g.requiresGrad) return raw.nllLossBackward(reduction === 'none' || reduction === 'sum' ? g : raw.div(g, rows), target, classes)
+  const oneHot = ops.to(ops.eq(ops.unsqueeze(target, 1), arange(0, classes, 1, { dtype: 'int32' })), g.dtype)
+  return ops.mul(oneHot, ops.neg(perRow(g, shape, reduction, ops)))
+}
+
+/** The gradient of a loss as a factor for each row of [N, C]; 'mean' is the default of all losses. */
+function perRow(g: Tensor, shape: Shape, reduction: Reduction | undefined, ops: TensorOps): Tensor {
+  if (reduction === 'none') return ops.unsqueeze(g, 1)
+  return reduction === 'sum' ? g : ops.div(g, shape[0]!)
+}

@@ -1,0 +1,185 @@
+/**
+ * The engine: walks the graph backwards, one node task at a time, each node after everything that contributes to it. It keeps no state: what a
+ * pass counts is in its GraphTask, so any number of passes may interleave, over the same nodes too. PyTorch: `torch/csrc/autograd/engine.cpp`.
+ *
+ * The way of a gradient: `start`(root) → ReadyQueue → `evaluate`(node) → `deliver`(next node) → its InputBuffer → ReadyQueue → …, until it
+ * arrives at an AccumulateGrad, whose gradient goes to the task's GradSink. `backward.ts` drives a local pass to its end with a heap; a
+ * worker's engine (package `dist-autograd`) lets its mailbox be the ready queue and calls `deliver` and `start` as messages arrive.
+ *
+ * Nothing here recurses, so the depth of a graph is bounded by memory alone.
+ */
+import assert from 'node:assert'
+import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { AccumulateGrad } from './accumulate-grad.js'
+import { type GraphTask, NodeTask } from './graph-task.js'
+import type { Grads } from './hooks.js'
+import { InputBuffer } from './input-buffer.js'
+import type { Edge, InputMeta, Node } from './node.js'
+import { canSumTo, sameShape, sumToShape } from './sum-to-shape.js'
+
+export class Engine {
+  /**
+   * Counts, for every node that can be reached from `roots`, the edges into it. May be called again with further roots: what has been counted is
+   * not counted twice. Must not be called with new roots that lead into nodes which already ran in this task.
+   */
+  computeDependencies(task: GraphTask, roots: readonly Node[]): void {
+    const { dependencies } = task
+    const stack: Node[] = []
+    for (const root of roots) {
+      if (dependencies.has(root)) continue
+      dependencies.set(root, 0)
+      stack.push(root)
+    }
+    for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+      const edges = node.nextEdges
+      for (let i = 0; i < edges.length; i++) {
+        const edge = edges[i]
+        if (edge === null || edge === undefined) continue
+        const next = edge.node
+        const count = dependencies.get(next)
+        if (count === undefined) stack.push(next)
+        dependencies.set(next, (count ?? 0) + 1)
+      }
+    }
+  }
+
+  /**
+   * Feeds one gradient (null: "nothing comes over this edge") into a node; pushes the NodeTask when it was the last that the node waited for.
+   * With `exclusive` nobody else holds `grad`: it may be added to in place. A failed task ignores it.
+   */
+  deliver(task: GraphTask, edge: Edge, grad: Tensor | null, exclusive = false): void {
+    if (task.error !== null) return
+    const node = edge.node
+    if (task.needed !== null && !task.needed.has(node)) return
+    const left = task.dependencies.get(node)
+    assert(left !== undefined, `${node.name} is not part of this pass`)
+    assert(left > 0, `${node.name} received more gradients than there are edges into it`)
+    task.dependencies.set(node, left - 1)
+    const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
+    const buffer = held ?? new InputBuffer(node.inputMeta.length)
+    if (grad !== null) buffer.add(edge.inputNr, grad, exclusive)
+    if (left > 1) {
+      if (held === undefined) task.notReady.set(node, buffer)
+      return
+    }
+    if (held !== undefined) task.notReady.delete(node)
+    this.start(task, node, buffer)
+  }
+
+  /** Pushes a node that waits for nothing (more): a root, a send function. Counts as outstanding until it has been evaluated. */
+  start(task: GraphTask, node: Node, inputs: InputBuffer): void {
+    task.outstanding++
+    task.queue.push(new NodeTask(task, node, inputs))
+  }
+
+  /**
+   * Runs one node task: hooks, `apply` under the task's grad mode, checks of what it returned, hooks, release, delivery to the next nodes.
+   * Synchronous, never throws: a failure goes to `task.fail`. Of a failed task it only counts the node task as done.
+   */
+  evaluate(nodeTask: NodeTask): void {
+    const { task } = nodeTask
+    if (task.error === null) {
+      try {
+        if (currentScope().gradEnabled === task.createGraph) run(this, nodeTask)
+        else withScope({ gradEnabled: task.createGraph }, () => run(this, nodeTask))
+      } catch (error) {
+        task.fail(error)
+      }
+    }
+    task.outstanding--
+    if (task.outstanding === 0 && task.onIdle !== null) task.onIdle()
+  }
+}
+
+function run(engine: Engine, { task, node, inputs }: NodeTask): void {
+  const { hooks } = node
+  let grads: Grads = inputs.take()
+  if (hooks !== null) {
+    grads = hooks.runBefore(grads)
+    checkHooked(node, grads)
+  }
+  if (task.captures !== null) {
+    for (const { slot, index } of task.captures.get(node) ?? []) task.captured[index] = grads[slot] ?? null
+    if (!leadsToNeeded(task, node)) return
+  }
+  if (node instanceof AccumulateGrad) {
+    const grad = grads[0] ?? null
+    if (grad !== null) task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
+    if (hooks !== null) hooks.runAfter([], grads)
+    return
+  }
+  let results = node.apply(grads)
+  if (!task.keepGraph) node.release()
+  if (hooks !== null) results = hooks.runAfter(results, grads)
+  const edges = node.nextEdges
+  if (results.length > edges.length) checkSurplus(node, results)
+  const fresh = hooks === null && node.returnsFresh
+  for (let i = 0; i < edges.length; i++) {
+    const edge = edges[i]
+    if (edge === null || edge === undefined) continue
+    const result = results[i]
+    if (result === null || result === undefined) {
+      engine.deliver(task, edge, null)
+      continue
+    }
+    const meta = edge.node.inputMeta[edge.inputNr]
+    assert(meta !== undefined, `${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
+    const grad = conform(node.name, i, result, meta)
+    engine.deliver(task, edge, grad, fresh && !sharesStorage(grad, grads))
+  }
+}
+
+/** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
+function conform(name: string, index: number, grad: Tensor, meta: InputMeta): Tensor {
+  let result = grad
+  if (!sameShape(grad.shape, meta.shape)) {
+    if (!canSumTo(grad.shape, meta.shape)) throw invalidGradient(name, index, grad, meta)
+    result = sumToShape(grad, meta.shape)
+  }
+  if (grad.dtype === meta.dtype) return result
+  if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(name, index, grad, meta)
+  return result.to(meta.dtype)
+}
+
+function invalidGradient(name: string, index: number, grad: Tensor, meta: InputMeta): PostgradError {
+  return new PostgradError('INVALID_GRADIENT', {
+    op: name,
+    expected: `gradient ${index} to fit shape [${meta.shape.join(', ')}] and dtype ${meta.dtype}`,
+    got: `shape [${grad.shape.join(', ')}] and dtype ${grad.dtype}`,
+    remedy: 'Let backward (or the hook) return a gradient of the same shape as the value it belongs to.',
+    values: { index, expected: [...meta.shape], got: [...grad.shape] },
+  })
+}
+
+function checkHooked(node: Node, grads: Grads): void {
+  for (let i = 0; i < grads.length; i++) {
+    const grad = grads[i]
+    const meta = node.inputMeta[i]
+    if (grad && meta && !sameShape(grad.shape, meta.shape)) throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
+  }
+}
+
+function checkSurplus(node: Node, results: Grads): void {
+  const surplus = results.slice(node.nextEdges.length)
+  if (surplus.every((grad) => grad === null || grad === undefined)) return
+  throw new PostgradError('INVALID_GRADIENT', {
+    op: node.name,
+    expected: `at most ${node.nextEdges.length} gradients, one per input`,
+    got: String(results.length),
+    remedy: 'Return null for an input that needs none.',
+  })
+}
+
+function leadsToNeeded(task: GraphTask, node: Node): boolean {
+  const { needed } = task
+  return needed === null || node.nextEdges.some((edge) => edge !== null && needed.has(edge.node))
+}
+
+function sharesStorage(result: Tensor, grads: Grads): boolean {
+  for (let i = 0; i < grads.length; i++) {
+    const grad = grads[i]
+    if (grad !== null && grad !== undefined && grad.storage === result.storage) return true
+  }
+  return false
+}

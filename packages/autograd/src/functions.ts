@@ -1,0 +1,77 @@
+/**
+ * The public operations: every raw operation joined with its row of derivatives. Names, arguments and semantics are PyTorch's, listed with their
+ * shapes in `tensor/src/ops.ts`. Comparisons and argmax have no gradient and are the raw functions themselves.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { binary, lists, lookup, type TensorOps, unary, where as whereRows } from './derivatives.js'
+import { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.js'
+import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
+
+/** For formulas under createGraph; late, since it is made of what follows. */
+const recorded = (): TensorOps => operations
+
+export const neg = recordUnary('neg', raw.neg, unary.neg, recorded)
+export const exp = recordUnary('exp', raw.exp, unary.exp, recorded)
+export const log = recordUnary('log', raw.log, unary.log, recorded)
+export const sqrt = recordUnary('sqrt', raw.sqrt, unary.sqrt, recorded)
+export const sin = recordUnary('sin', raw.sin, unary.sin, recorded)
+export const cos = recordUnary('cos', raw.cos, unary.cos, recorded)
+export const tanh = recordUnary('tanh', raw.tanh, unary.tanh, recorded)
+export const sigmoid = recordUnary('sigmoid', raw.sigmoid, unary.sigmoid, recorded)
+export const relu = recordUnary('relu', raw.relu, unary.relu, recorded)
+export const abs = recordUnary('abs', raw.abs, unary.abs, recorded)
+export const sign = recordUnary('sign', raw.sign, unary.sign, recorded)
+export const clone = recordUnary('clone', raw.clone, unary.clone, recorded)
+export const contiguous = recordUnary('contiguous', raw.contiguous, unary.contiguous, recorded)
+export const to = recordAttributed('to', raw.to, unary.to, recorded)
+export const pow = recordAttributed('pow', raw.pow, unary.pow, recorded)
+export const clamp = recordAttributed('clamp', raw.clamp, unary.clamp, recorded)
+
+export const add = recordBinary('add', raw.add, binary.add, recorded)
+export const sub = recordBinary('sub', raw.sub, binary.sub, recorded)
+export const mul = recordBinary('mul', raw.mul, binary.mul, recorded)
+export const div = recordBinary('div', raw.div, binary.div, recorded)
+export const maximum = recordBinary('maximum', raw.maximum, binary.maximum, recorded)
+export const minimum = recordBinary('minimum', raw.minimum, binary.minimum, recorded)
+export const matmul = recordBinary<Tensor>('matmul', raw.matmul, binary.matmul, recorded)
+export const bmm = recordBinary<Tensor>('bmm', raw.bmm, binary.bmm, recorded)
+
+export const { eq, ne, lt, le, gt, ge, argmax } = raw
+
+export const sum = recordAttributed('sum', raw.sum, unary.sum, recorded)
+export const mean = recordAttributed('mean', raw.mean, unary.mean, recorded)
+export const amax = recordAttributed('amax', raw.amax, unary.amax, recorded)
+
+export const view = recordAttributed('view', raw.view, unary.view, recorded)
+export const reshape = recordAttributed('reshape', raw.reshape, unary.reshape, recorded)
+export const transpose = recordAttributed('transpose', raw.transpose, unary.transpose, recorded)
+export const permute = recordAttributed('permute', raw.permute, unary.permute, recorded)
+export const expand = recordAttributed('expand', raw.expand, unary.expand, recorded)
+export const squeeze = recordAttributed('squeeze', raw.squeeze, unary.squeeze, recorded)
+export const unsqueeze = recordAttributed('unsqueeze', raw.unsqueeze, unary.unsqueeze, recorded)
+export const narrow = recordAttributed('narrow', raw.narrow, unary.narrow, recorded)
+export const select = recordAttributed('select', raw.select, unary.select, recorded)
+
+export const cat = recordList('cat', raw.cat, lists.cat, recorded)
+export const stack = recordList('stack', raw.stack, lists.stack, recorded)
+
+export const where = recordWhere('where', raw.where, whereRows.where, recorded)
+export const embedding = recordLookup('embedding', raw.embedding, lookup.embedding, recorded)
+export const embeddingBackward = recordLookup('embeddingBackward', raw.embeddingBackward, lookup.embeddingBackward, recorded)
+
+export const softmax = recordAttributed('softmax', raw.softmax, unary.softmax, recorded)
+export const logSoftmax = recordAttributed('logSoftmax', raw.logSoftmax, unary.logSoftmax, recorded)
+export const nllLoss = recordLookup('nllLoss', raw.nllLoss, lookup.nllLoss, recorded)
+export const crossEntropy = recordLookup('crossEntropy', raw.crossEntropy, lookup.crossEntropy, recorded)
+
+/** All of them, by name: what tensors' methods call, and derivatives under createGraph. A missing one does not compile. */
+export const operations: TensorOps = {
+  ...{ neg, exp, log, sqrt, sin, cos, tanh, sigmoid, relu, abs, sign, clone, contiguous, to, pow, clamp },
+  ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
+  ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
+  ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
+  ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
+}
+
+export { add_, copy_, div_, fill_, mul_, sub_, zero_ }

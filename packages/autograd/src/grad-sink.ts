@@ -1,0 +1,33 @@
+/**
+ * Where the gradients of leaves end up: `.grad` in a local backward, the context in a distributed one, a map in `grad(…)`. The engine hands
+ * over each leaf's complete gradient once per pass.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+
+export interface GradSink {
+  /**
+   * Takes the gradient of a leaf; called at most once per leaf and pass. With `exclusive` nobody else holds `grad`: it may be kept without a
+   * copy and written to later. Without, it must be copied before it is kept where it could change.
+   */
+  accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void
+}
+
+/** A gradient that may be kept: `grad` itself where it is ours and dense, a dense copy otherwise. */
+export function keepable(grad: Tensor, exclusive: boolean): Tensor {
+  return exclusive && grad.isContiguous && grad.offset === 0 ? grad : raw.clone(grad)
+}
+
+/** `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place; with createGraph always out of place. */
+export const dotGradSink: GradSink = {
+  accumulate(variable, grad, exclusive) {
+    const current = variable.grad
+    if (grad.requiresGrad || current?.requiresGrad) {
+      variable.grad = current === null ? grad : current.add(grad)
+    } else if (current === null) {
+      variable.grad = keepable(grad, exclusive)
+    } else {
+      raw.add_(current, grad)
+    }
+  },
+}

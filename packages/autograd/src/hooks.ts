@@ -1,0 +1,73 @@
+/**
+ * Hooks of a node: functions that see, and may replace, the gradients that pass it. Below stands `node.ts`, which carries them; the engine
+ * runs them in PyTorch's order: tensor hooks (one output's gradient each), node pre-hooks (all of them), apply, node post-hooks.
+ */
+import type { Tensor } from '@postgrad/tensor'
+
+export type Grads = readonly (Tensor | null)[]
+
+/** Sees the gradient of one tensor; what it returns, unless undefined, takes its place. Not called where no gradient arrives. */
+export type TensorHook = (grad: Tensor) => Tensor | undefined
+/** Sees the gradients of all outputs of a node before it runs. */
+export type NodePreHook = (grads: Grads) => Grads | undefined
+/** Sees what a node returned (gradients of its inputs) and what it was given (gradients of its outputs). */
+export type NodePostHook = (gradInputs: Grads, gradOutputs: Grads) => Grads | undefined
+
+export interface RemovableHandle {
+  /** Takes the hook off; idempotent. */
+  remove(): void
+}
+
+interface SlotHook {
+  readonly slot: number
+  readonly fn: TensorHook
+}
+
+/** The hooks of one node, each kind in order of registration. Made with the first hook: most nodes have none. */
+export class NodeHooks {
+  private readonly tensor: SlotHook[] = []
+  private readonly pre: NodePreHook[] = []
+  private readonly post: NodePostHook[] = []
+
+  addTensorHook(slot: number, fn: TensorHook): RemovableHandle {
+    return append(this.tensor, { slot, fn })
+  }
+
+  addPreHook(fn: NodePreHook): RemovableHandle {
+    // Wrapped, so that one function registered twice gives two handles that remove one registration each.
+    return append(this.pre, (grads) => fn(grads))
+  }
+
+  addPostHook(fn: NodePostHook): RemovableHandle {
+    return append(this.post, (gradInputs, gradOutputs) => fn(gradInputs, gradOutputs))
+  }
+
+  runBefore(grads: Grads): Grads {
+    let current = grads
+    // Copies of the lists: a hook may remove itself while it runs.
+    for (const { slot, fn } of [...this.tensor]) {
+      const grad = current[slot]
+      if (grad === null || grad === undefined) continue
+      const replaced = fn(grad)
+      if (replaced !== undefined && replaced !== grad) current = current.with(slot, replaced)
+    }
+    for (const fn of [...this.pre]) current = fn(current) ?? current
+    return current
+  }
+
+  runAfter(gradInputs: Grads, gradOutputs: Grads): Grads {
+    let current = gradInputs
+    for (const fn of [...this.post]) current = fn(current, gradOutputs) ?? current
+    return current
+  }
+}
+
+function append<T>(list: T[], item: T): RemovableHandle {
+  list.push(item)
+  return {
+    remove: () => {
+      const at = list.indexOf(item)
+      if (at >= 0) list.splice(at, 1)
+    },
+  }
+}

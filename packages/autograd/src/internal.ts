@@ -1,0 +1,17 @@
+/** What sibling packages get: the graph and the engine in their parts, so that another engine can drive passes of its own. */
+import './install.js'
+
+export { AccumulateGrad } from './accumulate-grad.js'
+export type { TensorOps } from './derivatives.js'
+export { Engine } from './engine.js'
+export { operations } from './functions.js'
+export { dotGradSink, type GradSink, keepable } from './grad-sink.js'
+export { GraphRoot } from './graph-root.js'
+export { type Capture, GraphTask, type GraphTaskOptions, NodeTask, type ReadyQueue } from './graph-task.js'
+export type { Grads, NodePostHook, NodePreHook, RemovableHandle, TensorHook } from './hooks.js'
+export { InputBuffer } from './input-buffer.js'
+export { type Edge, HIGHEST_PRIORITY, type InputMeta, Node } from './node.js'
+export { HeapReadyQueue } from './ready-queue.js'
+export { SavedVariable } from './saved-variable.js'
+export { type RootRules, validateRoots } from './validate-roots.js'
+export { gradientEdge, metaOf, registerTensorHook, rootEdge, setHistory, VariableMeta } from './variable.js'

@@ -1,0 +1,85 @@
+/**
+ * Node and Edge: the graph that a forward pass leaves behind, walked backwards by the engine. A node stands for one executed operation; its
+ * `nextEdges` lead to the nodes that made the operation's inputs. Subclasses: `OpNode` (from the derivative table), `AccumulateGrad` (leaves),
+ * `CustomNode` (users' functions), `GraphRoot` (where a pass begins), and SendRpcBackward / RecvRpcBackward of `dist-autograd`.
+ * PyTorch: `torch/csrc/autograd/function.h`.
+ */
+import type { DType, Tensor } from '@postgrad/tensor'
+import { NodeHooks, type NodePostHook, type NodePreHook, type RemovableHandle, type TensorHook } from './hooks.js'
+
+/** Into which node, and to the gradient of which of its forward outputs. */
+export interface Edge {
+  readonly node: Node
+  readonly inputNr: number
+}
+
+/** What is known of one forward output: a missing gradient is made from it (zeros), an arriving one is checked against it. */
+export interface InputMeta {
+  readonly shape: readonly number[]
+  readonly dtype: DType
+}
+
+/** Sequence number of nodes that run before all others (PyTorch: UINT64_MAX): a leaf's gradient is wanted as soon as it is complete. */
+export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
+
+/**
+ * One counter per thread, as in PyTorch. It may be shared by all workers of a thread, because only the order of two numbers on the same
+ * graph is ever used, never a number itself.
+ */
+let nextSequenceNr = 0
+
+export abstract class Node {
+  /** Of two ready nodes the higher number runs first: the later an operation ran in forward, the earlier in backward. */
+  readonly sequenceNr: number
+  /** One entry per input of the forward operation; null where the input needs no gradient. */
+  nextEdges: readonly (Edge | null)[]
+  /** One entry per output of the forward operation. */
+  readonly inputMeta: readonly InputMeta[]
+  /** Null until the first hook; `registerHook` and its siblings fill it. */
+  hooks: NodeHooks | null
+
+  constructor(nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], sequenceNr: number = nextSequenceNr++) {
+    this.sequenceNr = sequenceNr
+    this.nextEdges = nextEdges
+    this.inputMeta = inputMeta
+    this.hooks = null
+  }
+
+  /** PyTorch's name of the node: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
+  abstract get name(): string
+
+  /**
+   * Gradients of the outputs (null where none arrived) → gradients of the inputs, aligned with `nextEdges` (null for "none"; the array may be
+   * shorter). Must not write into what it is given: others may hold it.
+   */
+  abstract apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[]
+
+  /**
+   * True where every tensor that `apply` returns is either a new one that nobody else holds, or shares its storage with one of `grads`. The
+   * engine then may keep or add to the new ones without a copy.
+   */
+  get returnsFresh(): boolean {
+    return false
+  }
+
+  /** Drops saved variables. Called by the engine after `apply`, unless the task keeps the graph. */
+  release(): void {}
+
+  /** Called with the gradients of all outputs before `apply`; may return others. */
+  registerPreHook(fn: NodePreHook): RemovableHandle {
+    this.hooks ??= new NodeHooks()
+    return this.hooks.addPreHook(fn)
+  }
+
+  /** Called after `apply` with what it returned and what it was given; may return other gradients of the inputs. */
+  registerHook(fn: NodePostHook): RemovableHandle {
+    this.hooks ??= new NodeHooks()
+    return this.hooks.addPostHook(fn)
+  }
+
+  /** Called with the gradient of forward output `slot`, before node pre-hooks; what `Tensor.registerHook` uses. */
+  registerTensorHook(slot: number, fn: TensorHook): RemovableHandle {
+    this.hooks ??= new NodeHooks()
+    return this.hooks.addTensorHook(slot, fn)
+  }
+}

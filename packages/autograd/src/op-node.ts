@@ -1,0 +1,152 @@
+/**
+ * The nodes of the operations in the table of derivatives: what was saved, and the formulas to apply. One class for all of them, with fixed
+ * fields, because a node is made for every recorded operation.
+ */
+import { currentScope } from '@postgrad/base'
+import type { DType, Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import type { Formula, ListRow, Readable, Saved, TensorOps } from './derivatives.js'
+import type { Grads } from './hooks.js'
+import { type Edge, type InputMeta, Node } from './node.js'
+import type { SavedVariable } from './saved-variable.js'
+
+/** One bit for each thing a formula may read. */
+export const READS = { a: 1, b: 2, index: 4, result: 8 } as const satisfies Record<Readable, number>
+
+type AnyFormula = Formula<unknown>
+
+/** One row of the table, prepared for recording. */
+export interface OpSpec {
+  readonly name: string
+  readonly gradA: AnyFormula['grad']
+  readonly gradB: AnyFormula['grad'] | null
+  /** What each formula reads, as bits of READS. */
+  readonly readsA: number
+  readonly readsB: number
+  /** The operations to differentiate with under createGraph. */
+  readonly recorded: () => TensorOps
+}
+
+export function opSpec(op: string, a: AnyFormula, b: AnyFormula | null, recorded: () => TensorOps): OpSpec {
+  return { name: nodeName(op), gradA: a.grad, gradB: b?.grad ?? null, readsA: bits(a), readsB: b === null ? 0 : bits(b), recorded }
+}
+
+/** `logSoftmax` → `LogSoftmaxBackward`. */
+export function nodeName(op: string): string {
+  return `${op.charAt(0).toUpperCase()}${op.slice(1)}Backward`
+}
+
+function bits({ reads }: AnyFormula): number {
+  return reads.reduce((sum, what) => sum | READS[what], 0)
+}
+
+const NONE: readonly never[] = []
+
+export class OpNode extends Node implements Saved<unknown> {
+  private readonly spec: OpSpec
+  // Filled by the recorder in `record.ts`, as far as the wanted formulas read them.
+  savedA: SavedVariable | number | null
+  savedB: SavedVariable | number | null
+  savedIndex: SavedVariable | null
+  savedResult: SavedVariable | null
+  shapeA: readonly number[]
+  shapeB: readonly number[]
+  dtypeA: DType
+  attrs: readonly unknown[]
+
+  constructor(spec: OpSpec, nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], dtypeA: DType) {
+    super(nextEdges, inputMeta)
+    this.spec = spec
+    this.savedA = null
+    this.savedB = null
+    this.savedIndex = null
+    this.savedResult = null
+    this.shapeA = NONE
+    this.shapeB = NONE
+    this.dtypeA = dtypeA
+    this.attrs = NONE
+  }
+
+  get name(): string {
+    return this.spec.name
+  }
+
+  get a(): Tensor | number {
+    return unpack(this.savedA, this)
+  }
+
+  get b(): Tensor | number {
+    return unpack(this.savedB, this)
+  }
+
+  get index(): Tensor {
+    return this.savedIndex!.unpack(this.name)
+  }
+
+  get result(): Tensor {
+    return this.savedResult!.unpack(this.name)
+  }
+
+  /** By the table: a formula returns a new tensor, or one that shares its storage with g. */
+  override get returnsFresh(): boolean {
+    return true
+  }
+
+  apply(grads: Grads): Grads {
+    const g = grads[0]
+    if (g === null || g === undefined) return NONE
+    const { spec, nextEdges } = this
+    const ops = currentScope().gradEnabled ? spec.recorded() : raw
+    const gradA = nextEdges[0] === null ? null : spec.gradA(g, this, ops)
+    if (nextEdges.length === 1) return [gradA]
+    return [gradA, nextEdges[1] === null ? null : spec.gradB!(g, this, ops)]
+  }
+
+  override release(): void {
+    if (this.savedA !== null && typeof this.savedA !== 'number') this.savedA.release()
+    if (this.savedB !== null && typeof this.savedB !== 'number') this.savedB.release()
+    this.savedIndex?.release()
+    this.savedResult?.release()
+  }
+}
+
+function unpack(saved: SavedVariable | number | null, node: OpNode): Tensor | number {
+  return typeof saved === 'number' ? saved : saved!.unpack(node.name)
+}
+
+/** The node of an operation on a list of tensors (`cat`, `stack`); it saves nothing but their shapes. */
+export class ListNode extends Node {
+  readonly name: string
+  private readonly each: ListRow['each']
+  private readonly shapes: readonly (readonly number[])[]
+  private readonly dim: number
+  private readonly recorded: () => TensorOps
+
+  constructor(
+    name: string,
+    row: ListRow,
+    nextEdges: readonly (Edge | null)[],
+    inputMeta: readonly InputMeta[],
+    shapes: readonly (readonly number[])[],
+    dim: number,
+    recorded: () => TensorOps,
+  ) {
+    super(nextEdges, inputMeta)
+    this.name = name
+    this.each = row.each
+    this.shapes = shapes
+    this.dim = dim
+    this.recorded = recorded
+  }
+
+  override get returnsFresh(): boolean {
+    return true
+  }
+
+  apply(grads: Grads): Grads {
+    const g = grads[0]
+    if (g === null || g === undefined) return NONE
+    const ops = currentScope().gradEnabled ? this.recorded() : raw
+    return this.nextEdges.map((edge, i) => (edge === null ? null : this.each(g, i, this.shapes, this.dim, ops)))
+  }
+}

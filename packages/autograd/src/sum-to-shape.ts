@@ -1,0 +1,28 @@
+/**
+ * Undoing a broadcast: the gradient of a tensor that was spread over a larger shape is the sum over what it was spread to. Recorded where the
+ * gradient itself is to be differentiated. PyTorch: `sum_to` in `ATen/ExpandUtils.h`.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+
+export function sameShape(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}
+
+/** Whether `small` broadcasts to `big`. */
+export function canSumTo(big: readonly number[], small: readonly number[]): boolean {
+  const lead = big.length - small.length
+  return lead >= 0 && small.every((extent, i) => extent === 1 || extent === big[lead + i])
+}
+
+/** `x` summed to `shape`, which must broadcast to x's shape; `x` itself where the shapes are equal. */
+export function sumToShape(x: Tensor, shape: readonly number[]): Tensor {
+  if (sameShape(x.shape, shape)) return x
+  if (!x.requiresGrad) return raw.sumToShape(x, shape)
+  const lead = x.shape.length - shape.length
+  const dims = x.shape.map((_, i) => i).filter((i) => i < lead || (shape[i - lead] === 1 && x.shape[i] !== 1))
+  return x.sum(dims, true).reshape(shape)
+}

@@ -1,0 +1,74 @@
+/**
+ * What may be the root of a backward pass, and what to say to the rest. Shared with `dist-autograd`, whose roots obey one rule more. PyTorch:
+ * `DistEngine::validateRootsAndRetrieveEdges`, `torch/autograd/__init__.py` (`_make_grads`).
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { sameShape } from './sum-to-shape.js'
+import { metaOf } from './variable.js'
+
+export interface RootRules {
+  /** The call, for the messages; default `backward`. */
+  readonly op?: string
+  /** Gradients of the roots, as far as the caller gives them: a root that has one need not be scalar. */
+  readonly grads?: readonly (Tensor | null)[]
+  /** Whether each root must have been made by an operation (a distributed pass asks for that); default false. */
+  readonly needGradFn?: boolean
+}
+
+/** @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, ROOT_GRADIENT_MISMATCH; in PyTorch's order */
+export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads, needGradFn = false }: RootRules = {}): void {
+  if (roots.length === 0) {
+    throw new PostgradError('NO_ROOTS', { op, expected: 'at least one root', got: 'none', remedy: 'Pass the loss: backward([loss]).' })
+  }
+  if (grads !== undefined && grads.length !== roots.length) {
+    throw new PostgradError('ROOT_GRADIENT_MISMATCH', {
+      op,
+      expected: `one gradient (or null) for each of ${roots.length} roots`,
+      got: String(grads.length),
+      remedy: 'Pass null for a scalar root whose gradient is 1.',
+    })
+  }
+  roots.forEach((root, index) => checkRoot(root, index, grads?.[index] ?? null, op, needGradFn))
+}
+
+function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {
+  const shape = [...root.shape]
+  const values = { root: index, shape }
+  if (!root.requiresGrad) {
+    throw new PostgradError('ROOT_REQUIRES_NO_GRAD', {
+      op,
+      expected: `root ${index} to require grad`,
+      got: 'a tensor that does not, and that no recorded operation made',
+      remedy: 'Compute it from tensors with requiresGrad, outside of noGrad.',
+      values,
+    })
+  }
+  if (grad === null && root.numel !== 1) {
+    throw new PostgradError('ROOT_NOT_SCALAR', {
+      op,
+      expected: `root ${index} to be a scalar`,
+      got: `shape [${shape.join(', ')}]`,
+      remedy: 'Reduce it first, as in loss.sum(), or pass its gradient.',
+      values,
+    })
+  }
+  if (grad !== null && !sameShape(grad.shape, root.shape)) {
+    throw new PostgradError('ROOT_GRADIENT_MISMATCH', {
+      op,
+      expected: `a gradient of shape [${shape.join(', ')}] for root ${index}`,
+      got: `[${grad.shape.join(', ')}]`,
+      remedy: 'Pass a gradient of the shape of the root.',
+      values,
+    })
+  }
+  if (needGradFn && metaOf(root)!.gradFn === null) {
+    throw new PostgradError('ROOT_HAS_NO_GRAD_FN', {
+      op,
+      expected: `root ${index} to be made by a recorded operation`,
+      got: 'a leaf',
+      remedy: 'Pass the result of a computation, not a parameter.',
+      values,
+    })
+  }
+}

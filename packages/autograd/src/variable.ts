@@ -1,0 +1,106 @@
+/**
+ * Autograd's half of a tensor: what fills its `autograd` slot. Only tensors that take part in a graph have it; a tensor without is a leaf that
+ * needs no gradient. PyTorch: `AutogradMeta` in `torch/csrc/autograd/variable.h`.
+ */
+import assert from 'node:assert'
+import { PostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import type { AutogradMeta } from '@postgrad/tensor/internal'
+import { AccumulateGrad } from './accumulate-grad.js'
+import type { RemovableHandle, TensorHook } from './hooks.js'
+import type { Edge, Node } from './node.js'
+
+export class VariableMeta implements AutogradMeta {
+  requiresGrad: boolean
+  grad: Tensor | null
+  /** The node that made the tensor; null for a leaf. */
+  gradFn: Node | null
+  /** Which of the node's outputs it is. */
+  outputNr: number
+  /** A leaf's one AccumulateGrad, made when the leaf first enters a graph. */
+  accumulateGrad: AccumulateGrad | null
+
+  constructor(requiresGrad: boolean, gradFn: Node | null, outputNr: number) {
+    this.requiresGrad = requiresGrad
+    this.grad = null
+    this.gradFn = gradFn
+    this.outputNr = outputNr
+    this.accumulateGrad = null
+  }
+}
+
+/** The slot, narrowed: only this package fills it. */
+export function metaOf(t: Tensor): VariableMeta | null {
+  return t.autograd as VariableMeta | null
+}
+
+/** Makes `t` a non-leaf: output `outputNr` of `node`. It then requires grad. */
+export function setHistory(t: Tensor, node: Node, outputNr: number): void {
+  t.autograd = new VariableMeta(true, node, outputNr)
+}
+
+/** Where the gradient of `t` goes: into the node that made it, or its AccumulateGrad; null if it needs none. PyTorch: `gradient_edge`. */
+export function gradientEdge(t: Tensor): Edge | null {
+  const meta = t.autograd as VariableMeta | null
+  if (meta === null || !meta.requiresGrad) return null
+  if (meta.gradFn !== null) return { node: meta.gradFn, inputNr: meta.outputNr }
+  meta.accumulateGrad ??= new AccumulateGrad(t)
+  return { node: meta.accumulateGrad, inputNr: 0 }
+}
+
+/** The edge of a root that `validateRoots` has passed. */
+export function rootEdge(t: Tensor): Edge {
+  const edge = gradientEdge(t)
+  assert(edge !== null, 'a root requires grad')
+  return edge
+}
+
+/**
+ * Switches recording for a leaf on or off.
+ * @throws REQUIRES_GRAD_NEEDS_FLOAT, REQUIRES_GRAD_ON_NON_LEAF (only a leaf may be switched off)
+ */
+export function setRequiresGrad(t: Tensor, flag: boolean): void {
+  const meta = metaOf(t)
+  if (meta?.gradFn) {
+    if (flag) return
+    throw new PostgradError('REQUIRES_GRAD_ON_NON_LEAF', {
+      op: 'requiresGrad_',
+      expected: 'a leaf',
+      got: `an output of ${meta.gradFn.name}`,
+      remedy: 'Use detach() to get a tensor that does not require grad.',
+    })
+  }
+  if (flag && t.dtype !== 'float32' && t.dtype !== 'float64') {
+    throw new PostgradError('REQUIRES_GRAD_NEEDS_FLOAT', {
+      op: 'requiresGrad_',
+      expected: 'a tensor of dtype float32 or float64',
+      got: t.dtype,
+      remedy: "Convert it first: x.to('float32').",
+    })
+  }
+  if (meta instanceof VariableMeta) {
+    meta.requiresGrad = flag
+  } else if (flag) {
+    // A slot that only held a `.grad` which somebody assigned becomes a full one.
+    t.autograd = new VariableMeta(true, null, 0)
+    t.autograd.grad = meta === null ? null : (meta as AutogradMeta).grad
+  }
+}
+
+/**
+ * Calls `fn` with the gradient of `t` in every backward pass that reaches it; what it returns takes the gradient's place. Runs before the
+ * gradient is used further or accumulated. PyTorch: `Tensor.register_hook`.
+ * @throws HOOK_NEEDS_GRAD
+ */
+export function registerTensorHook(t: Tensor, fn: TensorHook): RemovableHandle {
+  const edge = gradientEdge(t)
+  if (edge === null) {
+    throw new PostgradError('HOOK_NEEDS_GRAD', {
+      op: 'registerHook',
+      expected: 'a tensor that requires grad',
+      got: 'one that does not',
+      remedy: 'Call requiresGrad_() on the leaf before the forward pass.',
+    })
+  }
+  return edge.node.registerTensorHook(edge.inputNr, fn)
+}
