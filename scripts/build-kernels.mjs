@@ -1,6 +1,6 @@
 /**
  * Compiles the AssemblyScript kernels (`packages/tensor/assembly`) to `packages/tensor/dist/kernels.wasm`, unless that is up to date.
- * Called by `scripts/build.mjs`; runs alone as `node scripts/build-kernels.mjs [--force]`.
+ * Called by `scripts/setup.mjs`; runs alone as `node scripts/build-kernels.mjs [--force]`.
  */
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'

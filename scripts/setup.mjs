@@ -95,6 +95,8 @@ function installEnv(say) {
   env.npm_config_fetch_retry_maxtimeout ??= '5000'
   env.npm_config_update_notifier = 'false'
   env.npm_config_loglevel = 'error'
+  // Left by an outer `npx -p node@24 npm test`, it would be taken for the package that the inner npx should run.
+  delete env.npm_config_package
   if (isWritableFolder(homedir())) return env
   // npx and pnpm keep their caches under HOME; npm has already set paths in a HOME that is not there.
   const home = join(root, '.cache/home')
