@@ -8,16 +8,11 @@ import type { Clock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
-import { PostReader, PostWriter } from './post.js'
+import { type Post, PostReader, PostWriter } from './post.js'
 
 export interface MemoryLinkOptions {
   /** Appears in errors. */
   readonly name?: string
-}
-
-interface MemoryPost {
-  readonly bytes: Uint8Array
-  readonly moved: readonly ArrayBuffer[]
 }
 
 class MemoryLink implements Link {
@@ -27,7 +22,7 @@ class MemoryLink implements Link {
   private readonly writer = new PostWriter()
   private readonly reader = new PostReader()
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
-  private readonly inbox: MemoryPost[] = []
+  private readonly inbox: Post[] = []
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
   /** The peer has closed; its notice stands behind everything in the inbox. */
@@ -63,10 +58,8 @@ class MemoryLink implements Link {
   flush(): void {
     const { writer } = this
     if (writer.frames === 0) return
-    const { moved, used } = writer
     const peer = this.peer as MemoryLink
-    const bytes = writer.take().slice(0, used)
-    const post = { bytes, moved: moved.map(move) }
+    const post = clone(writer.take(), writer.transfer)
     if (peer.reason !== null) return
     peer.inbox.push(post)
     peer.wake()
@@ -122,18 +115,20 @@ class MemoryLink implements Link {
       }
       const post = this.inbox.shift()
       if (post === undefined) return frames
-      reader.start(post.bytes, post.moved)
+      reader.start(post)
     }
   }
 }
 
-/** Moves what a port would move, so that the sender's views become empty; clones what cannot be moved (pool buffers, WebAssembly memories). */
-function move(buffer: ArrayBuffer): ArrayBuffer {
+/** Does what `postMessage` does: moves what a port would move, so that the sender's views become empty, and copies the rest. */
+function clone(post: Post, transfer: ArrayBuffer[] | null): Post {
+  if (typeof post === 'string') return post
   try {
-    return structuredClone(buffer, { transfer: [buffer] })
+    return structuredClone(post, transfer === null ? undefined : { transfer })
   } catch (error) {
+    // As the MessagePort link: what cannot be moved is cloned.
     if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
-    return buffer.slice(0)
+    return structuredClone(post)
   }
 }
 

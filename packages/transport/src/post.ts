@@ -1,128 +1,140 @@
 /**
- * A post is what crosses a MessagePort at once: many frames in one Uint8Array, and the buffers of large segments beside it. This file
- * writes and reads posts; `message-port-link.ts` decides when. Both ends are threads of one process, so words are in the machine's order.
+ * A post is what crosses a MessagePort at once: many frames gathered in one string or Uint8Array, and the buffers of large segments beside
+ * it. This file writes and reads posts; `message-port-link.ts` decides when. Both ends are threads of one process, so words are in the
+ * machine's order.
  *
  *     word 0: number of frames, word 1: 0
  *     then per frame, each part starting at a multiple of 8 bytes:
- *     ┌───────────────┬──────────────────┬───────────────────────────────┬──────────────┬─────────────────────┐
+ *     ┌───────────────┬──────────────────┬────────────────────────────────┬──────────────┬─────────────────────┐
  *     │ header length │ segments (count) │ per segment: length, −1: moved │ header bytes │ segments not moved… │
- *     └───────────────┴──────────────────┴───────────────────────────────┴──────────────┴─────────────────────┘
- *     The moved segments are the buffers beside the array, in order.
+ *     └───────────────┴──────────────────┴────────────────────────────────┴──────────────┴─────────────────────┘
+ *     The moved segments are the buffers beside it, in order.
  *
- * Measured on Node 20, 2 cores, posting and receiving on one thread (µs, post + receive), which led to this form:
+ * Measured on Node 20, posting + receiving on one thread (µs), which led to this form:
  *
- *     payload                        64 B         4 KiB        16 KiB
- *     string (Latin-1)               0.23+0.19    0.32+0.50    0.58+1.51     cheapest, but bytes ⇄ string costs more than it saves
- *     Uint8Array, one kept, cloned   0.50+0.55    0.96+0.81    1.55+1.25     chosen for the frames
- *     Uint8Array, fresh, cloned      0.87+0.55    2.39+1.62    3.39+2.10     fresh memory is the cost
- *     ArrayBuffer, fresh, moved      0.93+0.48    1.77+0.67    2.65+0.68     chosen for large segments: they exist already
- *     [Uint8Array, Uint8Array] 64 B  0.69+0.61
+ *     payload                               64 B         1 KiB        4 KiB        16 KiB
+ *     bytes → Latin-1 string → bytes        0.31+0.32    0.38+0.43    0.88+0.73                    up to STRING_BYTES_MAX
+ *     Uint8Array, one kept, cloned          0.50+0.68    0.57+0.80    0.96+0.81    1.55+1.25       above
+ *     Uint8Array, fresh, cloned             0.87+0.55                 2.39+1.62    3.39+2.10       fresh memory is the cost
+ *     ArrayBuffer, fresh, moved             0.93+0.48                 1.77+0.67    2.65+0.68       large segments: they exist already
+ *     [Uint8Array, Uint8Array]              0.69+0.61
  *
- * A clone copies the whole buffer below a view, so frames are gathered in a buffer that is about as large as they are: it starts at 256
- * bytes and quadruples, at most 64 KiB. The buffers are kept, and what an earlier post left behind the frames goes along, to the same peer that has
- * seen it already. One message per post and not one per frame: an event costs 0.6 µs at the receiver whatever it holds.
+ * A string wins while it is short because it needs no ArrayBuffer on the other side: the bytes go into a chunk that many posts share.
+ * A clone copies the whole buffer below a view, so what is cloned is a kept buffer of about the right size. (What an earlier post left
+ * behind the frames goes along, to the same peer that has seen it already.)
  */
 import { strict as assert } from 'node:assert'
 import type { Frame } from './link.js'
 
+/** What is given to `postMessage`. */
+export type Post = string | Uint8Array | readonly [Uint8Array, ...ArrayBuffer[]]
+
 /** From this size on a segment is moved, if it owns its buffer, or copied into a fresh buffer that is moved. Below, a copy is cheaper. */
 export const SEGMENT_MOVED_BYTES_MIN = 8192
-/** The sizes of the buffers in which frames are gathered. */
-const GATHER_BYTES = [256, 1024, 4096, 16384, 65536] as const
-/** A post that is longer (one very long header) has a buffer of its own. */
-export const GATHER_BYTES_MAX = GATHER_BYTES[GATHER_BYTES.length - 1] as number
+const STRING_BYTES_MAX = 2048
+/** Frames are gathered here; more bytes (a very long header, many segments) get a buffer of their own for one post. */
+const GATHER_BYTES = 65536
+/** The kept buffers that are cloned. */
+const CLONED_BYTES = [4096, 16384, GATHER_BYTES] as const
+/** The memory that short posts are received into, a few hundred to a chunk. A view keeps its whole chunk alive. */
+const CHUNK_BYTES = 32768
 const START_BYTES = 8
 const WORD_BYTES = 4
 const MOVED = -1
 
 const align8 = (n: number): number => (n + 7) & ~7
 
-/** Gathers frames into posts. Keeps one set of buffers for its life; a post must be cloned (posted) before the next frame is added. */
+/** Gathers frames into posts. What `take` returned must be posted (cloned) before the next `take`. */
 export class PostWriter {
   /** Frames gathered since the last `take`. */
   frames = 0
   /** Bytes gathered since the last `take`, without those of moved segments. */
   used = START_BYTES
-  /** The buffers to move, in order; empty for most posts. */
-  moved: ArrayBuffer[] = []
-  private level = 0
-  private readonly levels: Uint8Array[] = [new Uint8Array(GATHER_BYTES[0])]
-  private bytes: Uint8Array = this.levels[0] as Uint8Array
-  private words = new Int32Array(this.bytes.buffer)
+  /** The buffers to move with the post that `take` returned; null for most posts. */
+  transfer: ArrayBuffer[] | null = null
+  private moved: ArrayBuffer[] | null = null
+  private readonly kept: Buffer = Buffer.from(new ArrayBuffer(GATHER_BYTES))
+  private readonly keptWords = new Int32Array(this.kept.buffer)
+  private bytes: Buffer = this.kept
+  private words: Int32Array = this.keptWords
+  private readonly cloned: (Uint8Array | undefined)[] = []
 
   /** Copies the frame's bytes, or takes the buffers of large segments. */
   add(frame: Frame): void {
     const { header, segments } = frame
     const count = segments.length
-    let at = this.used
-    let end = at + align8((2 + count) * WORD_BYTES) + align8(header.length)
+    const length = header.length
+    let at = this.used + align8((2 + count) * WORD_BYTES)
+    let end = at + align8(length)
     for (let i = 0; i < count; i++) {
-      const length = (segments[i] as Uint8Array).length
-      if (length < SEGMENT_MOVED_BYTES_MIN) end += align8(length)
+      const bytes = (segments[i] as Uint8Array).length
+      if (bytes < SEGMENT_MOVED_BYTES_MIN) end += align8(bytes)
     }
     if (end > this.bytes.length) this.grow(end)
-    let word = at >> 2
-    this.words[word++] = header.length
+    let word = this.used >> 2
+    this.words[word++] = length
     this.words[word++] = count
-    at += align8((2 + count) * WORD_BYTES)
     this.bytes.set(header, at)
-    at += align8(header.length)
-    for (let i = 0; i < count; i++) {
-      const segment = segments[i] as Uint8Array
-      if (segment.length < SEGMENT_MOVED_BYTES_MIN) {
-        this.words[word++] = segment.length
-        this.bytes.set(segment, at)
-        at += align8(segment.length)
-      } else {
-        this.words[word++] = MOVED
-        this.moved.push(this.owned(segment))
+    if (count > 0) {
+      at += align8(length)
+      for (let i = 0; i < count; i++) {
+        const segment = segments[i] as Uint8Array
+        if (segment.length < SEGMENT_MOVED_BYTES_MIN) {
+          this.words[word++] = segment.length
+          this.bytes.set(segment, at)
+          at += align8(segment.length)
+        } else {
+          this.words[word++] = MOVED
+          this.move(segment)
+        }
       }
     }
     this.used = end
     this.frames++
   }
 
-  /** The bytes of the post, and the writer is ready for the next one. The caller takes `moved` first. */
-  take(): Uint8Array {
-    const { bytes } = this
+  /** What to post; `transfer` says what to move with it. The writer is ready for the next frames. */
+  take(): Post {
+    const { used, moved, bytes } = this
     this.words[0] = this.frames
     this.frames = 0
     this.used = START_BYTES
-    if (this.moved.length > 0) this.moved = []
-    if (this.level > 0) this.use(0)
-    return bytes
+    this.transfer = moved
+    if (moved === null && used <= STRING_BYTES_MAX) return bytes.toString('latin1', 0, used)
+    this.moved = null
+    let whole: Uint8Array
+    if (bytes === this.kept) {
+      const size = used <= CLONED_BYTES[0] ? 0 : used <= CLONED_BYTES[1] ? 1 : 2
+      this.cloned[size] ??= new Uint8Array(CLONED_BYTES[size])
+      whole = this.cloned[size] as Uint8Array
+      whole.set(bytes.subarray(0, used))
+    } else {
+      whole = bytes
+      this.bytes = this.kept
+      this.words = this.keptWords
+      this.transfer = moved === null ? [bytes.buffer as ArrayBuffer] : [bytes.buffer as ArrayBuffer, ...moved]
+    }
+    return moved === null ? whole : [whole, ...moved]
   }
 
-  /** The segment's buffer if the segment fills it, it can be moved and it is not already on its way; a fresh copy else. */
-  private owned(segment: Uint8Array): ArrayBuffer {
+  /** Takes the segment's buffer if the segment fills it, it can be moved and it is not already on its way; a fresh copy else. */
+  private move(segment: Uint8Array): void {
     const { buffer } = segment
-    if (segment.length === buffer.byteLength && !isShared(buffer) && !this.moved.includes(buffer as ArrayBuffer))
-      return buffer as ArrayBuffer
-    const copy = new Uint8Array(segment.length)
-    copy.set(segment)
-    return copy.buffer
+    this.moved ??= []
+    if (segment.length === buffer.byteLength && !isShared(buffer) && !this.moved.includes(buffer as ArrayBuffer)) {
+      this.moved.push(buffer as ArrayBuffer)
+    } else {
+      const copy = new Uint8Array(segment.length)
+      copy.set(segment)
+      this.moved.push(copy.buffer)
+    }
   }
 
-  /** Continues in a larger buffer. One that is larger than all of `GATHER_BYTES` (a very long header) is made for this post alone. */
   private grow(end: number): void {
     const before = this.bytes
-    let level = this.level
-    while (level < GATHER_BYTES.length && (GATHER_BYTES[level] as number) < end) level++
-    if (level < GATHER_BYTES.length) {
-      this.levels[level] ??= new Uint8Array(GATHER_BYTES[level] as number)
-      this.use(level)
-    } else {
-      this.level = level
-      this.bytes = new Uint8Array(Math.max(align8(end), 2 * before.length))
-      this.words = new Int32Array(this.bytes.buffer)
-    }
-    this.bytes.set(before)
-  }
-
-  private use(level: number): void {
-    this.level = level
-    this.bytes = this.levels[level] as Uint8Array
+    this.bytes = Buffer.from(new ArrayBuffer(Math.max(align8(end), 2 * before.length)))
     this.words = new Int32Array(this.bytes.buffer)
+    this.bytes.set(before)
   }
 }
 
@@ -133,6 +145,7 @@ function isShared(buffer: ArrayBufferLike): boolean {
 
 // Shared by all frames without segments, frozen so that sharing is safe.
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
+const NO_BUFFERS: readonly ArrayBuffer[] = Object.freeze([])
 
 class ReceivedFrame implements Frame {
   readonly header: Uint8Array
@@ -144,21 +157,49 @@ class ReceivedFrame implements Frame {
   }
 }
 
-/** Reads a post frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues behind the frame it is in. */
+/** Reads posts frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues behind the frame it is in. */
 export class PostReader {
   /** Frames of the current post that `next` has not returned. */
   left = 0
-  private buffer = new ArrayBuffer(0)
-  private words = new Int32Array(this.buffer)
-  private moved: readonly ArrayBuffer[] = []
+  private words: Int32Array = new Int32Array(0)
+  private moved: readonly ArrayBuffer[] = NO_BUFFERS
   private movedAt = 0
   private at = 0
+  private chunk: Buffer = Buffer.from(new ArrayBuffer(0))
+  private chunkWords: Int32Array = new Int32Array(0)
+  private chunkUsed = 0
 
-  /** Begins a post. The one before must have been read to its end. */
-  start(bytes: Uint8Array, moved: readonly ArrayBuffer[]): void {
+  /** Begins a post. The one before must have been read to its end, or dropped. */
+  start(post: Post): void {
     assert(this.left === 0, 'a post began before the one in front of it was read')
-    this.buffer = bytes.buffer as ArrayBuffer
-    this.words = new Int32Array(this.buffer)
+    if (typeof post === 'string') {
+      this.startString(post)
+    } else if (ArrayBuffer.isView(post)) {
+      this.startBytes(post, NO_BUFFERS)
+    } else {
+      this.startBytes(post[0], post.slice(1) as ArrayBuffer[])
+    }
+  }
+
+  private startString(post: string): void {
+    const { length } = post
+    if (this.chunkUsed + length > this.chunk.length) {
+      // Not zeroed: only what is written is ever read.
+      this.chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+      this.chunkWords = new Int32Array(this.chunk.buffer)
+      this.chunkUsed = 0
+    }
+    const start = this.chunkUsed
+    this.chunk.write(post, start, length, 'latin1')
+    this.chunkUsed = align8(start + length)
+    this.words = this.chunkWords
+    this.moved = NO_BUFFERS
+    this.at = start + START_BYTES
+    this.left = this.words[start >> 2] as number
+  }
+
+  private startBytes(bytes: Uint8Array, moved: readonly ArrayBuffer[]): void {
+    this.words = new Int32Array(bytes.buffer)
     this.moved = moved
     this.movedAt = 0
     this.at = START_BYTES
@@ -167,21 +208,23 @@ export class PostReader {
 
   next(): Frame {
     this.left--
+    const { words } = this
+    const buffer = words.buffer
     let word = this.at >> 2
-    const length = this.words[word++] as number
-    const count = this.words[word++] as number
+    const length = words[word++] as number
+    const count = words[word++] as number
     let at = this.at + align8((2 + count) * WORD_BYTES)
-    const header = new Uint8Array(this.buffer, at, length)
+    const header = new Uint8Array(buffer, at, length)
     at += align8(length)
     let segments = NO_SEGMENTS
     if (count > 0) {
       const list: Uint8Array[] = []
       for (let i = 0; i < count; i++) {
-        const bytes = this.words[word++] as number
+        const bytes = words[word++] as number
         if (bytes === MOVED) {
           list.push(new Uint8Array(this.moved[this.movedAt++] as ArrayBuffer))
         } else {
-          list.push(new Uint8Array(this.buffer, at, bytes))
+          list.push(new Uint8Array(buffer, at, bytes))
           at += align8(bytes)
         }
       }
