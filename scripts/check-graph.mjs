@@ -9,12 +9,11 @@
  * Each run first proves that every rule can fail, on a few small graphs at the end of this file.
  */
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from '@typescript/typescript6'
-import { read, root, walk } from './setup.mjs'
+import { projects, read, root, walk } from './setup.mjs'
 
 /** The rows of the design: a package may import from smaller rows only. The one place where they are written as a table. */
 const ROWS = {
@@ -173,21 +172,14 @@ function cyclesOf(one, imports) {
 }
 
 function readPackages() {
-  const packages = []
-  for (const group of ['packages', 'apps']) {
-    for (const name of readdirSync(join(root, group)).sort()) {
-      const folder = `${group}/${name}`
-      const manifest = read(join(root, folder, 'package.json'))
-      if (manifest === null) continue // what is left of a package of another branch
-      const files = new Map()
-      for (const { path } of walk(join(root, folder, 'src'))) {
-        if (path.endsWith('.ts')) files.set(relative(join(root, folder, 'src'), path), read(path))
-      }
-      const tsconfig = ts.parseConfigFileTextToJson('tsconfig.json', read(join(root, folder, 'tsconfig.json')) ?? '{}').config
-      packages.push({ folder, manifest: JSON.parse(manifest), tsconfig, files })
+  return projects().map((path) => {
+    const files = new Map()
+    for (const { path: file } of walk(join(path, 'src'))) {
+      if (file.endsWith('.ts')) files.set(relative(join(path, 'src'), file), read(file))
     }
-  }
-  return packages
+    const tsconfig = ts.parseConfigFileTextToJson('tsconfig.json', read(join(path, 'tsconfig.json')) ?? '{}').config
+    return { folder: relative(root, path), manifest: JSON.parse(read(join(path, 'package.json'))), tsconfig, files }
+  })
 }
 
 // ---- the proof that each rule can fail ----

@@ -79,8 +79,7 @@ function installKey() {
   const hash = createHash('sha256')
     .update(process.version)
     .update(process.platform + process.arch)
-  const folders = ['packages', 'apps'].flatMap((group) => readdirSync(join(root, group)).map((name) => join(group, name)))
-  const manifests = ['.', ...folders].map((folder) => join(folder, 'package.json')).sort()
+  const manifests = [root, ...projects()].map((folder) => relative(root, join(folder, 'package.json')))
   for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', ...manifests]) {
     const text = read(join(root, file))
     if (text !== null) hash.update(`${file}\0${text}\0`)
@@ -176,8 +175,10 @@ function prune() {
   }
 }
 
+/** The folders of all packages and apps; not whatever else lies beside them. */
 export function projects() {
-  return ['packages', 'apps'].flatMap((group) => readdirSync(join(root, group)).map((name) => join(root, group, name)))
+  const found = ['packages', 'apps'].flatMap((group) => readdirSync(join(root, group)).map((name) => join(root, group, name)))
+  return found.filter((folder) => existsSync(join(folder, 'package.json'))).sort()
 }
 
 // ---- small tools, shared with the other scripts ----
