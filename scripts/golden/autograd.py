@@ -66,7 +66,7 @@ def attention(q, k, v):
 @graph((5, 3), (3, 2))
 def embeds(table, w):
     at = torch.tensor([[1, 4, 1], [0, 1, 3]])
-    return F.nll_loss(F.log_softmax(F.embedding(table, at).mean(1) @ w, 1), torch.tensor([1, 0]), reduction="sum")
+    return F.nll_loss(F.log_softmax(F.embedding(at, table).mean(1) @ w, 1), torch.tensor([1, 0]), reduction="sum")
 
 
 @graph((3, 3), (3,))

@@ -8,8 +8,8 @@ import type { Tensor } from '@postgrad/tensor'
 import { onesLike } from '@postgrad/tensor'
 import { Engine } from './engine.js'
 import { dotGradSink, type GradSink } from './grad-sink.js'
-import { type Capture, GraphTask } from './graph-task.js'
 import { GraphRoot } from './graph-root.js'
+import { type Capture, GraphTask } from './graph-task.js'
 import { InputBuffer } from './input-buffer.js'
 import type { Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
@@ -38,7 +38,11 @@ const engine = new Engine()
  * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
  * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
  */
-export function backward(roots: Tensor | readonly Tensor[], grads?: Tensor | readonly (Tensor | null)[] | null, options: BackwardOptions = {}): void {
+export function backward(
+  roots: Tensor | readonly Tensor[],
+  grads?: Tensor | readonly (Tensor | null)[] | null,
+  options: BackwardOptions = {},
+): void {
   const list = asList(roots)
   const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
   validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
@@ -52,7 +56,11 @@ export function backward(roots: Tensor | readonly Tensor[], grads?: Tensor | rea
  * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
  * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
  */
-export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options?: GradOptions & { allowUnused?: false }): Tensor[]
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: readonly Tensor[],
+  options?: GradOptions & { allowUnused?: false },
+): Tensor[]
 export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options?: GradOptions): (Tensor | null)[]
 export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const list = asList(outputs)

@@ -6,8 +6,8 @@ import { currentScope, PostgradError, withScope } from '@postgrad/base'
 import { isTensor, Tensor } from '@postgrad/tensor'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
-import { graphFreed, SavedVariable } from './saved-variable.js'
 import { needsGrad } from './record.js'
+import { graphFreed, SavedVariable } from './saved-variable.js'
 import { gradientEdge, setHistory } from './variable.js'
 
 /** What forward leaves for backward. */

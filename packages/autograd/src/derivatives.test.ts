@@ -1,6 +1,6 @@
 /** Every row of the table of derivatives against finite differences in float64, first and second derivative; a row without a case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import { tensor, type Tensor } from '@postgrad/tensor'
+import { type Tensor, tensor } from '@postgrad/tensor'
 import type { BinaryTable, ListTable, LookupTable, UnaryTable, WhereTable } from './derivatives.js'
 import * as F from './index.js'
 import { operations } from './internal.js'
@@ -26,9 +26,23 @@ const awayFromZero = (x: number) => x + Math.sign(x) * 0.2
 
 /** Equal shapes, broadcasting in both directions, a scalar, numbers on either side. */
 const broadcasting = (fn: (a: Tensor | number, b: Tensor | number) => Tensor, domain?: Case['domain']): Case[] => [
-  c([[2, 3], [2, 3]], fn, domain),
+  c(
+    [
+      [2, 3],
+      [2, 3],
+    ],
+    fn,
+    domain,
+  ),
   c([[2, 3], [3]], fn, domain),
-  c([[2, 1], [1, 3]], fn, domain),
+  c(
+    [
+      [2, 1],
+      [1, 3],
+    ],
+    fn,
+    domain,
+  ),
   c([[3], [2, 1, 3]], fn, domain),
   c([[], [2, 2]], fn, domain),
   c([[], []], fn, domain),
@@ -77,18 +91,69 @@ const CASES: Readonly<Record<Rows, readonly Case[]>> = {
     c([[3], [3]], F.matmul),
     c([[2, 3], [3]], F.matmul),
     c([[3], [3, 2]], F.matmul),
-    c([[2, 3], [3, 2]], F.matmul),
-    c([[2, 2, 3], [3, 2]], F.matmul),
-    c([[2, 3], [2, 3, 2]], F.matmul),
-    c([[2, 1, 2, 3], [2, 3, 2]], F.matmul),
+    c(
+      [
+        [2, 3],
+        [3, 2],
+      ],
+      F.matmul,
+    ),
+    c(
+      [
+        [2, 2, 3],
+        [3, 2],
+      ],
+      F.matmul,
+    ),
+    c(
+      [
+        [2, 3],
+        [2, 3, 2],
+      ],
+      F.matmul,
+    ),
+    c(
+      [
+        [2, 1, 2, 3],
+        [2, 3, 2],
+      ],
+      F.matmul,
+    ),
     c([[2, 2, 3], [3]], F.matmul),
     c([[3], [2, 3, 2]], F.matmul),
-    c([[3, 2], [2, 3]], (a, b) => F.matmul(a.T, b.T)),
+    c(
+      [
+        [3, 2],
+        [2, 3],
+      ],
+      (a, b) => F.matmul(a.T, b.T),
+    ),
     c([[2, 2]], (a) => F.matmul(a, a)),
   ],
-  bmm: [c([[2, 2, 3], [2, 3, 2]], F.bmm), c([[2, 3, 2], [2, 3, 2]], (a, b) => F.bmm(a.transpose(1, 2), b))],
+  bmm: [
+    c(
+      [
+        [2, 2, 3],
+        [2, 3, 2],
+      ],
+      F.bmm,
+    ),
+    c(
+      [
+        [2, 3, 2],
+        [2, 3, 2],
+      ],
+      (a, b) => F.bmm(a.transpose(1, 2), b),
+    ),
+  ],
   where: [
-    c([[2, 2], [2, 2]], (a, b) => F.where(bools([true, false, false, true], [2, 2]), a, b)),
+    c(
+      [
+        [2, 2],
+        [2, 2],
+      ],
+      (a, b) => F.where(bools([true, false, false, true], [2, 2]), a, b),
+    ),
     c([[2], []], (a, b) => F.where(bools([true, false, false, true], [2, 2]), a, b)),
     c([[2, 1]], (a) => F.where(bools([true, false], [2]), a, 0.5)),
     c([[2]], (b) => F.where(bools([true, false], [2, 1]), 0.5, b)),
@@ -135,13 +200,32 @@ const CASES: Readonly<Record<Rows, readonly Case[]>> = {
   ],
   select: [c([[3]], (x) => F.select(x, 0, 1)), c([[2, 3]], (x) => F.select(x, 1, -1)), c([[2, 3, 2]], (x) => F.select(x, -2, 0))],
   cat: [
-    c([[2, 3], [1, 3]], (a, b) => F.cat([a, b])),
-    c([[2, 1], [2, 3], [2, 2]], (a, b, d) => F.cat([a, b, d], -1)),
+    c(
+      [
+        [2, 3],
+        [1, 3],
+      ],
+      (a, b) => F.cat([a, b]),
+    ),
+    c(
+      [
+        [2, 1],
+        [2, 3],
+        [2, 2],
+      ],
+      (a, b, d) => F.cat([a, b, d], -1),
+    ),
     c([[2, 2]], (a) => F.cat([a, a], 1)),
   ],
   stack: [
     c([[2], [2]], (a, b) => F.stack([a, b])),
-    c([[2, 3], [2, 3]], (a, b) => F.stack([a, b], 1)),
+    c(
+      [
+        [2, 3],
+        [2, 3],
+      ],
+      (a, b) => F.stack([a, b], 1),
+    ),
     c([[2], [2]], (a, b) => F.stack([a, b], -1)),
     c([[], []], (a, b) => F.stack([a, b])),
   ],
@@ -163,7 +247,9 @@ function inputs({ shapes, domain = (x) => x }: Case): Tensor[] {
   const next = () => domain((((++k * 0.6180339887498949) % 1) - 0.5) * 4)
   return shapes.map((shape) => {
     const size = shape.reduce((n, extent) => n * extent, 1)
-    return tensor(Float64Array.from({ length: size }, next)).reshape(shape).requiresGrad_()
+    return tensor(Float64Array.from({ length: size }, next))
+      .reshape(shape)
+      .requiresGrad_()
   })
 }
 
@@ -191,7 +277,7 @@ test('the check can fail: a wrong derivative is found', () => {
     backward: (_, g) => g.mul(2.01),
   })
   expect(() => F.gradcheck(wrong, [tensor(Float64Array.of(1, 2)).requiresGrad_()])).toThrow(
-    expect.objectContaining({ code: 'GRADCHECK_FAILED' }) as Error,
+    expect.objectContaining({ code: 'GRADCHECK_FAILED' }) as unknown as Error,
   )
 })
 

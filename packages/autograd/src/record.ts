@@ -19,7 +19,12 @@ export function needsGrad(x: Operand): x is Tensor {
 }
 
 /** f(x) */
-export function recordUnary(op: string, forward: (x: Tensor) => Tensor, row: UnaryRow<[]>, recorded: () => TensorOps): (x: Tensor) => Tensor {
+export function recordUnary(
+  op: string,
+  forward: (x: Tensor) => Tensor,
+  row: UnaryRow<[]>,
+  recorded: () => TensorOps,
+): (x: Tensor) => Tensor {
   const spec = opSpec(op, (row as AnyRow).a, null, recorded)
   return named(op, (x: Tensor): Tensor => {
     const out = forward(x)
