@@ -1,0 +1,81 @@
+/**
+ * The gpujs backend: which kernels of this folder stand in which cell of the table, and why the others have none. Float32 is the only
+ * type that gpu.js computes in; the host moves data (copy, fill, conversion, rows of an embedding), for all types, and says so.
+ */
+import type { DType } from '../../dtype.js'
+import { copyKernel, embeddingKernel, fillKernel } from '../host/movement.js'
+import {
+  type Backend,
+  COMPARE_OPS,
+  type CompareOp,
+  type Dims,
+  type KernelMap,
+  type KernelOp,
+  type KernelTable,
+  UNARY_OPS,
+  type UnaryOp,
+  unsupported,
+} from '../table.js'
+import { type GpuMode, KernelCompiler } from './compiler.js'
+import { GpuKernels } from './kernels.js'
+
+const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
+const INT32 = unsupported('gpu.js computes in float32, in which integers are exact only up to 2^24')
+const BOOL = unsupported('the operation has no meaning on bool; raw operations convert first')
+const REAL = unsupported('the operation is defined on real numbers; raw operations convert to float32 first')
+
+/** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. */
+export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(mode)): Backend {
+  return {
+    name: 'gpujs',
+    label: `gpujs:${mode}`,
+    kernels: createTable(new GpuKernels(compiler)),
+    synchronous: true,
+    ready: () => Promise.resolve(),
+    settle: () => Promise.resolve(),
+    variantOf: (op) => (MOVEMENT.has(op) ? 'host copy' : `gpu.js ${mode}`),
+  }
+}
+
+/** Done by the host for every dtype: nothing is computed. */
+const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
+
+function createTable(gpu: GpuKernels): KernelTable {
+  const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({ float32, float64: FLOAT64, int32, bool })
+  const real = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op]) => float<Op>(float32, REAL, REAL)
+  const movement = <K>(make: (dtype: DType) => K) => ({
+    float32: make('float32'),
+    float64: make('float64'),
+    int32: make('int32'),
+    bool: make('bool'),
+  })
+  const unary = Object.fromEntries(UNARY_OPS.map((op) => [op, float<'neg'>(gpu.unary(op))])) as Pick<KernelTable, UnaryOp>
+  const compare = Object.fromEntries(
+    COMPARE_OPS.map((op) => [op, { ...float<'eq'>(gpu.binary(op)), bool: gpu.binary<Uint8Array, Uint8Array>(op) }]),
+  ) as Pick<KernelTable, CompareOp>
+  return {
+    ...unary,
+    ...compare,
+    // On bool: or is the maximum, and the product.
+    add: { ...float<'add'>(gpu.binary('add')), bool: gpu.binary('maximum') },
+    sub: float<'sub'>(gpu.binary('sub')),
+    mul: { ...float<'mul'>(gpu.binary('mul')), bool: gpu.binary('mul') },
+    div: float<'div'>(gpu.binary('div'), REAL, REAL),
+    maximum: { ...float<'maximum'>(gpu.binary('maximum')), bool: gpu.binary('maximum') },
+    minimum: { ...float<'minimum'>(gpu.binary('minimum')), bool: gpu.binary('minimum') },
+    where: { ...float<'where'>(gpu.where()), bool: gpu.where() },
+    axpy: float<'axpy'>(gpu.axpy()),
+    copy: movement(copyKernel) as KernelTable['copy'],
+    fill: movement(fillKernel) as KernelTable['fill'],
+    sum: float<'sum'>(gpu.reduce('sum')),
+    amax: { ...float<'amax'>(gpu.reduce('amax')), bool: gpu.reduce('amax') },
+    argmax: { ...float<'argmax'>(gpu.reduce('argmax')), bool: gpu.reduce('argmax') },
+    softmax: real<'softmax'>(gpu.softmax('softmax')),
+    logSoftmax: real<'logSoftmax'>(gpu.softmax('logSoftmax')),
+    matmul: float<'matmul'>(gpu.matmul()),
+    nll: real<'nll'>(gpu.nll()),
+    nllBackward: real<'nllBackward'>(gpu.nllBackward()),
+    embedding: movement(embeddingKernel) as KernelTable['embedding'],
+    embeddingBackward: float<'embeddingBackward'>(gpu.embeddingBackward()),
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Compiles gpu.js kernels for one device and keeps them, the least recently used going first. Below: gpu.js, loaded at the first kernel;
+ * above: `kernels.ts`. gpu.js falls back to another mode by itself, with a warning at most: after each build the mode that really runs is
+ * checked here, and a warning is a failure.
+ */
+import { createRequire } from 'node:module'
+import { PostgradError } from '@postgrad/base'
+
+export type GpuMode = 'cpu' | 'webasm'
+
+/** Sizes and strides, baked into the kernel. */
+export type Constants = Readonly<Record<string, number>>
+/** What a kernel takes: flat arrays, or numbers. */
+export type Argument = Float32Array | number
+type Result = Float32Array | readonly Float32Array[]
+
+/** The part of gpu.js that is used here (its own types need the DOM library). */
+interface GpuKernel {
+  (...args: Argument[]): Result
+  readonly kernel: { readonly constructor: { readonly mode: string }; readonly fallbackReason?: string | null; destroy(): void }
+}
+interface Gpu {
+  readonly kernels: object[]
+  createKernel(source: string, settings: object): GpuKernel
+}
+type GpuModule = { readonly GPU: new (settings: { mode: GpuMode }) => Gpu }
+
+/**
+ * Kernels that a device keeps. On webasm each reserves 10.5 GB of addresses (not memory), so they must have a bound: 96 reserve one
+ * terabyte of the 128 that a process has. A kernel that went is compiled again, in about 1.3 ms.
+ */
+export const KERNELS_MAX = 96
+
+export class KernelCompiler {
+  readonly mode: GpuMode
+  readonly #kernels = new Map<string, GpuKernel>()
+  readonly #kernelsMax: number
+  #gpu: Gpu | null = null
+  #compiled = 0
+
+  constructor(mode: GpuMode, kernelsMax = KERNELS_MAX) {
+    this.mode = mode
+    this.#kernelsMax = kernelsMax
+  }
+
+  /** How many kernels are kept now, and how many were ever compiled. */
+  get counts(): { readonly kept: number; readonly compiled: number } {
+    return { kept: this.#kernels.size, compiled: this.#compiled }
+  }
+
+  /**
+   * Runs the kernel of that key over `output` threads, compiling it first if need be. The key must name the source, the output, the
+   * constants and the lengths of all array arguments: gpu.js bakes them in. @throws KERNEL_MODE when another mode than this device's would run
+   */
+  run(key: string, source: () => string, output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
+    let kernel = this.#kernels.get(key)
+    if (kernel !== undefined) {
+      // The map's order is that of use.
+      this.#kernels.delete(key)
+      this.#kernels.set(key, kernel)
+      return kernel(...args)
+    }
+    const text = source()
+    kernel = this.#create(text, output, constants, args)
+    const result = this.#firstCall(key, kernel, args)
+    this.#kernels.set(key, kernel)
+    if (this.#kernels.size > this.#kernelsMax) this.#evict()
+    return result
+  }
+
+  #create(source: string, output: readonly number[], constants: Constants, args: readonly Argument[]): GpuKernel {
+    this.#gpu ??= loadGpu(this.mode)
+    this.#compiled++
+    return this.#gpu.createKernel(source, {
+      output: [...output],
+      constants: { ...constants },
+      constantTypes: Object.fromEntries(Object.keys(constants).map((name) => [name, 'Integer'])),
+      argumentTypes: args.map((arg) => (typeof arg === 'number' ? 'Float' : 'Array')),
+      precision: 'single',
+      strictIntegers: true,
+    })
+  }
+
+  /** gpu.js compiles at the first call, and this is where it would fall back. The console is watched for the length of that call alone. */
+  #firstCall(key: string, kernel: GpuKernel, args: readonly Argument[]): Result {
+    const warnings: string[] = []
+    const warn = console.warn
+    console.warn = (...parts: unknown[]) => {
+      warnings.push(parts.join(' '))
+    }
+    let result: Result
+    try {
+      result = kernel(...args)
+    } catch (cause) {
+      throw new PostgradError('KERNEL_MODE', {
+        op: key,
+        message: `gpu.js could not build this kernel in mode '${this.mode}'`,
+        remedy: "Run this call on another device: withDevice('reference', fn).",
+        values: { mode: this.mode, key },
+        cause,
+      })
+    } finally {
+      console.warn = warn
+    }
+    const { kernel: built } = kernel
+    const ran = built.constructor.mode
+    if (ran !== this.mode || built.fallbackReason || warnings.length > 0) {
+      throw new PostgradError('KERNEL_MODE', {
+        op: key,
+        expected: `a gpu.js kernel in mode '${this.mode}', built without a warning`,
+        got: `mode '${ran}'${[built.fallbackReason, ...warnings].filter(Boolean).map((text) => `; ${text}`).join('')}`,
+        remedy: `Use device('gpujs:cpu'), or run this call on another device: withDevice('reference', fn).`,
+        values: { mode: this.mode, ran, key, warnings },
+      })
+    }
+    return result
+  }
+
+  #evict(): void {
+    for (const [key, kernel] of this.#kernels) {
+      this.#kernels.delete(key)
+      kernel.kernel.destroy()
+      // gpu.js's own list would keep it alive; in mode cpu destroy() leaves it there.
+      const list = this.#gpu!.kernels
+      const at = list.indexOf(kernel.kernel)
+      if (at >= 0) list.splice(at, 1)
+      return
+    }
+  }
+}
+
+/** gpu.js takes a while to load and most workers never need it. It is CommonJS, and kernels are synchronous: hence `require`. */
+function loadGpu(mode: GpuMode): Gpu {
+  const { GPU } = createRequire(import.meta.url)('gpu.js') as GpuModule
+  return new GPU({ mode })
+}

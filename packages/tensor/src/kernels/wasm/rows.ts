@@ -1,0 +1,207 @@
+/**
+ * Sums, maxima and softmax of the wasm backend, for float32 [outer, k, inner]. The order of summation is part of the contract (KERNELS.md,
+ * rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
+ */
+import type { ArrayOf } from '../../dtype.js'
+import type { ReduceKernel, SoftmaxKernel } from '../table.js'
+import { SIMD_FROM } from './elementwise.js'
+import { align, type LazyInstance, type WasmInstance } from './instance.js'
+
+type F32 = ArrayOf['float32']
+type Real = F32 | Float64Array
+
+/** Floats that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
+const CHUNK = 2048
+
+/**
+ * Rule SUM, inner = 1: element i goes to double accumulator i mod 8 while whole groups of 8 last; the accumulators are joined in the order
+ * of `join`; the rest is added one by one; the total is rounded once. inner > 1: element after element in double, rounded once.
+ */
+export function sumLoop(outer: number, k: number, inner: number, x: Real, xo: number, out: Real, oo: number): void {
+  for (let o = 0; o < outer; o++) {
+    if (inner === 1) out[oo + o] = sumRow(k, x, xo + o * k)
+    else {
+      for (let i = 0; i < inner; i++) {
+        let total = 0
+        for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) total += x[at]!
+        out[oo + o * inner + i] = total
+      }
+    }
+  }
+}
+
+function sumRow(k: number, x: Real, xo: number): number {
+  let a0 = 0
+  let a1 = 0
+  let a2 = 0
+  let a3 = 0
+  let a4 = 0
+  let a5 = 0
+  let a6 = 0
+  let a7 = 0
+  const groups = k - (k % 8)
+  for (let i = xo; i < xo + groups; i += 8) {
+    a0 += x[i]!
+    a1 += x[i + 1]!
+    a2 += x[i + 2]!
+    a3 += x[i + 3]!
+    a4 += x[i + 4]!
+    a5 += x[i + 5]!
+    a6 += x[i + 6]!
+    a7 += x[i + 7]!
+  }
+  let total = join(a0, a1, a2, a3, a4, a5, a6, a7)
+  for (let i = xo + groups; i < xo + k; i++) total += x[i]!
+  return total
+}
+
+function join(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
+  return a0 + a2 + (a4 + a6) + (a1 + a3 + (a5 + a7))
+}
+
+export class SumRows implements ReduceKernel<F32, F32> {
+  readonly #instance: LazyInstance
+
+  constructor(instance: LazyInstance) {
+    this.#instance = instance
+  }
+
+  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+    if (outer * k * inner < SIMD_FROM || k === 0) sumLoop(outer, k, inner, x, xo, out, oo)
+    else if (inner > 1) this.#columns(outer, k, inner, x, xo, out, oo)
+    else if (k <= CHUNK) shortRows(this.#instance.get(), 'sum_rows_f32', outer, k, x, xo, out, oo)
+    else for (let o = 0; o < outer; o++) out[oo + o] = this.#longRow(k, x, xo + o * k)
+  }
+
+  /** Memory: chunk at 0, the eight accumulators behind it. */
+  #longRow(k: number, x: F32, xo: number): number {
+    const { f32, f64, kernels } = this.#instance.get()
+    const sums = CHUNK / 2
+    f64.fill(0, sums, sums + 8)
+    const groups = k - (k % 8)
+    for (let i = 0; i < groups; i += CHUNK) {
+      const count = Math.min(CHUNK, groups - i)
+      f32.set(x.subarray(xo + i, xo + i + count), 0)
+      kernels.sum_groups_f32(count, 0, CHUNK * 4)
+    }
+    let total = join(
+      f64[sums]!,
+      f64[sums + 1]!,
+      f64[sums + 2]!,
+      f64[sums + 3]!,
+      f64[sums + 4]!,
+      f64[sums + 5]!,
+      f64[sums + 6]!,
+      f64[sums + 7]!,
+    )
+    for (let i = groups; i < k; i++) total += x[xo + i]!
+    return total
+  }
+
+  /** Tiles of columns; of each, as many rows at once as a chunk holds if they are whole. Memory: chunk at 0, double sums behind it. */
+  #columns(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+    const { f32, f64, kernels } = this.#instance.get()
+    const sums = CHUNK / 2
+    for (let o = 0; o < outer; o++) {
+      const base = xo + o * k * inner
+      for (let i = 0; i < inner; i += CHUNK) {
+        const width = Math.min(CHUNK, inner - i)
+        const rowsAtOnce = width === inner ? Math.max(1, Math.floor(CHUNK / inner)) : 1
+        f64.fill(0, sums, sums + width)
+        for (let r = 0; r < k; r += rowsAtOnce) {
+          const rows = Math.min(rowsAtOnce, k - r)
+          const at = base + r * inner + i
+          f32.set(x.subarray(at, at + (rows - 1) * inner + width), 0)
+          kernels.add_rows_f32(rows, width, 0, CHUNK * 4)
+        }
+        for (let c = 0; c < width; c++) out[oo + o * inner + i + c] = f64[sums + c]!
+      }
+    }
+  }
+}
+
+/** Whole rows through memory at 0, one result each behind the chunk. k ≤ CHUNK. */
+function shortRows(
+  { f32, kernels }: WasmInstance,
+  name: 'sum_rows_f32' | 'amax_rows_f32',
+  rows: number,
+  k: number,
+  x: F32,
+  xo: number,
+  out: F32,
+  oo: number,
+): void {
+  const atOnce = Math.floor(CHUNK / k)
+  for (let r = 0; r < rows; r += atOnce) {
+    const count = Math.min(atOnce, rows - r)
+    f32.set(x.subarray(xo + r * k, xo + (r + count) * k), 0)
+    kernels[name](count, k, 0, CHUNK * 4)
+    for (let i = 0; i < count; i++) out[oo + r + i] = f32[CHUNK + i]!
+  }
+}
+
+/** Rows through kernels.wasm, columns by a loop; a maximum has the same bits in any order. */
+export class AmaxRows implements ReduceKernel<F32, F32> {
+  readonly #instance: LazyInstance
+
+  constructor(instance: LazyInstance) {
+    this.#instance = instance
+  }
+
+  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+    if (inner === 1 && outer * k >= SIMD_FROM && k <= CHUNK) {
+      shortRows(this.#instance.get(), 'amax_rows_f32', outer, k, x, xo, out, oo)
+      return
+    }
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        let m = Number.NEGATIVE_INFINITY
+        for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) m = Math.max(m, x[at]!)
+        out[oo + o * inner + i] = m
+      }
+    }
+  }
+}
+
+/** softmax and logSoftmax: always kernels.wasm, because their exponentials are its polynomial. */
+export class SoftmaxRows implements SoftmaxKernel<F32> {
+  readonly #instance: LazyInstance
+  readonly #name: 'softmax_rows_f32' | 'log_softmax_rows_f32'
+
+  constructor(instance: LazyInstance, name: 'softmax_rows_f32' | 'log_softmax_rows_f32') {
+    this.#instance = instance
+    this.#name = name
+  }
+
+  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+    if (outer * k * inner === 0) return
+    const instance = this.#instance.get()
+    const all = outer * inner
+    const atOnce = Math.min(all, Math.max(1, Math.floor(CHUNK / k)))
+    const bytes = atOnce * k * 4
+    instance.begin(2 * align(bytes))
+    const from = instance.take(bytes)
+    const to = instance.take(bytes)
+    const kernel = instance.kernels[this.#name]
+    const { f32 } = instance
+    for (let r = 0; r < all; r += atOnce) {
+      const count = Math.min(atOnce, all - r)
+      if (inner === 1) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), from / 4)
+      else for (let i = 0; i < count; i++) fibre(r + i, k, inner, x, xo, f32, from / 4 + i * k)
+      kernel(count, k, from, to)
+      if (inner === 1) out.set(f32.subarray(to / 4, to / 4 + count * k), oo + r * k)
+      else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, to / 4 + i * k, out, oo)
+    }
+  }
+}
+
+/** Row r of the [outer · inner] fibres, gathered from [outer, k, inner]. */
+function fibre(r: number, k: number, inner: number, x: F32, xo: number, to: F32, toOffset: number): void {
+  let at = xo + Math.floor(r / inner) * k * inner + (r % inner)
+  for (let j = 0; j < k; j++, at += inner) to[toOffset + j] = x[at]!
+}
+
+function scatter(r: number, k: number, inner: number, from: F32, fromOffset: number, out: F32, oo: number): void {
+  let at = oo + Math.floor(r / inner) * k * inner + (r % inner)
+  for (let j = 0; j < k; j++, at += inner) out[at] = from[fromOffset + j]!
+}
