@@ -1,0 +1,91 @@
+/**
+ * Ties the graphs of two workers together where a message with tensors passes between them: at the sender a SendRpcBackward, at the receiver a
+ * RecvRpcBackward, under one autograd message id. PyTorch: `addSendRpcBackward`, `addRecvRpcBackward`, `getMessageWithAutograd`
+ * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
+ */
+import { type Edge, gradientEdge, type InputMeta, setHistory } from '@postgrad/autograd/internal'
+import { currentScope, type IdCounter, type ScopePatch, type WorkerId } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { Interceptor } from '@postgrad/rpc/internal'
+import { type Message, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
+import type { DistAutogradContainer } from './dist-autograd-container.js'
+import { contextReleased, DistAutogradContext } from './dist-autograd-context.js'
+import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
+import { SendRpcBackward } from './functions/send-rpc-backward.js'
+
+export class AutogradInterceptor implements Interceptor {
+  private readonly self: WorkerId
+  private readonly ids: IdCounter
+  private readonly container: DistAutogradContainer
+  private readonly carrier: GradientCarrier
+
+  constructor(self: WorkerId, ids: IdCounter, container: DistAutogradContainer, carrier: GradientCarrier) {
+    this.self = self
+    this.ids = ids
+    this.container = container
+    this.carrier = carrier
+  }
+
+  /** @throws CONTEXT_RELEASED for a call; a reply just leaves without its graph, which nobody could use any more */
+  outgoing(message: OutgoingMessage, to: WorkerInfo): void {
+    const { requiresGrad } = message
+    // What the codec noted of the tensors stands only if it is recorded below (DA-9).
+    for (let i = 0; i < requiresGrad.length; i++) requiresGrad[i] = false
+    const context = currentScope().context
+    if (!(context instanceof DistAutogradContext) || !currentScope().gradEnabled) return
+    if (context.released) {
+      if (isReply(message.type)) return
+      throw contextReleased(context.contextId, 'call')
+    }
+    message.context = context.contextId
+    if (to.id !== this.self) context.knownWorkerIds.add(to.id)
+    if (message.tensors.length > 0) this.attachSend(context, message)
+  }
+
+  private attachSend(context: DistAutogradContext, message: OutgoingMessage): void {
+    const { requiresGrad } = message
+    const edges: (Edge | null)[] = []
+    const inputMeta: InputMeta[] = []
+    message.tensors.forEach((tensor, index) => {
+      const edge = gradientEdge(tensor)
+      if (edge === null) return
+      requiresGrad[index] = true
+      edges.push(edge)
+      inputMeta.push({ shape: tensor.shape, dtype: tensor.dtype })
+    })
+    if (edges.length === 0) return
+    message.autogradId = this.ids.take()
+    context.sendFunctions.set(message.autogradId, new SendRpcBackward(message.autogradId, edges, inputMeta))
+  }
+
+  /** @throws CONTEXT_RELEASED for a call, and for a reply that carries a graph */
+  incoming(message: Message, from: WorkerInfo): void {
+    const { context: contextId, autogradId } = message
+    if (contextId === null) return
+    // Who waits for a plain reply gets it, even if the context has gone meanwhile.
+    const context =
+      autogradId === null && isReply(message.type) ? this.container.find(contextId) : this.container.getOrCreate(contextId, 'call')
+    if (context === undefined) return
+    if (from.id !== this.self) context.knownWorkerIds.add(from.id)
+    if (autogradId !== null) this.attachRecv(context, autogradId, message, from)
+  }
+
+  private attachRecv(context: DistAutogradContext, autogradId: bigint, { tensors, requiresGrad }: Message, from: WorkerInfo): void {
+    const received = tensors.filter((_, index) => requiresGrad[index])
+    const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
+    const node = new RecvRpcBackward(context.contextId, autogradId, from.id, inputMeta, this.carrier)
+    received.forEach((tensor, outputNr) => {
+      setHistory(tensor, node, outputNr)
+    })
+    context.recvFunctions.set(autogradId, node)
+  }
+
+  /** A call is served in the context it came with (DA-6). */
+  servingScope({ context }: Message): ScopePatch {
+    return { context: context === null ? null : (this.container.find(context) ?? null) }
+  }
+}
+
+function isReply(type: MessageType): boolean {
+  return type === MessageType.RESULT || type === MessageType.EXCEPTION || type === MessageType.REMOTE_RET
+}

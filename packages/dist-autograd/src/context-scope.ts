@@ -1,0 +1,16 @@
+/**
+ * Which context is current: the one in the scope, which follows a program through its awaits. `api.ts` above opens and closes contexts.
+ */
+import { currentScope, withScope } from '@postgrad/base'
+import { DistAutogradContext } from './dist-autograd-context.js'
+
+/** The distributed context that surrounds the running code, or null. On a worker that serves a call it is the caller's. */
+export function currentContext(): DistAutogradContext | null {
+  const { context } = currentScope()
+  return context instanceof DistAutogradContext ? context : null
+}
+
+/** Runs `fn` with `context` as the current one. */
+export function withContext<T>(context: DistAutogradContext, fn: () => T): T {
+  return withScope({ context }, fn)
+}

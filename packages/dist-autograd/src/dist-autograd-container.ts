@@ -1,0 +1,129 @@
+/**
+ * The contexts of one worker: made here, joined by messages, released everywhere, and remembered as released. PyTorch:
+ * `DistAutogradContainer`, which is a singleton; here it hangs off the WorkerRuntime.
+ */
+import { globalId, type IdCounter, LOCAL_ID_MAX, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
+
+/** How many ids of released contexts of other workers are kept. What is later than that makes a context which lives until its maker dies. */
+export const TOMBSTONES_MAX = 4096
+
+/** What the container needs of its worker. */
+export interface ContextHome {
+  readonly workerId: WorkerId
+  readonly ids: IdCounter
+  readonly runner: BackwardRunner
+  deathOf(worker: WorkerId): PostgradError | null
+  /** The context is leaving: fail its passes with `error`, tell the workers that it knows, except for `except`. */
+  onRelease(context: DistAutogradContext, error: PostgradError, except: WorkerId | null): void
+}
+
+export class DistAutogradContainer {
+  private readonly home: ContextHome
+  private readonly contexts = new Map<bigint, DistAutogradContext>()
+  private readonly tombstones = new Set<bigint>()
+  /** The newest context made here. */
+  private newest = -1n
+  /** Messages of one context come in runs, and looking up a bigint costs 50 ns. */
+  private last: DistAutogradContext | null = null
+
+  constructor(home: ContextHome) {
+    this.home = home
+  }
+
+  get size(): number {
+    return this.contexts.size
+  }
+
+  /** The largest id that this worker can give. PyTorch: `_get_max_id`. */
+  get maxId(): bigint {
+    return globalId(this.home.workerId, LOCAL_ID_MAX)
+  }
+
+  values(): IterableIterator<DistAutogradContext> {
+    return this.contexts.values()
+  }
+
+  newContext(): DistAutogradContext {
+    this.newest = this.home.ids.take()
+    return this.add(this.newest)
+  }
+
+  find(contextId: bigint): DistAutogradContext | undefined {
+    if (this.last !== null && this.last.contextId === contextId) return this.last
+    const context = this.contexts.get(contextId)
+    if (context !== undefined) this.last = context
+    return context
+  }
+
+  /** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED */
+  retrieve(contextId: bigint, op = 'retrieve'): DistAutogradContext {
+    const context = typeof contextId === 'bigint' ? this.find(contextId) : undefined
+    if (context !== undefined) return context
+    throw this.absent(contextId, op)
+  }
+
+  /** Why there is no such context. */
+  absent(contextId: bigint, op: string): PostgradError {
+    if (typeof contextId === 'bigint' && this.isReleased(contextId)) return contextReleased(contextId, op)
+    return new PostgradError('CONTEXT_NOT_FOUND', {
+      op,
+      message:
+        typeof contextId === 'bigint'
+          ? `could not find autograd context with id ${contextId}`
+          : `expected the id of a context (a bigint), got ${contextId === null ? 'null' : typeof contextId}`,
+      remedy: 'Use the id of the context that surrounds the forward pass: distAutograd.context(async (ctx) => …), ctx.id.',
+      values: { contextId: String(contextId) },
+    })
+  }
+
+  /**
+   * The context that a message names; a worker joins it with its first message.
+   * @throws CONTEXT_RELEASED (also when the context's maker has died: nobody is left to release it), CONTEXT_NOT_FOUND (an id of this
+   * worker that it never gave)
+   */
+  getOrCreate(contextId: bigint, op: string): DistAutogradContext {
+    const context = this.find(contextId)
+    if (context !== undefined) return context
+    const maker = workerOf(contextId)
+    if (this.isReleased(contextId) || this.home.deathOf(maker) !== null) throw contextReleased(contextId, op)
+    // Only the maker itself makes ids of its own.
+    if (maker === this.home.workerId) throw this.absent(contextId, op)
+    return this.add(contextId)
+  }
+
+  /**
+   * Forgets the context here and tells the workers that it knows, except for `except`, which said so. Passes that run in it fail with `error`.
+   * @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+   */
+  release(contextId: bigint, error: PostgradError = contextReleased(contextId, 'backward'), except: WorkerId | null = null): void {
+    const context = this.retrieve(contextId, 'release')
+    this.contexts.delete(contextId)
+    if (this.last === context) this.last = null
+    if (workerOf(contextId) !== this.home.workerId) this.bury(contextId)
+    context.released = true
+    this.home.onRelease(context, error, except)
+    context.clear()
+  }
+
+  private add(contextId: bigint): DistAutogradContext {
+    const context = new DistAutogradContext(contextId, this.home.runner)
+    this.contexts.set(contextId, context)
+    this.last = context
+    return context
+  }
+
+  private bury(contextId: bigint): void {
+    this.tombstones.add(contextId)
+    if (this.tombstones.size <= TOMBSTONES_MAX) return
+    for (const oldest of this.tombstones) {
+      this.tombstones.delete(oldest)
+      return
+    }
+  }
+
+  /** The maker needs no tombstones: its counter never gives an id twice, so what is not newer than its newest and not there is released. */
+  private isReleased(contextId: bigint): boolean {
+    return workerOf(contextId) === this.home.workerId ? contextId <= this.newest : this.tombstones.has(contextId)
+  }
+}

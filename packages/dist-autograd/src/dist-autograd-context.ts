@@ -1,0 +1,113 @@
+/**
+ * One distributed forward and backward pass as one worker sees it: whom it involves, what was recorded where messages left and arrived, the
+ * gradients. Contexts are made by the container above; the engine reads and fills them. PyTorch: `DistAutogradContext`.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { WorkerId } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
+import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import type { DistPass } from './pass.js'
+
+export interface DistBackwardOptions {
+  /** Keeps what the nodes saved, so that another pass can run over them; default false. */
+  readonly retainGraph?: boolean
+  /** Time for the whole pass in ms; default that of the worker's calls (`rpcTimeoutMs`); 0 is no limit. */
+  readonly timeoutMs?: number
+}
+
+/** Who runs the passes of a context: the worker's distributed engine. */
+export interface BackwardRunner {
+  backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
+}
+
+/** A pass that ended well at its root, which the others have not been told yet: they need to know only before the next one. */
+export interface EndedPass {
+  readonly id: bigint
+  readonly participants: readonly WorkerId[]
+}
+
+export class DistAutogradContext {
+  readonly contextId: bigint
+  /** The workers, other than this one, that messages of this context went to or came from. */
+  readonly knownWorkerIds = new Set<WorkerId>()
+  /** What messages with tensors left behind, by autograd message id, in the order in which they left and arrived. */
+  readonly sendFunctions = new Map<bigint, SendRpcBackward>()
+  readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
+  /** Passes that this worker takes part in and does not know to have ended, by id. */
+  readonly passes = new Map<bigint, DistPass>()
+  /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. */
+  readonly abortedPasses = new Set<bigint>()
+  /** Of the passes whose root this worker is. */
+  endedPasses: EndedPass[] = []
+  released = false
+  private readonly runner: BackwardRunner
+  /** The gradients of the passes that have ended. */
+  private readonly accumulated = new Map<Tensor, Tensor>()
+
+  constructor(contextId: bigint, runner: BackwardRunner) {
+    this.contextId = contextId
+    this.runner = runner
+  }
+
+  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
+  get id(): bigint {
+    return this.contextId
+  }
+
+  /**
+   * Runs the backward pass from `roots` (scalars, on this worker) through all workers of the context. Resolves when every gradient is in its
+   * place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
+   * Rejects with NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND, WORKER_DIED,
+   * DIST_BACKWARD_TIMEOUT, CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker. After an error the gradients are as if
+   * the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
+   */
+  backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
+    return this.runner.backward(this, roots, options)
+  }
+
+  /**
+   * This worker's leaves and their gradients, summed over the passes so far. The map is a copy, the gradients are not.
+   * @throws CONTEXT_RELEASED
+   * PyTorch: `torch.distributed.autograd.get_gradients`.
+   */
+  gradients(): Map<Tensor, Tensor> {
+    if (this.released) throw contextReleased(this.contextId, 'gradients')
+    const all = new Map(this.accumulated)
+    for (const pass of this.passes.values()) if (!pass.failed) addTo(all, pass.gradients)
+    return all
+  }
+
+  /** Takes over the gradients of a pass that has ended. */
+  absorb(pass: DistPass): void {
+    this.passes.delete(pass.id)
+    addTo(this.accumulated, pass.gradients)
+  }
+
+  /** Lets go of everything that hangs on the graph. */
+  clear(): void {
+    this.sendFunctions.clear()
+    this.recvFunctions.clear()
+    this.passes.clear()
+    this.accumulated.clear()
+    this.endedPasses = []
+  }
+}
+
+/** Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw. */
+function addTo(sums: Map<Tensor, Tensor>, more: ReadonlyMap<Tensor, Tensor>): void {
+  for (const [variable, grad] of more) {
+    const sum = sums.get(variable)
+    sums.set(variable, sum === undefined ? grad : raw.add(sum, grad))
+  }
+}
+
+export function contextReleased(contextId: bigint, op: string): PostgradError {
+  return new PostgradError('CONTEXT_RELEASED', {
+    op,
+    message: `autograd context ${contextId} has been released`,
+    remedy: 'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
+    values: { contextId: String(contextId) },
+  })
+}

@@ -1,0 +1,384 @@
+/**
+ * The distributed engine of one worker: runs its part of every pass, with the worker's mailbox as the ready queue, and speaks with the engines
+ * of the other workers. PyTorch: `DistEngine` (FAST mode); how a pass ends and how it fails differ, see below.
+ *
+ * Note [A distributed pass]
+ * ~~~~~~~~~~~~~~~~~~~~~~~~~
+ *   root                                                    participant
+ *   backward(roots): dependencies over roots + all sends
+ *   node tasks … → RecvRpcBackward
+ *        ── PROPAGATE_GRADIENTS (grads) ──────────────────→ first one: dependencies over all sends
+ *                                                           SendRpcBackward → node tasks … → RecvRpcBackward
+ *        ←────────────── PROPAGATE_GRADIENTS ──────────────
+ *        ←────────────── PASS_REPORT ────────────────────── each time that nothing is left to run
+ *   ledger balanced: the promise resolves
+ *        ── PASS_COMMIT, before the next pass ────────────→ gradients join the context's
+ *
+ * Nobody waits for a reply: PyTorch answers a worker's first gradient only when that worker's part has ended, which makes a chain of waits as long
+ * as the graph is deep. Here every worker tells the root by itself when it has nothing to do, and the root adds up (Note [Termination] in
+ * `pass-ledger.ts`). A failure goes the same way, and comes back to all:
+ *
+ *        ←────────────── PASS_ERROR (error) ───────────────
+ *        ── PASS_ABORT ───────────────────────────────────→ drops the pass, tells the workers it knows
+ */
+import assert from 'node:assert'
+import { Engine, GraphRoot, gradientEdge, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
+import { currentScope, inScope, PostgradError, Scope, type WorkerId, workerOf } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { onesLike, type Tensor } from '@postgrad/tensor'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import { type BackwardRunner, contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
+import type { DistAutogradContainer } from './dist-autograd-container.js'
+import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
+import { postIfAlive } from './notices.js'
+import { DistPass, type PassDriver, RootPass } from './pass.js'
+import type { PassReport } from './pass-ledger.js'
+
+/** A node task in the mailbox. */
+class QueuedNode {
+  private readonly engine: DistEngine
+  private readonly pass: DistPass
+  private readonly nodeTask: NodeTask
+
+  constructor(engine: DistEngine, pass: DistPass, nodeTask: NodeTask) {
+    this.engine = engine
+    this.pass = pass
+    this.nodeTask = nodeTask
+  }
+
+  run(): void {
+    this.engine.evaluate(this.pass, this.nodeTask)
+  }
+}
+
+export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
+  private readonly runtime: WorkerRuntime
+  private readonly container: DistAutogradContainer
+  private readonly graph = new Engine()
+  private readonly self: WorkerId
+  /** What node tasks run in: this worker's scope without grad mode (a distributed pass cannot be differentiated again). */
+  private readonly scope: Scope
+  /** The pass whose node is being evaluated; evaluation is synchronous, so there is at most one. */
+  private running: DistPass | null = null
+
+  constructor(runtime: WorkerRuntime, container: DistAutogradContainer) {
+    this.runtime = runtime
+    this.container = container
+    this.self = runtime.info.id
+    this.scope = new Scope({ gradEnabled: false }, runtime.scope)
+  }
+
+  // --- at the root
+
+  /** See `DistAutogradContext.backward`. */
+  async backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
+    if (context.released) throw contextReleased(context.contextId, 'backward')
+    validateRoots(roots, { op: 'backward', needGradFn: true })
+    const death = this.deathIn(context)
+    if (death !== null) throw death
+    const retainGraph = options.retainGraph ?? false
+    const timeoutMs = this.timeLeft(options.timeoutMs)
+    this.commitEnded(context)
+
+    const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, context.sendFunctions.keys(), this)
+    const root = new GraphRoot(
+      roots.map((tensor) => gradientEdge(tensor)!),
+      roots.map((tensor) => onesLike(tensor)),
+    )
+    this.graph.computeDependencies(pass.task, [root, ...context.sendFunctions.values()])
+    context.passes.set(pass.id, pass)
+    if (timeoutMs !== Number.POSITIVE_INFINITY) {
+      pass.deadline = this.runtime.clock.setTimer(timeoutMs, () => this.failAtRoot(context, pass, this.timedOut(pass, timeoutMs)))
+    }
+    this.graph.start(pass.task, root, new InputBuffer(0))
+    return pass.ended
+  }
+
+  /** In ms: never longer than what is left to the call that is being served. */
+  private timeLeft(timeoutMs: number = this.runtime.rpcTimeoutMs): number {
+    return Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
+  }
+
+  /** A pass of a context that knows a dead worker cannot be complete. */
+  private deathIn(context: DistAutogradContext): PostgradError | null {
+    for (const worker of context.knownWorkerIds) {
+      const death = this.runtime.deathOf(worker)
+      if (death !== null) return death
+    }
+    return null
+  }
+
+  /** Once the root itself is passive: is everybody? */
+  private checkEnd(context: DistAutogradContext, pass: RootPass): void {
+    if (pass.failed || !pass.passive || !pass.ledger.balanced) return
+    const incomplete = pass.ledger.incomplete()
+    if (incomplete.length > 0) {
+      this.failAtRoot(context, pass, this.unusedSend(incomplete))
+      return
+    }
+    context.absorb(pass)
+    const participants = [...pass.ledger.participants()].filter((worker) => worker !== this.self)
+    if (participants.length > 0) context.endedPasses.push({ id: pass.id, participants })
+    pass.succeed()
+  }
+
+  /**
+   * The others hear that a pass ended well when the next one begins: nothing hangs on it before (their `gradients()` count it already), and most
+   * contexts have one pass only.
+   */
+  private commitEnded(context: DistAutogradContext): void {
+    for (const { id, participants } of context.endedPasses.splice(0)) {
+      for (const worker of participants) this.postIfAlive(worker, MessageType.PASS_COMMIT, [], context.contextId, id)
+    }
+  }
+
+  private failAtRoot(context: DistAutogradContext, pass: RootPass, error: unknown): void {
+    if (context.passes.get(pass.id) !== pass) return
+    context.passes.delete(pass.id)
+    context.abortedPasses.add(pass.id)
+    const told = new Set([...context.knownWorkerIds, ...pass.ledger.participants()])
+    for (const worker of told) {
+      if (worker !== this.self) this.postIfAlive(worker, MessageType.PASS_ABORT, [error], context.contextId, pass.id)
+    }
+    pass.fail(error)
+  }
+
+  // --- at every worker
+
+  /** PassDriver: a node is ready. */
+  queue(pass: DistPass, nodeTask: NodeTask): void {
+    this.runtime.pushTask(new QueuedNode(this, pass, nodeTask), nodeTask.sequenceNr)
+  }
+
+  /** Runs one node task, in its turn. */
+  evaluate(pass: DistPass, nodeTask: NodeTask): void {
+    const { task } = nodeTask
+    if (task.error !== null) {
+      this.graph.evaluate(nodeTask)
+      return
+    }
+    this.running = pass
+    inScope(this.scope, () => this.graph.evaluate(nodeTask))
+    this.running = null
+    if (task.error !== null) this.fail(pass, task.error)
+  }
+
+  /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
+  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void {
+    const pass = this.running
+    if (pass === null) throw crossesWorkers()
+    if (pass.contextId !== node.contextId) throw foreignContext(pass.contextId, node.contextId)
+    this.runtime.post(node.from, MessageType.PROPAGATE_GRADIENTS, [grads, pass.task.keepGraph], {
+      context: pass.contextId,
+      autogradId: node.autogradId,
+      pass: pass.id,
+    })
+    pass.countSent(node.from)
+  }
+
+  /** PassDriver: this worker is passive; the root hears how far it has come. */
+  idle(pass: DistPass): void {
+    if (pass.failed) return
+    if (pass instanceof RootPass) {
+      pass.ledger.report(this.self, pass.report())
+      const context = this.container.find(pass.contextId)
+      if (context !== undefined) this.checkEnd(context, pass)
+      return
+    }
+    const { version, received, sent, missingCount, missingSample } = pass.report()
+    const body = [version, received, [...sent], missingCount, missingSample]
+    this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
+    if (missingCount === 0) pass.gather()
+  }
+
+  /** A pass cannot go on here. Its root decides; this worker only stops. */
+  private fail(pass: DistPass, error: unknown): void {
+    const context = this.container.find(pass.contextId)
+    if (context?.passes.get(pass.id) !== pass) return
+    if (pass instanceof RootPass) {
+      this.failAtRoot(context, pass, error)
+      return
+    }
+    pass.task.fail(error)
+    this.postIfAlive(pass.root, MessageType.PASS_ERROR, [error], pass.contextId, pass.id)
+  }
+
+  // --- messages
+
+  /** PROPAGATE_GRADIENTS: gradients of tensors that this worker sent. */
+  onGradients({ context: contextId, pass: passId, autogradId, body }: Message): void {
+    assert(contextId !== null && passId !== null && autogradId !== null, 'PROPAGATE_GRADIENTS without its ids')
+    const [grads, retainGraph] = body as readonly [readonly (Tensor | null)[], boolean]
+    const context = this.container.find(contextId)
+    if (context === undefined) {
+      this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [this.container.absent(contextId, 'backward')], contextId, passId)
+      return
+    }
+    const pass = context.passes.get(passId) ?? this.join(context, passId, retainGraph)
+    if (pass === null || pass.failed) return
+    pass.received++
+    const send = context.sendFunctions.get(autogradId)
+    if (send === undefined || !pass.missing.delete(autogradId) || grads.length !== send.inputMeta.length) {
+      this.fail(pass, unexpectedGradients(autogradId, send === undefined ? 'no send function has that id' : 'it has its gradients already'))
+      return
+    }
+    const inputs = new InputBuffer(grads.length)
+    for (let i = 0; i < grads.length; i++) {
+      const grad = grads[i]
+      if (grad !== null && grad !== undefined) inputs.add(i, grad, true)
+    }
+    this.graph.start(pass.task, send, inputs)
+  }
+
+  /** This worker's part of a pass begins with the first gradient; null if the pass is over already. */
+  private join(context: DistAutogradContext, passId: bigint, retainGraph: boolean): DistPass | null {
+    const root = workerOf(passId)
+    if (context.abortedPasses.has(passId) || root === this.self || this.runtime.deathOf(root) !== null) return null
+    const pass = new DistPass(passId, context.contextId, retainGraph, context.sendFunctions.keys(), this)
+    this.graph.computeDependencies(pass.task, [...context.sendFunctions.values()] as Node[])
+    context.passes.set(passId, pass)
+    const death = this.deathIn(context)
+    if (death !== null) this.fail(pass, death)
+    return pass
+  }
+
+  onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
+    const [context, pass] = this.rootPass(contextId, passId)
+    if (context === null || pass === null) return
+    const [version, received, sent, missingCount, missingSample] = body as [number, number, [WorkerId, number][], number, bigint[]]
+    const row: PassReport = { version, received, sent: new Map(sent), missingCount, missingSample }
+    pass.ledger.report(from.id, row)
+    this.checkEnd(context, pass)
+  }
+
+  onError({ context: contextId, pass: passId, body }: Message): void {
+    const [context, pass] = this.rootPass(contextId, passId)
+    if (context !== null && pass !== null) this.failAtRoot(context, pass, body[0])
+  }
+
+  /** Drops the pass, and spreads the word along the edges of the context: whoever received gradients from here is known here. */
+  onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
+    const context = contextId === null ? undefined : this.container.find(contextId)
+    if (context === undefined || passId === null || context.abortedPasses.has(passId)) return
+    context.abortedPasses.add(passId)
+    context.passes.get(passId)?.task.fail(body[0])
+    context.passes.delete(passId)
+    for (const worker of context.knownWorkerIds) {
+      if (worker !== from.id && worker !== workerOf(passId)) this.postIfAlive(worker, MessageType.PASS_ABORT, body, contextId, passId)
+    }
+  }
+
+  onCommit({ context: contextId, pass: passId }: Message): void {
+    const context = contextId === null ? undefined : this.container.find(contextId)
+    const pass = passId === null ? undefined : context?.passes.get(passId)
+    if (pass !== undefined) context!.absorb(pass)
+  }
+
+  private rootPass(contextId: bigint | null, passId: bigint | null): [DistAutogradContext, RootPass] | [null, null] {
+    const context = contextId === null ? undefined : this.container.find(contextId)
+    const pass = passId === null ? undefined : context?.passes.get(passId)
+    return pass instanceof RootPass ? [context!, pass] : [null, null]
+  }
+
+  // --- ends
+
+  /** The context is being released: its passes end, here. The others hear of the release itself. */
+  abandon(context: DistAutogradContext, error: PostgradError): void {
+    for (const pass of context.passes.values()) {
+      if (pass instanceof RootPass) pass.fail(error)
+      else pass.task.fail(error)
+    }
+  }
+
+  /** Nothing comes from that worker any more: passes in which it may have a part fail, passes that it began are over. */
+  onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
+    for (const context of this.container.values()) {
+      for (const pass of [...context.passes.values()]) {
+        if (pass.root === peer.id) {
+          context.passes.delete(pass.id)
+          context.abortedPasses.add(pass.id)
+          pass.task.fail(error)
+        } else if (context.knownWorkerIds.has(peer.id) || (pass instanceof RootPass && pass.ledger.participants().has(peer.id))) {
+          // A gathered pass is only called into question: if it has ended, the root knows, and this worker's part stays.
+          if (pass.gathered) this.postIfAlive(pass.root, MessageType.PASS_ERROR, [error], context.contextId, pass.id)
+          else this.fail(pass, error)
+        }
+      }
+    }
+  }
+
+  onClose(error: PostgradError): void {
+    for (const context of this.container.values()) this.abandon(context, error)
+  }
+
+  /** Passes of which something is still queued, running or awaited here. PyTorch: `num_current_backward_passes`. */
+  get currentBackwardPasses(): number {
+    let count = 0
+    for (const context of this.container.values()) {
+      for (const pass of context.passes.values()) if (!pass.gathered && !pass.failed) count++
+    }
+    return count
+  }
+
+  private postIfAlive(to: WorkerId, type: MessageType, body: readonly unknown[], context: bigint | null, pass: bigint): void {
+    postIfAlive(this.runtime, to, type, body, context, pass)
+  }
+
+  // --- errors
+
+  private nameOf(worker: WorkerId): string {
+    return this.runtime.resolve(worker).name
+  }
+
+  private unusedSend(incomplete: readonly [WorkerId, PassReport][]): PostgradError {
+    const misses = incomplete.map(([worker, { missingCount, missingSample }]) => ({
+      worker: this.nameOf(worker),
+      count: missingCount,
+      messages: missingSample.map(String),
+    }))
+    const list = misses.map(({ worker, count, messages }) => `${count} of worker '${worker}'${messages.length === 0 ? '' : ` (${messages.join(', ')})`}`)
+    return new PostgradError('UNUSED_SEND', {
+      op: 'backward',
+      message: `the pass reached its end, but ${list.join(' and ')} sent tensors that no root depends on: their gradients would be incomplete`,
+      remedy: 'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad.',
+      values: { misses },
+    })
+  }
+
+  private timedOut(pass: RootPass, timeoutMs: number): PostgradError {
+    const waiting = pass.ledger.unbalanced().map((worker) => this.nameOf(worker))
+    return new PostgradError('DIST_BACKWARD_TIMEOUT', {
+      op: 'backward',
+      message: `the pass ran for more than its timeout (${Math.round(timeoutMs)} ms)${waiting.length === 0 ? '' : `; it waits for ${waiting.map((name) => `'${name}'`).join(', ')}`}`,
+      remedy: 'Pass { timeoutMs } to backward (0 is no limit), or look at what keeps that worker busy.',
+      values: { timeoutMs, waitingFor: waiting },
+    })
+  }
+}
+
+function crossesWorkers(): PostgradError {
+  return new PostgradError('BACKWARD_CROSSES_WORKERS', {
+    op: 'backward',
+    message: 'this graph goes on at another worker, where a local backward cannot follow',
+    remedy: 'Use ctx.backward([loss]) inside of distAutograd.context, or detach() what was received.',
+  })
+}
+
+function foreignContext(running: bigint, recorded: bigint): PostgradError {
+  return new PostgradError('FOREIGN_CONTEXT', {
+    op: 'backward',
+    message: `a pass of context ${running} reached a tensor that was received in context ${recorded}`,
+    remedy: 'Compute the loss in one context, or detach() what comes from another.',
+    values: { contextId: String(running), receivedIn: String(recorded) },
+  })
+}
+
+function unexpectedGradients(autogradId: bigint, why: string): PostgradError {
+  return new PostgradError('UNEXPECTED_GRADIENTS', {
+    op: 'backward',
+    message: `gradients arrived for message ${autogradId}, but ${why}`,
+    remedy: 'Start backward only when the forward pass of its context is done on all workers; otherwise report this as a bug.',
+    values: { autogradId: String(autogradId) },
+  })
+}

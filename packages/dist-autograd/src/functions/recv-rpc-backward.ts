@@ -1,0 +1,40 @@
+/**
+ * What a message with tensors leaves behind at its receiver: the node where gradients leave the local graph, for the worker that the tensors
+ * came from. Its twin there is `SendRpcBackward`; one autograd message id names both. PyTorch: `RecvRpcBackward`.
+ */
+import { HIGHEST_PRIORITY, type InputMeta, Node } from '@postgrad/autograd/internal'
+import type { WorkerId } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+
+/** Who takes the gradients on their way: the worker's distributed engine. */
+export interface GradientCarrier {
+  /** Posts the gradients of `node`'s outputs (null where none arrived) as part of the pass that is running now. @throws what makes the pass fail */
+  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void
+}
+
+export class RecvRpcBackward extends Node {
+  /** The worker that the tensors came from. */
+  readonly from: WorkerId
+  readonly autogradId: bigint
+  readonly contextId: bigint
+  private readonly carrier: GradientCarrier
+
+  /** @param inputMeta shape and dtype of each received tensor that requires grad, in order */
+  constructor(contextId: bigint, autogradId: bigint, from: WorkerId, inputMeta: readonly InputMeta[], carrier: GradientCarrier) {
+    // Before all other nodes, as leaves are: while the gradient travels, this worker goes on.
+    super([], inputMeta, HIGHEST_PRIORITY)
+    this.from = from
+    this.autogradId = autogradId
+    this.contextId = contextId
+    this.carrier = carrier
+  }
+
+  get name(): string {
+    return 'RecvRpcBackward'
+  }
+
+  apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
+    this.carrier.carry(this, grads)
+    return []
+  }
+}

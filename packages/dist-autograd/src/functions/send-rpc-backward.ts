@@ -1,0 +1,25 @@
+/**
+ * What a message with tensors leaves behind at its sender: the node where the gradients that come back enter the local graph.
+ * Its twin at the receiver is `RecvRpcBackward`; one autograd message id names both. PyTorch: `SendRpcBackward`.
+ */
+import { type Edge, type InputMeta, Node } from '@postgrad/autograd/internal'
+import type { Tensor } from '@postgrad/tensor'
+
+export class SendRpcBackward extends Node {
+  readonly autogradId: bigint
+
+  /** @param edges one per tensor of the message that requires grad, in order, with the shape and dtype of its gradient in `inputMeta` */
+  constructor(autogradId: bigint, edges: readonly (Edge | null)[], inputMeta: readonly InputMeta[]) {
+    super(edges, inputMeta)
+    this.autogradId = autogradId
+  }
+
+  get name(): string {
+    return 'SendRpcBackward'
+  }
+
+  /** The gradients of a pass come as this node's inputs, not as state of the node, so that passes which run at once do not share them. */
+  apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
+    return grads
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Gives a worker distributed autograd: registers with rpc's message handlers and interceptors, and hangs container and engine off the
+ * runtime. rpc never names autograd; this file is the only place that knows both.
+ */
+import { operations } from '@postgrad/autograd/internal'
+import { type PostgradError, workerOf } from '@postgrad/base'
+import { type AnyFunction, currentWorker, expose } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { arange, eye, full, ones, rand, randint, randn, zeros } from '@postgrad/tensor'
+import { MessageType } from '@postgrad/wire/internal'
+import { AutogradInterceptor } from './attach.js'
+import { DistAutogradContainer } from './dist-autograd-container.js'
+import { contextReleased } from './dist-autograd-context.js'
+import { DistEngine } from './dist-engine.js'
+import { releaseNotice } from './notices.js'
+
+/** What a worker has of this package. */
+export interface DistAutograd {
+  readonly container: DistAutogradContainer
+  readonly engine: DistEngine
+}
+
+const SLOT = Symbol('postgrad.distAutograd')
+
+/**
+ * Makes distributed autograd work on a worker: call it once per runtime, before its links open. Idempotent. All workers of a cluster need it, since
+ * each takes part in the passes of the others.
+ */
+export function installDistAutograd(runtime: WorkerRuntime): DistAutograd {
+  return runtime.slot(SLOT, () => make(runtime))
+}
+
+/** The container and engine of the current worker. @throws RPC_NOT_INITIALIZED */
+export function currentDistAutograd(): DistAutograd {
+  return installDistAutograd(currentWorker())
+}
+
+function make(runtime: WorkerRuntime): DistAutograd {
+  exposeOperations()
+  const self = runtime.info.id
+  const container: DistAutogradContainer = new DistAutogradContainer({
+    workerId: self,
+    ids: runtime.ids,
+    runner: { backward: (context, roots, options) => engine.backward(context, roots, options) },
+    deathOf: (worker) => runtime.deathOf(worker),
+    onRelease: (context, error, except) => {
+      engine.abandon(context, error)
+      releaseNotice(runtime, context, except)
+    },
+  })
+  const engine: DistEngine = new DistEngine(runtime, container)
+
+  runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
+  runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message) => engine.onGradients(message))
+  runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
+  runtime.handle(MessageType.PASS_ERROR, (message) => engine.onError(message))
+  runtime.handle(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
+  runtime.handle(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
+    // Unknown here: released before, or never joined. No news (DA-10).
+    if (context !== null && container.find(context) !== undefined) container.release(context, contextReleased(context, 'backward'), from.id)
+  })
+  runtime.onPeerDeath((peer, error) => {
+    engine.onPeerDeath(peer, error)
+    releaseOrphans(container, peer.id, error)
+  })
+  runtime.onClose((error) => engine.onClose(error))
+  runtime.contribute(() => ({ currentBackwardPasses: engine.currentBackwardPasses, autogradContexts: container.size }))
+  return { container, engine }
+}
+
+/** The contexts of a dead maker: nobody is left to release them (DA-12). */
+function releaseOrphans(container: DistAutogradContainer, maker: number, error: PostgradError): void {
+  for (const { contextId } of [...container.values()]) if (workerOf(contextId) === maker) container.release(contextId, error, maker)
+}
+
+/**
+ * The tensor operations are callable from the start, as in PyTorch, under names that no program takes by accident. In-place ones are not:
+ * a call has value semantics, so what they wrote would be lost.
+ */
+function exposeOperations(): void {
+  const named: Record<string, AnyFunction> = {}
+  for (const [name, fn] of Object.entries({ ...operations, zeros, ones, full, rand, randn, randint, arange, eye })) {
+    if (!name.endsWith('_')) named[`tensor.${name}`] = fn as AnyFunction
+  }
+  expose(named)
+}

@@ -1,0 +1,12 @@
+/** What sibling packages and tests get: how to install it on a worker, and its parts. */
+export { backward, context, getGradients } from './api.js'
+export { AutogradInterceptor } from './attach.js'
+export { currentContext, withContext } from './context-scope.js'
+export { DistAutogradContainer, TOMBSTONES_MAX } from './dist-autograd-container.js'
+export { DistAutogradContext } from './dist-autograd-context.js'
+export { DistEngine } from './dist-engine.js'
+export { RecvRpcBackward } from './functions/recv-rpc-backward.js'
+export { SendRpcBackward } from './functions/send-rpc-backward.js'
+export { currentDistAutograd, type DistAutograd, installDistAutograd } from './install.js'
+export { DistPass, RootPass } from './pass.js'
+export { PassLedger, type PassReport } from './pass-ledger.js'

@@ -1,0 +1,30 @@
+/**
+ * One-way messages about contexts and passes, to workers that may have gone meanwhile.
+ */
+import { isPostgradError, type WorkerId } from '@postgrad/base'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { MessageType } from '@postgrad/wire/internal'
+import type { DistAutogradContext } from './dist-autograd-context.js'
+
+/** Posts CLEANUP_CONTEXT to every worker that the context knows here, except for the one that said so. */
+export function releaseNotice(runtime: WorkerRuntime, context: DistAutogradContext, except: WorkerId | null): void {
+  for (const worker of context.knownWorkerIds) {
+    if (worker !== except) postIfAlive(runtime, worker, MessageType.CLEANUP_CONTEXT, [], context.contextId, null)
+  }
+}
+
+/** What is for a dead worker, or leaves a closed one, needs no delivery: those who wait for it learn of its end by themselves. */
+export function postIfAlive(
+  runtime: WorkerRuntime,
+  to: WorkerId,
+  type: MessageType,
+  body: readonly unknown[],
+  context: bigint | null,
+  pass: bigint | null,
+): void {
+  try {
+    runtime.post(to, type, body, { context, pass })
+  } catch (error) {
+    if (!isPostgradError(error, 'WORKER_DIED') && !isPostgradError(error, 'RPC_SHUT_DOWN')) throw error
+  }
+}

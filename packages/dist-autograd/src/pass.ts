@@ -1,0 +1,125 @@
+/**
+ * One backward pass as one worker sees it: the graph task, what it still waits for, what it sent, and the gradients it has gathered. All that a
+ * pass changes is here and in its GraphTask, so passes that run at once over one graph share nothing (DA-19). The engine above drives it.
+ *
+ *             first gradient, or backward()      nothing queued, no send function waits        told by the root
+ *   (none) ────────────────────────────→ running ─────────────────────→ gathered ──────────────────→ in the context's gradients
+ *                                          │  a node fails                 │
+ *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
+ */
+import { GraphTask, type GradSink, keepable, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
+import { type WorkerId, workerOf } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import type { Timer } from '@postgrad/transport'
+import { PassLedger, type PassReport } from './pass-ledger.js'
+
+/** A report names the send functions that wait, once they are this few: before, their number says enough and naming them costs. */
+const MISSING_LISTED_MAX = 64
+const MISSING_SAMPLE = 8
+
+/** Where the node tasks of a pass wait: the worker's mailbox, through the engine. */
+export interface PassDriver {
+  /** Puts a node task into the mailbox. */
+  queue(pass: DistPass, nodeTask: NodeTask): void
+  /** None of the pass's node tasks is queued or running any more. */
+  idle(pass: DistPass): void
+}
+
+export class DistPass implements GradSink, ReadyQueue {
+  readonly id: bigint
+  readonly contextId: bigint
+  /** The worker that called `backward`. */
+  readonly root: WorkerId
+  readonly task: GraphTask
+  /** Autograd message ids of the send functions that have no gradient yet. */
+  readonly missing: Set<bigint>
+  /** Gradient messages received and, by receiver, sent. */
+  received = 0
+  readonly sent = new Map<WorkerId, number>()
+  /** This worker's contribution, complete for a leaf as soon as it is there. The context takes it over when the pass has ended. */
+  readonly gradients = new Map<Tensor, Tensor>()
+  /** What a gathered pass held is let go, though the root has not said yet how the pass ended. */
+  gathered = false
+  private version = 0
+  private readonly driver: PassDriver
+
+  constructor(id: bigint, contextId: bigint, retainGraph: boolean, missing: Iterable<bigint>, driver: PassDriver) {
+    this.id = id
+    this.contextId = contextId
+    this.root = workerOf(id)
+    this.missing = new Set(missing)
+    this.driver = driver
+    this.task = new GraphTask({ keepGraph: retainGraph, sink: this, queue: this })
+    this.task.onIdle = () => driver.idle(this)
+  }
+
+  /** ReadyQueue: the engine has found a node ready. */
+  push(nodeTask: NodeTask): void {
+    this.driver.queue(this, nodeTask)
+  }
+
+  /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
+  accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
+    this.gradients.set(variable, keepable(grad, exclusive))
+  }
+
+  get failed(): boolean {
+    return this.task.error !== null
+  }
+
+  /** Nothing queued, nothing running: the pass goes on here only if a gradient arrives. */
+  get passive(): boolean {
+    return this.task.outstanding === 0
+  }
+
+  countSent(to: WorkerId): void {
+    this.sent.set(to, (this.sent.get(to) ?? 0) + 1)
+  }
+
+  /** The worker's row for the root's ledger; taken while passive. */
+  report(): PassReport {
+    const missingCount = this.missing.size
+    const missingSample: bigint[] = []
+    if (missingCount <= MISSING_LISTED_MAX) {
+      for (const id of this.missing) {
+        if (missingSample.length === MISSING_SAMPLE) break
+        missingSample.push(id)
+      }
+    }
+    return { version: ++this.version, received: this.received, sent: this.sent, missingCount, missingSample }
+  }
+
+  /** All send functions have their gradients and everything has run: nothing can come any more, so the counts of the graph may go. */
+  gather(): void {
+    this.gathered = true
+    this.task.dependencies.clear()
+    this.task.notReady.clear()
+  }
+}
+
+/** The pass at its root, where it is waited for. */
+export class RootPass extends DistPass {
+  readonly ledger = new PassLedger()
+  readonly ended: Promise<void>
+  deadline: Timer | null = null
+  private settle!: { resolve: () => void; reject: (error: unknown) => void }
+
+  constructor(id: bigint, contextId: bigint, retainGraph: boolean, missing: Iterable<bigint>, driver: PassDriver) {
+    super(id, contextId, retainGraph, missing, driver)
+    this.ended = new Promise<void>((resolve, reject) => {
+      this.settle = { resolve, reject }
+    })
+  }
+
+  succeed(): void {
+    this.deadline?.cancel()
+    this.settle.resolve()
+  }
+
+  /** Only the first failure counts. */
+  fail(error: unknown): void {
+    this.deadline?.cancel()
+    this.task.fail(error)
+    this.settle.reject(error)
+  }
+}
