@@ -192,8 +192,7 @@ for op, fn in {**BINARY, **COMPARE}.items():
     for da in DTYPES:
         for db in DTYPES:
             if op == "sub" and "bool" in (da, db):
-                if da == db:
-                    continue
+                continue
             a, b = values((3,), da), values((3,), db)
             b = torch.where(b == 0, torch.ones_like(b), b)
             case(f"{da} with {db}", op, fn, In(a), In(b))
@@ -202,7 +201,7 @@ for op, fn in {**BINARY, **COMPARE}.items():
                 case(f"0-d {da} with 0-d {db}", op, fn, In(a[0].clone()), In(b[0].clone()))
     if op not in ("maximum", "minimum"):
         for dtype in DTYPES:
-            for scalar in (2, 0.5):
+            for scalar in (2, 0.5) if (op, dtype) != ("sub", "bool") else ():
                 case(f"{dtype} with the number {scalar}", op, fn, In(values((2, 2), dtype)), scalar)
         case("0-d with a number", op, fn, In(values(())), 3)
         case("transposed with a number", op, fn, In(values((2, 3)), ("transpose", 0, 1)), 3)

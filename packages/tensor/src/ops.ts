@@ -142,5 +142,5 @@ export interface GradOps<T> {
   /** Shares the storage, has no history. */
   detach(x: T): T
   /** Called with each gradient of x; may return another in its place. Returns a function that removes the hook. */
-  registerHook(x: T, hook: (grad: T) => T | undefined | void): () => void
+  registerHook(x: T, hook: (grad: T) => T | undefined): () => void
 }

@@ -80,7 +80,7 @@ export class Tensor {
   }
 
   get requiresGrad(): boolean {
-    return this.autograd !== null && this.autograd.requiresGrad
+    return this.autograd?.requiresGrad === true
   }
 
   get isLeaf(): boolean {
@@ -121,7 +121,7 @@ export class Tensor {
     return ops().detach(this)
   }
 
-  registerHook(hook: (grad: Tensor) => Tensor | undefined | void): () => void {
+  registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
     return ops().registerHook(this, hook)
   }
 

@@ -63,8 +63,10 @@ export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
   ge: (a, b) => (a >= b ? 1 : 0),
 }
 
-/** C's pow: unlike JavaScript's, 1 to any power is 1, and (−1) to ±∞ is 1. */
+/** C's pow: unlike JavaScript's, 1 to any power is 1, and (−1) to ±∞ is 1. PyTorch takes roots for ±0.5 (of −∞: NaN). */
 function power(x: number, exponent: number): number {
+  if (exponent === 0.5) return Math.sqrt(x)
+  if (exponent === -0.5) return 1 / Math.sqrt(x)
   if (x === 1 || (x === -1 && (exponent === Number.POSITIVE_INFINITY || exponent === Number.NEGATIVE_INFINITY))) return 1
   // biome-ignore lint/style/useExponentiationOperator: the call reads as the definition.
   return Math.pow(x, exponent)

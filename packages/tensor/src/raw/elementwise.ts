@@ -118,7 +118,6 @@ export function scalarTensor(value: number, dtype: DType): Tensor {
 
 /** Both have the dtype in which to compute. */
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
-  if (op === 'sub') refuseBool(a.dtype)
   const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
   const shape = broadcastShapes(op, a.shape, b.shape)
   const out = Tensor.empty(compare ? 'bool' : a.dtype, shape)
@@ -140,12 +139,17 @@ export function flatStep(x: Tensor, shape: Shape): number {
   return x.numel === 1 ? 0 : -1
 }
 
-function refuseBool(dtype: DType): void {
-  if (dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
+function refuseBool(x: Tensor | number): void {
+  if (typeof x === 'object' && x.dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
 }
 
 export const add = (a: Tensor | number, b: Tensor | number): Tensor => binary('add', a, b, false, false)
-export const sub = (a: Tensor | number, b: Tensor | number): Tensor => binary('sub', a, b, false, false)
+/** @throws DTYPE_MISMATCH when a side is bool, as in PyTorch */
+export function sub(a: Tensor | number, b: Tensor | number): Tensor {
+  refuseBool(a)
+  refuseBool(b)
+  return binary('sub', a, b, false, false)
+}
 export const mul = (a: Tensor | number, b: Tensor | number): Tensor => binary('mul', a, b, false, false)
 export const div = (a: Tensor | number, b: Tensor | number): Tensor => binary('div', a, b, false, true)
 export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => binary('maximum', a, b, false, false)

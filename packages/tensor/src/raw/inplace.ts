@@ -93,7 +93,7 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
   return x
 }
 
-function refuseBool(op: string, dtype: DType): void {
+function refuseBool(op: string, dtype: DType | undefined): void {
   if (dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', 'Convert with to() first.')
 }
 
@@ -105,6 +105,7 @@ export function add_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
 /** x −= alpha · y */
 export function sub_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
   refuseBool('sub_', x.dtype)
+  if (typeof y === 'object') refuseBool('sub_', y.dtype)
   return alpha === 1 ? binaryInPlace('sub', 'sub_', x, y) : axpy('sub_', x, y, -alpha)
 }
 
