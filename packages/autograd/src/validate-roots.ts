@@ -29,7 +29,7 @@ export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads
       remedy: 'Pass null for a scalar root whose gradient is 1.',
     })
   }
-  roots.forEach((root, index) => checkRoot(root, index, grads?.[index] ?? null, op, needGradFn))
+  for (const [index, root] of roots.entries()) checkRoot(root, index, grads?.[index] ?? null, op, needGradFn)
 }
 
 function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {

@@ -78,13 +78,8 @@ export function setRequiresGrad(t: Tensor, flag: boolean): void {
       remedy: "Convert it first: x.to('float32').",
     })
   }
-  if (meta instanceof VariableMeta) {
-    meta.requiresGrad = flag
-  } else if (flag) {
-    // A slot that only held a `.grad` which somebody assigned becomes a full one.
-    t.autograd = new VariableMeta(true, null, 0)
-    t.autograd.grad = meta === null ? null : (meta as AutogradMeta).grad
-  }
+  if (meta !== null) meta.requiresGrad = flag
+  else if (flag) t.autograd = new VariableMeta(true, null, 0)
 }
 
 /**
