@@ -3,26 +3,18 @@
  * `torch.autograd.backward`, `torch.autograd.grad`.
  */
 import assert from 'node:assert'
-import { currentScope, PostgradError, withScope } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
-import { onesLike } from '@postgrad/tensor'
-import { Engine } from './engine.js'
-import { dotGradSink, type GradSink } from './grad-sink.js'
-import { GraphRoot } from './graph-root.js'
+import { PostgradError } from '@postgrad/base'
+import type { BackwardOptions, Tensor } from '@postgrad/tensor'
+import { Engine, graphRoot } from './engine.js'
+import type { GradSink } from './grad-sink.js'
 import { type Capture, GraphTask } from './graph-task.js'
 import { InputBuffer } from './input-buffer.js'
 import type { Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
 import { validateRoots } from './validate-roots.js'
-import { gradientEdge, rootEdge } from './variable.js'
+import { gradientEdge } from './variable.js'
 
-export interface BackwardOptions {
-  /** Keeps what the graph saved, so that another backward through it may follow; default: the value of createGraph. */
-  readonly retainGraph?: boolean
-  /** Records the backward pass, so that gradients can be differentiated; default false. */
-  readonly createGraph?: boolean
-}
-
+/** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
 export interface GradOptions extends BackwardOptions {
   /** Gradients of the outputs; may be left out for scalars. */
   readonly gradOutputs?: readonly (Tensor | null)[]
@@ -46,10 +38,7 @@ export function backward(
   const list = asList(roots)
   const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
   validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
-  const task = newTask(options, dotGradSink)
-  const root = graphRoot(list, gradList)
-  engine.computeDependencies(task, [root])
-  drive(task, root)
+  engine.backward(list, gradList, options)
 }
 
 /**
@@ -74,12 +63,15 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
     if (list === undefined) captures.set(edge.node, [capture])
     else list.push(capture)
   })
-  const task = newTask(options, noSink)
+  const { createGraph = false, retainGraph = createGraph } = options
+  const queue = new HeapReadyQueue()
+  const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: noSink, queue })
   const root = graphRoot(list, options.gradOutputs)
   engine.computeDependencies(task, [root])
   task.captures = captures
   task.needed = leadingTo(root, captures)
-  drive(task, root)
+  engine.start(task, root, new InputBuffer(0))
+  engine.drive(task, queue)
   return inputs.map((_, index) => {
     const captured = task.captured[index] ?? null
     if (captured === null && options.allowUnused !== true) throw unusedInput(index)
@@ -89,31 +81,6 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
 
 const noSink: GradSink = {
   accumulate: () => assert.fail('grad(…) captures leaves, it does not accumulate'),
-}
-
-function newTask({ createGraph = false, retainGraph = createGraph }: BackwardOptions, sink: GradSink): GraphTask {
-  return new GraphTask({ keepGraph: retainGraph, createGraph, sink, queue: new HeapReadyQueue() })
-}
-
-function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined): GraphRoot {
-  return new GraphRoot(
-    roots.map(rootEdge),
-    roots.map((root, i) => grads?.[i] ?? onesLike(root)),
-  )
-}
-
-function drive(task: GraphTask, root: Node): void {
-  const queue = task.queue as HeapReadyQueue
-  engine.start(task, root, new InputBuffer(0))
-  const run = () => {
-    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-      engine.evaluate(next)
-      if (task.error !== null) throw task.error
-    }
-  }
-  // One scope for the whole pass: entering it costs more than a small node does.
-  if (currentScope().gradEnabled === task.createGraph) run()
-  else withScope({ gradEnabled: task.createGraph }, run)
 }
 
 /** The nodes from which a captured node can be reached, captured ones included. Depth first, with a stack of its own. */

@@ -234,7 +234,7 @@ const CASES: Readonly<Record<Rows, readonly Case[]>> = {
     c([[3, 2]], (w) => F.embedding(w, ints([0, 2, 2, 0], [2, 2]))),
     c([[3, 2]], (w) => F.embedding(w, ints([1], []))),
   ],
-  embeddingBackward: [c([[3, 2]], (g) => F.embeddingBackward(g, ints([1, 3, 1]), 4))],
+  embeddingBackward: [c([[3, 2]], (g) => operations.embeddingBackward(g, ints([1, 3, 1]), 4))],
   softmax: [c([[2, 3]], (x) => F.softmax(x, 1)), c([[2, 3]], (x) => F.softmax(x, 0)), c([[2, 2, 2]], (x) => F.softmax(x, -2))],
   logSoftmax: [c([[2, 3]], (x) => F.logSoftmax(x, 1)), c([[2, 3]], (x) => F.logSoftmax(x, 0)), c([[2, 2, 2]], (x) => F.logSoftmax(x, -2))],
   nllLoss: (['mean', 'sum', 'none', undefined] as const).map((r) => c([[3, 4]], (x) => F.nllLoss(x, ints([3, 0, 3]), r))),

@@ -3,20 +3,24 @@
  * pass counts is in its GraphTask, so any number of passes may interleave, over the same nodes too. PyTorch: `torch/csrc/autograd/engine.cpp`.
  *
  * The way of a gradient: `start`(root) → ReadyQueue → `evaluate`(node) → `deliver`(next node) → its InputBuffer → ReadyQueue → …, until it
- * arrives at an AccumulateGrad, whose gradient goes to the task's GradSink. `backward.ts` drives a local pass to its end with a heap; a
+ * arrives at an AccumulateGrad, whose gradient goes to the task's GradSink. `backward` and `drive` run a local pass to its end with a heap; a
  * worker's engine (package `dist-autograd`) lets its mailbox be the ready queue and calls `deliver` and `start` as messages arrive.
  *
  * Nothing here recurses, so the depth of a graph is bounded by memory alone.
  */
 import assert from 'node:assert'
 import { currentScope, PostgradError, withScope } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
+import { type BackwardOptions, onesLike, type Tensor } from '@postgrad/tensor'
 import { AccumulateGrad } from './accumulate-grad.js'
-import { type GraphTask, NodeTask } from './graph-task.js'
+import { dotGradSink } from './grad-sink.js'
+import { GraphRoot } from './graph-root.js'
+import { GraphTask, NodeTask } from './graph-task.js'
 import type { Grads } from './hooks.js'
 import { InputBuffer } from './input-buffer.js'
 import type { Edge, InputMeta, Node } from './node.js'
+import { HeapReadyQueue } from './ready-queue.js'
 import { canSumTo, sameShape, sumToShape } from './sum-to-shape.js'
+import { rootEdge } from './variable.js'
 
 export class Engine {
   /**
@@ -90,6 +94,41 @@ export class Engine {
     task.outstanding--
     if (task.outstanding === 0 && task.onIdle !== null) task.onIdle()
   }
+
+  /**
+   * A whole local pass into `.grad`: a heap of its own, to the end, within this call. The roots have been validated.
+   * @throws the first error of the pass
+   */
+  backward(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, options: BackwardOptions): void {
+    const { createGraph = false, retainGraph = createGraph } = options
+    const queue = new HeapReadyQueue()
+    const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: dotGradSink, queue })
+    const root = graphRoot(roots, grads)
+    this.computeDependencies(task, [root])
+    this.start(task, root, new InputBuffer(0))
+    this.drive(task, queue)
+  }
+
+  /** Runs what is in `queue`, and what comes into it, to the end. @throws the first error of the pass */
+  drive(task: GraphTask, queue: HeapReadyQueue): void {
+    const run = () => {
+      for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+        this.evaluate(next)
+        if (task.error !== null) throw task.error
+      }
+    }
+    // One scope for the whole pass: entering it costs more than a small node does.
+    if (currentScope().gradEnabled === task.createGraph) run()
+    else withScope({ gradEnabled: task.createGraph }, run)
+  }
+}
+
+/** A node that returns the roots' gradients (1 where none is given). The roots require grad. */
+export function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined): GraphRoot {
+  return new GraphRoot(
+    roots.map(rootEdge),
+    roots.map((root, i) => grads?.[i] ?? onesLike(root)),
+  )
 }
 
 function run(engine: Engine, { task, node, inputs }: NodeTask): void {

@@ -3,7 +3,7 @@ import './install.js'
 
 export { AccumulateGrad } from './accumulate-grad.js'
 export type { TensorOps } from './derivatives.js'
-export { Engine } from './engine.js'
+export { Engine, graphRoot } from './engine.js'
 export { operations } from './functions.js'
 export { dotGradSink, type GradSink, keepable } from './grad-sink.js'
 export { GraphRoot } from './graph-root.js'
