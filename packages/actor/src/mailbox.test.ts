@@ -169,13 +169,38 @@ describe('the end of a link', () => {
 })
 
 describe('accounts', () => {
-  test('MB-15 a burst leaves no key and no memory behind', () => {
+  test('MB-15 a key that was kept starts anew: nothing joins a lane in which nothing waits any more', () => {
+    const mailbox = new Mailbox<string>()
+    const a = new Source('a')
+    mailbox.pushFrom(a, Lane.call, 'first', 7n)
+    drain(mailbox)
+    mailbox.pushFrom(a, Lane.call, 'other', 8n)
+    mailbox.pushFrom(a, Lane.control, 'second', 7n)
+    expect(drain(mailbox)).toEqual(['second', 'other'])
+    expect(a.keys.size).toBe(1)
+  })
+
+  test('MB-15 a key that was kept twice is still the key of what waits', () => {
+    const mailbox = new Mailbox<string>()
+    const a = new Source('a')
+    for (const round of ['first', 'second']) {
+      mailbox.pushFrom(a, Lane.call, round, 7n)
+      drain(mailbox)
+    }
+    mailbox.pushFrom(a, Lane.call, 'call', 7n)
+    mailbox.pushFrom(a, Lane.control, 'other', 8n)
+    expect(mailbox.take()).toBe('other')
+    mailbox.pushFrom(a, Lane.control, 'clean-up', 7n)
+    expect(drain(mailbox)).toEqual(['call', 'clean-up'])
+  })
+
+  test('MB-15 a burst leaves one key and no memory behind', () => {
     const mailbox = new Mailbox<object>()
     const a = new Source('a')
     for (let i = 0; i < 5000; i++) mailbox.pushFrom(a, Lane.call, {}, BigInt(i % 500), BigInt(1000 + i))
     expect(a.keys.size).toBe(5500)
     drain(mailbox)
-    expect([a.keys.size, a.waiting, mailbox.size]).toEqual([0, 0, 0])
+    expect([a.keys.size, a.waiting, mailbox.size]).toEqual([1, 0, 0])
     const rings = (mailbox as unknown as { rings: { capacity: number; items: unknown[]; marks: unknown[] }[] }).rings
     for (const ring of rings) {
       expect(ring.capacity).toBeLessThanOrEqual(1024)
@@ -268,7 +293,10 @@ test('MB-2 to MB-14 any history: causal per key, FIFO per lane, nothing lost, no
       }
       while (waiting.length > 0) take()
       expect(mailbox.take()).toBeUndefined()
-      for (const s of sources) expect([s.keys.size, s.waiting]).toEqual([0, 0])
+      for (const s of sources) {
+        expect(s.keys.size).toBeLessThanOrEqual(1)
+        expect(s.waiting).toBe(0)
+      }
     }),
     { numRuns: 300 },
   )

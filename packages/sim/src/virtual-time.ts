@@ -1,0 +1,232 @@
+/**
+ * The clock of a simulated world: time that stands still while anything can happen, and then jumps to the next timer. Each worker has its
+ * own door to it (`clockOf`), whose timers and deferred turns keep their order and stop with the worker; between workers the seed decides.
+ *
+ *   setTimer ─→ heap by (due, order of setting) ──time reaches it──→ worker's due timers ─┐
+ *   defer ─────────────────────────────────────────────────────────→ worker's turns ──────┴─→ one choice per worker
+ */
+import assert from 'node:assert'
+import { currentScope, inScope, type Scope } from '@postgrad/base'
+import type { Clock, Timer } from '@postgrad/transport'
+import { Choice, type Choices } from './choices.js'
+import { Queue } from './queue.js'
+import type { Random } from './random.js'
+import type { Trace } from './trace.js'
+
+/** Node fires a timer of a longer delay after 1 ms, so asking for one is a bug that only the simulation can show. */
+const DELAY_MS_MAX = 2 ** 31 - 1
+
+/** Runs `fn` in the scope that it was handed over in, as Node's own timers do. */
+export function callIn(scope: Scope, fn: () => void): void {
+  if (scope === currentScope()) fn()
+  else inScope(scope, fn)
+}
+
+class SimTimer implements Timer {
+  readonly dueMs: number
+  readonly order: number
+  readonly setInStep: number
+  readonly worker: WorkerTurns
+  readonly fn: () => void
+  readonly scope = currentScope()
+  /** In the heap; −1 once it is due, cancelled or fired. */
+  at = -1
+
+  constructor(dueMs: number, order: number, setInStep: number, worker: WorkerTurns, fn: () => void) {
+    this.dueMs = dueMs
+    this.order = order
+    this.setInStep = setInStep
+    this.worker = worker
+    this.fn = fn
+  }
+
+  cancel(): void {
+    this.worker.cancel(this)
+  }
+}
+
+interface Turn {
+  readonly fn: () => void
+  readonly scope: Scope
+  readonly inStep: number
+}
+
+/** What the turns of all workers share. */
+export interface TimeHost {
+  readonly choices: Choices
+  readonly random: Random
+  readonly trace: Trace
+  /** The number of the step that is running. */
+  readonly steps: number
+}
+
+export class VirtualTime {
+  nowMs = 0
+  readonly host: TimeHost
+  private readonly heap: SimTimer[] = []
+  private nextOrder = 0
+
+  constructor(host: TimeHost) {
+    this.host = host
+  }
+
+  /** When the next timer is due; undefined when none is set. */
+  get nextDueMs(): number | undefined {
+    return this.heap[0]?.dueMs
+  }
+
+  /** Jumps to the next timer, which there must be, and makes due all that are set for that moment. */
+  jump(): void {
+    const next = this.heap[0]
+    assert(next !== undefined, 'time jumps to a timer')
+    this.nowMs = next.dueMs
+    this.host.trace.add(this.host.steps, this.nowMs, 'time', '', '', 0, 0)
+    for (let timer = this.heap[0]; timer !== undefined && timer.dueMs <= this.nowMs; timer = this.heap[0]) {
+      this.take(timer)
+      timer.worker.makeDue(timer)
+    }
+  }
+
+  set(delayMs: number, worker: WorkerTurns, fn: () => void): SimTimer {
+    assert(delayMs <= DELAY_MS_MAX, `a timer of ${delayMs} ms: the machine's clock can wait at most ${DELAY_MS_MAX}`)
+    const timer = new SimTimer(this.nowMs + Math.max(0, delayMs), this.nextOrder++, this.host.steps, worker, fn)
+    if (timer.dueMs <= this.nowMs) worker.makeDue(timer)
+    else this.put(timer)
+    return timer
+  }
+
+  private put(timer: SimTimer): void {
+    this.heap.push(timer)
+    this.rise(timer, this.heap.length - 1)
+  }
+
+  /** Takes a timer out of the heap, wherever it stands. */
+  take(timer: SimTimer): void {
+    const last = this.heap.pop()!
+    if (last !== timer) {
+      const { at } = timer
+      this.rise(last, at)
+      if (last.at === at) this.sink(last, at)
+    }
+    timer.at = -1
+  }
+
+  private rise(timer: SimTimer, from: number): void {
+    const { heap } = this
+    let at = from
+    while (at > 0) {
+      const parent = heap[(at - 1) >> 1]!
+      if (before(parent, timer)) break
+      heap[at] = parent
+      parent.at = at
+      at = (at - 1) >> 1
+    }
+    heap[at] = timer
+    timer.at = at
+  }
+
+  private sink(timer: SimTimer, from: number): void {
+    const { heap } = this
+    let at = from
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child++
+      if (before(timer, heap[child]!)) break
+      heap[at] = heap[child]!
+      heap[at]!.at = at
+      at = child
+    }
+    heap[at] = timer
+    timer.at = at
+  }
+}
+
+function before(a: SimTimer, b: SimTimer): boolean {
+  return a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order)
+}
+
+/** The timers and deferred turns of one worker; as a choice: the next of them. */
+export class WorkerTurns extends Choice {
+  readonly worker: string
+  readonly clock: Clock
+  /** Set and not yet fired or cancelled, due or not; a crash has to find them. */
+  private readonly timers = new Set<SimTimer>()
+  private readonly due = new Queue<SimTimer>()
+  private readonly turns = new Queue<Turn>()
+  private readonly time: VirtualTime
+  private crashed = false
+
+  constructor(worker: string, time: VirtualTime) {
+    super()
+    this.worker = worker
+    this.time = time
+    this.clock = {
+      now: () => time.nowMs,
+      setTimer: (delayMs, fn) => this.setTimer(delayMs, fn),
+      defer: (fn) => this.defer(fn),
+    }
+  }
+
+  /** One deferred turn or due timer. Turns that were deferred before or in the step in which a timer was set go before it, as the clock promises. */
+  override happen(): void {
+    const { host } = this.time
+    const turn = this.turns.first
+    const timer = this.due.first
+    if (turn !== undefined && (timer === undefined || turn.inStep <= timer.setInStep || host.random.coin())) {
+      this.turns.shift()
+      this.update()
+      host.trace.add(host.steps, this.time.nowMs, 'defer', this.worker, '', 0, 0)
+      callIn(turn.scope, turn.fn)
+      return
+    }
+    assert(timer !== undefined, 'a worker without turns was chosen')
+    this.due.shift()
+    this.timers.delete(timer)
+    this.update()
+    host.trace.add(host.steps, this.time.nowMs, 'timer', this.worker, '', 0, 0)
+    callIn(timer.scope, timer.fn)
+  }
+
+  makeDue(timer: SimTimer): void {
+    this.due.push(timer)
+    this.update()
+  }
+
+  cancel(timer: SimTimer): void {
+    if (!this.timers.delete(timer)) return
+    if (timer.at >= 0) {
+      this.time.take(timer)
+      return
+    }
+    this.due.remove(timer)
+    this.update()
+  }
+
+  /** Nothing of this worker runs any more, and what it sets from now on never does. */
+  crash(): void {
+    this.crashed = true
+    for (const timer of [...this.timers]) this.cancel(timer)
+    this.turns.truncate(0)
+    this.update()
+  }
+
+  private setTimer(delayMs: number, fn: () => void): Timer {
+    if (this.crashed) return DEAD_TIMER
+    const timer = this.time.set(delayMs, this, fn)
+    this.timers.add(timer)
+    return timer
+  }
+
+  private defer(fn: () => void): void {
+    if (this.crashed) return
+    this.turns.push({ fn, scope: currentScope(), inStep: this.time.host.steps })
+    this.update()
+  }
+
+  private update(): void {
+    this.time.host.choices.set(this, this.turns.length > 0 || this.due.length > 0)
+  }
+}
+
+const DEAD_TIMER: Timer = { cancel() {} }
