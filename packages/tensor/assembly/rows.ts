@@ -41,6 +41,24 @@ export function sum_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
   }
 }
 
+/** Adds a piece of a long row, n a multiple of 8, to its eight accumulators; `wasm/rows.ts` joins them. */
+export function sum_groups_f32(n: i32, x: usize, accumulators: usize): void {
+  let s0 = v128.load(accumulators)
+  let s1 = v128.load(accumulators, 16)
+  let s2 = v128.load(accumulators, 32)
+  let s3 = v128.load(accumulators, 48)
+  for (const end = x + (<usize>n << 2); x < end; x += 32) {
+    s0 = f64x2.add(s0, pair(x))
+    s1 = f64x2.add(s1, pair(x + 8))
+    s2 = f64x2.add(s2, pair(x + 16))
+    s3 = f64x2.add(s3, pair(x + 24))
+  }
+  v128.store(accumulators, s0)
+  v128.store(accumulators, s1, 16)
+  v128.store(accumulators, s2, 32)
+  v128.store(accumulators, s3, 48)
+}
+
 /** Adds x [rows, n] to `sums` [n] doubles, row after row. */
 export function add_rows_f32(rows: i32, n: i32, x: usize, sums: usize): void {
   for (let r = 0; r < rows; r++) {

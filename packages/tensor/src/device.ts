@@ -70,7 +70,7 @@ export class Device {
 
 /** One device per spec, for this thread: kernels and their caches belong to it, so a second one would compile everything again. */
 const devices = new Map<string, Device>()
-const DEFAULT_SPEC: DeviceSpec = BACKENDS.wasm ? 'wasm' : 'reference'
+const DEFAULT_SPEC: DeviceSpec = 'wasm'
 let fallback: Device | null = null
 
 /** The thread's device of that name. @throws DEVICE_UNKNOWN */

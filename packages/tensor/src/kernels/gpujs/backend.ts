@@ -8,7 +8,6 @@ import {
   type Backend,
   COMPARE_OPS,
   type CompareOp,
-  type Dims,
   type KernelMap,
   type KernelOp,
   type KernelTable,

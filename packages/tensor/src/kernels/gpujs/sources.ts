@@ -20,8 +20,8 @@ export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
   relu: 'return Math.max(v, 0);',
   abs: 'return Math.abs(v);',
   sign: 'let s = 0; if (v > 0) { s = 1; } if (v < 0) { s = -1; } return s;',
-  // C's pow, unlike JavaScript's, gives 1 for 1 to any power.
-  pow: 'if (v == 1) { return 1; } return Math.pow(v, p0);',
+  // As PyTorch: a power of ±0.5 is the square root; 1 to any power, NaN as well, is 1 (in JavaScript it is not).
+  pow: 'if (p0 == 0.5) { return Math.sqrt(v); } if (p0 == -0.5) { return 1 / Math.sqrt(v); } if (v == 1) { return 1; } return Math.pow(v, p0);',
   clamp: 'return Math.min(Math.max(v, p0), p1);',
 }
 

@@ -1,0 +1,11 @@
+/** The kernel suite on the wasm backend. Arithmetic must agree in every bit; polynomials and other orders of summation within tolerance. */
+import { kernelSuite } from '../kernel.suite.js'
+import type { KernelOp } from '../table.js'
+import { createWasmBackend } from './backend.js'
+
+const APPROXIMATE: ReadonlySet<KernelOp> = new Set(['exp', 'log', 'tanh', 'sigmoid', 'sin', 'cos', 'sum', 'softmax', 'logSoftmax', 'matmul'])
+
+kernelSuite('wasm', createWasmBackend, {
+  seed: 20261120,
+  exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
+})
