@@ -1,0 +1,176 @@
+/** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url))
+/** The source, since TypeScript is what is tested. */
+const fixture = (name: string): string => fileURLToPath(new URL(`../src/fixtures/${name}`, import.meta.url))
+const PROGRAM = fixture('program.ts')
+
+interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly out: string
+  readonly err: string
+}
+
+/** @param onOut sees everything printed so far, and may send signals */
+function run(
+  command: string,
+  args: readonly string[],
+  onOut?: (out: string, kill: (signal: NodeJS.Signals) => void) => void,
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    // jest's own flags must not reach the child.
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const child = spawn(command, args, { env, timeout: 40_000 })
+    let [out, err] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      out += text
+      onOut?.(out, (signal) => child.kill(signal))
+    })
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      err += text
+    })
+    child.on('close', (code, signal) => resolve({ code, signal, out, err }))
+  })
+}
+
+const postgrad = (...args: readonly string[]): Promise<Ended> => run(process.execPath, [MAIN, ...args])
+
+describe('help and mistakes', () => {
+  test('--help lists the commands', async () => {
+    const { code, out } = await postgrad('--help')
+    expect(code).toBe(0)
+    expect(out).toMatch(/Usage: postgrad/)
+    expect(out).toMatch(/run \[options\] <program>/)
+  })
+
+  test('run --help explains the options and shows a program', async () => {
+    const { code, out } = await postgrad('run', '--help')
+    expect(code).toBe(0)
+    for (const part of ['--workers', '--device', 'gpujs:webasm', '--seed', '--timeout', 'export default async function main'])
+      expect(out).toContain(part)
+  })
+
+  test('--version', async () => {
+    const { code, out } = await postgrad('--version')
+    expect(code).toBe(0)
+    expect(out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  test.each<[readonly string[], RegExp]>([
+    [['run', PROGRAM, '--worker', '2'], /unknown option '--worker'[\s\S]*Did you mean --workers/],
+    [['rnu', PROGRAM], /unknown command 'rnu'[\s\S]*Did you mean run/],
+    [['run'], /missing required argument 'program'/],
+    [['run', PROGRAM, '--device', 'abacus'], /'abacus' is invalid[\s\S]*Allowed choices are wasm/],
+    [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
+    [['run', PROGRAM, '--timeout', '-1'], /milliseconds/],
+    [['run', PROGRAM, '--workers', '0'], /1 to 65536 workers/],
+  ])('%j is refused with what to do', async (args, message) => {
+    const { code, out, err } = await postgrad(...args)
+    expect(code).toBe(2)
+    expect(out).toBe('')
+    expect(err).toMatch(message)
+  })
+
+  test('without a command the help is shown, and it is an error', async () => {
+    const { code, err } = await postgrad()
+    expect(code).not.toBe(0)
+    expect(err).toContain('Usage: postgrad')
+  })
+})
+
+describe('run, without a terminal', () => {
+  test('a TypeScript program runs on every worker; stdout has its output alone, stderr plain lines', async () => {
+    const { code, out, err } = await postgrad('run', PROGRAM, '--workers', 'a,b,c', '--seed', '3', '--', 'calls', '-x', 'y')
+    expect(err).toContain('[a] running\n')
+    expect(code).toBe(0)
+    expect(out.trim().split('\n').sort()).toEqual(['a 0/3 a 0 1 -x+y', 'b 1/3 b 2 2 -x+y', 'c 2/3 c 4 3 -x+y'])
+    for (const name of ['a', 'b', 'c']) {
+      expect(err).toContain(`[${name}] 1/2 (50%) half of ${name}\n`)
+      expect(err).toContain(`[${name}] 2/2 (100%)\n[${name}] done\n`)
+    }
+  })
+
+  test('--workers N names them; the device is passed on', async () => {
+    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'reference')
+    expect(code).toBe(0)
+    expect(out.trim().split('\n').sort()).toEqual(['worker0 0/2 worker0 0 1 ', 'worker1 1/2 worker1 2 2 '])
+  })
+
+  test('the first failure ends all workers and is told with worker, class, code, cause and stack', async () => {
+    const { code, err } = await postgrad('run', PROGRAM, '--workers', '3', '--', 'fail')
+    expect(code).toBe(1)
+    expect(err).toContain("postgrad: worker 'worker1' failed: RangeError: rank 1 is out of luck\n")
+    expect(err).toContain('caused by: Error: the deeper reason\n')
+    expect(err).toContain('program.ts')
+    expect(err).toContain('[worker1] failed\n')
+    expect(err).toContain('[worker0] stopped\n')
+  })
+
+  test('a typed error brings its code and remedy', async () => {
+    const { code, err } = await postgrad('run', PROGRAM, '--', 'unknown')
+    expect(code).toBe(1)
+    expect(err).toContain('code: UNKNOWN_WORKER\n')
+  })
+
+  test('when a worker dies, it is named with the reason, not those who noticed', async () => {
+    const { code, err } = await postgrad('run', PROGRAM, '--workers', '3', '--', 'die')
+    expect(code).toBe(1)
+    expect(err).toContain("postgrad: worker 'worker1' failed: ")
+    expect(err).toContain('TypeError: nobody catches this')
+    expect(err).toContain('code: WORKER_DIED\n')
+  })
+
+  test('a program that is not there, one without a default export, a bad name', async () => {
+    const [missing, noMain, name] = await Promise.all([
+      postgrad('run', 'nowhere.ts'),
+      postgrad('run', fixture('no-main.ts')),
+      postgrad('run', PROGRAM, '--workers', 'a,a'),
+    ])
+    expect([missing.code, noMain.code, name.code]).toEqual([1, 1, 1])
+    expect(missing.err).toContain("cause's code: PROGRAM_NOT_FOUND\n")
+    expect(noMain.err).toContain('code: MAIN_MISSING\n')
+    expect(noMain.err).toContain('export default async function main')
+    expect(name.err).toContain("cause's code: WORKER_NAME_DUPLICATE\n")
+  })
+
+  test('--timeout ends a run that takes too long', async () => {
+    const { code, err } = await postgrad('run', PROGRAM, '--timeout', '200', '--', 'forever')
+    expect(code).toBe(1)
+    expect(err).toContain('code: RUN_TIMEOUT\n')
+  })
+
+  test.each<[NodeJS.Signals, number]>([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ])('%s closes the cluster and exits with %i', async (signal, exitCode) => {
+    let sent = false
+    const { code, err } = await run(process.execPath, [MAIN, 'run', PROGRAM, '--workers', '2', '--', 'forever'], (out, kill) => {
+      if (sent || !(out.includes('worker0 waits') && out.includes('worker1 waits'))) return
+      sent = true
+      kill(signal)
+    })
+    expect(code).toBe(exitCode)
+    expect(err).toContain(`postgrad: stopped by ${signal}\n`)
+    expect(err).toContain('[worker0] stopped\n')
+  })
+})
+
+/** util-linux's `script` gives a process a terminal; where it is missing, this cannot be seen from outside. */
+const describeTerminal = process.platform === 'linux' && existsSync('/usr/bin/script') ? describe : describe.skip
+
+describeTerminal('run, on a terminal', () => {
+  test('one line per worker that is redrawn, with what the program prints above', async () => {
+    const command = `stty cols 120 2>/dev/null; ${process.execPath} ${MAIN} run ${PROGRAM} --workers 2`
+    const { code, out } = await run('/usr/bin/script', ['-qec', command, '/dev/null'])
+    expect(code).toBe(0)
+    expect(out).toContain('\u001b[')
+    expect(out).toMatch(/worker1 {2}done {6}█+ {2}?2\/2|worker1 {2}done .*2\/2/)
+    expect(out).toContain('worker0 0/2 worker0 0 1')
+    expect(out).not.toContain('[worker0] running')
+  })
+})

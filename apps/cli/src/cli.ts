@@ -1,0 +1,85 @@
+/** The command line itself: commands, options, help. Commander below checks and explains them; `run-command.ts` does the work. */
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { type RunOptions, run, type Surroundings } from './run-command.js'
+
+const DEVICES = ['wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm', 'reference'] as const
+/** For a command line that makes no sense, as shells have it. */
+const EXIT_USAGE = 2
+
+/** Runs a command line and gives the exit code of the process. */
+export async function main(argv: readonly string[], version: string, around: Surroundings): Promise<number> {
+  let exitCode = 0
+  const cli = new Command('postgrad')
+    .description('Distributed autograd on worker threads, from the command line.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .showHelpAfterError("(try 'postgrad --help')")
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => around.stdout.write(text), writeErr: (text) => around.stderr.write(text) })
+  cli
+    .command('run')
+    .description("run a program's default export on every worker at once")
+    .argument('<program>', 'JavaScript or TypeScript module; its default export is called with { name, rank, worldSize, args }')
+    .argument('[args...]', 'passed to the program; write them behind --')
+    .addOption(
+      new Option('-w, --workers <count or names>', 'a count (worker0, worker1, …) or names: a,b,c')
+        .default(['worker0'], '1')
+        .argParser(workerNames),
+    )
+    .addOption(new Option('-d, --device <device>', "where the workers' kernels run").choices(DEVICES).default('wasm'))
+    .addOption(new Option('-s, --seed <number>', 'of all random numbers').argParser(integer).default(0))
+    .addOption(new Option('-t, --timeout <ms>', 'how long the whole run may take; default: no limit').argParser(milliseconds))
+    .addOption(
+      new Option('--rpc-timeout <ms>', 'how long a call between workers may take by default; 0: no limit')
+        .argParser(milliseconds)
+        .default(60_000),
+    )
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .action(async (program: string, args: readonly string[], options: RunOptions) => {
+      exitCode = await run(program, args, options, around)
+    })
+  try {
+    await cli.parseAsync(argv, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    // Commander has printed what it had to say; --help and --version arrive here as well, with 0.
+    return error.exitCode === 0 ? 0 : EXIT_USAGE
+  }
+}
+
+const HELP = `
+Examples:
+  $ postgrad run program.ts --workers 4
+  $ postgrad run program.ts --workers ps,trainer --seed 7 -- --epochs 3
+
+A program:
+  import { call, currentWorker, expose, reportProgress } from 'postgrad'
+
+  const double = (x: number) => 2 * x
+  expose({ double })
+
+  export default async function main({ name, rank, worldSize, args }) {
+    console.log(name, await call((rank + 1) % worldSize, double, [rank]))
+    reportProgress({ done: 1, total: 1, text: 'done' })
+  }`
+
+function workerNames(text: string): readonly string[] {
+  if (!/^\d+$/.test(text)) return text.split(',').map((name) => name.trim())
+  const count = Number(text)
+  if (count < 1 || count > 65_536) throw new InvalidArgumentError('A cluster has 1 to 65536 workers.')
+  return Array.from({ length: count }, (_, i) => `worker${i}`)
+}
+
+function integer(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || text.trim() === '') throw new InvalidArgumentError('An integer is expected.')
+  return value
+}
+
+function milliseconds(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value < 0 || text.trim() === '') throw new InvalidArgumentError('A number of milliseconds is expected.')
+  return value
+}

@@ -1,0 +1,71 @@
+/** What the displays and error texts say, without a process. */
+import { describe, expect, test } from '@jest/globals'
+import { PostgradError } from 'postgrad'
+import { progressText } from './display.js'
+import { errorText } from './error-text.js'
+import { lineText } from './live-display.js'
+import { PlainDisplay } from './plain-display.js'
+
+describe('progressText', () => {
+  test.each([
+    [{ done: 3 }, '3'],
+    [{ done: 3, total: 10 }, '3/10 (30%)'],
+    [{ done: 0, total: 0 }, '0/0'],
+    [{ done: 3, total: 10, text: 'loss 2.1\n and more' }, '3/10 (30%) loss 2.1 and more'],
+  ])('%j', (progress, text) => {
+    expect(progressText(progress)).toBe(text)
+  })
+})
+
+describe('lineText', () => {
+  const line = { name: 'a', state: 'running', progress: { done: 1, total: 2, text: 'loss 2' } } as const
+
+  test('aligns names and states, draws the bar where the total is known', () => {
+    expect(lineText(line, 3, 120)).toBe(`a    running   ${'█'.repeat(12)}${'░'.repeat(12)} 1/2  loss 2`)
+    expect(lineText({ ...line, progress: { done: 7 } }, 1, 120)).toBe('a  running   7')
+    expect(lineText({ ...line, progress: null }, 1, 120)).toBe('a  running')
+  })
+
+  test('never exceeds the width, nor the bar its frame', () => {
+    expect(lineText(line, 3, 20)).toHaveLength(20)
+    expect(lineText({ ...line, progress: { done: 9, total: 2 } }, 1, 120)).toContain(`${'█'.repeat(24)} 9/2`)
+  })
+})
+
+describe('PlainDisplay', () => {
+  test('prints at most a line a second, the last report before the next state', () => {
+    let nowMs = 0
+    const lines: string[] = []
+    const display = new PlainDisplay(
+      (text) => lines.push(text),
+      () => nowMs,
+    )
+    display.state('a', 'running')
+    for (const [ms, done] of [
+      [0, 1],
+      [10, 2],
+      [20, 3],
+      [1000, 4],
+      [1010, 5],
+    ] as const) {
+      nowMs = ms
+      display.progress('a', { done })
+    }
+    display.state('a', 'done')
+    display.close()
+    expect(lines).toEqual(['[a] running\n', '[a] 1\n', '[a] 4\n', '[a] 5\n', '[a] done\n'])
+  })
+})
+
+describe('errorText', () => {
+  test('says where, what, code, causes', () => {
+    const error = new PostgradError('SOME_CODE', { op: 'call', message: 'it broke', remedy: 'Mend it.', cause: new TypeError('inner') })
+    const text = errorText(error, "worker 'a'")
+    expect(text).toMatch(/^postgrad: worker 'a' failed: call: it broke\. Mend it\.\n {2}code: SOME_CODE\n {2}caused by: TypeError: inner\n/)
+    expect(text).toContain('display.test')
+  })
+
+  test('takes anything that can be thrown', () => {
+    for (const thrown of ['text', 7, null, undefined, {}]) expect(errorText(thrown, null)).toMatch(/^postgrad: /)
+  })
+})

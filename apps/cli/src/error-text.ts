@@ -1,0 +1,54 @@
+/** An error as a person wants to read it on the command line: what failed and where, its code, the remedy, the causes, the stack. */
+import { isPostgradError } from 'postgrad'
+
+/** Lines of a stack that are worth showing: the program's own are on top. */
+const STACK_LINES_MAX = 8
+const CAUSES_MAX = 8
+
+/** @param where "worker 'worker1'", or null when no worker is at fault */
+export function errorText(error: unknown, where: string | null): string {
+  const lines = [`postgrad: ${where === null ? '' : `${where} failed: `}${headline(error)}`]
+  if (isPostgradError(error)) lines.push(`  code: ${error.code}`)
+  else if (typeof (error as { code?: unknown } | null)?.code === 'string') lines.push(`  code: ${(error as { code: string }).code}`)
+  let cause: unknown = causeOf(error)
+  for (let depth = 0; cause !== undefined && depth < CAUSES_MAX; depth++) {
+    // LAUNCH_FAILED repeats its cause's message: then only the cause's code is news.
+    const code = (cause as { code?: unknown }).code
+    if (!headline(error).includes(messageOf(cause))) lines.push(`  caused by: ${headline(cause)}`)
+    if (typeof code === 'string') lines.push(`  cause's code: ${code}`)
+    cause = causeOf(cause)
+  }
+  const stack = stackOf(error)
+  if (stack.length > 0) lines.push('  stack:', ...stack.map((line) => `    ${line}`))
+  return `${lines.join('\n')}\n`
+}
+
+/** "PostgradError" says less than the op that its message begins with; its remedy stands at the message's end. */
+function headline(error: unknown): string {
+  if (isPostgradError(error)) return error.message
+  const name = (error as { name?: unknown } | null)?.name
+  return typeof name === 'string' && error !== null && typeof error === 'object' ? `${name}: ${messageOf(error)}` : String(error)
+}
+
+function messageOf(error: unknown): string {
+  const message = (error as { message?: unknown } | null)?.message
+  return typeof message === 'string' ? message : String(error)
+}
+
+function causeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null ? (error as { cause?: unknown }).cause : undefined
+}
+
+/** The frames where the error arose: the remote stack if it came from a worker, else that of its innermost cause. */
+function stackOf(error: unknown): string[] {
+  let at = error
+  for (let depth = 0; causeOf(at) !== undefined && depth < CAUSES_MAX; depth++) at = causeOf(at)
+  const remote = (at as { remoteStack?: unknown } | null)?.remoteStack
+  const stack = typeof remote === 'string' ? remote : (at as { stack?: unknown } | null)?.stack
+  if (typeof stack !== 'string') return []
+  return stack
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith('at ') && !line.includes('node:internal'))
+    .slice(0, STACK_LINES_MAX)
+}

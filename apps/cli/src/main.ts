@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+/** The executable `postgrad`: hands the process's arguments, streams and signals to `cli.ts`, and ends with its exit code. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { main } from './cli.js'
+import type { Surroundings } from './run-command.js'
+
+// The library's own, found by its name: where this file lies differs between the repository and the package that users install.
+const manifest = createRequire(import.meta.url).resolve('postgrad/package.json')
+const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
+
+const around: Surroundings = {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  now: () => performance.now(),
+  onSignal: (fn) => {
+    process.on('SIGINT', fn).on('SIGTERM', fn)
+    return () => process.off('SIGINT', fn).off('SIGTERM', fn)
+  },
+  exit: (code) => process.exit(code),
+}
+
+process.exitCode = await main(process.argv.slice(2), version, around)

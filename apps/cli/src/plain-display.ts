@@ -1,0 +1,44 @@
+/**
+ * Plain lines for pipes, files and CI: a line when a worker's state changes, and its progress once in a while. They go to stderr, so that
+ * stdout carries what the program prints and nothing else.
+ */
+import type { Progress } from 'postgrad'
+import { type Display, progressText, type WorkerState } from './display.js'
+
+/** A log gains nothing from more lines, in ms. The last report is printed when the worker's state changes. */
+const LINE_INTERVAL_MS = 1000
+
+export class PlainDisplay implements Display {
+  readonly output = null
+  private readonly write: (text: string) => void
+  private readonly now: () => number
+  private readonly printedMs = new Map<string, number>()
+  private readonly unprinted = new Map<string, Progress>()
+
+  /** @param now milliseconds, monotonic */
+  constructor(write: (text: string) => void, now: () => number) {
+    this.write = write
+    this.now = now
+  }
+
+  state(worker: string, state: WorkerState): void {
+    const last = this.unprinted.get(worker)
+    if (last !== undefined) this.print(worker, last)
+    this.write(`[${worker}] ${state}\n`)
+  }
+
+  progress(worker: string, progress: Progress): void {
+    if (this.now() - (this.printedMs.get(worker) ?? Number.NEGATIVE_INFINITY) >= LINE_INTERVAL_MS) this.print(worker, progress)
+    else this.unprinted.set(worker, progress)
+  }
+
+  close(): void {
+    for (const [worker, progress] of [...this.unprinted]) this.print(worker, progress)
+  }
+
+  private print(worker: string, progress: Progress): void {
+    this.unprinted.delete(worker)
+    this.printedMs.set(worker, this.now())
+    this.write(`[${worker}] ${progressText(progress)}\n`)
+  }
+}

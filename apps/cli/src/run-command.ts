@@ -1,0 +1,143 @@
+/**
+ * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
+ * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
+ */
+import { type Cluster, type DeviceSpec, isPostgradError, launch, type PostgradError, type Progress } from 'postgrad'
+import type { Display } from './display.js'
+import { errorText } from './error-text.js'
+import { LiveDisplay } from './live-display.js'
+import { PlainDisplay } from './plain-display.js'
+
+export interface RunOptions {
+  readonly workers: readonly string[]
+  readonly device?: DeviceSpec
+  readonly seed?: number
+  /** Of the whole run, in ms. */
+  readonly timeout?: number
+  /** Of one call between workers, in ms. */
+  readonly rpcTimeout?: number
+}
+
+/** The terminal and the signals, passed in. */
+export interface Surroundings {
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly now: () => number
+  /** Calls `fn` on each of these signals until the returned function is called. */
+  onSignal(fn: (signal: 'SIGINT' | 'SIGTERM') => void): () => void
+  /** Ends the process without waiting for anything. */
+  exit(code: number): never
+}
+
+export const EXIT_FAILED = 1
+/** How long after the news of a worker's death its reason is waited for, in ms. */
+const CULPRIT_MS = 1000
+/** 128 + the signal's number, as shells have it. */
+const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
+
+/** @returns the exit code */
+export async function run(program: string, args: readonly string[], options: RunOptions, around: Surroundings): Promise<number> {
+  const display: Display = around.stdout.isTTY
+    ? new LiveDisplay(around.stdout, options.workers)
+    : new PlainDisplay((text) => around.stderr.write(text), around.now)
+  let cluster: Cluster | null = null
+  let signalled: 'SIGINT' | 'SIGTERM' | null = null
+  const stopListening = around.onSignal((signal) => {
+    // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has given up twice.
+    if (cluster === null || signalled !== null) {
+      display.close()
+      around.exit(EXIT_BY_SIGNAL[signal])
+    }
+    signalled = signal
+    void cluster.close({ timeoutMs: 0 })
+  })
+  try {
+    cluster = await launch(program, launchOptions(options, display))
+    const failure = await runEverywhere(cluster, args, options.timeout, display, () => signalled !== null)
+    await cluster.close(failure === null ? {} : { timeoutMs: 0 })
+    display.close()
+    if (signalled !== null) {
+      around.stderr.write(`postgrad: stopped by ${signalled}\n`)
+      return EXIT_BY_SIGNAL[signalled]
+    }
+    if (failure === null) return 0
+    around.stderr.write(errorText(failure.error, `worker '${failure.worker}'`))
+    return EXIT_FAILED
+  } catch (error) {
+    display.close()
+    around.stderr.write(errorText(error, null))
+    return EXIT_FAILED
+  } finally {
+    stopListening()
+  }
+}
+
+/** The first failure in time; null when every worker's main has ended well, or when a signal ended them. */
+async function runEverywhere(
+  cluster: Cluster,
+  args: readonly string[],
+  timeoutMs: number | undefined,
+  display: Display,
+  isStopped: () => boolean,
+): Promise<{ worker: string; error: unknown } | null> {
+  let failure: { worker: string; error: unknown } | null = null
+  const deaths = new Map<string, PostgradError>()
+  cluster.onWorkerDeath(({ name }, error) => deaths.set(name, error))
+  await Promise.all(
+    cluster.workers.map(async ({ name }) => {
+      display.state(name, 'running')
+      try {
+        await cluster.on(name, timeoutMs === undefined ? {} : { timeoutMs }).runMain(args)
+        display.state(name, 'done')
+      } catch (error) {
+        if (isStopped() || failure !== null) {
+          display.state(name, 'stopped')
+          return
+        }
+        failure = { worker: name, error }
+        display.state(name, 'failed')
+        const culprit = await namedCulprit(error, name, cluster, deaths)
+        if (culprit !== null) failure = culprit
+        // Ends the mains of the others, which reject and come through here.
+        await cluster.close({ timeoutMs: 0 })
+      }
+    }),
+  )
+  return failure
+}
+
+/**
+ * When a main fails because another worker died, that worker is at fault, and why it died is what helps. Its end may be known a moment later than
+ * the failure that it caused.
+ */
+async function namedCulprit(
+  error: unknown,
+  reporter: string,
+  cluster: Cluster,
+  deaths: ReadonlyMap<string, PostgradError>,
+): Promise<{ worker: string; error: unknown } | null> {
+  const dead = isPostgradError(error, 'WORKER_DIED') ? error.values.worker : undefined
+  if (typeof dead !== 'string' || dead === reporter) return null
+  const known = deaths.get(dead)
+  if (known !== undefined) return { worker: dead, error: known }
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), CULPRIT_MS)
+    cluster.onWorkerDeath(({ name }, death) => {
+      if (name !== dead) return
+      clearTimeout(timer)
+      resolve({ worker: dead, error: death })
+    })
+  })
+}
+
+function launchOptions(options: RunOptions, display: Display): Parameters<typeof launch>[1] {
+  return {
+    workers: options.workers,
+    onProgress: (progress: Progress, worker: string) => display.progress(worker, progress),
+    typescript: import.meta.resolve('tsx/esm/api'),
+    ...(display.output === null ? {} : { stdout: display.output, stderr: display.output }),
+    ...(options.device === undefined ? {} : { device: options.device }),
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),
+  }
+}

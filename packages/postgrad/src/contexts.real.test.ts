@@ -1,0 +1,25 @@
+/** After many contexts every worker holds what it held before (issue item 5, with a count that fits into npm test; the soak takes 10,000). */
+import { expect, test } from '@jest/globals'
+import { counts, measureContexts, WARM_UP } from './contexts.fixture.js'
+
+const COUNT = 3000
+/** Far less than one object that is kept per context would take: 3,000 times 1 KiB. */
+const GROWTH_BYTES_MAX = 1_000_000
+
+test(`${COUNT} contexts leave nothing behind on any worker`, async () => {
+  const { before, after } = await measureContexts(COUNT, WARM_UP)
+  for (const name of ['a', 'b', 'c']) {
+    expect({ [name]: counts(after[name]!) }).toEqual({ [name]: counts(before[name]!) })
+    expect(counts(after[name]!)).toMatchObject({
+      autogradContexts: 0,
+      currentBackwardPasses: 0,
+      pendingCalls: 0,
+      servingCalls: 0,
+      ownerRRefs: 0,
+      userRRefs: 0,
+      forks: 0,
+    })
+    expect(after[name]!.heapUsedBytes - before[name]!.heapUsedBytes).toBeLessThan(GROWTH_BYTES_MAX)
+    expect(after[name]!.arrayBuffersBytes - before[name]!.arrayBuffersBytes).toBeLessThan(GROWTH_BYTES_MAX)
+  }
+})

@@ -1,0 +1,59 @@
+/**
+ * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
+ * worker), and checks arguments and result by the function's type.
+ */
+import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
+import { threadRegistry } from '@postgrad/rpc/internal'
+import { transfer } from 'comlink'
+import { type PayloadCodec, transferables } from './payload.js'
+import type { Payload, WorkerFacade } from './protocol.js'
+import type { WorkerThread } from './worker-thread.js'
+
+export interface ControllerOptions {
+  /** How long a run may take, in ms; by default as long as its worker lives. The function is not stopped by it. */
+  readonly timeoutMs?: number
+}
+
+export class Controller {
+  readonly info: WorkerInfo
+  private readonly thread: WorkerThread
+  private readonly payloads: PayloadCodec
+  private readonly timeoutMs: number
+  private readonly admit: (op: string) => void
+
+  /** @param admit throws when the cluster takes no more work */
+  constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, admit: (op: string) => void) {
+    this.info = thread.info
+    this.thread = thread
+    this.payloads = payloads
+    this.timeoutMs = options.timeoutMs ?? Number.POSITIVE_INFINITY
+    this.admit = admit
+  }
+
+  /**
+   * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
+   * arrive as leaves and keep `requiresGrad`); an RRef does not leave the workers. A function that this thread does not have may be named.
+   * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
+   * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
+   */
+  run<F extends AnyFunction>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>
+  run(name: string, ...args: readonly unknown[]): Promise<unknown>
+  async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
+    this.admit('run')
+    const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
+    return this.request((facade) => facade.run(transfer(call, transferables(call))))
+  }
+
+  /**
+   * Runs the program's default export as `main({ name, rank, worldSize, args })`; its result stays on the worker.
+   * Rejects as `run` does, and with MAIN_MISSING.
+   */
+  async runMain(args: readonly string[] = []): Promise<void> {
+    this.admit('runMain')
+    await this.request((facade) => facade.runMain([...args]))
+  }
+
+  private request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
+    return this.thread.request('run', send, this.timeoutMs)
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Comlink's endpoint over a MessagePort of `node:worker_threads`. Comlink ships an adapter for Node; this one can also be drained: when the
+ * other thread has died, results that it had posted before still count, and they must be delivered before the rest is rejected.
+ */
+
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { Endpoint } from 'comlink'
+
+type Listener = (event: { readonly data: unknown }) => void
+
+export class NodeEndpoint implements Endpoint {
+  private readonly port: MessagePort
+  private readonly listeners = new Set<Listener>()
+  private readonly deliver = (data: unknown): void => {
+    for (const listener of [...this.listeners]) listener({ data })
+  }
+
+  private closed = false
+
+  constructor(port: MessagePort) {
+    this.port = port
+    port.on('close', () => {
+      this.closed = true
+    })
+    port.on('message', this.deliver)
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
+  postMessage(message: any, transfer: readonly object[] = []): void {
+    this.port.postMessage(message, transfer as readonly MessagePort[])
+  }
+
+  addEventListener(_type: string, listener: unknown): void {
+    this.listeners.add(asListener(listener))
+  }
+
+  removeEventListener(_type: string, listener: unknown): void {
+    this.listeners.delete(asListener(listener))
+  }
+
+  /** Delivers synchronously what has arrived already. After 'close' there is nothing left, and to look would crash Node 20 (the port's data is gone). */
+  drain(): void {
+    if (this.closed) return
+    for (let got = receiveMessageOnPort(this.port); got !== undefined; got = receiveMessageOnPort(this.port)) this.deliver(got.message)
+  }
+
+  close(): void {
+    this.port.close()
+  }
+}
+
+/** Comlink registers plain functions only; the DOM's type also allows listener objects. */
+function asListener(listener: unknown): Listener {
+  if (typeof listener !== 'function') throw new TypeError('NodeEndpoint takes functions as listeners')
+  return listener as Listener
+}

@@ -1,0 +1,76 @@
+/**
+ * What the cluster (main thread) and a worker's thread say to each other, to be read alone; `worker-thread.ts` is the one end,
+ * `worker-entry.ts` the other. Calls go through comlink on one control port per worker. Comlink loses the class, code and cause of errors,
+ * so arguments, results and errors travel as `Payload`s: frames that wire's codec made (`payload.ts`).
+ *
+ *     cluster                                  worker
+ *        │ new Worker(workerData: BootData)      │ builds runtime, connects peers
+ *        │ ── start() ─────────────────────────▸ │ imports the program
+ *        │ ◂───────────────────────── Payload ── │ RESULT, or EXCEPTION why it could not
+ *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
+ *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
+ *        │ ◂───────────────────────── Payload ── │
+ *        │ ── close() ─────────────────────────▸ │ runtime.close()
+ *        │ closes the port                       │ nothing is left open: the thread ends by itself
+ */
+
+import type { MessagePort } from 'node:worker_threads'
+import type { WorkerInfo } from '@postgrad/rpc/internal'
+
+/** One message of wire as plain bytes: structured clone carries it, tensors beside the header. */
+export interface Payload {
+  readonly header: Uint8Array
+  readonly segments: readonly Uint8Array[]
+}
+
+/** A port to another worker, made by the launcher: one channel per pair. */
+export interface PeerPort {
+  readonly info: WorkerInfo
+  readonly port: MessagePort
+}
+
+/** Everything a worker's thread is born with (`workerData`). */
+export interface BootData {
+  readonly info: WorkerInfo
+  readonly worldSize: number
+  readonly peers: readonly PeerPort[]
+  readonly control: MessagePort
+  /** `file:` URL of the program. */
+  readonly program: string
+  /** The cluster's; a worker's generator is made from it and its name. */
+  readonly seed: number
+  /** What `device()` takes; null is the thread's default. */
+  readonly device: string | null
+  /** null is the runtime's default. */
+  readonly rpcTimeoutMs: number | null
+  /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */
+  readonly typescript: string | null
+}
+
+/** What comlink exposes on a worker. No method throws: what fails comes back as an EXCEPTION payload. */
+export interface WorkerFacade {
+  /** Imports the program. */
+  start(): Promise<Payload>
+  /** Runs an exposed function; the payload is a CALL [name, args]. */
+  run(call: Payload): Promise<Payload>
+  /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
+  runMain(args: readonly string[]): Promise<Payload>
+  debugInfo(): Promise<Payload>
+  /** Closes the runtime, which lets its own pending calls end for a bounded time. */
+  close(): Promise<Payload>
+}
+
+/** Sent by the worker beside comlink's messages, in the same port, hence in order with results. Comlink ignores what has no `type`. */
+export interface ProgressEvent {
+  readonly event: 'progress'
+  readonly progress: Progress
+}
+
+/** How far a program is, in its own units. */
+export interface Progress {
+  readonly done: number
+  /** Unknown when left out. */
+  readonly total?: number
+  /** What a person wants to read beside the numbers: a loss, a rate. */
+  readonly text?: string
+}

@@ -1,0 +1,2 @@
+/** The door for users' own tests, `postgrad/testing`: the simulation, its oracle, and what they return. */
+

@@ -1,0 +1,20 @@
+/** What this thread holds of the machine, for `debugInfo`: its own heap, its buffers outside of it, and its open ports. */
+
+export interface ThreadUsage {
+  readonly heapUsedBytes: number
+  readonly arrayBuffersBytes: number
+  readonly ports: number
+  readonly timers: number
+}
+
+/** Inside a worker, Node reports the heap of that thread alone. */
+export function threadUsage(): ThreadUsage {
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  const resources = process.getActiveResourcesInfo()
+  return {
+    heapUsedBytes: heapUsed,
+    arrayBuffersBytes: arrayBuffers,
+    ports: resources.filter((name) => name === 'MessagePort').length,
+    timers: resources.filter((name) => name === 'Timeout').length,
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What a worker's thread runs first: it builds the WorkerRuntime, connects it to its peers, and waits for the cluster's word through comlink.
+ * It imports little (several workers start at once); the program and the kernels come later. `protocol.ts` has the conversation.
+ */
+import { workerData } from 'node:worker_threads'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { type DeviceSpec, device } from '@postgrad/tensor'
+import { messagePortLink, RealClock } from '@postgrad/transport'
+import { expose, transfer } from 'comlink'
+import { NodeEndpoint } from './node-endpoint.js'
+import { PayloadCodec, transferables } from './payload.js'
+import { importProgram, type MainContext, mainOf } from './program.js'
+import { progressOf } from './progress.js'
+import type { BootData, Payload, ProgressEvent, WorkerFacade } from './protocol.js'
+import { threadUsage } from './usage.js'
+
+const boot = workerData as BootData
+const payloads = new PayloadCodec()
+const runtime = new WorkerRuntime({
+  name: boot.info.name,
+  id: boot.info.id,
+  clock: new RealClock(),
+  registry: threadRegistry,
+  generator: workerGenerator(boot.seed, boot.info.name),
+  ...(boot.device === null ? {} : { device: device(boot.device as DeviceSpec) }),
+  ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),
+})
+installDistAutograd(runtime)
+const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
+// Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
+for (const { info, port } of boot.peers) runtime.connect(info, messagePortLink(port))
+
+let program: Readonly<Record<string, unknown>> = {}
+
+/** Whatever happens becomes a payload: comlink's own way for errors would lose their class, code and cause. */
+async function reply(work: () => unknown): Promise<Payload> {
+  let payload: Payload
+  try {
+    payload = payloads.encodeResult(await work())
+  } catch (error) {
+    payload = payloads.encodeError(error)
+  }
+  progress.flush()
+  return transfer(payload, transferables(payload))
+}
+
+const facade: WorkerFacade = {
+  start: () =>
+    reply(async () => {
+      if (boot.device !== null) await device(boot.device as DeviceSpec).ready()
+      program = await runtime.run(() => importProgram(boot.program, boot.typescript))
+    }),
+  run: (call) =>
+    reply(() => {
+      const { name, args } = payloads.decodeCall(call)
+      const exposed = threadRegistry.lookup(name, boot.info.name)
+      return runtime.run(() => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
+    }),
+  runMain: (args) =>
+    reply(async () => {
+      const main = mainOf(program, boot.program)
+      const context: MainContext = { name: boot.info.name, rank: boot.info.id, worldSize: boot.worldSize, args }
+      // What main returns stays here: it may be anything, and the command line has no use for it.
+      await runtime.run(() => main(context))
+    }),
+  debugInfo: () => reply(() => ({ ...runtime.debugInfo(), ...threadUsage() })),
+  close: () => reply(() => runtime.close()),
+}
+expose(facade, new NodeEndpoint(boot.control))

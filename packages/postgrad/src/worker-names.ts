@@ -1,0 +1,54 @@
+/**
+ * Which workers a cluster has: a count or a list of names becomes `WorkerInfo`s with the ids 0…n-1, checked before a thread starts.
+ * The rules of a single name are rpc's (PyTorch: `init_rpc`); this file adds those of the set.
+ */
+import { PostgradError, WORKER_ID_MAX } from '@postgrad/base'
+import { checkWorkerName, type WorkerInfo } from '@postgrad/rpc/internal'
+
+/** At most 65,536 workers fit into 16 bits of id. */
+const WORKERS_MAX = WORKER_ID_MAX + 1
+
+/**
+ * A count n means the names worker0…worker(n-1).
+ * @throws WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID
+ */
+export function workerInfos(workers: readonly string[] | number): readonly WorkerInfo[] {
+  const names = typeof workers === 'number' ? defaultNames(workers) : workers
+  if (!Array.isArray(names) || names.length === 0 || names.length > WORKERS_MAX) throw badCount(Array.isArray(names) ? names.length : names)
+  const seen = new Set<string>()
+  return names.map((name: unknown, id) => {
+    if (typeof name !== 'string') {
+      throw new PostgradError('WORKER_NAME_INVALID', {
+        op: 'worker name',
+        expected: 'a string',
+        got: typeof name,
+        remedy: 'Pass names as strings.',
+      })
+    }
+    checkWorkerName(name)
+    if (seen.has(name)) {
+      throw new PostgradError('WORKER_NAME_DUPLICATE', {
+        op: 'worker name',
+        message: `the name '${name}' is not unique`,
+        remedy: 'Give every worker a name of its own.',
+        values: { name },
+      })
+    }
+    seen.add(name)
+    return { name, id }
+  })
+}
+
+function defaultNames(count: number): string[] {
+  if (!Number.isInteger(count) || count < 1 || count > WORKERS_MAX) throw badCount(count)
+  return Array.from({ length: count }, (_, i) => `worker${i}`)
+}
+
+function badCount(got: unknown): PostgradError {
+  return new PostgradError('WORKER_COUNT_INVALID', {
+    op: 'workers',
+    expected: `1 to ${WORKERS_MAX} workers`,
+    got: String(got),
+    remedy: "Pass a count, or the workers' names.",
+  })
+}

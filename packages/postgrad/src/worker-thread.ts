@@ -1,0 +1,184 @@
+/**
+ * One worker's thread, seen from the main thread: requests over comlink with what comlink lacks put around it (a deadline, the thread's
+ * death, whole errors), and the end of the thread. `cluster.ts` above holds several of them.
+ *
+ * Note [A thread's last words]. When a thread ends, Node emits 'exit' here while results that it posted before may still lie in the control port.
+ * They were earned: so the port is drained first, its promises get a turn to settle, and only then everything that still waits is rejected
+ * with WORKER_DIED.
+ */
+
+import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
+import { PostgradError } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc/internal'
+import type { Clock } from '@postgrad/transport'
+import { wrap } from 'comlink'
+import { NodeEndpoint } from './node-endpoint.js'
+import type { PayloadCodec } from './payload.js'
+import type { BootData, Payload, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
+
+/** Receives what a worker writes, in pieces as they come. */
+export type OutputSink = (text: string, worker: string) => void
+
+export interface ThreadOptions {
+  readonly boot: Omit<BootData, 'control'>
+  readonly payloads: PayloadCodec
+  readonly clock: Clock
+  readonly stdout: OutputSink | undefined
+  readonly stderr: OutputSink | undefined
+  readonly resourceLimits: ResourceLimits | undefined
+  readonly env: NodeJS.ProcessEnv | undefined
+  readonly onProgress: (progress: Progress, worker: string) => void
+}
+
+/** How a thread ended. */
+export interface ThreadEnd {
+  readonly exitCode: number
+  /** What the thread threw and nobody caught; undefined if it ended otherwise. */
+  readonly thrown: unknown
+  /** How many requests were rejected by it: somebody has heard of the end if there was one. */
+  readonly rejected: number
+}
+
+interface Waiting {
+  readonly op: string
+  reject(error: unknown): void
+}
+
+export class WorkerThread {
+  readonly info: WorkerInfo
+  /** Resolves when the thread is gone and everything that waited for it has been settled. */
+  readonly ended: Promise<ThreadEnd>
+  private readonly worker: Worker
+  private readonly endpoint: NodeEndpoint
+  /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
+  private readonly facade: WorkerFacade
+  private readonly payloads: PayloadCodec
+  private readonly clock: Clock
+  private readonly waiting = new Set<Waiting>()
+  private end: Omit<ThreadEnd, 'rejected'> | null = null
+  private thrown: unknown
+
+  constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress }: ThreadOptions) {
+    this.info = boot.info
+    this.payloads = payloads
+    this.clock = clock
+    const { port1, port2 } = new MessageChannel()
+    const workerData: BootData = { ...boot, control: port2 }
+    this.worker = new Worker(new URL('./worker-entry.js', import.meta.url), {
+      name: boot.info.name,
+      workerData,
+      transferList: [port2, ...boot.peers.map(({ port }): MessagePort => port)],
+      stdout: stdout !== undefined,
+      stderr: stderr !== undefined,
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+      ...(env === undefined ? {} : { env }),
+    })
+    if (stdout !== undefined) this.worker.stdout.setEncoding('utf8').on('data', (text: string) => stdout(text, boot.info.name))
+    if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
+    this.endpoint = new NodeEndpoint(port1)
+    this.endpoint.addEventListener('message', ({ data }: { data: unknown }) => {
+      if ((data as Partial<ProgressEvent> | null)?.event === 'progress') onProgress((data as ProgressEvent).progress, boot.info.name)
+    })
+    this.facade = wrap<WorkerFacade>(this.endpoint)
+    this.worker.on('error', (error) => {
+      this.thrown = error
+    })
+    this.ended = new Promise((resolve) => {
+      this.worker.once('exit', (exitCode) => this.onExit(exitCode, resolve))
+    })
+  }
+
+  /** True from the moment at which the thread is known to be gone. */
+  get dead(): boolean {
+    return this.end !== null
+  }
+
+  /**
+   * Asks the worker for something. `timeoutMs` Infinity: as long as it lives.
+   * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
+   */
+  async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
+    if (this.end !== null) throw this.died(op, this.end)
+    const payload = await new Promise<Payload>((resolve, reject) => {
+      const entry: Waiting = {
+        op,
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      }
+      const timer =
+        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => entry.reject(this.timedOut(op, timeoutMs)))
+      const settle = (): void => {
+        timer?.cancel()
+        this.waiting.delete(entry)
+      }
+      this.waiting.add(entry)
+      send(this.facade).then((reply) => {
+        settle()
+        resolve(reply)
+      }, entry.reject)
+    })
+    return this.payloads.decodeReply(payload)
+  }
+
+  /** Rejects everything that waits, each with an error of its own. */
+  rejectAll(makeError: (op: string) => unknown): void {
+    for (const entry of [...this.waiting]) entry.reject(makeError(entry.op))
+  }
+
+  get waitingCount(): number {
+    return this.waiting.size
+  }
+
+  /** Lets go of the control port: a worker whose runtime is closed ends by itself when nothing else is open there. */
+  release(): void {
+    this.endpoint.close()
+  }
+
+  /** Ends the thread wherever it is. */
+  async terminate(): Promise<ThreadEnd> {
+    await this.worker.terminate()
+    return this.ended
+  }
+
+  /** The error that says how this worker died. */
+  died(op: string, { exitCode, thrown }: Omit<ThreadEnd, 'rejected'>): PostgradError {
+    const why = thrown === undefined ? `its thread ended with exit code ${exitCode}` : `its thread threw ${describe(thrown)}`
+    return new PostgradError('WORKER_DIED', {
+      op,
+      message: `worker '${this.info.name}' died: ${why}`,
+      remedy: 'Launch the cluster again; a worker that ends takes its values with it.',
+      values: { worker: this.info.name, workerId: this.info.id, exitCode },
+      ...(thrown === undefined ? {} : { cause: thrown }),
+    })
+  }
+
+  /** See Note [A thread's last words]. */
+  private onExit(exitCode: number, resolve: (end: ThreadEnd) => void): void {
+    const end = { exitCode, thrown: this.thrown }
+    this.end = end
+    this.endpoint.drain()
+    this.endpoint.close()
+    setImmediate(() => {
+      const rejected = this.waiting.size
+      this.rejectAll((op) => this.died(op, end))
+      resolve({ ...end, rejected })
+    })
+  }
+
+  private timedOut(op: string, timeoutMs: number): PostgradError {
+    return new PostgradError('RUN_TIMEOUT', {
+      op,
+      message: `worker '${this.info.name}' has not answered within ${timeoutMs} ms`,
+      remedy: 'Pass a larger timeoutMs, or end the worker with cluster.kill(name): the function goes on running there.',
+      values: { worker: this.info.name, timeoutMs },
+    })
+  }
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined
+    ? `${(thrown as Error).name}: ${(thrown as Error).message}`
+    : String(thrown)
+}
