@@ -122,7 +122,7 @@ export function normalizeDims(op: string, dims: number | readonly number[] | und
   return ndim === 0 ? [] : out
 }
 
-/** Fills in one −1 and checks that the number of elements stays. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+/** A new array: `shape` with one −1 filled in, whose extents multiply to `numel`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
 export function inferShape(op: string, shape: Shape, numel: number): Shape {
   let known = 1
   let open = -1
@@ -144,7 +144,7 @@ export function inferShape(op: string, shape: Shape, numel: number): Shape {
   if (open >= 0 || known !== numel) {
     throw shapeMismatch(op, `a shape of ${numel} elements`, shapeText(shape), 'The product of the extents must stay the same.', { numel })
   }
-  return shape
+  return shape.slice()
 }
 
 /** Strides that read the same elements as `shape`, or null if a copy is needed (PyTorch's `computeStride`). */

@@ -12,8 +12,8 @@ export const UNARY_FLOAT: Readonly<Record<UnaryOp, Scalar1>> = {
   cos: (x) => Math.cos(x),
   tanh: (x) => Math.tanh(x),
   sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  // NaN is neither ≤ 0 nor changed.
-  relu: (x) => (x <= 0 ? 0 : x),
+  // Of NaN and 0, Math.max gives NaN.
+  relu: (x) => Math.max(x, 0),
   abs: (x) => Math.abs(x),
   sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
   pow: (x, exponent) => power(x, exponent),

@@ -11,14 +11,22 @@ import { contiguous, to } from './copy.js'
 import { div } from './elementwise.js'
 import { permute, reshape } from './views.js'
 
-function reduce(op: ReduceOp, x: Tensor, dims: readonly number[], keepdim: boolean, outDtype: DType): Tensor {
+/** Without dimensions: all of them. */
+function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim: boolean, outDtype: DType): Tensor {
   const ndim = x.shape.length
+  if (dims === null) {
+    const out = Tensor.empty(outDtype, keepdim ? new Array<number>(ndim).fill(1) : SCALAR_SHAPE)
+    if (x.numel === 0 && op !== 'sum') throw emptyReduction(op, x.shape)
+    const dense = contiguous(x)
+    const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
+    kernel.run(1, x.numel, 1, dense.storage.array, dense.offset, out.storage.array, 0)
+    return out
+  }
   let source = x
   let outer = 1
   let k = 1
   let inner = 1
-  if (dims.length === ndim) k = x.numel
-  else if (dims[dims.length - 1]! - dims[0]! === dims.length - 1 && x.isContiguous) {
+  if (dims[dims.length - 1]! - dims[0]! === dims.length - 1 && x.isContiguous) {
     for (let d = 0; d < ndim; d++) {
       if (d < dims[0]!) outer *= x.shape[d]!
       else if (d <= dims[dims.length - 1]!) k *= x.shape[d]!
@@ -32,13 +40,19 @@ function reduce(op: ReduceOp, x: Tensor, dims: readonly number[], keepdim: boole
     for (const d of dims) k *= x.shape[d]!
     for (const d of kept) outer *= x.shape[d]!
   }
-  const shape = dims.length === ndim && !keepdim ? SCALAR_SHAPE : reducedShape(x.shape, dims, keepdim)
-  const out = Tensor.empty(outDtype, shape)
+  const out = Tensor.empty(outDtype, reducedShape(x.shape, dims, keepdim))
   if (k === 0 && op !== 'sum' && out.numel > 0) throw emptyReduction(op, x.shape)
   const dense = contiguous(source)
   const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
   kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0)
   return out
+}
+
+/** Ascending, or null for all. */
+function reducedDims(op: string, dims: DimsArg | undefined, ndim: number): readonly number[] | null {
+  if (dims === undefined) return null
+  const list = normalizeDims(op, dims, ndim)
+  return list.length === ndim ? null : list
 }
 
 function reducedShape(shape: Shape, dims: readonly number[], keepdim: boolean): Shape {
@@ -63,26 +77,26 @@ function emptyReduction(op: string, shape: Shape): PostgradError {
 /** Over no elements: 0. int32 and bool sum to int32. @throws DIM_OUT_OF_RANGE */
 export function sum(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   const source = x.dtype === 'bool' ? to(x, 'int32') : x
-  return reduce('sum', source, normalizeDims('sum', dims, x.shape.length), keepdim, source.dtype)
+  return reduce('sum', source, reducedDims('sum', dims, x.shape.length), keepdim, source.dtype)
 }
 
 /** Over no elements: NaN. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE */
 export function mean(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   if (!isFloating(x.dtype)) throw dtypeMismatch('mean', 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
-  const list = normalizeDims('mean', dims, x.shape.length)
-  let count = 1
-  for (const d of list) count *= x.shape[d]!
+  const list = reducedDims('mean', dims, x.shape.length)
+  let count = list === null ? x.numel : 1
+  for (const d of list ?? []) count *= x.shape[d]!
   return div(reduce('sum', x, list, keepdim, x.dtype), count)
 }
 
 /** NaN wins. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
 export function amax(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
-  return reduce('amax', x, normalizeDims('amax', dims, x.shape.length), keepdim, x.dtype)
+  return reduce('amax', x, reducedDims('amax', dims, x.shape.length), keepdim, x.dtype)
 }
 
 /** Without `dim`: the index in row-major order of all elements. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
 export function argmax(x: Tensor, dim?: number, keepdim = false): Tensor {
-  return reduce('argmax', x, normalizeDims('argmax', dim, x.shape.length), keepdim, 'int32')
+  return reduce('argmax', x, reducedDims('argmax', dim, x.shape.length), keepdim, 'int32')
 }
 
 /** Undoes broadcasting: adds up what was repeated. @throws SHAPE_MISMATCH unless `shape` broadcasts to x's */
