@@ -40,7 +40,12 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
 const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
 
 function createTable(gpu: GpuKernels): KernelTable {
-  const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({ float32, float64: FLOAT64, int32, bool })
+  const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({
+    float32,
+    float64: FLOAT64,
+    int32,
+    bool,
+  })
   const real = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op]) => float<Op>(float32, REAL, REAL)
   const movement = <K>(make: (dtype: DType) => K) => ({
     float32: make('float32'),
@@ -54,6 +59,7 @@ function createTable(gpu: GpuKernels): KernelTable {
   ) as Pick<KernelTable, CompareOp>
   return {
     ...unary,
+    sign: { ...unary.sign, bool: gpu.unary('sign') },
     ...compare,
     // On bool: or is the maximum, and the product.
     add: { ...float<'add'>(gpu.binary('add')), bool: gpu.binary('maximum') },

@@ -108,7 +108,10 @@ export class KernelCompiler {
       throw new PostgradError('KERNEL_MODE', {
         op: key,
         expected: `a gpu.js kernel in mode '${this.mode}', built without a warning`,
-        got: `mode '${ran}'${[built.fallbackReason, ...warnings].filter(Boolean).map((text) => `; ${text}`).join('')}`,
+        got: `mode '${ran}'${[built.fallbackReason, ...warnings]
+          .filter(Boolean)
+          .map((text) => `; ${text}`)
+          .join('')}`,
         remedy: `Use device('gpujs:cpu'), or run this call on another device: withDevice('reference', fn).`,
         values: { mode: this.mode, ran, key, warnings },
       })

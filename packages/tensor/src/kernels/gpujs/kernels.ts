@@ -92,9 +92,9 @@ export class GpuKernels {
     return this.#compiler.run(key, source, [threads], constants, args) as F32
   }
 
-  unary(op: UnaryOp): UnaryKernel<F32> {
+  unary<A extends TypedArray>(op: UnaryOp): UnaryKernel<A> {
     const source = () => unarySource(op)
-    const run = (n: number, x: F32, out: F32, oo: number, p0: number, p1: number) => {
+    const run = (n: number, x: F32, out: A, oo: number, p0: number, p1: number) => {
       // An infinite power does not see signs: JavaScript's (-1)^∞ would be NaN where C's is 1.
       if (op === 'pow' && Math.abs(p0) === Number.POSITIVE_INFINITY) x = x.map(Math.abs)
       out.set(this.#run(op, `${op}|${n}`, source, n, {}, [x, p0, p1]), oo)
@@ -182,7 +182,10 @@ export class GpuKernels {
         const exponentials = this.#run(op, `exponentials|${size}`, () => SOFTMAX.exponentials, n, constants, [input, maxima])
         const sums = this.#reduce('sum', outer, k, inner, exponentials)
         const args = op === 'softmax' ? [exponentials, sums] : [input, maxima, sums]
-        out.set(this.#run(op, `${op}|${size}`, () => SOFTMAX[op], n, constants, args), oo)
+        out.set(
+          this.#run(op, `${op}|${size}`, () => SOFTMAX[op], n, constants, args),
+          oo,
+        )
       },
     }
   }
@@ -217,7 +220,10 @@ export class GpuKernels {
       run: (n, classes, x, xo, target, to, out, oo) => {
         if (n === 0) return
         const args = [dense(x, xo, n * classes), dense(target, to, n)]
-        out.set(this.#run('nll', `nll|${n}|${classes}`, () => NLL, n, { classes }, args), oo)
+        out.set(
+          this.#run('nll', `nll|${n}|${classes}`, () => NLL, n, { classes }, args),
+          oo,
+        )
       },
     }
   }
@@ -228,7 +234,10 @@ export class GpuKernels {
         if (n * classes === 0) return
         const args = [dense(grad, go, gradStep === 0 ? 1 : n), dense(target, to, n)]
         const key = `nllBackward|${n}|${classes}|${gradStep}`
-        out.set(this.#run('nllBackward', key, () => NLL_BACKWARD, n * classes, { classes, gradStep }, args), oo)
+        out.set(
+          this.#run('nllBackward', key, () => NLL_BACKWARD, n * classes, { classes, gradStep }, args),
+          oo,
+        )
       },
     }
   }
@@ -239,7 +248,10 @@ export class GpuKernels {
         if (n * d === 0) return
         checkIndexable('embeddingBackward', this.#label, rows)
         const args = [dense(out, oo, rows * d), dense(grad, go, n * d), dense(indices, io, n)]
-        out.set(this.#run('embeddingBackward', `embeddingBackward|${n}|${d}|${rows}`, () => EMBEDDING_BACKWARD, rows * d, { n, d }, args), oo)
+        out.set(
+          this.#run('embeddingBackward', `embeddingBackward|${n}|${d}|${rows}`, () => EMBEDDING_BACKWARD, rows * d, { n, d }, args),
+          oo,
+        )
       },
     }
   }

@@ -69,7 +69,8 @@ export const AXPY = `function (out, x, alpha) {
 }`
 
 /** Where fibre `this.thread.x` of [outer, k, inner] begins; its elements are `inner` apart. */
-const FIBRE = 'const row = Math.floor(this.thread.x / this.constants.inner); const from = row * (this.constants.k - 1) * this.constants.inner + this.thread.x;'
+const FIBRE =
+  'const row = Math.floor(this.thread.x / this.constants.inner); const from = row * (this.constants.k - 1) * this.constants.inner + this.thread.x;'
 
 /** Constants of the reductions: k, inner. */
 export const REDUCTION = {

@@ -3,7 +3,18 @@ import { kernelSuite } from '../kernel.suite.js'
 import type { KernelOp } from '../table.js'
 import { createWasmBackend } from './backend.js'
 
-const APPROXIMATE: ReadonlySet<KernelOp> = new Set(['exp', 'log', 'tanh', 'sigmoid', 'sin', 'cos', 'sum', 'softmax', 'logSoftmax', 'matmul'])
+const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
+  'exp',
+  'log',
+  'tanh',
+  'sigmoid',
+  'sin',
+  'cos',
+  'sum',
+  'softmax',
+  'logSoftmax',
+  'matmul',
+])
 
 kernelSuite('wasm', createWasmBackend, {
   seed: 20261120,
