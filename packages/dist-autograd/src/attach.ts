@@ -28,9 +28,9 @@ export class AutogradInterceptor implements Interceptor {
 
   /** @throws CONTEXT_RELEASED for a call; a reply just leaves without its graph, which nobody could use any more */
   outgoing(message: OutgoingMessage, to: WorkerInfo): void {
-    const { requiresGrad } = message
+    const { tensors } = message
     // What the codec noted of the tensors stands only if it is recorded below (DA-9).
-    for (let i = 0; i < requiresGrad.length; i++) requiresGrad[i] = false
+    if (tensors.length > 0) message.requiresGrad = tensors.map(() => false)
     const context = currentScope().context
     if (!(context instanceof DistAutogradContext) || !currentScope().gradEnabled) return
     if (context.released) {
@@ -39,21 +39,21 @@ export class AutogradInterceptor implements Interceptor {
     }
     message.context = context.contextId
     if (to.id !== this.self) context.knownWorkerIds.add(to.id)
-    if (message.tensors.length > 0) this.attachSend(context, message)
+    if (tensors.length > 0) this.attachSend(context, message)
   }
 
   private attachSend(context: DistAutogradContext, message: OutgoingMessage): void {
-    const { requiresGrad } = message
     const edges: (Edge | null)[] = []
     const inputMeta: InputMeta[] = []
-    message.tensors.forEach((tensor, index) => {
+    const requiresGrad = message.tensors.map((tensor) => {
       const edge = gradientEdge(tensor)
-      if (edge === null) return
-      requiresGrad[index] = true
+      if (edge === null) return false
       edges.push(edge)
       inputMeta.push({ shape: tensor.shape, dtype: tensor.dtype })
+      return true
     })
     if (edges.length === 0) return
+    message.requiresGrad = requiresGrad
     message.autogradId = this.ids.take()
     context.sendFunctions.set(message.autogradId, new SendRpcBackward(message.autogradId, edges, inputMeta))
   }

@@ -2,8 +2,9 @@
  * One distributed forward and backward pass as one worker sees it: whom it involves, what was recorded where messages left and arrived, the
  * gradients. Contexts are made by the container above; the engine reads and fills them. PyTorch: `DistAutogradContext`.
  */
-import { PostgradError } from '@postgrad/base'
+
 import type { WorkerId } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
@@ -43,8 +44,10 @@ export class DistAutogradContext {
   endedPasses: EndedPass[] = []
   released = false
   private readonly runner: BackwardRunner
-  /** The gradients of the passes that have ended. */
-  private readonly accumulated = new Map<Tensor, Tensor>()
+  /** The gradients of the passes that are known here to have ended. */
+  private accumulated: Map<Tensor, Tensor> = new Map()
+  /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
+  private summed: { readonly of: string; readonly gradients: Map<Tensor, Tensor> } | null = null
 
   constructor(contextId: bigint, runner: BackwardRunner) {
     this.contextId = contextId
@@ -74,15 +77,34 @@ export class DistAutogradContext {
    */
   gradients(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
-    const all = new Map(this.accumulated)
-    for (const pass of this.passes.values()) if (!pass.failed) addTo(all, pass.gradients)
-    return all
+    return new Map(this.sum())
   }
 
   /** Takes over the gradients of a pass that has ended. */
   absorb(pass: DistPass): void {
+    const all = this.sum()
     this.passes.delete(pass.id)
-    addTo(this.accumulated, pass.gradients)
+    this.summed = null
+    if (this.contributions() === '') this.accumulated = all
+    else addTo(this.accumulated, pass.gradients)
+  }
+
+  private sum(): Map<Tensor, Tensor> {
+    const of = this.contributions()
+    if (of === '') return this.accumulated
+    if (this.summed?.of !== of) {
+      const gradients = new Map(this.accumulated)
+      for (const pass of this.passes.values()) if (!pass.failed) addTo(gradients, pass.gradients)
+      this.summed = { of, gradients }
+    }
+    return this.summed.gradients
+  }
+
+  /** Which passes have gradients beside the accumulated ones, and how many. */
+  private contributions(): string {
+    let of = ''
+    for (const { id, failed, gradients } of this.passes.values()) if (!failed && gradients.size > 0) of += `${id}:${gradients.size} `
+    return of
   }
 
   /** Lets go of everything that hangs on the graph. */
@@ -92,6 +114,7 @@ export class DistAutogradContext {
     this.passes.clear()
     this.accumulated.clear()
     this.endedPasses = []
+    this.summed = null
   }
 }
 
@@ -107,7 +130,8 @@ export function contextReleased(contextId: bigint, op: string): PostgradError {
   return new PostgradError('CONTEXT_RELEASED', {
     op,
     message: `autograd context ${contextId} has been released`,
-    remedy: 'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
+    remedy:
+      'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
     values: { contextId: String(contextId) },
   })
 }

@@ -28,8 +28,8 @@ import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { onesLike, type Tensor } from '@postgrad/tensor'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import { type BackwardRunner, contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
+import { type BackwardRunner, contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import { postIfAlive } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
@@ -337,11 +337,14 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       count: missingCount,
       messages: missingSample.map(String),
     }))
-    const list = misses.map(({ worker, count, messages }) => `${count} of worker '${worker}'${messages.length === 0 ? '' : ` (${messages.join(', ')})`}`)
+    const list = misses.map(
+      ({ worker, count, messages }) => `${count} of worker '${worker}'${messages.length === 0 ? '' : ` (${messages.join(', ')})`}`,
+    )
     return new PostgradError('UNUSED_SEND', {
       op: 'backward',
       message: `the pass reached its end, but ${list.join(' and ')} sent tensors that no root depends on: their gradients would be incomplete`,
-      remedy: 'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad.',
+      remedy:
+        'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad.',
       values: { misses },
     })
   }

@@ -7,7 +7,7 @@
  *                                          │  a node fails                 │
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
-import { GraphTask, type GradSink, keepable, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
+import { type GradSink, GraphTask, keepable, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
 import { type WorkerId, workerOf } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import type { Timer } from '@postgrad/transport'

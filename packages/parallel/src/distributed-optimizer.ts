@@ -67,7 +67,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
     const contextId = typeof context === 'object' && context !== null ? context.id : context
     currentDistAutograd().container.retrieve(contextId, 'DistributedOptimizer.step')
     const optimizers = await this.optimizers()
-    const steps = await Promise.allSettled(optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId], options)))
+    const steps = await Promise.allSettled(
+      optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId], options)),
+    )
     throwFirst(
       'OPTIMIZER_STEP_FAILED',
       'step',

@@ -1,0 +1,218 @@
+/** How passes fail: at once, everywhere, with the error as it was thrown, and nothing left behind (cases 52 to 57 of the reference). */
+import { describe, expect, test } from '@jest/globals'
+import { add, defineFunction, mul } from '@postgrad/autograd'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { call, currentWorker, expose } from '@postgrad/rpc'
+import { ones, type Tensor, tensor } from '@postgrad/tensor'
+import { distAutograd } from './api.js'
+import { pyAdd, wholeLeaf } from './programs.suite.js'
+import { overSeeds } from './sim-cluster.suite.js'
+
+const SEEDS = 10
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return await promise.then(
+    () => 'no error',
+    (error: { code?: string; name: string }) => error.code ?? error.name,
+  )
+}
+
+describe('DA-14 what cannot be a root', () => {
+  test('case 53: none, without grad, not a scalar, a leaf', () =>
+    overSeeds(1, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const t = wholeLeaf([[1, 2]])
+        expect(await codeOf(ctx.backward([]))).toBe('NO_ROOTS')
+        expect(await codeOf(ctx.backward([ones([1])]))).toBe('ROOT_REQUIRES_NO_GRAD')
+        expect(await codeOf(ctx.backward([mul(t, t)]))).toBe('ROOT_NOT_SCALAR')
+        expect(await codeOf(ctx.backward([tensor(1, { requiresGrad: true })]))).toBe('ROOT_HAS_NO_GRAD_FN')
+        expect(ctx.passes.size).toBe(0)
+      })
+    }))
+
+  test('DA-5 case 52: no such context', () =>
+    overSeeds(1, 2, async () => {
+      const loss = add(wholeLeaf([[1]]), 1).sum()
+      expect(await codeOf(distAutograd.backward(100n, [loss]))).toBe('CONTEXT_NOT_FOUND')
+      expect(await codeOf(distAutograd.backward(null as unknown as bigint, [loss]))).toBe('CONTEXT_NOT_FOUND')
+    }))
+
+  test('DA-11 a released context', () =>
+    overSeeds(SEEDS, 2, async () => {
+      const [ctx, loss] = await distAutograd.context(
+        async (open) => [open, (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()] as const,
+      )
+      expect(await codeOf(ctx.backward([loss]))).toBe('CONTEXT_RELEASED')
+      expect(await codeOf(distAutograd.backward(ctx.id, [loss]))).toBe('CONTEXT_RELEASED')
+      expect(() => ctx.gradients()).toThrow('has been released')
+    }))
+})
+
+describe('DA-23 unused sends', () => {
+  test('case 57: a result that does not enter the loss is an error, which names the workers and messages', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      await distAutograd.context(async (ctx) => {
+        const [t1, t2] = [wholeLeaf([[1, 2]]), wholeLeaf([[3, 4]])]
+        await call(1, pyAdd, [t1, t2])
+        const error = (await ctx.backward([mul(t1, t2).sum()]).catch((e: unknown) => e)) as PostgradError
+        expect(error.code).toBe('UNUSED_SEND')
+        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 1, messages: [String([...ctx.sendFunctions.keys()][0])] }])
+        expect(ctx.gradients().size).toBe(0)
+        expect(cluster.contextOn(1, ctx.id).passes.size).toBe(0)
+      })
+    }))
+
+  test('on a worker that takes part', () =>
+    overSeeds(SEEDS, 3, async () => {
+      await distAutograd.context(async (ctx) => {
+        const t1 = wholeLeaf([[1, 2]])
+        const used = await call(1, addAndTell, [t1, 2])
+        const error = (await ctx.backward([used.sum()]).catch((e: unknown) => e)) as PostgradError
+        expect(error.code).toBe('UNUSED_SEND')
+        expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker1'])
+      })
+    }))
+})
+
+/** Sends its tensor on for nothing, so that one of this worker's send functions is never satisfied. */
+async function addAndTell(t: Tensor, to: number): Promise<Tensor> {
+  await call(to, pyAdd, [t, t])
+  return add(t, 1)
+}
+
+describe('DA-24 an exception in a node', () => {
+  const state = { failOn: -1 }
+  const failsBackward = defineFunction({
+    name: 'FailsBackward',
+    forward: (_ctx: unknown, x: Tensor) => mul(x, 1),
+    backward: (_ctx: unknown, grad: Tensor) => {
+      if (currentWorker().info.id === state.failOn) throw new TypeError('Simulate error on backward pass')
+      return grad
+    },
+  }) as unknown as (x: Tensor) => Tensor
+
+  async function relay(x: Tensor, dst: number, size: number): Promise<Tensor> {
+    const here = failsBackward(mul(x, 2))
+    return dst === size - 1 ? here : failsBackward(await call(dst + 1, relay, [here, dst + 1, size]))
+  }
+  expose({ relay })
+
+  test.each([0, 1, 2, 3])('on worker %i reaches the root as it was thrown, and the context is as usable as before', (failOn) =>
+    overSeeds(SEEDS, 4, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const loss = failsBackward(await call(1, relay, [failsBackward(weight), 1, 4])).sum()
+        state.failOn = failOn
+        for (let n = 0; n < 3; n++) {
+          const error = (await ctx.backward([loss], { retainGraph: true }).catch((e: unknown) => e)) as Error & {
+            workers?: { name: string }[]
+          }
+          expect(error.message).toBe('Simulate error on backward pass')
+          expect(error.name).toBe('TypeError')
+        }
+        state.failOn = -1
+        expect(ctx.gradients().size).toBe(0)
+        for (let n = 1; n <= 3; n++) {
+          await ctx.backward([loss], { retainGraph: true })
+          expect(ctx.gradients().get(weight)!.toArray()).toEqual([[8 * n, 8 * n]])
+        }
+      })
+    }),
+  )
+
+  test('DA-25 what other branches had gathered before the failure is not left behind', () =>
+    overSeeds(2 * SEEDS, 4, async (cluster) => {
+      const weights = new Map<number, Tensor>()
+      branchWeight = (id) => {
+        const weight = weights.get(id) ?? wholeLeaf([[id, 1]])
+        weights.set(id, weight)
+        return weight
+      }
+      await distAutograd.context(async (ctx) => {
+        const x = wholeLeaf([[1, 2]])
+        const parts = await Promise.all([1, 2, 3].map((id) => call(id, branch, [x])))
+        const loss = parts.map((part) => failsBackward(part).sum()).reduce((a, b) => add(a, b))
+        state.failOn = 2
+        expect(await codeOf(ctx.backward([loss], { retainGraph: true }))).toBe('TypeError')
+        state.failOn = -1
+        await ctx.backward([loss], { retainGraph: true })
+        for (const id of [1, 2, 3]) {
+          expect(cluster.contextOn(id, ctx.id).gradients().get(weights.get(id)!)!.toArray()).toEqual([[1, 2]])
+        }
+        expect(ctx.gradients().get(x)!.toArray()).toEqual([[6, 3]])
+      })
+    }))
+
+  let branchWeight: (id: number) => Tensor
+  const branch = (x: Tensor): Tensor => failsBackward(mul(x, branchWeight(currentWorker().info.id)))
+  expose({ branch })
+})
+
+describe('other ends of a pass', () => {
+  test('DA-26 a deadline: the error says so, and the pass is aborted', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const loss = (await call(1, pyAdd, [weight, weight])).sum()
+        // A pass of which the messages do not get through: worker 1 never hears of it.
+        const { engine } = cluster.parts(1)
+        const onGradients = engine.onGradients.bind(engine)
+        engine.onGradients = () => {}
+        const error = (await ctx.backward([loss], { retainGraph: true, timeoutMs: 50 }).catch((e: unknown) => e)) as PostgradError
+        expect(error.code).toBe('DIST_BACKWARD_TIMEOUT')
+        expect(error.values.waitingFor).toContain('worker1')
+        engine.onGradients = onGradients
+        await ctx.backward([loss], { retainGraph: true, timeoutMs: 50 })
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[2, 2]])
+      })
+    }))
+
+  test('DA-13 the context is released under a running pass', () =>
+    overSeeds(SEEDS, 3, async () => {
+      let pass: Promise<void> | undefined
+      await distAutograd.context(async (ctx) => {
+        const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
+        pass = ctx.backward([loss])
+        pass.catch(() => {})
+      })
+      expect(await codeOf(pass!)).toBe('CONTEXT_RELEASED')
+    }))
+
+  test('DA-29 the worker is closed under a running pass', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      const worker = cluster.workers[1]!
+      const pass = worker.run(() =>
+        distAutograd.context(async (ctx) => {
+          const loss = (await call(0, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
+          const ended = codeOf(ctx.backward([loss]))
+          await worker.close()
+          return await ended
+        }),
+      )
+      expect(await pass).toBe('RPC_SHUT_DOWN')
+    }))
+
+  test('DA-21 a local backward does not cross workers, and a pass no contexts', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const result = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
+        const error = catching(() => result.backward())
+        expect(isPostgradError(error, 'BACKWARD_CROSSES_WORKERS')).toBe(true)
+        await distAutograd.context(async (other) => {
+          expect(await codeOf(other.backward([add(result, 1)], { retainGraph: true }))).toBe('FOREIGN_CONTEXT')
+        })
+        void ctx
+      })
+    }))
+})
+
+expose({ addAndTell })
+
+function catching(fn: () => unknown): unknown {
+  try {
+    fn()
+    return null
+  } catch (error) {
+    return error
+  }
+}

@@ -1,0 +1,229 @@
+/** The distributed optimizer against the local one, after PyTorch's `dist_optimizer_test.py`. */
+import { describe, expect, test } from '@jest/globals'
+import { add, matmul, noGrad } from '@postgrad/autograd'
+import type { PostgradError } from '@postgrad/base'
+import { distAutograd } from '@postgrad/dist-autograd'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { type Optimizer, SGD } from '@postgrad/nn'
+import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
+import { WorkerRuntime } from '@postgrad/rpc/internal'
+import { SimWorld } from '@postgrad/sim'
+import { rand, type Tensor, tensor } from '@postgrad/tensor'
+import { DistributedOptimizer } from './distributed-optimizer.js'
+
+const SEEDS = 6
+
+/** PyTorch's MyModule: one 3×3 weight, the same on every worker. */
+class MyModule {
+  readonly w: Tensor
+  constructor(requiresGrad = true) {
+    this.w = tensor(
+      [
+        [0.1, -0.2, 0.3],
+        [0.4, 0.5, -0.6],
+        [-0.7, 0.8, 0.9],
+      ],
+      { requiresGrad },
+    )
+  }
+  forward(x: Tensor): Tensor {
+    return matmul(this.w, x)
+  }
+  parameter(): RRef<Tensor> {
+    return rref(this.w)
+  }
+  values(): unknown {
+    return this.w.toArray()
+  }
+}
+
+class FailingOptimizer implements Optimizer {
+  readonly paramGroups = []
+  step(): void {
+    throw new Error('Error running optimizer.')
+  }
+  zeroGrad(): void {}
+  stateDict() {
+    return {} as ReturnType<Optimizer['stateDict']>
+  }
+  loadStateDict(): void {}
+}
+
+class FailingToMake extends FailingOptimizer {
+  constructor() {
+    super()
+    throw new RangeError('Error creating optimizer.')
+  }
+}
+
+class NeverExposed extends FailingOptimizer {}
+
+expose({ MyModule, FailingOptimizer, FailingToMake })
+
+async function overSeeds(size: number, main: (workers: readonly WorkerRuntime[]) => Promise<void>): Promise<void> {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const world = new SimWorld(seed)
+    const workers = Array.from({ length: size }, (_, id) => {
+      const worker = new WorkerRuntime({ name: `worker${id}`, id, clock: world.clockOf(`worker${id}`), finalizers: 'report' })
+      installDistAutograd(worker)
+      return worker
+    })
+    workers.forEach((a, i) => {
+      for (const b of workers.slice(i + 1)) {
+        const [ofA, ofB] = world.link(a.info.name, b.info.name)
+        a.connect(b.info, ofA)
+        b.connect(a.info, ofB)
+      }
+    })
+    await world.run(workers[0]!.run(() => main(workers))).catch((error: unknown) => {
+      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    })
+  }
+}
+
+const settings: [string, ConstructorParameters<typeof SGD>[1]][] = [
+  ['SGD .05', { lr: 0.05 }],
+  ['SGD with momentum, weight decay, nesterov', { lr: 1e-3, momentum: 1, weightDecay: 1, nesterov: true }],
+]
+
+describe('DistributedOptimizer', () => {
+  test.each(settings)('%s: remote weights move as local ones do', (_, options) =>
+    overSeeds(3, async () => {
+      const [local1, local2] = [new MyModule(), new MyModule()]
+      const localOptimizer = new SGD([local1.w, local2.w], options)
+      const [remote1, remote2] = [remote(1, MyModule, []), remote(2, MyModule, [])]
+      const parameters = [await remote1.call('parameter', []), await remote2.call('parameter', [])]
+      const optimizer = new DistributedOptimizer(SGD, parameters, options)
+      for (let n = 0; n < 3; n++) {
+        const [t1, t2] = [rand([3, 3]), rand([3, 3])]
+        localOptimizer.zeroGrad()
+        add(local2.forward(local1.forward(t2)), t1)
+          .sum()
+          .backward()
+        localOptimizer.step()
+        await distAutograd.context(async (ctx) => {
+          const out1 = await remote1.call('forward', [t2])
+          const out2 = await remote2.call('forward', [out1])
+          await ctx.backward([add(out2, t1).sum()])
+          await optimizer.step(ctx)
+        })
+        expect(await remote1.call('values', [])).toEqual(local1.values())
+        expect(await remote2.call('values', [])).toEqual(local2.values())
+      }
+      optimizer.dispose()
+    }),
+  )
+
+  test('a parameter without a gradient stays untouched, and so does an owner that the context has not reached', () =>
+    overSeeds(3, async () => {
+      const modules = [remote(1, MyModule, []), remote(1, MyModule, []), remote(2, MyModule, [])]
+      const before = new MyModule().values()
+      const optimizer = new DistributedOptimizer(SGD, await Promise.all(modules.map((module) => module.call('parameter', []))), {
+        lr: 0.1,
+        weightDecay: 1,
+      })
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([(await modules[0]!.call('forward', [rand([3, 3])])).sum()])
+        await noGrad(() => optimizer.step(ctx.id))
+      })
+      expect(await modules[0]!.call('values', [])).not.toEqual(before)
+      expect(await modules[1]!.call('values', [])).toEqual(before)
+      expect(await modules[2]!.call('values', [])).toEqual(before)
+    }))
+
+  test('parameters of this worker itself', () =>
+    overSeeds(2, async () => {
+      const own = new MyModule()
+      const optimizer = new DistributedOptimizer(SGD, [own.parameter()], { lr: 1 })
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([
+          (
+            await call(1, matmul, [
+              own.w,
+              tensor([
+                [1, 0, 0],
+                [0, 1, 0],
+                [0, 0, 1],
+              ]),
+            ])
+          ).sum(),
+        ])
+        await optimizer.step(ctx)
+      })
+      expect((own.values() as number[][])[0]![0]).toBeCloseTo(-0.9)
+    }))
+
+  test('steps of several trainers on one owner come one after the other', () =>
+    overSeeds(4, async (workers) => {
+      const module = remote(1, MyModule, [])
+      const parameter = await module.call('parameter', [])
+      const ones = tensor([
+        [1, 1, 1],
+        [1, 1, 1],
+        [1, 1, 1],
+      ])
+      await Promise.all(workers.slice(2).map((worker) => call(worker.info, trainOnce, [module, parameter, ones])))
+      const [[first]] = (await module.call('values', [])) as [[number]]
+      expect(first).toBeCloseTo(0.1 - 2 * 3, 5)
+    }))
+
+  test('an error of the optimizer: OPTIMIZER_STEP_FAILED with its cause', () =>
+    overSeeds(3, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(FailingOptimizer, [await module.call('parameter', [])])
+      await optimizer.ready()
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([(await module.call('forward', [rand([3, 3])])).sum()])
+        const error = await failure(optimizer.step(ctx))
+        expect([error.code, (error.cause as Error).message, error.values.owners]).toEqual([
+          'OPTIMIZER_STEP_FAILED',
+          'Error running optimizer.',
+          ['worker1'],
+        ])
+      })
+    }))
+
+  test('an error of its constructor: OPTIMIZER_CREATION_FAILED, at ready and at every step', () =>
+    overSeeds(3, async () => {
+      const module = remote(2, MyModule, [])
+      const optimizer = new DistributedOptimizer(FailingToMake, [await module.call('parameter', [])])
+      for (const attempt of [() => optimizer.ready(), () => distAutograd.context((ctx) => optimizer.step(ctx))]) {
+        const error = await failure(attempt())
+        expect([error.code, (error.cause as Error).name, error.values.owners]).toEqual([
+          'OPTIMIZER_CREATION_FAILED',
+          'RangeError',
+          ['worker2'],
+        ])
+      }
+    }))
+
+  test('what cannot be: no parameters, no parameter, a class that is not exposed, a context that is not', () =>
+    overSeeds(2, async () => {
+      expect(() => new DistributedOptimizer(SGD, [], { lr: 1 })).toThrow('expected at least one RRef')
+      expect(() => new DistributedOptimizer(NeverExposed, [rref(new MyModule().w)])).toThrow('not exposed')
+      const notOne = new DistributedOptimizer(SGD, [await remote(1, MyModule, [false]).call('parameter', [])], { lr: 1 })
+      expect(((await failure(notOne.ready())).cause as PostgradError).code).toBe('NOT_A_PARAMETER')
+      const optimizer = new DistributedOptimizer(SGD, [rref(new MyModule().w)], { lr: 1 })
+      expect((await failure(optimizer.step(99n))).code).toBe('CONTEXT_NOT_FOUND')
+      const released = await distAutograd.context((ctx) => ctx)
+      expect((await failure(optimizer.step(released))).code).toBe('CONTEXT_RELEASED')
+    }))
+})
+
+async function trainOnce(module: RRef<MyModule>, parameter: RRef<Tensor>, x: Tensor): Promise<void> {
+  const optimizer = new DistributedOptimizer(SGD, [parameter], { lr: 1 })
+  await distAutograd.context(async (ctx) => {
+    await ctx.backward([(await module.call('forward', [x])).sum()])
+    await optimizer.step(ctx)
+  })
+}
+expose({ trainOnce })
+
+async function failure(promise: Promise<unknown>): Promise<PostgradError> {
+  return await promise.then(
+    () => {
+      throw new Error('it did not fail')
+    },
+    (error: PostgradError) => error,
+  )
+}
