@@ -1,0 +1,26 @@
+/** Zeroes elements at random while training. PyTorch: `torch.nn.Dropout`. */
+import { PostgradError } from '@postgrad/base'
+import { rand, type Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { Module } from './module.js'
+
+export class Dropout extends Module {
+  readonly p: number
+
+  /** @param p probability of a zero. @throws INVALID_ARGUMENT unless 0 ≤ p ≤ 1 */
+  constructor(p = 0.5) {
+    super()
+    if (!(p >= 0 && p <= 1)) {
+      throw new PostgradError('INVALID_ARGUMENT', { op: 'Dropout', expected: 'a probability from 0 to 1', got: String(p) })
+    }
+    this.p = p
+  }
+
+  /** In training each element is 0 with probability p and x / (1 − p) otherwise, from the scope's generator; in eval x itself. */
+  forward(x: Tensor): Tensor {
+    if (!this.training || this.p === 0) return x
+    if (this.p === 1) return x.mul(0)
+    const kept = raw.to(raw.ge(rand(x.shape), this.p), x.dtype)
+    return x.mul(raw.div(kept, 1 - this.p))
+  }
+}

@@ -1,0 +1,13 @@
+/** What users get from nn: modules, losses, optimizers. */
+export { LogSoftmax, ReLU, Sigmoid, Softmax, Tanh } from './activations.js'
+export { Dropout } from './dropout.js'
+export { Embedding } from './embedding.js'
+export type { ParameterOptions } from './init.js'
+export { Linear, type LinearOptions } from './linear.js'
+export { crossEntropy, mseLoss, nllLoss } from './losses.js'
+export { LSTM, type LSTMOptions, type LSTMState } from './lstm.js'
+export { Module, type StateDict } from './module.js'
+export { clipGradNorm } from './optim/clip-grad-norm.js'
+export type { Optimizer, OptimizerState, ParamGroup } from './optim/optimizer.js'
+export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
+export { type Layer, Sequential } from './sequential.js'

@@ -1,0 +1,25 @@
+/** What every optimizer offers, so that a distributed one can drive it. PyTorch: `torch.optim.Optimizer`. */
+import type { Tensor } from '@postgrad/tensor'
+
+/** Parameters that share their settings; the settings may be changed between steps (a schedule sets `lr`). */
+export type ParamGroup<Settings> = { readonly params: readonly Tensor[] } & Settings
+
+/** Plain data and tensors; parameters by their place over all groups, so that it fits another copy of the model. */
+export interface OptimizerState<Settings> {
+  readonly state: Readonly<Record<number, Readonly<Record<string, Tensor>>>>
+  readonly paramGroups: readonly (Settings & { readonly params: readonly number[] })[]
+}
+
+export interface Optimizer<Settings = object> {
+  readonly paramGroups: readonly ParamGroup<Settings>[]
+  /**
+   * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
+   * is left untouched, and its state too. Does not write to the gradients.
+   */
+  step(grads?: ReadonlyMap<Tensor, Tensor>): void
+  /** Sets `.grad` of all parameters to null. */
+  zeroGrad(): void
+  stateDict(): OptimizerState<Settings>
+  /** @throws STATE_DICT_MISMATCH */
+  loadStateDict(state: OptimizerState<Settings>): void
+}
