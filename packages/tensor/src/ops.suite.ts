@@ -53,20 +53,25 @@ export function opsSuite(name: string, makeDevice: () => Device | Promise<Device
       test(`${op}: ${cases.length} cases as PyTorch computes them`, async () => {
         const device = await makeDevice()
         await device.ready()
-        const failures: string[] = []
-        for (const c of cases) {
-          if (options.skip?.(op, c.label, dtypesOf(c)) != null) continue
-          try {
-            const failure = await withDevice(device, () => check(c, options.tolerance))
-            if (failure !== null) failures.push(`${c.label}: ${failure}`)
-          } catch (error) {
-            failures.push(`${c.label}: ${error instanceof Error ? error.stack : String(error)}`)
-          }
-        }
-        expect(failures).toEqual([])
+        expect(await goldenFailures(device, cases, options)).toEqual([])
       })
     }
   })
+}
+
+/** What differs, one line per case. */
+export async function goldenFailures(device: Device, cases: readonly GoldenCase[], options: OpsSuiteOptions): Promise<string[]> {
+  const failures: string[] = []
+  for (const c of cases) {
+    if (options.skip?.(c.op, c.label, dtypesOf(c)) != null) continue
+    try {
+      const failure = await withDevice(device, () => check(c, options.tolerance))
+      if (failure !== null) failures.push(`${c.label}: ${failure}`)
+    } catch (error) {
+      failures.push(`${c.label}: ${error instanceof Error ? error.stack : String(error)}`)
+    }
+  }
+  return failures
 }
 
 /** The dtypes of all tensors of a case. */

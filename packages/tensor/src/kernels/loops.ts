@@ -1,7 +1,7 @@
 /**
- * Plain loops over flat buffers, shared by backends: the hot arithmetic written out (so that each compiles for its own operation), and
+ * Plain loops over flat buffers, under the reference backend: arithmetic written out (so that each compiles for its own operation), and
  * generic strided walks that take the operation as a function. For float32, +, −, ×, ÷ and √ computed in double and rounded once on
- * storing are the correctly rounded float32 results, so these loops and SIMD kernels give the same bits.
+ * storing are the correctly rounded float32 results: the same bits as SIMD kernels give.
  */
 import type { TypedArray } from '../dtype.js'
 import type { Dims } from './table.js'
@@ -70,18 +70,6 @@ export function divFlat(
 export function axpyFlat32(n: number, alpha: number, x: TypedArray, xo: number, xs: number, out: TypedArray, oo: number) {
   const scale = Math.fround(alpha)
   for (let i = 0; i < n; i++) out[oo + i] = out[oo + i]! + Math.fround(scale * x[xo + i * xs]!)
-}
-
-export function negFlat(n: number, x: TypedArray, xo: number, out: TypedArray, oo: number) {
-  for (let i = 0; i < n; i++) out[oo + i] = -x[xo + i]!
-}
-
-export function reluFlat(n: number, x: TypedArray, xo: number, out: TypedArray, oo: number) {
-  for (let i = 0; i < n; i++) {
-    const v = x[xo + i]!
-    // `v <= 0 ? 0 : v` lets NaN through.
-    out[oo + i] = v <= 0 ? 0 : v
-  }
 }
 
 /** Not for a conversion to bool. */

@@ -1,7 +1,6 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
-import { PostgradError } from '@postgrad/base'
 import { currentKernels } from '../device.js'
-import { allocate, categoryOf, type DType, isFloating, type TypedArray } from '../dtype.js'
+import { allocate, type DType, isFloating, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, invalidArgument } from '../errors.js'
 import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table.js'
 import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
@@ -192,16 +191,4 @@ function operands(op: string, a: Tensor | number, b: Tensor | number): [Tensor, 
   if (typeof a === 'object') return [asOperand(op, a, b as number, false), asScalar(op, b as number, a, false)]
   if (typeof b === 'object') return [asScalar(op, a, b, false), asOperand(op, b, a, false)]
   return [scalarTensor(a, 'float32'), scalarTensor(b, 'float32')]
-}
-
-/** @throws INPLACE_DTYPE when a value of `from` cannot be stored in `into` without losing its category (PyTorch's `can_cast`) */
-export function checkStorable(op: string, from: DType, into: DType): void {
-  if (categoryOf(from) <= categoryOf(into)) return
-  throw new PostgradError('INPLACE_DTYPE', {
-    op,
-    expected: `a result that ${into} can hold`,
-    got: from,
-    remedy: `Use the operation that makes a new tensor, or convert the argument with to('${into}').`,
-    values: { from, into },
-  })
 }

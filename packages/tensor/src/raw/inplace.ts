@@ -4,13 +4,13 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentKernels } from '../device.js'
-import type { DType, TypedArray } from '../dtype.js'
+import { categoryOf, type DType, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
 import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 import { clone, copyKernel, to } from './copy.js'
-import { checkStorable, flatStep, scalarTensor } from './elementwise.js'
+import { flatStep, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 /** @throws INPLACE_OVERLAP when several elements of x are one memory cell (after `expand`) */
@@ -38,6 +38,18 @@ function checkBroadcast(op: string, x: Tensor, y: Tensor): void {
     'An in-place operation keeps the shape: use the one that makes a new tensor, or reshape the argument.',
     { x: [...x.shape], y: [...y.shape] },
   )
+}
+
+/** @throws INPLACE_DTYPE when a value of `from` cannot be stored in `into` without losing its category (PyTorch's `can_cast`) */
+function checkStorable(op: string, from: DType, into: DType): void {
+  if (categoryOf(from) <= categoryOf(into)) return
+  throw new PostgradError('INPLACE_DTYPE', {
+    op,
+    expected: `a result that ${into} can hold`,
+    got: from,
+    remedy: `Use the operation that makes a new tensor, or convert the argument with to('${into}').`,
+    values: { from, into },
+  })
 }
 
 /** `y` as a tensor of x's dtype that does not lie under x unless it is the same view. `result` is the dtype of the computation. */

@@ -1,17 +1,7 @@
 /** Views: new shapes and strides on the same storage. Only `reshape` may copy. No kernels. */
 import { PostgradError } from '@postgrad/base'
 import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import {
-  broadcastStrides,
-  broadcastsTo,
-  checkShape,
-  inferShape,
-  isContiguous,
-  normalizeDim,
-  type Shape,
-  sameShape,
-  viewStrides,
-} from '../shape.js'
+import { broadcastStrides, broadcastsTo, checkShape, inferShape, isContiguous, normalizeDim, type Shape, viewStrides } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
 
@@ -141,9 +131,4 @@ function dimension(op: string, x: Tensor, dim: number): number {
 /** The same elements without a history. */
 export function detach(x: Tensor): Tensor {
   return new Tensor(x.storage, x.shape, x.strides, x.offset, x.numel, x.isContiguous)
-}
-
-/** True when `a` and `b` have one shape. */
-export function sameShapes(a: Tensor, b: Tensor): boolean {
-  return sameShape(a.shape, b.shape)
 }
