@@ -270,6 +270,22 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
   })
 })
 
+test.each(Object.entries(CASES))('%s: a gradient that was kept is nobody else’s', (_, cases) => {
+  for (const each of cases) {
+    const xs = inputs(each)
+    const loss = each
+      .fn(...xs)
+      .mul(1.5)
+      .sum()
+    const values = () => F.grad(loss, xs, { retainGraph: true, allowUnused: true }).map((g) => g?.toArray())
+    const before = values()
+    F.backward(loss, undefined, { retainGraph: true })
+    // If it were shared with something saved or still on its way, writing to it would be noticed, or show.
+    for (const x of xs) x.grad?.fill_(7)
+    expect(values()).toEqual(before)
+  }
+})
+
 test('the check can fail: a wrong derivative is found', () => {
   const wrong = F.defineFunction({
     name: 'Wrong',
