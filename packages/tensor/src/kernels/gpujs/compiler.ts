@@ -15,11 +15,11 @@ export type Argument = Float32Array | number
 type Result = Float32Array | readonly Float32Array[]
 
 /** The part of gpu.js that is used here (its own types need the DOM library). */
-interface GpuKernel {
+export interface GpuKernel {
   (...args: Argument[]): Result
   readonly kernel: { readonly constructor: { readonly mode: string }; readonly fallbackReason?: string | null; destroy(): void }
 }
-interface Gpu {
+export interface Gpu {
   readonly kernels: object[]
   createKernel(source: string, settings: object): GpuKernel
 }
@@ -35,12 +35,15 @@ export class KernelCompiler {
   readonly mode: GpuMode
   readonly #kernels = new Map<string, GpuKernel>()
   readonly #kernelsMax: number
+  readonly #load: (mode: GpuMode) => Gpu
   #gpu: Gpu | null = null
   #compiled = 0
 
-  constructor(mode: GpuMode, kernelsMax = KERNELS_MAX) {
+  /** `load` makes gpu.js at the first kernel. */
+  constructor(mode: GpuMode, kernelsMax = KERNELS_MAX, load = loadGpu) {
     this.mode = mode
     this.#kernelsMax = kernelsMax
+    this.#load = load
   }
 
   /** How many kernels are kept now, and how many were ever compiled. */
@@ -69,7 +72,7 @@ export class KernelCompiler {
   }
 
   #create(source: string, output: readonly number[], constants: Constants, args: readonly Argument[]): GpuKernel {
-    this.#gpu ??= loadGpu(this.mode)
+    this.#gpu ??= this.#load(this.mode)
     this.#compiled++
     return this.#gpu.createKernel(source, {
       output: [...output],

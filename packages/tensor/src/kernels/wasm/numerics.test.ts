@@ -1,0 +1,205 @@
+/**
+ * What KERNELS.md promises of the wasm backend beyond the suite's tolerance: error bounds of the polynomials, orders of summation, and bits
+ * that depend neither on the size of an operation nor on where an element stands.
+ */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { createWasmBackend } from './backend.js'
+import { SIMD_FROM } from './elementwise.js'
+
+const { kernels } = createWasmBackend()
+const SEED = 7
+
+function randoms(seed: number): () => number {
+  const generator = xoroshiro128plus(seed)
+  return () => (generator.next() >>> 0) / 2 ** 32
+}
+
+/** Distance in units of the last place of the correctly rounded float32. */
+function ulps(got: number, exact: number): number {
+  const want = Math.fround(exact)
+  if (Object.is(got, want) || (Number.isNaN(got) && Number.isNaN(want))) return 0
+  if (!Number.isFinite(got) || !Number.isFinite(want)) return Number.POSITIVE_INFINITY
+  const exponent = Math.max(Math.floor(Math.log2(Math.abs(exact))), -126)
+  return Math.abs(got - exact) / 2 ** (exponent - 23)
+}
+
+describe('NUM: the polynomials keep their error bounds', () => {
+  /** Bounds in ulp, as in KERNELS.md and assembly/math.ts; `inputs` is where they hold. */
+  const cases = [
+    { op: 'exp', bound: 1, exact: Math.exp, from: -87.3, to: 88.7 },
+    { op: 'log', bound: 1, exact: Math.log, from: 0, to: 3.4e38 },
+    { op: 'tanh', bound: 1.5, exact: Math.tanh, from: -20, to: 20 },
+    { op: 'sigmoid', bound: 2.5, exact: (x: number) => 1 / (1 + Math.exp(-x)), from: -87, to: 40 },
+    { op: 'sin', bound: 0.51, exact: Math.sin, from: -3.4e38, to: 3.4e38 },
+    { op: 'cos', bound: 0.51, exact: Math.cos, from: -3.4e38, to: 3.4e38 },
+  ] as const
+
+  for (const { op, bound, exact, from, to } of cases) {
+    test(`NUM-1 ${op} is within ${bound} ulp (seed ${SEED})`, () => {
+      const random = randoms(SEED)
+      const inputs: number[] = []
+      // Every exponent that lies in the range, both signs, and the range evenly.
+      for (let e = -149; e < 128; e++) {
+        for (let i = 0; i < 60; i++) for (const sign of [1, -1]) inputs.push(Math.fround(sign * (1 + random()) * 2 ** e))
+      }
+      const width = Math.min(to, 1000) - Math.max(from, -1000)
+      for (let i = 0; i < 30_000; i++) inputs.push(Math.fround(Math.max(from, -1000) + random() * width))
+      const x = Float32Array.from(inputs.filter((v) => v >= from && v <= to))
+      const out = new Float32Array(x.length)
+      run(op, x, out)
+      let worst = 0
+      let at = 0
+      for (let i = 0; i < x.length; i++) {
+        const error = ulps(out[i]!, exact(x[i]!))
+        if (error > worst) {
+          worst = error
+          at = x[i]!
+        }
+      }
+      if (worst > bound) throw new Error(`${op}(${at}) is ${worst} ulp off`)
+      expect(worst).toBeGreaterThan(0)
+    })
+  }
+
+  test('NUM-2 special values', () => {
+    const x = Float32Array.of(Number.NaN, Infinity, -Infinity, 0, -0, 200, -200, 89)
+    expect(values('exp', x)).toEqual([Number.NaN, Infinity, 0, 1, 1, Infinity, 0, Infinity])
+    expect(values('log', x)).toEqual([
+      Number.NaN,
+      Infinity,
+      Number.NaN,
+      -Infinity,
+      -Infinity,
+      Math.fround(Math.log(200)),
+      Number.NaN,
+      Math.fround(Math.log(89)),
+    ])
+    expect(values('tanh', x)).toEqual([Number.NaN, 1, -1, 0, -0, 1, -1, 1])
+    expect(values('sigmoid', x)).toEqual([Number.NaN, 1, 0, 0.5, 0.5, 1, 0, 1])
+    expect(values('sin', x).slice(0, 5)).toEqual([Number.NaN, Number.NaN, Number.NaN, 0, -0])
+    expect(values('cos', x).slice(0, 5)).toEqual([Number.NaN, Number.NaN, Number.NaN, 1, 1])
+  })
+})
+
+type Poly = 'exp' | 'log' | 'tanh' | 'sigmoid' | 'sin' | 'cos' | 'neg' | 'abs' | 'sqrt' | 'relu'
+
+function run(op: Poly, x: Float32Array, out: Float32Array, n = x.length, from = 0): void {
+  const kernel = kernels[op].float32
+  if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+  kernel.flat(n, x, from, out, from, 0, 0)
+}
+
+function values(op: Poly, x: Float32Array): number[] {
+  const out = new Float32Array(x.length)
+  run(op, x, out)
+  return [...out]
+}
+
+describe('BITS: a value does not depend on how many there are', () => {
+  test(`BITS-1 element-wise functions, one by one and all at once (seed ${SEED})`, () => {
+    const random = randoms(SEED + 1)
+    const x = Float32Array.from({ length: 3 * SIMD_FROM + 3 }, () => (random() - 0.3) * 20)
+    for (const op of ['exp', 'log', 'tanh', 'sigmoid', 'sin', 'cos', 'neg', 'abs', 'sqrt', 'relu'] as const) {
+      const all = new Float32Array(x.length)
+      const single = new Float32Array(x.length)
+      const some = new Float32Array(x.length)
+      run(op, x, all)
+      for (let i = 0; i < x.length; i++) run(op, x, single, 1, i)
+      for (let i = 0; i < x.length; i += 41) run(op, x, some, Math.min(41, x.length - i), i)
+      expect(Buffer.from(single.buffer).equals(Buffer.from(all.buffer))).toBe(true)
+      expect(Buffer.from(some.buffer).equals(Buffer.from(all.buffer))).toBe(true)
+    }
+  })
+
+  test(`BITS-2 DOT: every form of matmul adds products in ascending order, rounding each (seed ${SEED})`, () => {
+    const random = randoms(SEED + 2)
+    const kernel = kernels.matmul.float32
+    if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+    // Loop, unpacked tiles with ragged edges, packed by size, packed by stride, and depth over one block.
+    for (const [m, n, k, transposed] of [
+      [3, 3, 50, false],
+      [5, 13, 40, false],
+      [21, 530, 130, false],
+      [9, 19, 30, true],
+      [12, 300, 520, true],
+    ] as const) {
+      const a = Float32Array.from({ length: m * k }, () => random() - 0.5)
+      const b = Float32Array.from({ length: k * n }, () => random() - 0.5)
+      const [row, col] = transposed ? [1, k] : [n, 1]
+      const out = new Float32Array(m * n)
+      kernel.run(1, m, n, k, a, 0, 0, k, 1, b, 0, 0, row, col, out, 0)
+      for (let i = 0; i < m; i++) {
+        for (let j = 0; j < n; j++) {
+          let sum = 0
+          for (let p = 0; p < k; p++) sum = Math.fround(sum + Math.fround(a[i * k + p]! * b[p * row + j * col]!))
+          if (out[i * n + j] !== sum) throw new Error(`[${m}, ${n}, ${k}] at ${i}, ${j}: ${out[i * n + j]} is not ${sum}`)
+        }
+      }
+    }
+  })
+
+  test(`BITS-3 SUM: rows and columns in the documented order, for short and long ones (seed ${SEED})`, () => {
+    const random = randoms(SEED + 3)
+    const kernel = kernels.sum.float32
+    if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+    for (const [outer, k, inner] of [
+      [1, 7, 1],
+      [3, 30, 1],
+      [5, 171, 1],
+      [2, 2048, 1],
+      [1, 10_001, 1],
+      [2, 5, 3],
+      [1, 40, 65],
+      [2, 3, 2500],
+    ] as const) {
+      const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
+      const out = new Float32Array(outer * inner)
+      kernel.run(outer, k, inner, x, 0, out, 0)
+      for (let o = 0; o < outer; o++) {
+        for (let i = 0; i < inner; i++) {
+          const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
+          expect(out[o * inner + i]).toBe(Math.fround(inner === 1 ? rowSum(column) : column.reduce((s, v) => s + v, 0)))
+        }
+      }
+    }
+  })
+})
+
+/** Rule SUM, as KERNELS.md words it. */
+function rowSum(x: readonly number[]): number {
+  const whole = x.length - (x.length % 8)
+  const a = new Array<number>(8).fill(0)
+  for (let i = 0; i < whole; i++) a[i % 8]! += x[i]!
+  let total = a[0]! + a[2]! + (a[4]! + a[6]!) + (a[1]! + a[3]! + (a[5]! + a[7]!))
+  for (let i = whole; i < x.length; i++) total += x[i]!
+  return total
+}
+
+test('MEM-1 kernels.wasm has no statics: no data section, no globals, memory imported', () => {
+  const bytes = readFileSync(new URL('../../kernels.wasm', import.meta.url))
+  const sections = sectionIds(bytes)
+  expect(sections).toContain(2) // imports
+  expect(sections).toContain(10) // code
+  expect(sections).not.toContain(5) // memories of its own
+  expect(sections).not.toContain(6) // globals
+  expect(sections).not.toContain(11) // data
+})
+
+/** The ids of a WebAssembly module's sections, in order. */
+function sectionIds(bytes: Uint8Array): number[] {
+  const ids: number[] = []
+  let at = 8
+  while (at < bytes.length) {
+    ids.push(bytes[at++]!)
+    let size = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++]!
+      size |= (byte & 127) << shift
+      if (byte < 128) break
+    }
+    at += size
+  }
+  return ids
+}
