@@ -1,0 +1,319 @@
+/**
+ * Errors across the wire: class, code, message, stack, causes and the workers of the path. Encoding never throws, whatever was thrown.
+ *
+ *     [null, ValueTag.error, kind, name, message, stack, cause: [value]|null, errors: […]|null, workers: [name, id, …],
+ *      code, op, remedy, values]
+ *
+ * An error comes back as the built-in class of its name or as a `PostgradError`; any other class becomes a `PostgradError` with code
+ * REMOTE_EXCEPTION and the name in its values, since no class is ever looked up by a name from the wire. So does what was thrown and is no error.
+ */
+import { types } from 'node:util'
+import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
+import { isTensor } from '@postgrad/tensor'
+import { wellFormed } from './strings.js'
+import { ValueTag } from './value-tag.js'
+import { corrupt } from './wire-errors.js'
+
+const Kind = { error: 0, postgrad: 1, thrown: 2 } as const
+
+/** Hops kept at either end of the path. */
+const HOPS_KEPT = 16
+const CAUSE_DEPTH_MAX = 8
+/** Errors in one error: its causes and the members of AggregateErrors together. */
+const ERRORS_MAX = 32
+const MESSAGE_LENGTH_MAX = 32_768
+const STACK_LENGTH_MAX = 16_384
+const VALUES_DEPTH_MAX = 4
+const VALUES_ENTRIES_MAX = 64
+
+const BUILT_IN = {
+  Error: (message: string, cause: ErrorOptions | undefined) => new Error(message, cause),
+  EvalError: (message: string, cause: ErrorOptions | undefined) => new EvalError(message, cause),
+  RangeError: (message: string, cause: ErrorOptions | undefined) => new RangeError(message, cause),
+  ReferenceError: (message: string, cause: ErrorOptions | undefined) => new ReferenceError(message, cause),
+  SyntaxError: (message: string, cause: ErrorOptions | undefined) => new SyntaxError(message, cause),
+  TypeError: (message: string, cause: ErrorOptions | undefined) => new TypeError(message, cause),
+  URIError: (message: string, cause: ErrorOptions | undefined) => new URIError(message, cause),
+} as const
+
+/** What an error of a class other than `PostgradError` carries after it crossed the wire, beside its own. Not enumerable. */
+export interface RemoteErrorInfo {
+  readonly remoteStack?: string
+  readonly workers?: readonly WorkerHop[]
+}
+
+/** An error of any realm, also a DOMException, which is not a native error. */
+export function isError(value: unknown): value is Error {
+  return types.isNativeError(value) || value instanceof Error
+}
+
+interface Budget {
+  errors: number
+}
+
+/**
+ * The wire form. `self` is put behind the path; `plain` makes a value of JSON's kinds packable.
+ */
+export function encodeError(thrown: unknown, self: WorkerHop | null, plain: (value: unknown) => unknown): unknown[] {
+  return encode(thrown, self, plain, 0, { errors: ERRORS_MAX })
+}
+
+function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown) => unknown, depth: number, budget: Budget): unknown[] {
+  budget.errors--
+  const hops = depth === 0 ? withHop(hopsOf(thrown), self) : hopsOf(thrown)
+  const workers = hops.flatMap(({ name, id }) => [name, id])
+  if (!isError(thrown)) {
+    return [
+      null,
+      ValueTag.error,
+      Kind.thrown,
+      typeof thrown,
+      describeThrown(thrown),
+      null,
+      null,
+      null,
+      workers,
+      null,
+      null,
+      null,
+      plain(tame(thrown, 0)),
+    ]
+  }
+  const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
+  const isOurs = isPostgradError(error)
+  const name = text(() => error.name, 'Error', MESSAGE_LENGTH_MAX)
+  const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
+  const stack = text(() => error.remoteStack ?? error.stack, null, STACK_LENGTH_MAX)
+  const nested = (value: unknown): unknown => (isError(value) ? encode(value, null, plain, depth + 1, budget) : plain(tame(value, 0)))
+  const mayNest = depth < CAUSE_DEPTH_MAX && budget.errors > 0
+  const causeValue = attempt(() => error.cause)
+  const cause = causeValue === undefined || !mayNest ? null : [nested(causeValue)]
+  const members = attempt(() => error.errors)
+  const errors = Array.isArray(members) && mayNest ? members.slice(0, budget.errors).map(nested) : null
+  const code = attempt(() => error.code)
+  const values = isOurs ? plain(tame(error.values, 0)) : plain(ownValues(error))
+  return [
+    ...[null, ValueTag.error, isOurs ? Kind.postgrad : Kind.error, name, message, stack, cause, errors, workers],
+    ...[typeof code === 'string' || typeof code === 'number' ? plain(code) : null],
+    ...[
+      isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null,
+      isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null,
+      values,
+    ],
+  ]
+
+  function text<T>(read: () => unknown, otherwise: T, lengthMax: number): unknown | T {
+    const value = attempt(read)
+    return typeof value === 'string' ? plain(value.length > lengthMax ? `${value.slice(0, lengthMax)}…` : value) : otherwise
+  }
+}
+
+/**
+ * The error again, from the elements behind the tag, which `revive` has already made values of (nested errors included).
+ * @throws WIRE_CORRUPT
+ */
+export function decodeError(fields: readonly unknown[]): Error {
+  const [kind, name, message, stack, cause, errors, flat, code, op, remedy, values] = fields
+  if (fields.length !== 11 || typeof name !== 'string' || typeof message !== 'string') throw corrupt('an error')
+  if (!isStringOrNull(stack) || !isStringOrNull(op) || !isStringOrNull(remedy)) throw corrupt('an error')
+  if ((cause !== null && !(Array.isArray(cause) && cause.length === 1)) || (errors !== null && !Array.isArray(errors)))
+    throw corrupt('an error')
+  const workers = decodeHops(flat)
+  const options: ErrorOptions | undefined = Array.isArray(cause) ? { cause: cause[0] } : undefined
+  // The stack of the decoder says nothing to anybody, and taking it costs more than all the rest.
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  let error: Error
+  try {
+    error = make(kind, name, message, options, errors, code, op, remedy, values)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+  if (stack !== null) {
+    const isSame = error.name === name
+    Object.defineProperty(error, 'stack', { value: isSame ? stack : `${error.name}: ${stack}`, writable: true, configurable: true })
+  }
+  if (isPostgradError(error)) {
+    error.remoteStack = stack ?? undefined
+    error.workers = workers
+  } else {
+    Object.defineProperty(error, 'remoteStack', { value: stack ?? undefined, writable: true, configurable: true })
+    Object.defineProperty(error, 'workers', { value: workers, writable: true, configurable: true })
+  }
+  return error
+}
+
+function make(
+  kind: unknown,
+  name: string,
+  message: string,
+  options: ErrorOptions | undefined,
+  errors: readonly unknown[] | null,
+  code: unknown,
+  op: string | null,
+  remedy: string | null,
+  values: unknown,
+): Error {
+  if (kind === Kind.postgrad) {
+    if (typeof code !== 'string') throw corrupt('an error without a code')
+    return postgradError(code, message, op ?? '', remedy, isRecord(values) ? values : {}, options)
+  }
+  if (kind === Kind.thrown) {
+    return postgradError('REMOTE_EXCEPTION', message, 'remote', null, { name, thrown: values }, options)
+  }
+  if (kind !== Kind.error) throw corrupt('an error of an unknown kind')
+  if (name === 'AggregateError') return assign(new AggregateError(errors ?? [], message, options), code, values)
+  if (Object.hasOwn(BUILT_IN, name)) return assign(BUILT_IN[name as keyof typeof BUILT_IN](message, options), code, values)
+  const kept = {
+    ...(isRecord(values) ? values : {}),
+    name,
+    message,
+    ...(code === null ? {} : { code }),
+    ...(errors === null ? {} : { errors }),
+  }
+  return postgradError('REMOTE_EXCEPTION', `${name}: ${message}`, 'remote', null, kept, options)
+}
+
+function postgradError(
+  code: string,
+  message: string,
+  op: string,
+  remedy: string | null,
+  values: Record<string, unknown>,
+  options: ErrorOptions | undefined,
+): PostgradError {
+  const parts = {
+    op,
+    message: '',
+    values,
+    ...(remedy === null ? {} : { remedy }),
+    ...(options === undefined ? {} : { cause: options.cause }),
+  }
+  const error = new PostgradError(code, parts)
+  // As the other worker worded it; the constructor would put the operation in front once more.
+  error.message = message
+  return error
+}
+
+/** Plain own properties of a built-in error (Node's code, errno, syscall, …). */
+function assign(error: Error, code: unknown, values: unknown): Error {
+  if (isRecord(values)) {
+    for (const [key, value] of Object.entries(values)) {
+      if (!(key in error)) Object.defineProperty(error, key, { value, writable: true, enumerable: true, configurable: true })
+    }
+  }
+  if (code !== null && !('code' in error))
+    Object.defineProperty(error, 'code', { value: code, writable: true, enumerable: true, configurable: true })
+  return error
+}
+
+function ownValues(error: object): unknown {
+  const values: Record<string, unknown> = {}
+  let count = 0
+  for (const key of attempt(() => Object.keys(error)) ?? []) {
+    if (OWN_FIELDS.has(key) || ++count > VALUES_ENTRIES_MAX) continue
+    values[key] = tame(
+      attempt(() => (error as Record<string, unknown>)[key]),
+      1,
+    )
+  }
+  return values
+}
+
+/** Sent as fields of their own, or nobody's business. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'name',
+  'message',
+  'stack',
+  'cause',
+  'errors',
+  'code',
+  'remoteStack',
+  'workers',
+  '__proto__',
+])
+
+/** A value of JSON's kinds (and bigints) that says as much of `value` as can be said without its class; bounded in depth, width and length. */
+function tame(value: unknown, depth: number): unknown {
+  switch (typeof value) {
+    case 'string':
+      return value.length > MESSAGE_LENGTH_MAX ? `${value.slice(0, MESSAGE_LENGTH_MAX)}…` : value
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+      return value
+    case 'bigint':
+      return value >= -(1n << 63n) && value < 1n << 64n ? value : String(value)
+    case 'object':
+      break
+    default:
+      return attempt(() => String(value)) ?? typeof value
+  }
+  if (value === null) return null
+  if (isTensor(value)) return `Tensor ${value.dtype} [${value.shape.join(', ')}]`
+  if (depth >= VALUES_DEPTH_MAX || isError(value)) return attempt(() => String(value)) ?? '[object]'
+  return (
+    attempt(() => {
+      if (Array.isArray(value)) return value.slice(0, VALUES_ENTRIES_MAX).map((element) => tame(element, depth + 1))
+      const prototype = Object.getPrototypeOf(value)
+      if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return String(value)
+      const entries = Object.keys(value)
+        .slice(0, VALUES_ENTRIES_MAX)
+        .filter((key) => key !== '__proto__')
+      return Object.fromEntries(entries.map((key) => [key, tame((value as Record<string, unknown>)[key], depth + 1)]))
+    }) ?? '[object]'
+  )
+}
+
+function describeThrown(thrown: unknown): string {
+  const text = attempt(() => (typeof thrown === 'object' && thrown !== null ? JSON.stringify(thrown) : String(thrown))) ?? typeof thrown
+  return wellFormed(`remote: a value that is no error was thrown: ${text.slice(0, 1000)}.`)
+}
+
+function hopsOf(thrown: unknown): readonly WorkerHop[] {
+  const workers = attempt(() => (thrown as { workers?: unknown } | null | undefined)?.workers)
+  if (!Array.isArray(workers)) return []
+  return workers.slice(0, 2 * HOPS_KEPT).flatMap((hop: unknown) => {
+    const { name, id } = (hop ?? {}) as Partial<WorkerHop>
+    return typeof name === 'string' && typeof id === 'number' ? [{ name: wellFormed(name.slice(0, 256)), id }] : []
+  })
+}
+
+/** The path with one more hop; from the middle of a long one, hops are dropped. */
+function withHop(hops: readonly WorkerHop[], self: WorkerHop | null): readonly WorkerHop[] {
+  if (self === null) return hops
+  const last = hops.at(-1)
+  if (last !== undefined && last.id === self.id && last.name === self.name) return hops
+  const path = [...hops, { name: self.name, id: self.id }]
+  return path.length <= 2 * HOPS_KEPT ? path : [...path.slice(0, HOPS_KEPT), ...path.slice(-HOPS_KEPT)]
+}
+
+function decodeHops(flat: unknown): WorkerHop[] {
+  if (!Array.isArray(flat) || flat.length % 2 !== 0 || flat.length > 4 * HOPS_KEPT) throw corrupt("an error's path")
+  const hops: WorkerHop[] = []
+  for (let i = 0; i < flat.length; i += 2) {
+    const name: unknown = flat[i]
+    const id: unknown = flat[i + 1]
+    if (typeof name !== 'string' || typeof id !== 'number') throw corrupt("an error's path")
+    hops.push({ name, id })
+  }
+  return hops
+}
+
+/** What reading gives; undefined when a getter, a proxy or a toString throws. */
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    // Whatever it was, the error that is being sent matters more than this part of it.
+    return undefined
+  }
+}
+
+function isStringOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

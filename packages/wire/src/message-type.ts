@@ -1,0 +1,191 @@
+/**
+ * The protocol between workers, readable alone: every kind of message, what it is for, the lane it waits in and the fields of its body.
+ * Numbers are part of the wire format and never change their meaning. PyTorch: `torch/csrc/distributed/rpc/message.h`.
+ */
+import { types } from 'node:util'
+import { isTensor, type Tensor } from '@postgrad/tensor'
+
+export const MessageType = {
+  /** Run a function that the receiver exposes; answered by RESULT or EXCEPTION. */
+  CALL: 0x00,
+  /** The value of a call, or of what an RRef refers to. */
+  RESULT: 0x01,
+  /** A call, or anything else that waits for an answer, failed. */
+  EXCEPTION: 0x02,
+  /** Run a function and keep its value as an RRef; answered by REMOTE_RET. */
+  REMOTE_CALL: 0x03,
+  /** The owner has the RRef of a REMOTE_CALL, or its function failed. */
+  REMOTE_RET: 0x04,
+  /** Send the value that an RRef refers to; answered by RESULT or EXCEPTION. */
+  RREF_FETCH: 0x05,
+  /** A user's fork of an RRef is gone. */
+  RREF_USER_DELETE: 0x06,
+  /** A user tells the owner that it holds a fork; answered by RREF_ACK. */
+  RREF_FORK_REQUEST: 0x07,
+  /** The owner knows the child's fork, so its parent may go. */
+  RREF_CHILD_ACCEPT: 0x08,
+  /** The owner has noted a fork. */
+  RREF_ACK: 0x09,
+  /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
+  PROPAGATE_GRADIENTS: 0x10,
+  /** What a worker has received, sent and misses in a pass, to its root. */
+  PASS_REPORT: 0x11,
+  /** A worker's part of a pass failed, to its root. */
+  PASS_ERROR: 0x12,
+  /** The root gives a pass up. */
+  PASS_ABORT: 0x13,
+  /** A context is released. */
+  CLEANUP_CONTEXT: 0x14,
+  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
+  PASS_COMMIT: 0x15,
+} as const
+
+export type MessageType = (typeof MessageType)[keyof typeof MessageType]
+
+/** The bodies, field by field. */
+export interface MessageBodies {
+  [MessageType.CALL]: readonly [functionName: string, args: readonly unknown[]]
+  [MessageType.RESULT]: readonly [value: unknown]
+  [MessageType.EXCEPTION]: readonly [error: unknown]
+  [MessageType.REMOTE_CALL]: readonly [functionName: string, args: readonly unknown[], rrefId: bigint, forkId: bigint]
+  [MessageType.REMOTE_RET]: readonly [rrefId: bigint, forkId: bigint, error: unknown | null]
+  [MessageType.RREF_FETCH]: readonly [rrefId: bigint]
+  [MessageType.RREF_USER_DELETE]: readonly [rrefId: bigint, forkId: bigint]
+  [MessageType.RREF_FORK_REQUEST]: readonly [rrefId: bigint, forkId: bigint]
+  [MessageType.RREF_CHILD_ACCEPT]: readonly [forkId: bigint]
+  [MessageType.RREF_ACK]: readonly [forkId: bigint]
+  [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
+  [MessageType.PASS_REPORT]: readonly [
+    version: number,
+    received: number,
+    sent: readonly (readonly [workerId: number, count: number])[],
+    missingCount: number,
+    missingSample: readonly bigint[],
+  ]
+  [MessageType.PASS_ERROR]: readonly [error: unknown]
+  [MessageType.PASS_ABORT]: readonly [error: unknown]
+  [MessageType.CLEANUP_CONTEXT]: readonly []
+  [MessageType.PASS_COMMIT]: readonly []
+}
+
+/** How a field is written and checked. */
+export interface FieldKind {
+  readonly expected: string
+  /** On the decoded field. */
+  check(value: unknown): boolean
+  /** The field goes through the error codec whatever was thrown; null stays null where `check` allows it. */
+  readonly isError?: true
+}
+
+const isCount = (value: unknown): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+const isId = (value: unknown): boolean => typeof value === 'bigint' && value >= 0n && value < 1n << 64n
+const isWorkerCount = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && isCount(value[0]) && isCount(value[1])
+
+const name: FieldKind = { expected: 'a string', check: (value) => typeof value === 'string' }
+const values: FieldKind = { expected: 'an array', check: Array.isArray }
+const anything: FieldKind = { expected: 'a value', check: () => true }
+const id: FieldKind = { expected: 'an id of 64 bits', check: isId }
+const ids: FieldKind = { expected: 'an array of ids', check: (value) => Array.isArray(value) && value.every(isId) }
+const count: FieldKind = { expected: 'an integer ≥ 0', check: isCount }
+const counts: FieldKind = { expected: 'an array of [worker, count]', check: (value) => Array.isArray(value) && value.every(isWorkerCount) }
+const flag: FieldKind = { expected: 'a boolean', check: (value) => typeof value === 'boolean' }
+const error: FieldKind = { expected: 'an error', check: (value) => types.isNativeError(value), isError: true }
+const errorOrNull: FieldKind = {
+  expected: 'an error or null',
+  check: (value) => value === null || types.isNativeError(value),
+  isError: true,
+}
+const grads: FieldKind = {
+  expected: 'an array of tensors and nulls',
+  check: (value) => Array.isArray(value) && value.every((grad) => grad === null || isTensor(grad)),
+}
+
+export type FieldSpec = readonly [name: string, kind: FieldKind]
+
+/** The lanes that messages wait in, highest first; `actor` has the mailbox (lane 0 is for signals, lane 3 for the worker's own node tasks). */
+export const MessageLane = { control: 1, gradient: 2, call: 4 } as const
+
+export type MessageLane = (typeof MessageLane)[keyof typeof MessageLane]
+
+/** One field for each element of a body. */
+type FieldsOf<Body extends readonly unknown[]> = { readonly [I in keyof Body]: FieldSpec }
+
+export interface MessageSpec<Fields extends readonly FieldSpec[] = readonly FieldSpec[]> {
+  readonly name: string
+  readonly lane: MessageLane
+  /** Which field is the RRef that the message is about: no message overtakes an earlier one about the same RRef. */
+  readonly rrefField: number | null
+  readonly fields: Fields
+}
+
+const { control, gradient, call } = MessageLane
+
+/** Total by type: a message without a row, or a row whose fields are not as many as the body's, does not compile. */
+export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<MessageBodies[T]>> } = {
+  [MessageType.CALL]: row('CALL', call, null, [
+    ['functionName', name],
+    ['args', values],
+  ]),
+  [MessageType.RESULT]: row('RESULT', control, null, [['value', anything]]),
+  [MessageType.EXCEPTION]: row('EXCEPTION', control, null, [['error', error]]),
+  [MessageType.REMOTE_CALL]: row('REMOTE_CALL', call, 2, [
+    ['functionName', name],
+    ['args', values],
+    ['rrefId', id],
+    ['forkId', id],
+  ]),
+  [MessageType.REMOTE_RET]: row('REMOTE_RET', control, 0, [
+    ['rrefId', id],
+    ['forkId', id],
+    ['error', errorOrNull],
+  ]),
+  [MessageType.RREF_FETCH]: row('RREF_FETCH', control, 0, [['rrefId', id]]),
+  [MessageType.RREF_USER_DELETE]: row('RREF_USER_DELETE', control, 0, [
+    ['rrefId', id],
+    ['forkId', id],
+  ]),
+  [MessageType.RREF_FORK_REQUEST]: row('RREF_FORK_REQUEST', control, 0, [
+    ['rrefId', id],
+    ['forkId', id],
+  ]),
+  [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
+  [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
+  [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
+    ['grads', grads],
+    ['retainGraph', flag],
+  ]),
+  [MessageType.PASS_REPORT]: row('PASS_REPORT', control, null, [
+    ['version', count],
+    ['received', count],
+    ['sent', counts],
+    ['missingCount', count],
+    ['missingSample', ids],
+  ]),
+  [MessageType.PASS_ERROR]: row('PASS_ERROR', control, null, [['error', error]]),
+  [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]]),
+  [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, []),
+  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, []),
+}
+
+function row<const Fields extends readonly FieldSpec[]>(
+  name: string,
+  lane: MessageLane,
+  rrefField: number | null,
+  fields: Fields,
+): MessageSpec<Fields> {
+  return { name, lane, rrefField, fields }
+}
+
+/** The row of a number from the wire; undefined if no message has it. */
+export function specOf(type: unknown): MessageSpec | undefined {
+  return typeof type === 'number' ? SPECS[type] : undefined
+}
+
+// The table once more as a plain array by number, for the way of every message.
+const SPECS: readonly (MessageSpec | undefined)[] = Object.entries(MESSAGE_TABLE).reduce<(MessageSpec | undefined)[]>(
+  (specs, [type, spec]) => {
+    specs[Number(type)] = spec
+    return specs
+  },
+  [],
+)
