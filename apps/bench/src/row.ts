@@ -1,0 +1,69 @@
+/** What a benchmark gives: one row per question, all of its figures measured in one run, in turns. */
+
+export interface Row {
+  readonly name: string
+  /** Of `ours`, `limit`, `peers` and `aim`. */
+  readonly unit: string
+  readonly ours: number
+  /** The raw limit: the same bytes or additions without anything of ours; null where there is none. */
+  readonly limit: number | null
+  readonly peers: Readonly<Record<string, number>>
+  readonly aim: number
+  readonly met: boolean
+}
+
+/** One contestant of a row: does its work n times and gives the seconds that it took. */
+export type Contestant = (n: number) => Promise<number>
+
+export interface RowPlan {
+  readonly name: string
+  readonly unit: string
+  /** How often each contestant does its work per turn. */
+  readonly n: number
+  /** A figure from the seconds that n times took. */
+  readonly figure: (seconds: number, n: number) => number
+  readonly higherIsBetter: boolean
+  readonly ours: Contestant
+  readonly limit: Contestant | null
+  readonly peers: Readonly<
+    Record<string, { readonly run: Contestant /** Does its work this much less often: it is slower. */; readonly share?: number }>
+  >
+  /** The aim in the row's unit, from the limit measured beside it. */
+  readonly aim: (limit: number) => number
+}
+
+/** Perturbations of a shared machine only ever make a turn slower, so the median of many short turns is what stays. */
+export async function measure(plan: RowPlan, turns: number, tick: () => void): Promise<Row> {
+  const contestants: [string, Contestant, number][] = [['ours', plan.ours, plan.n]]
+  if (plan.limit !== null) contestants.push(['limit', plan.limit, plan.n])
+  for (const [name, { run, share = 1 }] of Object.entries(plan.peers))
+    contestants.push([`peer:${name}`, run, Math.max(1, Math.round(plan.n * share))])
+  const figures = new Map<string, number[]>(contestants.map(([name]) => [name, []]))
+  // The first turn warms up: code is compiled, graphs and heaps have their size.
+  for (let turn = -1; turn < turns; turn++) {
+    for (const [name, run, n] of contestants) {
+      const figure = plan.figure(await run(n), n)
+      if (turn >= 0) figures.get(name)!.push(figure)
+    }
+    tick()
+  }
+  const of = (name: string) => median(figures.get(name)!)
+  const ours = of('ours')
+  const limit = plan.limit === null ? null : of('limit')
+  const aim = plan.aim(limit ?? Number.NaN)
+  return {
+    name: plan.name,
+    unit: plan.unit,
+    ours,
+    limit,
+    peers: Object.fromEntries(Object.keys(plan.peers).map((name) => [name, of(`peer:${name}`)])),
+    aim,
+    met: plan.higherIsBetter ? ours >= aim : ours <= aim,
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}

@@ -1,0 +1,20 @@
+/** Rows as a person reads them: figures of one run beside each other, and the ratio to the limit. */
+import type { Row } from './row.js'
+
+const NAME_WIDTH = 58
+
+export function tableHead(torch: string | null): string {
+  const columns = ['unit'.padEnd(8), ...['ours', 'limit', 'ratio', 'aim'].map((name) => name.padStart(10)), '  met', '  peers']
+  return `${torch === null ? '' : `beside PyTorch ${torch}\n`}${'row'.padEnd(NAME_WIDTH)}${columns.join('')}`
+}
+
+export function rowText({ name, unit, ours, limit, peers, aim, met }: Row): string {
+  const ratio = limit === null ? '' : (ours / limit).toFixed(2)
+  const figures = [number(ours), limit === null ? '' : number(limit), ratio, number(aim)].map((text) => text.padStart(10)).join('')
+  const others = Object.entries(peers).map(([peer, value]) => `${peer} ${number(value)}`)
+  return `${name.padEnd(NAME_WIDTH)}${unit.padEnd(8)}${figures}  ${met ? 'yes' : 'NO '}  ${others.join(', ')}`
+}
+
+function number(value: number): string {
+  return value >= 1000 ? Math.round(value).toLocaleString('en-US') : value.toPrecision(3)
+}

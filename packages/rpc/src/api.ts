@@ -1,0 +1,68 @@
+/**
+ * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
+ * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
+ */
+import { currentScope, PostgradError } from '@postgrad/base'
+import type { AnyClass, AnyFunction } from './function-registry.js'
+import { Future } from './future.js'
+import type { OwnerRRef, RRef } from './rref.js'
+import type { Target } from './worker-info.js'
+import type { WorkerRuntime } from './worker-runtime.js'
+
+export interface CallOptions {
+  /** Time for the whole call in ms, from now to the reply's arrival; default the worker's `rpcTimeoutMs` (60,000); 0 is no limit. Never longer than what is left to the call that is being served. */
+  readonly timeoutMs?: number
+}
+
+/** Arguments may be left out for a function that takes none. */
+type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: CallOptions] : [args: A, options?: CallOptions]
+
+/** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
+export function currentWorker(): WorkerRuntime {
+  const worker = currentScope().worker
+  if (worker === null) {
+    throw new PostgradError('RPC_NOT_INITIALIZED', {
+      op: 'currentWorker',
+      message: 'no worker is current here',
+      remedy: "Run this inside cluster.on(name).run(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+    })
+  }
+  return worker as WorkerRuntime
+}
+
+/**
+ * Runs an exposed function on another worker (or on this one) and gives its result. Arguments and result travel by value: any structured-clone
+ * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
+ * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_TIMEOUT, RPC_SHUT_DOWN.
+ * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
+ */
+export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
+  let worker: WorkerRuntime
+  try {
+    worker = currentWorker()
+  } catch (error) {
+    return Future.rejected(error)
+  }
+  return worker.call(to, fn, (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
+}
+
+/** PyTorch's name for `call`, to be awaited at once. */
+export const rpcSync = call
+/** PyTorch's name for `call`. */
+export const rpcAsync = call
+
+/**
+ * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there; the reference comes back at once.
+ * An error of the function is thrown by `toHere` and `localValue`. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
+ * PyTorch: `rpc.remote`.
+ */
+export function remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): RRef<InstanceType<C>>
+export function remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): RRef<Awaited<ReturnType<F>>>
+export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[] = [], options?: CallOptions): RRef {
+  return currentWorker().remote(to, fn, args, options)
+}
+
+/** A reference, owned by this worker, to a value of its own. PyTorch: `RRef(value)`. */
+export function rref<T>(value: T): OwnerRRef<T> {
+  return currentWorker().rrefs.createOwner({ value })
+}

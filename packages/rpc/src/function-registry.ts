@@ -1,0 +1,97 @@
+/**
+ * What may be called from elsewhere, by name. `expose` is the only door: no code, module path or class name from the wire is ever
+ * evaluated. The registry only names functions; each runtime looks the names up for itself, so that simulated workers can share it.
+ */
+import { PostgradError } from '@postgrad/base'
+
+// biome-ignore lint/suspicious/noExplicitAny: a function of any signature; `unknown[]` would refuse every typed one
+export type AnyFunction = (...args: any[]) => any
+// biome-ignore lint/suspicious/noExplicitAny: a class of any constructor
+export type AnyClass = new (...args: any[]) => any
+
+export interface Exposed {
+  readonly name: string
+  readonly target: AnyFunction | AnyClass
+  readonly isClass: boolean
+}
+
+export class FunctionRegistry {
+  private readonly byName = new Map<string, Exposed>()
+  private readonly byTarget = new Map<AnyFunction | AnyClass, Exposed>()
+
+  /**
+   * Names functions and classes. The same pair again is no error, so a module may be imported twice.
+   * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE
+   */
+  expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
+    for (const [name, target] of Object.entries(record)) {
+      if (typeof target !== 'function') {
+        throw new PostgradError('EXPOSE_NOT_CALLABLE', {
+          op: 'expose',
+          expected: `a function or a class as '${name}'`,
+          got: target === null ? 'null' : typeof target,
+          remedy: 'Expose functions and classes only; share values as RRefs.',
+        })
+      }
+      const known = this.byName.get(name)
+      if (known !== undefined && known.target !== target) {
+        throw new PostgradError('EXPOSE_CONFLICT', {
+          op: 'expose',
+          message: `another function is exposed as '${name}' already`,
+          remedy: 'Give one of them another name: expose({ otherName: fn }).',
+          values: { name },
+        })
+      }
+      const exposed = { name, target, isClass: /^class\b/.test(Function.prototype.toString.call(target)) }
+      this.byName.set(name, exposed)
+      if (!this.byTarget.has(target)) this.byTarget.set(target, exposed)
+    }
+  }
+
+  /** @throws FUNCTION_NOT_EXPOSED on the caller, before anything is sent */
+  nameOf(target: AnyFunction | AnyClass): string {
+    const exposed = this.byTarget.get(target)
+    if (exposed !== undefined) return exposed.name
+    if (typeof target !== 'function') {
+      throw new PostgradError('NOT_CALLABLE', {
+        op: 'call',
+        expected: 'a function or a class',
+        got: typeof target,
+        remedy: 'Pass the function itself, not its name.',
+      })
+    }
+    throw notExposed(target.name || '(anonymous)', 'this worker')
+  }
+
+  /** @throws FUNCTION_NOT_EXPOSED on the callee */
+  lookup(name: string, on: string): Exposed {
+    const exposed = this.byName.get(name)
+    if (exposed === undefined) throw notExposed(name, `worker '${on}'`)
+    return exposed
+  }
+
+  /** Whether `value` was made by an exposed class, so that its methods may be called from elsewhere. */
+  isInstance(value: object): boolean {
+    for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {
+      if (this.byTarget.get(proto.constructor)?.isClass) return true
+    }
+    return false
+  }
+}
+
+function notExposed(name: string, where: string): PostgradError {
+  return new PostgradError('FUNCTION_NOT_EXPOSED', {
+    op: 'call',
+    message: `function '${name}' is not exposed on ${where}`,
+    remedy: `Add expose({ ${/^\w+$/.test(name) ? name : 'name: fn'} }) to a module that every worker imports; functions travel by name, their code does not.`,
+    values: { function: name },
+  })
+}
+
+/** The names of this thread. `expose` writes it when a program's module is loaded; it holds names only, no state of any worker. */
+export const threadRegistry = new FunctionRegistry()
+
+/** Makes functions and classes callable from other workers under the keys of `record`. @throws EXPOSE_CONFLICT, EXPOSE_NOT_CALLABLE */
+export function expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
+  threadRegistry.expose(record)
+}

@@ -1,0 +1,16 @@
+/**
+ * What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one
+ * interceptor; rpc never names it.
+ */
+import type { ScopePatch } from '@postgrad/base'
+import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
+import type { WorkerInfo } from './worker-info.js'
+
+export interface Interceptor {
+  /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
+  outgoing?(message: OutgoingMessage, to: WorkerInfo): void
+  /** At the receiver, before the body is used. A throw becomes the reply of a call, or the error of the future that waited. */
+  incoming?(message: Message, from: WorkerInfo): void
+  /** Changes the scope in which a call is served. */
+  servingScope?(message: Message): ScopePatch
+}

@@ -1,0 +1,7 @@
+export { FunctionRegistry, threadRegistry } from './function-registry.js'
+export { Future } from './future.js'
+export type { Interceptor } from './interceptor.js'
+export type { Peer } from './rpc-agent.js'
+export { workerGenerator } from './worker-generator.js'
+export { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
+export { RPC_TIMEOUT_MS, type Runnable, type WorkerOptions, WorkerRuntime } from './worker-runtime.js'

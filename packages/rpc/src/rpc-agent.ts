@@ -1,0 +1,344 @@
+/**
+ * The post office of one worker: peers and their links, requests that wait for replies, the mailbox through which all of it is taken.
+ * It knows messages, not what they mean: `request-callback.ts` serves calls above it, the pump and the codec work below it.
+ * PyTorch: `torch/csrc/distributed/rpc/rpc_agent.h`.
+ */
+import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
+import { currentScope, inScope, isPostgradError, PostgradError, type Scope, type WorkerId } from '@postgrad/base'
+import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
+import { Codec, MESSAGE_TABLE, type Message, type MessageType, type OutgoingMessage, type ValueExtension } from '@postgrad/wire/internal'
+import { Future } from './future.js'
+import type { Interceptor } from './interceptor.js'
+import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
+import type { CodecEnv } from './rref-context.js'
+import type { Target, WorkerInfo } from './worker-info.js'
+
+/** Anything that waits in the mailbox. */
+export interface Runnable {
+  run(): void
+}
+
+/** Envelope fields of a one-way message; see `Message`. */
+export interface Envelope {
+  readonly context?: bigint | null
+  readonly autogradId?: bigint | null
+  readonly pass?: bigint | null
+}
+
+export interface Peer {
+  readonly info: WorkerInfo
+  /** Null: this worker itself, reached through encode, mailbox, decode like any other. */
+  readonly link: Link | null
+  readonly pending: PendingCalls
+  readonly env: CodecEnv
+  readonly source: Source
+}
+
+/** One message in the mailbox. */
+export class Delivery implements Runnable {
+  readonly agent: RpcAgent
+  readonly message: Message
+  readonly peer: Peer
+  /** References in it that the owner has not confirmed yet. */
+  readonly unconfirmed: readonly Promise<void>[] | null
+
+  constructor(agent: RpcAgent, message: Message, peer: Peer, unconfirmed: readonly Promise<void>[] | null) {
+    this.agent = agent
+    this.message = message
+    this.peer = peer
+    this.unconfirmed = unconfirmed
+  }
+
+  run(): void {
+    this.agent.deliver(this)
+  }
+}
+
+export interface AgentOptions {
+  readonly info: WorkerInfo
+  readonly clock: Clock
+  /** The scope in which this worker's own work runs. */
+  readonly scope: Scope
+  readonly extensions: readonly ValueExtension[]
+  readonly onBug: (error: unknown) => void
+}
+
+export class RpcAgent {
+  readonly info: WorkerInfo
+  readonly clock: Clock
+  readonly codec: Codec
+  readonly pump: Pump<Runnable>
+  readonly deadLetters = new DeadLetters()
+  readonly liveness = new Liveness()
+  readonly interceptors: Interceptor[] = []
+  private readonly scope: Scope
+  private readonly peersById = new Map<WorkerId, Peer>()
+  private readonly idsByName = new Map<string, WorkerId>()
+  private readonly handlers = new Map<MessageType, (delivery: Delivery) => void>()
+  private readonly deadlines: Deadlines
+  private nextRequest = 1
+  private closedBy: PostgradError | null = null
+
+  constructor({ info, clock, scope, extensions, onBug }: AgentOptions) {
+    this.info = info
+    this.clock = clock
+    this.scope = scope
+    this.codec = new Codec({ extensions })
+    this.deadlines = new Deadlines(clock)
+    this.pump = new Pump({
+      clock,
+      dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
+      onBug,
+    })
+    this.addPeer(info, null)
+  }
+
+  // --- membership
+
+  connect(peer: WorkerInfo, link: Link): void {
+    const known = this.peersById.get(peer.id)
+    if (known !== undefined || this.idsByName.has(peer.name)) {
+      throw new PostgradError('WORKER_NAME_TAKEN', {
+        op: 'connect',
+        message: `worker '${peer.name}' (id ${peer.id}) is not unique`,
+        remedy: 'Give every worker a name and an id of its own.',
+        values: { worker: peer.name, workerId: peer.id },
+      })
+    }
+    const entry = this.addPeer(peer, link)
+    this.pump.addPoll(() => link.poll())
+    link.open({
+      onFrame: (frame) => this.receive(entry, frame),
+      onTurnEnd: () => inScope(this.scope, () => this.pump.runNow()),
+      onClose: (reason) => this.onLinkClosed(entry, reason),
+    })
+  }
+
+  private addPeer(info: WorkerInfo, link: Link | null): Peer {
+    const peer: Peer = {
+      info,
+      link,
+      pending: new PendingCalls(this.deadlines),
+      env: { peer: info, unconfirmed: null },
+      source: new Source(info.name),
+    }
+    this.peersById.set(info.id, peer)
+    this.idsByName.set(info.name, info.id)
+    return peer
+  }
+
+  /** Self included, the dead excluded. */
+  workers(): WorkerInfo[] {
+    return [...this.peersById.values()].map((peer) => peer.info).filter((info) => this.deathOf(info.id) === null)
+  }
+
+  /** @throws UNKNOWN_WORKER */
+  resolve(target: Target): Peer {
+    const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
+    const peer = id === undefined ? undefined : this.peersById.get(id)
+    if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
+    const known = [...this.peersById.values()].map(({ info }) => `'${info.name}' (${info.id})`).join(', ')
+    throw new PostgradError('UNKNOWN_WORKER', {
+      op: 'call',
+      expected: `one of the workers ${known}`,
+      got:
+        typeof target === 'object' && target !== null
+          ? `'${target.name}' (${target.id})`
+          : typeof target === 'string'
+            ? `'${target}'`
+            : String(target),
+      remedy: 'Use the name that was given at launch, or its WorkerInfo.',
+      values: { target: typeof target === 'object' && target !== null ? target.name : target },
+    })
+  }
+
+  deathOf(id: WorkerId): PostgradError | null {
+    const death = this.liveness.deathOf(id)
+    return death === undefined ? null : workerDied('worker', death)
+  }
+
+  // --- sending
+
+  /** Runs the interceptors over a message that is about to leave. */
+  intercept(out: OutgoingMessage, peer: Peer): void {
+    for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info)
+  }
+
+  /** @throws RPC_SHUT_DOWN, WORKER_DIED, and what the codec throws */
+  send(peer: Peer, out: OutgoingMessage, op: string): void {
+    if (this.closedBy !== null) throw this.shutDownError(op)
+    const { link } = peer
+    if (link === null) {
+      this.receive(peer, this.codec.encode(out, peer.env))
+      this.pump.wake()
+      return
+    }
+    if (link.closed) throw this.diedError(peer, op)
+    link.send(this.codec.encode(out, peer.env))
+  }
+
+  /** One way, outside of calls, past the interceptors. @throws as `send` */
+  post(to: WorkerId, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+    const peer = this.resolve(to)
+    const out = this.codec.prepare(type, body, peer.env)
+    if (envelope !== undefined) {
+      out.context = envelope.context ?? null
+      out.autogradId = envelope.autogradId ?? null
+      out.pass = envelope.pass ?? null
+    }
+    this.send(peer, out, nameOf(type))
+  }
+
+  /** Sends a request; `waiting` is told of the reply, the peer's death, the deadline or the shutdown, whichever comes first. @throws as `send` */
+  request(peer: Peer, out: OutgoingMessage, waiting: PendingCall, timeoutMs: number, op: string): void {
+    const requestId = this.nextRequest++
+    out.requestId = requestId
+    if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
+    peer.pending.add(requestId, waiting, timeoutMs)
+    try {
+      this.send(peer, out, op)
+    } catch (error) {
+      peer.pending.take(requestId)
+      throw error
+    }
+  }
+
+  /** A request whose reply is the message itself. */
+  requestMessage(peer: Peer, out: OutgoingMessage, timeoutMs: number, op: string): Future<Message> {
+    const future = new Future<Message>()
+    const waiting: PendingCall = {
+      onReply: (message) => future.resolve(message),
+      onError: (error) => future.reject(error),
+      timedOut: () => timedOut(op, peer.info, timeoutMs),
+    }
+    try {
+      this.request(peer, out, waiting, timeoutMs, op)
+    } catch (error) {
+      future.reject(error)
+    }
+    return future
+  }
+
+  // --- receiving
+
+  /** One handler per message type. */
+  handle(type: MessageType, handler: (delivery: Delivery) => void): void {
+    if (this.handlers.has(type)) throw new Error(`two handlers for ${nameOf(type)}`)
+    this.handlers.set(type, handler)
+  }
+
+  private receive(peer: Peer, frame: Frame): void {
+    const { env } = peer
+    env.unconfirmed = null
+    let message: Message
+    try {
+      message = this.codec.decode(frame, env)
+    } catch (error) {
+      this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
+      return
+    }
+    const lane = MESSAGE_TABLE[message.type].lane as MessageLane
+    this.pump.mailbox.pushFrom(peer.source, lane, new Delivery(this, message, peer, env.unconfirmed), message.context, aboutRRef(message))
+  }
+
+  deliver(delivery: Delivery): void {
+    const { message, peer } = delivery
+    const handler = this.handlers.get(message.type)
+    if (handler === undefined) this.letter('unreadable', peer, `${nameOf(message.type)}: nothing handles it here`)
+    else handler(delivery)
+  }
+
+  /** The call that a reply belongs to. A reply to nothing that waits is a dead letter. */
+  takePending({ message, peer }: Delivery): PendingCall | undefined {
+    const waiting = peer.pending.take(message.requestId)
+    if (waiting === undefined) this.letter('unknown-request', peer, nameOf(message.type))
+    return waiting
+  }
+
+  letter(reason: DeadLetterReason, peer: Peer, what: string): void {
+    this.deadLetters.add({ reason, atMs: this.clock.now(), from: peer.info.name, what })
+  }
+
+  get pendingCount(): number {
+    let count = 0
+    for (const peer of this.peersById.values()) count += peer.pending.size
+    return count
+  }
+
+  get openLinks(): number {
+    let count = 0
+    for (const { link } of this.peersById.values()) if (link !== null && !link.closed) count++
+    return count
+  }
+
+  // --- ends
+
+  private onLinkClosed(peer: Peer, reason: LinkClosed): void {
+    if (reason.by === 'self') return
+    const notice: Runnable = { run: () => this.onDeath(peer, reason) }
+    this.pump.mailbox.pushLast(peer.source, Lane.control, notice)
+    inScope(this.scope, () => this.pump.runNow())
+  }
+
+  /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
+  private onDeath(peer: Peer, { detail }: LinkClosed): void {
+    try {
+      this.liveness.report({ worker: peer.info, cause: 'link-closed', detail, atMs: this.clock.now() })
+    } finally {
+      peer.pending.failAll(() => this.diedError(peer, 'call'))
+    }
+  }
+
+  private diedError(peer: Peer, op: string): PostgradError {
+    return workerDied(
+      op,
+      this.liveness.deathOf(peer.info.id) ?? { worker: peer.info, cause: 'link-closed', detail: '', atMs: this.clock.now() },
+    )
+  }
+
+  shutDownError(op: string): PostgradError {
+    return new PostgradError('RPC_SHUT_DOWN', {
+      op,
+      message: `worker '${this.info.name}' has been shut down`,
+      remedy: 'Launch a new cluster, or close this one only after its last call.',
+      values: { worker: this.info.name },
+    })
+  }
+
+  /** What waits is rejected with RPC_SHUT_DOWN, links are closed, nothing is delivered any more. Idempotent. */
+  close(): void {
+    if (this.closedBy !== null) return
+    this.closedBy = this.shutDownError('close')
+    for (const peer of this.peersById.values()) {
+      peer.pending.failAll(() => this.shutDownError('call'))
+      peer.link?.close()
+    }
+    this.deadlines.close()
+    this.pump.stop((item) => {
+      if (item instanceof Delivery) this.letter('stopped', item.peer, nameOf(item.message.type))
+    })
+  }
+
+  get isClosed(): boolean {
+    return this.closedBy !== null
+  }
+}
+
+export function timedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,
+    remedy: 'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; it goes on with the call.',
+    values: { worker: to.name, workerId: to.id, timeoutMs },
+  })
+}
+
+/** The RRef that a message is about, if its kind is about one: no message overtakes an earlier one about the same. */
+function aboutRRef({ type, body }: Message): bigint | null {
+  const field = MESSAGE_TABLE[type].rrefField
+  return field === null ? null : (body[field] as bigint)
+}
+
+function nameOf(type: MessageType): string {
+  return MESSAGE_TABLE[type].name
+}

@@ -1,0 +1,374 @@
+/**
+ * One worker: everything that belongs to it hangs off this object, so that a simulated cluster is N of them in one thread. What comes
+ * from the machine (clock, links, generator, device) is passed in. Packages above add theirs with `slot`, `handle` and `intercept`.
+ */
+import { checkWorkerId, currentScope, IdCounter, inScope, PostgradError, Scope, type ScopePatch, type WorkerId } from '@postgrad/base'
+import type { Device, Generator } from '@postgrad/tensor'
+import type { Clock, Link } from '@postgrad/transport'
+import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
+import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
+import { Future } from './future.js'
+import type { Interceptor } from './interceptor.js'
+import type { PendingCall } from './pending-calls.js'
+import { RequestCallback } from './request-callback.js'
+import { type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
+import type { RRef } from './rref.js'
+import { METHOD_CALL, RRefContext } from './rref-context.js'
+import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
+
+export type { Runnable } from './rpc-agent.js'
+
+/** PyTorch's default, in ms. */
+export const RPC_TIMEOUT_MS = 60_000
+/** How often a closing worker looks whether its calls have ended. */
+const DRAIN_CHECK_MS = 2
+
+export interface WorkerOptions {
+  readonly name: string
+  readonly id: WorkerId
+  readonly clock: Clock
+  /** What may be called here; default the names of this thread (`expose`). */
+  readonly registry?: FunctionRegistry
+  /** Where kernels run; default the thread's. */
+  readonly device?: Device
+  /** Random numbers of this worker; default the thread's. */
+  readonly generator?: Generator
+  /** Default deadline of a call in ms; 0 is none. */
+  readonly rpcTimeoutMs?: number
+  /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
+  readonly finalizers?: 'release' | 'report'
+  /** Gets what no user code can catch; default: thrown as an uncaught error. */
+  readonly onBug?: (error: unknown) => void
+}
+
+export class WorkerRuntime {
+  readonly info: WorkerInfo
+  readonly clock: Clock
+  /** One counter for contexts, autograd messages, passes, references and forks of this worker. */
+  readonly ids: IdCounter
+  readonly agent: RpcAgent
+  readonly rrefs: RRefContext
+  readonly rpcTimeoutMs: number
+  /** The scope of this worker's own work: no context, no deadline, grad mode on. */
+  readonly scope: Scope
+  readonly registry: FunctionRegistry
+  private readonly requests: RequestCallback
+  private readonly slots = new Map<symbol, unknown>()
+  private readonly contributions: (() => Record<string, number>)[] = []
+  private readonly closeListeners: ((error: PostgradError) => void)[] = []
+
+  constructor(options: WorkerOptions) {
+    checkWorkerName(options.name)
+    checkWorkerId(options.id)
+    this.info = Object.freeze({ name: options.name, id: options.id })
+    this.clock = options.clock
+    this.ids = new IdCounter(options.id)
+    this.rpcTimeoutMs = checkTimeout(options.rpcTimeoutMs ?? RPC_TIMEOUT_MS)
+    this.registry = options.registry ?? threadRegistry
+    this.scope = new Scope({ worker: this, device: options.device ?? null, generator: options.generator ?? null }, {})
+    this.rrefs = new RRefContext(
+      {
+        info: this.info,
+        ids: this.ids,
+        infoOf: (id) => this.agent.resolve(id).info,
+        deathOf: (id) => this.agent.deathOf(id),
+        post: (to, type, body) => this.postIfAlive(to, type, body),
+        request: (to, type, body, request) => this.request(to, type, body, request),
+        callByName: (to, name, args, callOptions) => this.callByName(this.agent.resolve(to), name, args, callOptions.timeoutMs),
+      },
+      options.finalizers ?? 'release',
+    )
+    this.agent = new RpcAgent({
+      info: this.info,
+      clock: this.clock,
+      scope: this.scope,
+      extensions: [this.rrefs.extension],
+      onBug: options.onBug ?? throwLater,
+    })
+    this.requests = new RequestCallback({
+      agent: this.agent,
+      registry: this.registry,
+      rrefs: this.rrefs,
+      servingScope: (message) => this.servingScope(message),
+    })
+    this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
+    this.registry.expose({ [METHOD_CALL]: callMethod })
+  }
+
+  // --- membership
+
+  /** Opens a link to another worker. @throws WORKER_NAME_TAKEN */
+  connect(peer: WorkerInfo, link: Link): void {
+    this.agent.connect(peer, link)
+  }
+
+  /** @throws UNKNOWN_WORKER */
+  resolve(target: Target): WorkerInfo {
+    return this.agent.resolve(target).info
+  }
+
+  /** Self included, the dead excluded. */
+  workers(): WorkerInfo[] {
+    return this.agent.workers()
+  }
+
+  /** The error that everything about this worker meets, if it is known to be dead. */
+  deathOf(id: WorkerId): PostgradError | null {
+    return this.agent.deathOf(id)
+  }
+
+  // --- what users call
+
+  /** Runs `fn` as this worker. */
+  run<T>(fn: () => T): T {
+    return inScope(this.scope, fn)
+  }
+
+  call(to: Target, fn: AnyFunction, args: readonly unknown[], options: { timeoutMs?: number } = {}): Future<unknown> {
+    try {
+      return this.callByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options.timeoutMs)
+    } catch (error) {
+      return Future.rejected(error)
+    }
+  }
+
+  /** Calls what is exposed under `name` on another worker, whether or not this worker has it. */
+  protected callByName(peer: Peer, name: string, args: readonly unknown[], timeoutOption: number | undefined): Future<unknown> {
+    const future = new Future<unknown>()
+    try {
+      const timeoutMs = this.timeLeft(timeoutOption, name, peer.info)
+      const out = this.agent.codec.prepare(MessageType.CALL, [name, args], peer.env)
+      this.agent.intercept(out, peer)
+      this.agent.request(peer, out, new CallWaiter(future, name, peer.info, timeoutMs), timeoutMs, name)
+    } catch (error) {
+      future.reject(error)
+    }
+    return future
+  }
+
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: { timeoutMs?: number } = {}): RRef {
+    const peer = this.agent.resolve(to)
+    const name = this.registry.nameOf(fn)
+    const timeoutMs = this.timeLeft(options.timeoutMs, name, peer.info)
+    const toSelf = peer.link === null
+    const user = toSelf ? null : this.rrefs.createUser(peer.info)
+    const owner = toSelf ? this.rrefs.createOwner() : null
+    const [rrefId, forkId] = user !== null ? [user.rrefId, user.forkId] : [owner!.rrefId, owner!.rrefId]
+    if (owner !== null) this.rrefs.hold(owner)
+    try {
+      const out = this.agent.codec.prepare(MessageType.REMOTE_CALL, [name, args, rrefId, forkId], peer.env)
+      this.agent.intercept(out, peer)
+      const waiting: PendingCall = {
+        onReply: () => user !== null && this.rrefs.confirm(user),
+        onError: (error) => (user !== null ? this.rrefs.failUser(user, error) : owner!.setError(error)),
+        timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
+      }
+      this.agent.request(peer, out, waiting, timeoutMs, name)
+    } catch (error) {
+      if (user !== null) this.rrefs.failUser(user, error)
+      else this.rrefs.releaseHold(rrefId)
+      throw error
+    }
+    return user ?? owner!
+  }
+
+  // --- for packages above
+
+  /** Takes one-way messages of a type; runs in this worker's own scope. */
+  handle(type: MessageType, handler: (message: Message, from: WorkerInfo) => void): void {
+    this.agent.handle(type, ({ message, peer }) => handler(message, peer.info))
+  }
+
+  intercept(interceptor: Interceptor): void {
+    this.agent.interceptors.push(interceptor)
+  }
+
+  /** Sends a one-way message, past the interceptors. @throws UNKNOWN_WORKER, WORKER_DIED, RPC_SHUT_DOWN */
+  post(to: WorkerId, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+    this.agent.post(to, type, body, envelope)
+  }
+
+  /** Puts a task into the mailbox's task lane; of those that wait the highest `priority` runs first. */
+  pushTask(task: Runnable, priority: number): void {
+    this.agent.pump.mailbox.pushTask(task, priority)
+    this.agent.pump.wake()
+  }
+
+  /** `fn` runs each time that the mailbox has become empty, before what was sent is posted. */
+  onDrained(fn: () => void): void {
+    this.agent.pump.onDrained(() => (currentScope() === this.scope ? fn() : inScope(this.scope, fn)))
+  }
+
+  /** `fn` runs once per dead peer, behind everything that was received from it. */
+  onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void {
+    this.agent.liveness.watch(({ worker }) => fn(worker, this.agent.deathOf(worker.id)!))
+  }
+
+  /** `fn` runs when this worker shuts down, before its links close. */
+  onClose(fn: (error: PostgradError) => void): void {
+    this.closeListeners.push(fn)
+  }
+
+  /** One object per worker and key, made when it is first asked for. */
+  slot<T>(key: symbol, make: () => T): T {
+    if (!this.slots.has(key)) this.slots.set(key, make())
+    return this.slots.get(key) as T
+  }
+
+  /** Adds to `debugInfo`. */
+  contribute(fn: () => Record<string, number>): void {
+    this.contributions.push(fn)
+  }
+
+  get codec(): Codec {
+    return this.agent.codec
+  }
+
+  // --- state and end
+
+  /** What this worker holds and waits for; all of it is back at its start when a program has cleaned up. */
+  debugInfo(): Record<string, number> {
+    const info: Record<string, number> = {
+      pendingCalls: this.agent.pendingCount,
+      servingCalls: this.requests.serving,
+      openLinks: this.agent.openLinks,
+      deadLetters: this.agent.deadLetters.total,
+      ...this.rrefs.debugInfo(),
+    }
+    for (const contribute of this.contributions) Object.assign(info, contribute())
+    return info
+  }
+
+  /**
+   * Ends this worker: waits up to `drainMs` for the calls that it has made, then rejects what waits with RPC_SHUT_DOWN and closes its links.
+   * Later calls meet RPC_SHUT_DOWN. Idempotent.
+   */
+  async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
+    const endMs = this.clock.now() + drainMs
+    while (!this.agent.isClosed && this.agent.pendingCount + this.requests.serving > 0 && this.clock.now() < endMs) {
+      await new Promise<void>((resolve) => {
+        this.clock.setTimer(DRAIN_CHECK_MS, resolve)
+      })
+    }
+    if (this.agent.isClosed) return
+    const error = this.agent.shutDownError('close')
+    for (const listener of this.closeListeners) listener(error)
+    this.agent.close()
+  }
+
+  // --- inside
+
+  protected servingScope(message: Message): Scope {
+    const patch: ScopePatch = {}
+    if (message.deadlineMs !== null) patch.deadlineMs = this.clock.now() + message.deadlineMs
+    for (const interceptor of this.agent.interceptors) {
+      if (interceptor.servingScope !== undefined) Object.assign(patch, interceptor.servingScope(message))
+    }
+    return new Scope(patch, this.scope)
+  }
+
+  /** The time that a call may take: its own, and never more than what is left to the call that is being served. @throws RPC_TIMEOUT */
+  private timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
+    const own = checkTimeout(timeoutOption ?? this.rpcTimeoutMs) || Number.POSITIVE_INFINITY
+    const { deadlineMs } = currentScope()
+    if (deadlineMs === Number.POSITIVE_INFINITY) return own
+    const left = deadlineMs - this.clock.now()
+    if (left <= 0) throw timedOut(op, to, 0)
+    return Math.min(own, left)
+  }
+
+  private request(
+    to: WorkerId,
+    type: MessageType,
+    body: readonly unknown[],
+    { timeoutMs, op, intercepted }: { timeoutMs?: number; op: string; intercepted: boolean },
+  ): Future<Message> {
+    try {
+      const peer = this.agent.resolve(to)
+      const left = this.timeLeft(timeoutMs, op, peer.info)
+      const out = this.agent.codec.prepare(type, body, peer.env)
+      if (intercepted) this.agent.intercept(out, peer)
+      return this.agent.requestMessage(peer, out, left, op)
+    } catch (error) {
+      return Future.rejected(error)
+    }
+  }
+
+  private postIfAlive(to: WorkerId, type: MessageType, body: readonly unknown[]): void {
+    const { link } = this.agent.resolve(to)
+    if (!this.agent.isClosed && !link?.closed) this.agent.post(to, type, body)
+  }
+}
+
+/** Waits for the reply of a call and hands its value over. */
+class CallWaiter implements PendingCall {
+  private readonly future: Future<unknown>
+  private readonly op: string
+  private readonly to: WorkerInfo
+  private readonly timeoutMs: number
+
+  constructor(future: Future<unknown>, op: string, to: WorkerInfo, timeoutMs: number) {
+    this.future = future
+    this.op = op
+    this.to = to
+    this.timeoutMs = timeoutMs
+  }
+
+  onReply(message: Message): void {
+    this.future.resolve(message.body[0])
+  }
+
+  onError(error: unknown): void {
+    this.future.reject(error)
+  }
+
+  timedOut(): PostgradError {
+    return timedOut(this.op, this.to, this.timeoutMs)
+  }
+}
+
+/** The owner's side of `rref.call`. */
+async function callMethod(rref: RRef, method: string, args: readonly unknown[]): Promise<unknown> {
+  const worker = currentScope().worker as WorkerRuntime
+  const value = await rref.toHere()
+  const callable =
+    typeof value === 'object' && value !== null && method !== 'constructor' && worker.registry.isInstance(value)
+      ? (value as Record<string, unknown>)[method]
+      : undefined
+  if (typeof callable !== 'function' || Object.hasOwn(Object.prototype, method)) {
+    throw new PostgradError('METHOD_NOT_FOUND', {
+      op: `call of '${method}'`,
+      expected: `a method '${method}' of an instance of an exposed class`,
+      got: value === null || typeof value !== 'object' ? typeof value : `an instance of ${value.constructor?.name ?? 'no class'}`,
+      remedy: 'Expose the class, and check the name of the method.',
+      values: { method },
+    })
+  }
+  return await callable.apply(value, args)
+}
+
+function checkTimeout(timeoutMs: number): number {
+  if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs) || timeoutMs < 0) {
+    throw new PostgradError('TIMEOUT_INVALID', {
+      op: 'timeoutMs',
+      expected: 'a number of milliseconds, 0 for no limit',
+      got: String(timeoutMs),
+    })
+  }
+  return timeoutMs
+}
+
+function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {
+  return new PostgradError('RREF_CREATION_TIMEOUT', {
+    op,
+    message: `RRef creation on worker '${to.name}' timed out (${Math.round(timeoutMs)} ms); the value may or may not exist there`,
+    remedy: 'Make it again, or pass a longer { timeoutMs } to remote().',
+    values: { worker: to.name, workerId: to.id, timeoutMs },
+  })
+}
+
+function throwLater(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

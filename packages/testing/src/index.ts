@@ -1,0 +1,3 @@
+export type { TestCluster, TestWorker } from './cluster.js'
+export { type InlinedOptions, inlined } from './inlined.js'
+export { type SimCluster, type SimulateOptions, type Simulation, simulate } from './simulate.js'

@@ -1,0 +1,32 @@
+/**
+ * `inlined`: the bit-for-bit oracle of a distributed program. The same body, with every worker in one place and every call an ordinary function
+ * call behind an identity node. What `simulate` and threads compute must equal it to the last bit.
+ */
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { workerGenerator } from '@postgrad/rpc/internal'
+import { RealClock } from '@postgrad/transport'
+import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
+import { InlinedWorker } from './inlined-worker.js'
+
+export interface InlinedOptions {
+  /** Names, or a count: worker0, worker1, … */
+  readonly workers: readonly string[] | number
+  /** Of the workers' random numbers, as `simulate` and `launch` (`seed`) have it. Default 0. */
+  readonly dataSeed?: number
+}
+
+/** Runs `body` on an inlined cluster and gives what it gives. */
+export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
+  const cluster = new Map<string, InlinedWorker>()
+  const clock = new RealClock()
+  const workers = workerNames(options.workers).map(
+    (name, id) =>
+      new InlinedWorker({ name, id, clock, generator: workerGenerator(options.dataSeed ?? 0, name), finalizers: 'report' }, cluster),
+  )
+  for (const worker of workers) installDistAutograd(worker)
+  try {
+    return await body(new InThreadCluster(workers))
+  } finally {
+    await Promise.all(workers.map((worker) => worker.close()))
+  }
+}

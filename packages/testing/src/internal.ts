@@ -1,0 +1,1 @@
+export { InlinedRRef, InlinedWorker } from './inlined-worker.js'
