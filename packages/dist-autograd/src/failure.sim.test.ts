@@ -69,7 +69,8 @@ describe('DA-23 unused sends', () => {
         const used = await call(1, addAndTell, [t1, 2])
         const error = (await ctx.backward([used.sum()]).catch((e: unknown) => e)) as PostgradError
         expect(error.code).toBe('UNUSED_SEND')
-        expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker1'])
+        // Worker 1 waits for the gradient of what it sent on, so worker 0 waits for that of t1.
+        expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker0', 'worker1'])
       })
     }))
 })
@@ -142,6 +143,26 @@ describe('DA-24 an exception in a node', () => {
         expect(ctx.gradients().get(x)!.toArray()).toEqual([[6, 3]])
       })
     }))
+
+  test('DA-24 an abort reaches workers that the root does not know', () =>
+    overSeeds(3 * SEEDS, 3, async (cluster) => {
+      const weight = wholeLeaf([[3, 1]])
+      branchWeight = () => weight
+      await distAutograd.context(async (ctx) => {
+        const loss = (await call(1, spread, [wholeLeaf([[1, 2]])])).sum()
+        state.failOn = 1
+        expect(await codeOf(ctx.backward([loss], { retainGraph: true }))).toBe('TypeError')
+        state.failOn = -1
+        await ctx.backward([loss], { retainGraph: true })
+        expect(cluster.contextOn(2, ctx.id).gradients().get(weight)!.toArray()).toEqual([[1, 2]])
+      })
+    }))
+
+  /** In backward, the gradient for worker 2 leaves first, then the other node fails. */
+  async function spread(x: Tensor): Promise<Tensor> {
+    return add(await call(2, branch, [x]), failsBackward(mul(x, 1)))
+  }
+  expose({ spread })
 
   let branchWeight: (id: number) => Tensor
   const branch = (x: Tensor): Tensor => failsBackward(mul(x, branchWeight(currentWorker().info.id)))

@@ -75,9 +75,9 @@ export class PassLedger {
     return all
   }
 
-  /** The rows of workers that miss gradients for some of their send functions. */
+  /** The rows of workers that miss gradients for some of their send functions, by worker id. */
   incomplete(): [WorkerId, PassReport][] {
-    return [...this.rows].filter(([, row]) => row.missingCount > 0)
+    return [...this.rows].filter(([, row]) => row.missingCount > 0).sort(([a], [b]) => a - b)
   }
 
   private shift(worker: WorkerId, by: number): void {
