@@ -17,6 +17,7 @@ import { GraphRoot } from './graph-root.js'
 import { GraphTask, NodeTask } from './graph-task.js'
 import type { Grads } from './hooks.js'
 import { InputBuffer } from './input-buffer.js'
+import { inputOrders } from './input-order.js'
 import type { Edge, InputMeta, Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
 import { canSumTo, sameShape, sumToShape } from './sum-to-shape.js'
@@ -46,13 +47,17 @@ export class Engine {
         dependencies.set(next, (count ?? 0) + 1)
       }
     }
+    if (!task.ordered) return
+    assert(task.notReady.size === 0, 'in an ordered task all roots are known before gradients are delivered')
+    task.orders = inputOrders(dependencies.keys(), dependencies)
   }
 
   /**
    * Feeds one gradient (null: "nothing comes over this edge") into a node; pushes the NodeTask when it was the last that the node waited for.
-   * With `exclusive` nobody else holds `grad`: it may be added to in place. A failed task ignores it.
+   * With `exclusive` nobody else holds `grad`: it may be added to in place. A failed task ignores it. In an ordered task the source must be
+   * named: the node that the edge belongs to, and which of its edges it is.
    */
-  deliver(task: GraphTask, edge: Edge, grad: Tensor | null, exclusive = false): void {
+  deliver(task: GraphTask, edge: Edge, grad: Tensor | null, exclusive = false, source: Node | null = null, index = 0): void {
     if (task.error !== null) return
     const node = edge.node
     if (task.needed !== null && !task.needed.has(node)) return
@@ -62,7 +67,13 @@ export class Engine {
     task.dependencies.set(node, left - 1)
     const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
-    if (grad !== null) buffer.add(edge.inputNr, grad, exclusive)
+    const order = task.orders === null ? undefined : task.orders.get(node)
+    if (order !== undefined) {
+      assert(source !== null, 'in an ordered task the source of a gradient is named')
+      order.admit(buffer, source, index, edge.inputNr, grad, exclusive)
+    } else if (grad !== null) {
+      buffer.add(edge.inputNr, grad, exclusive)
+    }
     if (left > 1) {
       if (held === undefined) task.notReady.set(node, buffer)
       return
@@ -159,13 +170,13 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     if (edge === null || edge === undefined) continue
     const result = results[i]
     if (result === null || result === undefined) {
-      engine.deliver(task, edge, null)
+      engine.deliver(task, edge, null, false, node, i)
       continue
     }
     const meta = edge.node.inputMeta[edge.inputNr]
     assert(meta !== undefined, `${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
     const grad = conform(node.name, i, result, meta)
-    engine.deliver(task, edge, grad, fresh && !sharesStorage(grad, grads))
+    engine.deliver(task, edge, grad, fresh && !sharesStorage(grad, grads), node, i)
   }
 }
 

@@ -6,6 +6,7 @@
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from './grad-sink.js'
 import type { InputBuffer } from './input-buffer.js'
+import type { InputOrder } from './input-order.js'
 import type { Node } from './node.js'
 
 /** Which of the nodes that could run, runs next: a heap in a local backward (`ready-queue.ts`), a worker's mailbox in a distributed one. */
@@ -19,6 +20,11 @@ export interface GraphTaskOptions {
   readonly keepGraph: boolean
   /** The backward pass is itself recorded; default false. */
   readonly createGraph?: boolean
+  /**
+   * Contributions to a gradient are summed in the order of a local backward, whatever the order in which nodes run (see `input-order.ts`); default
+   * false, since the heap of a local backward gives that order by itself.
+   */
+  readonly ordered?: boolean
   /** Where the gradients of leaves go. */
   readonly sink: GradSink
   /** Where nodes go that are ready. */
@@ -34,12 +40,15 @@ export interface Capture {
 export class GraphTask {
   readonly keepGraph: boolean
   readonly createGraph: boolean
+  readonly ordered: boolean
   readonly sink: GradSink
   readonly queue: ReadyQueue
   /** Edges into a node over which nothing has come yet. Every node of the pass has an entry, 0 once it is ready or was a root. */
   readonly dependencies = new Map<Node, number>()
   /** Nodes that have received some of their gradients. */
   readonly notReady = new Map<Node, InputBuffer>()
+  /** For an ordered task: who contributes to the nodes that several edges lead into. */
+  orders: Map<Node, InputOrder> | null = null
   /** Node tasks queued or running. 0 means that the local graph is done, as far as gradients have arrived for it. */
   outstanding = 0
   /** The first error; once set, further node tasks are dropped. */
@@ -52,9 +61,10 @@ export class GraphTask {
   captures: ReadonlyMap<Node, readonly Capture[]> | null = null
   readonly captured: (Tensor | null)[] = []
 
-  constructor({ keepGraph, createGraph = false, sink, queue }: GraphTaskOptions) {
+  constructor({ keepGraph, createGraph = false, ordered = false, sink, queue }: GraphTaskOptions) {
     this.keepGraph = keepGraph
     this.createGraph = createGraph
+    this.ordered = ordered
     this.sink = sink
     this.queue = queue
   }
@@ -64,6 +74,7 @@ export class GraphTask {
     if (this.error !== null) return
     this.error = error ?? new Error('a backward pass failed without saying why')
     this.notReady.clear()
+    this.orders = null
   }
 }
 
