@@ -7,6 +7,7 @@
  */
 
 const LOG2E: f32 = 1.44269504088896341
+const ROUNDER: f32 = 12582912
 const LN2_HIGH: f32 = 0.693359375
 const LN2_LOW: f32 = -2.12194440e-4
 
@@ -25,8 +26,12 @@ const LN2_LOW: f32 = -2.12194440e-4
 // @ts-ignore: decorator
 @inline export function exp4(input: v128): v128 {
   // Beyond these bounds the result is infinity or zero whatever the input; within them 2^n can be built from two normal factors.
-  const x = f32x4.min(f32x4.max(input, splat(-105)), splat(90))
-  const n = f32x4.nearest(f32x4.mul(x, splat(LOG2E)))
+  // pmax and pmin are one instruction each, and give their first operand when it is NaN.
+  const x = f32x4.pmin(f32x4.pmax(input, splat(-105)), splat(90))
+  // Adding 1.5 · 2^23 rounds to an integer, which then stands in the low bits of the sum.
+  const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
+  const n = f32x4.sub(shifted, splat(ROUNDER))
+  const k = i32x4.sub(shifted, splat(ROUNDER))
   const r = f32x4.sub(f32x4.sub(x, f32x4.mul(n, splat(LN2_HIGH))), f32x4.mul(n, splat(LN2_LOW)))
   let p = madd(splat(1.9875691500e-4), r, 1.3981999507e-3)
   p = madd(p, r, 8.3334519073e-3)
@@ -34,7 +39,6 @@ const LN2_LOW: f32 = -2.12194440e-4
   p = madd(p, r, 1.6666665459e-1)
   p = madd(p, r, 5.0000001201e-1)
   p = f32x4.add(f32x4.add(f32x4.mul(p, f32x4.mul(r, r)), r), splat(1))
-  const k = i32x4.trunc_sat_f32x4_s(n)
   const half = i32x4.shr_s(k, 1)
   const bias = i32x4.splat(127)
   const scale1 = i32x4.shl(i32x4.add(half, bias), 23)

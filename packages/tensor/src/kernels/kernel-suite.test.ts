@@ -1,0 +1,92 @@
+/** The suite tested: each kind of fault that it is there to find, planted into a kernel that is right otherwise. */
+import { expect, test } from '@jest/globals'
+import type { DType } from '../dtype.js'
+import { checkKernel, type KernelSuiteOptions } from './kernel.suite.js'
+import { createReferenceBackend } from './reference/backend.js'
+import type { BinaryKernel, KernelOp, MatmulKernel, ReduceKernel, UnaryKernel } from './table.js'
+
+type A = Float32Array
+const { kernels } = createReferenceBackend()
+const options: KernelSuiteOptions = { seed: 1, exact: () => false, elementsMax: 400 }
+const right = <K>(op: KernelOp, dtype: DType = 'float32') => kernels[op][dtype] as unknown as K
+const add = right<BinaryKernel<A, A>>('add')
+const neg = right<UnaryKernel<A>>('neg')
+
+/** `kernel` with its flat entry followed by `fault`. */
+function faulty(kernel: BinaryKernel<A, A>, fault: (n: number, out: A, outOffset: number) => void): BinaryKernel<A, A> {
+  return {
+    ...kernel,
+    flat(n, a, ao, as, b, bo, bs, out, oo) {
+      kernel.flat(n, a, ao, as, b, bo, bs, out, oo)
+      fault(n, out, oo)
+    },
+  }
+}
+
+test('a right kernel passes', () => {
+  expect(checkKernel('add', 'float32', add, options)).toBeGreaterThan(50)
+})
+
+const FAULTS: Readonly<Record<string, (n: number, out: A, oo: number) => void>> = {
+  'one value slightly off'(n, out, oo) {
+    if (n > 4) out[oo + 4]! += 1e-3
+  },
+  'a write behind the end'(n, out, oo) {
+    out[oo + n] = 0
+  },
+  'a write before the beginning'(_, out, oo) {
+    out[oo - 1] = 0
+  },
+  'the last element forgotten'(n, out, oo) {
+    if (n > 0) out[oo + n - 1] = 77
+  },
+  'infinities lost'(n, out, oo) {
+    for (let i = oo; i < oo + n; i++) out[i] = Math.max(-3e38, Math.min(out[i]!, 3e38))
+  },
+  'NaN lost'(n, out, oo) {
+    for (let i = oo; i < oo + n; i++) if (Number.isNaN(out[i]!)) out[i] = 0
+  },
+}
+
+test.each(Object.keys(FAULTS))('found: %s', (name) => {
+  expect(() => checkKernel('add', 'float32', faulty(add, FAULTS[name]!), options)).toThrow('add float32')
+})
+
+test('found: a stride ignored', () => {
+  const kernel: BinaryKernel<A, A> = {
+    ...add,
+    strided: (shape, a, ao, as, b, bo, _bs, out, oo, os) => add.strided(shape, a, ao, as, b, bo, as, out, oo, os),
+  }
+  expect(() => checkKernel('add', 'float32', kernel, options)).toThrow('add float32')
+})
+
+test('found: -0 lost', () => {
+  const kernel: UnaryKernel<A> = {
+    ...neg,
+    flat(n, x, xo, out, oo) {
+      for (let i = 0; i < n; i++) out[oo + i] = 0 - x[xo + i]!
+    },
+  }
+  expect(() => checkKernel('neg', 'float32', kernel, options)).toThrow(/-0/)
+})
+
+test('found: the last bit, where it must agree', () => {
+  const kernel = faulty(add, (n, out, oo) => {
+    if (n > 4) out[oo + 4]! *= 1 + 2 ** -22
+  })
+  expect(() => checkKernel('add', 'float32', kernel, { ...options, exact: () => true })).toThrow('add float32')
+})
+
+test('found: a reduction that skips its last term, a product that repeats one batch', () => {
+  const sum = right<ReduceKernel<A, A>>('sum')
+  const short: ReduceKernel<A, A> = {
+    run: (outer, k, inner, x, xo, out, oo) => sum.run(outer, inner === 1 && outer === 1 ? k - 1 : k, inner, x, xo, out, oo),
+  }
+  expect(() => checkKernel('sum', 'float32', short, options)).toThrow('sum float32')
+  const matmul = right<MatmulKernel<A>>('matmul')
+  const stuck: MatmulKernel<A> = {
+    run: (batch, m, n, k, a, ao, _aBatch, aRow, aCol, b, bo, bBatch, bRow, bCol, out, oo) =>
+      matmul.run(batch, m, n, k, a, ao, 0, aRow, aCol, b, bo, bBatch, bRow, bCol, out, oo),
+  }
+  expect(() => checkKernel('matmul', 'float32', stuck, options)).toThrow('matmul float32')
+})
