@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { expose, wrap } from 'comlink'
-import nodeEndpoint, { type NodeEndpoint } from 'comlink/dist/esm/node-adapter.mjs'
+import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs'
 
 interface Boot {
   readonly comlink: 'calls' | 'serves'
@@ -40,9 +40,9 @@ export class ComlinkPair {
 }
 
 const boot = workerData as Boot | null
-if (boot?.comlink === 'serves') expose(service, nodeEndpoint(boot.port as unknown as NodeEndpoint))
+if (boot?.comlink === 'serves') expose(service, nodeEndpoint(boot.port))
 if (boot?.comlink === 'calls') {
-  const remote = wrap<typeof service>(nodeEndpoint(boot.port as unknown as NodeEndpoint))
+  const remote = wrap<typeof service>(nodeEndpoint(boot.port))
   parentPort!.on('message', async ({ work, n }: Command) => {
     const started = performance.now()
     if (work === 'roundTrip') for (let i = 0; i < n; i++) await remote.noop()

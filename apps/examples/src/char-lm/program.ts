@@ -85,7 +85,7 @@ export class Encoder {
   }
 
   parameterRRefs(): RRef<Tensor>[] {
-    return this.table.parameters().map((parameter) => rref(parameter))
+    return [...this.table.parameters()].map(rref)
   }
 
   state(): StateDict {
@@ -107,7 +107,7 @@ export class Decoder {
   }
 
   parameterRRefs(): RRef<Tensor>[] {
-    return this.linear.parameters().map((parameter) => rref(parameter))
+    return [...this.linear.parameters()].map(rref)
   }
 
   state(): StateDict {
@@ -129,7 +129,7 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
   const core = new LSTM(embedding, hidden)
   const parameters = [
     ...(await encoder.call('parameterRRefs', [])),
-    ...core.parameters().map((parameter) => rref(parameter)),
+    ...[...core.parameters()].map(rref),
     ...(await decoder.call('parameterRRefs', [])),
   ]
   const optimizer = new DistributedOptimizer(SGD, parameters, { lr: options.learningRate, momentum: options.momentum })
