@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import * as F from './index.js'
-import { gradientEdge, metaOf, type Node } from './internal.js'
+import { gradientEdge, metaOf, type Node, validateRoots } from './internal.js'
 
 const leaf = (...values: number[]) => tensor(values, { requiresGrad: true })
 const list = (t: Tensor | null) => (t === null ? null : Array.from(t.dataSync()))
@@ -49,6 +49,14 @@ describe('backward', () => {
       [1, 1],
       [1, 1],
     ])
+  })
+
+  test('.grad has no history without createGraph, even if the gradient that was passed in has', () => {
+    const [x, given] = [leaf(1, 2), leaf(3, 4)]
+    const run = () => F.backward([x.add(1)], [given.mul(2)])
+    run()
+    run()
+    expect([list(x.grad), x.grad!.requiresGrad]).toEqual([[12, 16], false])
   })
 
   test('branches that the root does not use get nothing', () => {
@@ -129,6 +137,16 @@ describe('roots', () => {
     const error = refusal(fn)
     expect(error).toMatchObject({ code })
     expect(error.remedy).toBeTruthy()
+  })
+
+  test('ROOT_HAS_NO_GRAD_FN, where the rules ask for one, after the other checks', () => {
+    const codeOf = (...roots: Tensor[]) => refusal(() => validateRoots(roots, { op: 'distAutograd.backward', needGradFn: true })).code
+    expect([codeOf(leaf(1)), codeOf(leaf(1, 2)), codeOf(ones([2]))]).toEqual([
+      'ROOT_HAS_NO_GRAD_FN',
+      'ROOT_NOT_SCALAR',
+      'ROOT_REQUIRES_NO_GRAD',
+    ])
+    validateRoots([leaf(1).mul(2)], { needGradFn: true })
   })
 
   test('the messages say what to do', () => {

@@ -2,6 +2,7 @@
  * Where the gradients of leaves end up: `.grad` in a local backward, the context in a distributed one, a map in `grad(…)`. The engine hands
  * over each leaf's complete gradient once per pass.
  */
+import { currentScope } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 
@@ -18,16 +19,15 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
   return exclusive && grad.isContiguous && grad.offset === 0 ? grad : raw.clone(grad)
 }
 
-/** `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place; with createGraph always out of place. */
+/**
+ * `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history, always
+ * out of place; otherwise `.grad` never has one, even if the roots' gradients did.
+ */
 export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
     const current = variable.grad
-    if (grad.requiresGrad || current?.requiresGrad) {
-      variable.grad = current === null ? grad : current.add(grad)
-    } else if (current === null) {
-      variable.grad = keepable(grad, exclusive)
-    } else {
-      raw.add_(current, grad)
-    }
+    if (currentScope().gradEnabled) variable.grad = current === null ? grad : current.add(grad)
+    else if (current === null) variable.grad = keepable(grad, exclusive)
+    else raw.add_(current, grad)
   },
 }
