@@ -20,7 +20,7 @@ import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
 import { type Message, OutgoingMessage, type Part, ReceivedMessage } from './message.js'
 import { type FieldSpec, MESSAGE_TABLE, type MessageSpec, type MessageType, specOf } from './message-type.js'
-import { align8, byteLengthOf, elementsOf, INLINE_BYTES_MAX, Views, writeElements } from './tensor-codec.js'
+import { align8, bufferOf, byteLengthOf, elementsOf, INLINE_BYTES_MAX, Views, writeElements } from './tensor-codec.js'
 import { ValueReader } from './value-reader.js'
 import { EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, ValueTag } from './value-tag.js'
 import { ValueWriter } from './value-writer.js'
@@ -146,7 +146,7 @@ export class Codec {
    */
   decode(frame: Frame, env: unknown = null): Message {
     let { header } = frame
-    if (header.byteOffset % 8 !== 0) header = header.slice()
+    if (header.byteOffset % 8 !== 0) header = new Uint8Array(bufferOf(header))
     if (header.length < PREFIX_BYTES) throw corrupt('it ends too early')
     if (header[3] !== WIRE_VERSION) throw wrongVersion(header[3] as number, WIRE_VERSION)
     const length = (header[0] as number) | ((header[1] as number) << 8) | ((header[2] as number) << 16)
@@ -294,9 +294,7 @@ function lengthOf(part: Part): number {
 /** A copy that fills its buffer, so that a link can move it. */
 function ownBytes(part: Part): Uint8Array {
   if (ArrayBuffer.isView(part)) {
-    const copy = new Uint8Array(part.byteLength)
-    copy.set(part)
-    return copy
+    return new Uint8Array(bufferOf(part))
   }
   return new Uint8Array(elementsOf(part).buffer as ArrayBuffer)
 }

@@ -115,8 +115,15 @@ export function readElements(dtype: DType, shape: readonly number[], numel: numb
 /** A tensor from a segment: over the segment's own memory if that is all of its buffer, so that it holds nobody else's bytes alive; a copy else. */
 export function fromSegment(dtype: DType, shape: readonly number[], segment: Uint8Array): Tensor {
   const isOwn = segment.byteOffset === 0 && segment.length === segment.buffer.byteLength
-  const buffer = (isOwn ? segment.buffer : segment.slice().buffer) as ArrayBuffer
+  const buffer = isOwn ? (segment.buffer as ArrayBuffer) : bufferOf(segment)
   const array = new Views(buffer).of(dtype)
   if (dtype === 'bool') for (let i = 0; i < array.length; i++) if (array[i] !== 0) array[i] = 1
   return TensorClass.over(dtype, shape, array)
+}
+
+/** A copy in a buffer of its own. Not by `slice`, which is a view if the bytes are a Buffer. */
+export function bufferOf(bytes: Uint8Array): ArrayBuffer {
+  const copy = new Uint8Array(bytes.length)
+  copy.set(bytes)
+  return copy.buffer
 }

@@ -7,7 +7,7 @@ import { BYTES_PER_ELEMENT } from '@postgrad/tensor/internal'
 import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
-import { align8, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, readElements, Views } from './tensor-codec.js'
+import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, readElements, Views } from './tensor-codec.js'
 import { EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
@@ -184,11 +184,11 @@ export class ValueReader {
     }
     if (length <= INLINE_BYTES_MAX) {
       const at = this.inline(length)
-      return kind.make(this.header.slice(at, at + length).buffer as ArrayBuffer)
+      return kind.make(bufferOf(this.header.subarray(at, at + length)))
     }
     const segment = this.segment(length)
     const isOwn = segment.byteOffset === 0 && segment.length === segment.buffer.byteLength
-    return kind.make((isOwn ? segment.buffer : segment.slice().buffer) as ArrayBuffer)
+    return kind.make(isOwn ? (segment.buffer as ArrayBuffer) : bufferOf(segment))
   }
 
   /** Where the next part lies in the header. */
