@@ -44,7 +44,7 @@ export interface RemoteErrorInfo {
 
 /** An error of any realm, also a DOMException, which is not a native error. */
 export function isError(value: unknown): value is Error {
-  return types.isNativeError(value) || value instanceof Error
+  return types.isNativeError(value) || attempt(() => value instanceof Error) === true
 }
 
 interface Budget {
@@ -80,7 +80,7 @@ function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown)
     ]
   }
   const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
-  const isOurs = isPostgradError(error)
+  const isOurs = attempt(() => isPostgradError(error)) === true
   const name = text(() => error.name, 'Error', MESSAGE_LENGTH_MAX)
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
   const stack = text(() => error.remoteStack ?? error.stack, null, STACK_LENGTH_MAX)

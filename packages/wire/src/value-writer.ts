@@ -130,10 +130,12 @@ export class ValueWriter {
     const keys = Object.keys(object)
     const { length } = keys
     this.count(2 * length)
+    // Before any value is looked at, since looking notes what it finds.
+    for (let i = 0; i < length; i++) if (!isPlainKey(keys[i] as string)) return this.keyByKey(object, keys, depth)
+    if (length > OBJECT_KEYS_MAX) return this.keyByKey(object, keys, depth)
     let changed: Record<string, unknown> | null = null
     for (let i = 0; i < length; i++) {
       const key = keys[i] as string
-      if (length > OBJECT_KEYS_MAX || key === '__proto__' || !survivesUtf8(key)) return this.keyByKey(object, keys, depth)
       const before = object[key]
       const after = this.value(before, depth + 1)
       if (after !== before && changed === null) changed = { ...object }
@@ -144,7 +146,6 @@ export class ValueWriter {
 
   private keyByKey(object: Readonly<Record<string, unknown>>, keys: readonly string[], depth: number): unknown {
     const out: unknown[] = [null, ValueTag.object]
-    // Whatever the first keys had led to is found again here.
     for (const key of keys) out.push(this.value(key, depth + 1), this.value(object[key], depth + 1))
     return out
   }
@@ -283,6 +284,11 @@ const byteLengthOfBuffer = getter(ArrayBuffer.prototype, 'byteLength')
 
 function getter(prototype: object, name: string): () => number {
   return Object.getOwnPropertyDescriptor(prototype, name)?.get as () => number
+}
+
+/** msgpackr renames `__proto__`. */
+function isPlainKey(key: string): boolean {
+  return key !== '__proto__' && survivesUtf8(key)
 }
 
 function codeUnits(text: string): unknown[] {
