@@ -74,10 +74,18 @@ export class InlinedWorker extends WorkerRuntime {
     const name = this.registry.nameOf(fn)
     const owner = callee.rrefs.createOwner()
     const passed = this.cross(args)
-    settle(() => callee.serve(name, passed)).then(
-      (value) => owner.setValue(value),
-      (error) => owner.setError(error),
-    )
+    try {
+      const value = callee.serve(name, passed)
+      // What needs no wait is there before the next message, as it is when messages keep their order.
+      if (!isThenable(value)) owner.setValue(value)
+      else
+        value.then(
+          (made) => owner.setValue(made),
+          (error) => owner.setError(error),
+        )
+    } catch (error) {
+      owner.setError(error)
+    }
     return new InlinedRRef(owner, callee)
   }
 
@@ -85,16 +93,15 @@ export class InlinedWorker extends WorkerRuntime {
   cross<T>(value: T): T {
     const env: InlinedEnv = { references: [] }
     const out = this.crossing.prepare(MessageType.RESULT, [value], env)
-    const recorded = currentScope().context !== null
-    const sources = out.tensors.filter((tensor) => recorded && tensor.requiresGrad)
+    // One output for each place, also where a tensor stands in the message twice.
+    const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
     const boundary = new CallBoundary(
-      sources.map(gradientEdge),
-      sources.map(({ shape, dtype }) => ({ shape, dtype })),
+      recorded.map((i) => gradientEdge(out.tensors[i]!)),
+      recorded.map((i) => ({ shape: out.tensors[i]!.shape, dtype: out.tensors[i]!.dtype })),
     )
-    const sent = out.tensors.map((tensor) => sources.indexOf(tensor))
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
-    message.tensors.forEach((tensor, i) => {
-      if (sent[i]! >= 0) setHistory(tensor, boundary, sent[i]!)
+    recorded.forEach((i, outputNr) => {
+      setHistory(message.tensors[i]!, boundary, outputNr)
     })
     return message.body[0] as T
   }
@@ -108,11 +115,21 @@ export class InlinedWorker extends WorkerRuntime {
     throw new Error('unreachable: an unknown worker was resolved')
   }
 
-  private serve(name: string, args: readonly unknown[]): Promise<unknown> {
+  private serve(name: string, args: readonly unknown[]): unknown {
     const { target, isClass } = this.registry.lookup(name, this.info.name)
-    const scope = new Scope({ context: currentScope().context }, this.scope)
-    return inScope(scope, async () => (isClass ? new (target as AnyClass)(...args) : await (target as AnyFunction)(...args)))
+    const scope = new Scope({ context: carriedContext() }, this.scope)
+    return inScope(scope, () => (isClass ? new (target as AnyClass)(...args) : (target as AnyFunction)(...args)))
   }
+}
+
+/** The context that a message from here would have: none under `noGrad`. */
+function carriedContext(): object | null {
+  const { context, gradEnabled } = currentScope()
+  return gradEnabled ? context : null
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
 /** A reference that any worker of the inlined program may hold. */

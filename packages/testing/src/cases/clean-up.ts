@@ -64,9 +64,9 @@ async function states(others: readonly string[], id: bigint): Promise<Record<str
   return out
 }
 
-/** Outside of any context where there is none: the question itself must not carry the context to a worker that has left it. */
+/** In the worker's own scope, outside of the context: the question must not make the two workers known to each other in it. */
 function askState(other: string, id: bigint): Promise<string> {
-  return call(other, contextState, [id]).wait()
+  return currentWorker().run(() => call(other, contextState, [id]).wait())
 }
 
 expose({ idHere, sumHere, forwardId, cleanUp })

@@ -1,0 +1,74 @@
+/**
+ * The acceptance cases in the simulation and inlined: PyTorch's numbers, and the same bits in both. `packages/postgrad` runs the same cases on threads.
+ */
+import { describe, expect, test } from '@jest/globals'
+import { backwardCases } from './cases/backward.js'
+import { CASE_WORKERS, type NumberCase, type Plains, runCase } from './cases/case.js'
+import { cleanUp, cleanUpCases } from './cases/clean-up.js'
+import { documentationCases } from './cases/documentation.js'
+import { differences, readGolden } from './cases/golden.js'
+import { graphCase, graphCases } from './cases/graph.js'
+import { expectClean } from './expect-clean.js'
+import { inlined } from './inlined.js'
+import { simulate } from './simulate.js'
+
+const SEEDS = 20
+
+const golden = readGolden()
+const numberCases = [...documentationCases, ...backwardCases]
+
+async function simulated(one: NumberCase, seed: number): Promise<Plains> {
+  const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, golden[one.name]!.inputs))
+  expectClean(simulation)
+  return simulation.result
+}
+
+test('every program of the golden file has its case', () => {
+  expect(numberCases.map(({ name }) => name).sort()).toEqual(Object.keys(golden).sort())
+})
+
+test('the comparison with PyTorch can fail', () => {
+  const one = { dtype: 'float32', shape: [2], data: [1, 2] } as const
+  expect(differences({ a: one }, { a: one })).toEqual([])
+  expect(differences({ a: { ...one, data: [1, 2.00001] } }, { a: one })).toHaveLength(1)
+  expect(differences({ a: { ...one, dtype: 'float64' } }, { a: one })).toHaveLength(1)
+  expect(differences({}, { a: one })).toHaveLength(1)
+  expect(differences({ a: one, b: one }, { a: one })).toHaveLength(1)
+})
+
+describe('PyTorch’s gradients', () => {
+  test.each(numberCases.map((one) => [`${one.name} (${one.shows})`, one] as const))(
+    `%s: simulated under ${SEEDS} seeds, inlined to the same bits`,
+    async (_, one) => {
+      const { inputs, results } = golden[one.name]!
+      const oracle = await inlined({ workers: CASE_WORKERS }, (cluster) => runCase(cluster, one, inputs))
+      expect(differences(oracle, results)).toEqual([])
+      for (let seed = 1; seed <= SEEDS; seed++) expect({ seed, ...(await simulated(one, seed)) }).toEqual({ seed, ...oracle })
+    },
+  )
+})
+
+describe('the graph’s shape', () => {
+  test.each(graphCases.map((one) => [one.name, one] as const))('%s', async (_, { how, path, expected }) => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => sim.on('worker0').run(graphCase, how, path))
+      expect({ seed, ...simulation.result }).toMatchObject({
+        seed,
+        byWorker: expected,
+        after: { state: 'CONTEXT_RELEASED', current: 'null' },
+      })
+      expectClean(simulation)
+    }
+  })
+})
+
+describe('clean-up', () => {
+  test.each(cleanUpCases.map((one) => [one.name, one] as const))('%s', async (_, { kind, workers }) => {
+    const everywhere = (state: string) => Object.fromEntries(workers.map((worker) => [worker, state]))
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => sim.on('worker0').run(cleanUp, kind))
+      expect({ seed, ...simulation.result }).toEqual({ seed, before: everywhere('live'), after: everywhere('CONTEXT_RELEASED') })
+      expectClean(simulation)
+    }
+  })
+})

@@ -1,0 +1,55 @@
+/** Leak check: what workers hold when a program has ended. Everything that a program opened must be gone, on every worker. */
+import { PostgradError } from '@postgrad/base'
+
+/** Counts by worker: `simulation.debugInfo`, or what `cluster.debugInfo()` of a launched cluster gives. */
+export type DebugInfos = Readonly<Record<string, Readonly<Record<string, number>>>>
+
+/** The counts that must be 0, and what to do about each. */
+const HELD: Readonly<Record<string, string>> = {
+  pendingCalls: 'await every call before the program ends',
+  servingCalls: 'a served function has not returned; it waits for something',
+  autogradContexts: 'a context was not released: distAutograd.context(fn) does so when fn settles',
+  currentBackwardPasses: 'await ctx.backward(…)',
+  ownerRRefs: 'a value is still referred to: dispose() of every RRef that remote() returned or a call received',
+  userRRefs: 'dispose() of every RRef that remote() returned or a call received',
+  forks: 'dispose() of every RRef that remote() returned or a call received',
+  pendingUsers: 'a reference was never confirmed by its owner',
+  pendingChildren: 'a reference was sent and never accepted',
+  deadLetters: 'a message came for something that had ended; see the dead letters of the worker',
+}
+
+export interface CleanOptions {
+  /** Workers that are not looked at: those that died. */
+  readonly except?: readonly string[]
+  /** Counts that may stand, by name. */
+  readonly allow?: readonly string[]
+}
+
+/** What is left, one line each; empty when everything is gone. */
+export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanOptions = {}): string[] {
+  const lines: string[] = []
+  for (const [worker, info] of Object.entries(debugInfo)) {
+    if (except.includes(worker)) continue
+    for (const [key, remedy] of Object.entries(HELD)) {
+      if ((info[key] ?? 0) !== 0 && !allow.includes(key)) lines.push(`worker '${worker}': ${key} ${info[key]} (${remedy})`)
+    }
+  }
+  return lines
+}
+
+/**
+ * Checks that nothing is left on any worker after a simulation, or at a moment of a launched cluster when nothing is under way.
+ * @throws NOT_CLEAN with all that is left, worker by worker
+ */
+export function expectClean(
+  { debugInfo, seed }: { readonly debugInfo: DebugInfos; readonly seed?: number },
+  options: CleanOptions = {},
+): void {
+  const left = leaks(debugInfo, options)
+  if (left.length === 0) return
+  throw new PostgradError('NOT_CLEAN', {
+    op: 'expectClean',
+    message: `the program left something behind:\n  ${left.join('\n  ')}\n`,
+    values: { left, ...(seed === undefined ? {} : { seed }) },
+  })
+}

@@ -1,0 +1,373 @@
+"""Golden gradients of distributed programs, from PyTorch's own torch.distributed.rpc and dist_autograd: four processes, and every program below
+has its twin of the same name in packages/testing/src/cases.
+
+Run with any PyTorch >= 1.13 that has distributed:  python3 scripts/golden/dist.py   (writes packages/testing/golden/dist.json)
+
+The numbers behind the names are those of PyTorch's dist_autograd_test.py. A program returns what it computed on worker0 and what other workers
+told it; it runs as worker0 and calls the others in turn.
+"""
+import json
+import os
+import pathlib
+import socket
+
+import numpy as np
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+import torch.multiprocessing as mp
+from torch.distributed.optim import DistributedOptimizer
+
+OUT = pathlib.Path(__file__).resolve().parents[2] / "packages/testing/golden/dist.json"
+WORKERS = 4
+PROGRAMS = {}
+
+
+def program(**inputs):
+    """Inputs by name: a shape, or a tensor; float32 with three decimals, from the seed that is the program's name."""
+
+    def register(fn):
+        PROGRAMS[fn.__name__] = (inputs, fn)
+        return fn
+
+    return register
+
+
+def leaf(t):
+    return t.clone().requires_grad_()
+
+
+def gradients(context_id, **leaves):
+    """Of the leaves that have one; the program's twin must have the same keys."""
+    grads = dist_autograd.get_gradients(context_id)
+    assert len(grads) == sum(t in grads for t in leaves.values()), "a gradient that no name was given to"
+    return {name: grads[t] for name, t in leaves.items() if t in grads}
+
+
+# ---- what runs on the other workers ----
+
+HELD = {}
+
+
+def hold_leaf(name, t):
+    """This worker's own parameter, and a reference to it."""
+    HELD[name] = leaf(t)
+    return HELD[name]
+
+
+def held(name):
+    return HELD[name]
+
+
+def held_value(name):
+    return HELD[name].detach()
+
+
+def held_gradient(context_id, name):
+    return dist_autograd.get_gradients(context_id)[HELD[name]]
+
+
+def my_add(t1, t2):
+    return torch.add(t1, t2)
+
+
+def mixed_requires_grad_branch(t1, t2):
+    return t1 - t2 if t2.requires_grad else t1 * t2
+
+
+def nested_on(t1, t2, dst):
+    t3, t4 = t1 * t2, t1 + t2
+    res = rpc.rpc_sync(dst, my_add, args=(t3, t4))
+    return t1 * t2 * t3 * t4 * res
+
+
+def add_to_rref(ref, t):
+    return torch.add(ref.local_value(), t)
+
+
+def add_to_rref_from_third(owner, ref, t):
+    return rpc.rpc_sync(owner, add_to_rref, args=(ref, t))
+
+
+def chain(t, left, other, me):
+    return t if left == 0 else rpc.rpc_sync(other, chain, args=(t * 1.5, left - 1, me, other))
+
+
+def train_with(ref, t2, owner):
+    """A trainer of trainer_ps: its own context, the parameter elsewhere; tells the owner's gradient and its own."""
+    t2 = leaf(t2)
+    with dist_autograd.context() as context_id:
+        dist_autograd.backward(context_id, [rpc.rpc_sync(owner, add_to_rref, args=(ref, t2)).mul(t2).sum()])
+        return rpc.rpc_sync(owner, held_gradient, args=(context_id, "trainer_ps")), dist_autograd.get_gradients(context_id)[t2]
+
+
+# ---- the design note and the documentation ----
+
+M = (3, 3)
+
+
+@program(t1=M, t2=M, t4=M)
+def design_note(t1, t2, t4):
+    t1, t2, t4 = leaf(t1), leaf(t2), leaf(t4)
+    with dist_autograd.context() as context_id:
+        t3 = rpc.rpc_sync("worker1", torch.add, args=(t1, t2))
+        loss = torch.mul(t3, t4).sum()
+        dist_autograd.backward(context_id, [loss])
+        return dict(gradients(context_id, t1=t1, t2=t2, t4=t4), loss=loss)
+
+
+def optimized(t1, t2, steps, weigh, **options):
+    ref1 = rpc.remote("worker1", hold_leaf, args=("p1", t1))
+    ref2 = rpc.remote("worker1", hold_leaf, args=("p2", t2))
+    out = {}
+    optimizer = DistributedOptimizer(torch.optim.SGD, [ref1, ref2], **options)
+    for step in range(steps):
+        with dist_autograd.context() as context_id:
+            loss = weigh(ref1.to_here(), ref2.to_here())
+            dist_autograd.backward(context_id, [loss])
+            out[f"g1_{step}"] = rpc.rpc_sync("worker1", held_gradient, args=(context_id, "p1"))
+            out[f"g2_{step}"] = rpc.rpc_sync("worker1", held_gradient, args=(context_id, "p2"))
+            optimizer.step(context_id)
+            out[f"loss_{step}"] = loss
+            out[f"p1_{step}"] = rpc.rpc_sync("worker1", held_value, args=("p1",)).clone()
+            out[f"p2_{step}"] = rpc.rpc_sync("worker1", held_value, args=("p2",)).clone()
+    return out
+
+
+@program(t1=M, t2=M)
+def end_to_end(t1, t2):
+    return optimized(t1, t2, 1, lambda a, b: (a + b).sum(), lr=0.05)
+
+
+@program(t1=M, t2=M)
+def end_to_end_momentum(t1, t2):
+    return optimized(t1, t2, 3, lambda a, b: (a * b).sum(), lr=0.05, momentum=0.9)
+
+
+# ---- dist_autograd_test.py ----
+
+
+def simple(t1, t2, run):
+    t1, t2 = leaf(t1), leaf(t2)
+    with dist_autograd.context() as context_id:
+        loss = run(t1, t2).sum()
+        dist_autograd.backward(context_id, [loss])
+        return dict(gradients(context_id, t1=t1, t2=t2), loss=loss)
+
+
+@program(t1=M, t2=M)
+def backward_simple(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.rpc_sync("worker1", torch.add, args=(a, b)))
+
+
+@program(t1=M, t2=M)
+def backward_simple_remote(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.remote("worker1", torch.add, args=(a, b)).to_here())
+
+
+@program(t1=M, t2=M)
+def backward_simple_self(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.rpc_sync("worker0", torch.add, args=(a, b)))
+
+
+@program(t1=M, t2=M)
+def backward_simple_python_udf(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.rpc_sync("worker1", my_add, args=(a, b)))
+
+
+@program(t1=(4, 6), t2=(6, 5), t3=(5, 7), t4=(7, 9))
+def backward_different_tensor_dims(t1, t2, t3, t4):
+    t1, t3 = leaf(t1), leaf(t3)
+    with dist_autograd.context() as context_id:
+        val = rpc.rpc_sync("worker1", torch.matmul, args=(t1, t2))
+        val = rpc.rpc_sync("worker2", torch.matmul, args=(val, t3))
+        loss = rpc.rpc_sync("worker3", torch.matmul, args=(val, t4)).sum()
+        dist_autograd.backward(context_id, [loss])
+        return dict(gradients(context_id, t1=t1, t3=t3), loss=loss)
+
+
+@program(t1=M, t2=M, t3=M, t4=M, t5=M)
+def backward_multiple_round_trips(t1, t2, t3, t4, t5):
+    t1, t3, t5 = leaf(t1), leaf(t3), leaf(t5)
+    with dist_autograd.context() as context_id:
+        val = rpc.rpc_sync("worker1", torch.add, args=(t1, t2))
+        val = rpc.rpc_sync("worker2", torch.mul, args=(t3, val))
+        s1 = rpc.rpc_sync("worker3", torch.stack, args=([t4, val],))
+        s2 = rpc.rpc_sync("worker1", torch.stack, args=([t5, val],))
+        val = rpc.rpc_sync("worker2", torch.bmm, args=(s1, s2))
+        val = rpc.rpc_sync("worker3", torch.matmul, args=(val, val))
+        loss = val.sum()
+        dist_autograd.backward(context_id, [loss])
+        return dict(gradients(context_id, t1=t1, t3=t3, t5=t5), loss=loss)
+
+
+@program(t1=M, t2=M, t3=M)
+def backward_unused_tensors(t1, t2, t3):
+    t1, t2, t3 = leaf(t1), leaf(t2), leaf(t3)
+    with dist_autograd.context() as context_id:
+        s = rpc.rpc_sync("worker1", torch.stack, args=([t1, t2, t3],))
+        val = rpc.rpc_sync("worker2", torch.matmul, args=(torch.narrow(s, 0, 0, 1), torch.narrow(s, 0, 2, 1)))
+        loss = val.sum()
+        dist_autograd.backward(context_id, [loss])
+        return dict(gradients(context_id, t1=t1, t2=t2, t3=t3), loss=loss)
+
+
+@program(t1=M, t2=M)
+def backward_multiple_roots(t1, t2):
+    t1, t2 = leaf(t1), leaf(t2)
+    with dist_autograd.context() as context_id:
+        r1 = rpc.rpc_sync("worker1", torch.add, args=(t1, t2)).sum()
+        r2 = rpc.rpc_sync("worker2", torch.mul, args=(t1, t2)).sum()
+        r3 = rpc.rpc_sync("worker3", torch.cos, args=(t1,)).sum()
+        r4 = rpc.rpc_sync("worker1", torch.div, args=(t1, t2)).sum()
+        dist_autograd.backward(context_id, [r1, r2, r3, r4])
+        return gradients(context_id, t1=t1, t2=t2)
+
+
+@program(t1=torch.float32, t2=torch.float64)
+def backward_different_dtypes(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.rpc_sync("worker1", torch.add, args=(a, b)))
+
+
+@program(t1=M, t2=M)
+def backwards_nested_python_udf(t1, t2):
+    return simple(t1, t2, lambda a, b: rpc.rpc_sync("worker1", nested_on, args=(a, b, "worker2")))
+
+
+@program(t1=M, t2=M)
+def mixed_requires_grad(t1, t2):
+    t1 = leaf(t1)
+    with dist_autograd.context() as context_id:
+        ret = rpc.rpc_sync("worker1", mixed_requires_grad_branch, args=(t1, t2))
+        dist_autograd.backward(context_id, [ret.sum()])
+        return dict(gradients(context_id, t1=t1, t2=t2), ret=ret)
+
+
+@program(p=M)
+def grad_only_on_return_value(p):
+    rpc.rpc_sync("worker1", hold_leaf, args=("grad_only", p))
+    with dist_autograd.context() as context_id:
+        dist_autograd.backward(context_id, [rpc.rpc_sync("worker1", held, args=("grad_only",)).sum()])
+        assert not dist_autograd.get_gradients(context_id)
+        return {"there": rpc.rpc_sync("worker1", held_gradient, args=(context_id, "grad_only"))}
+
+
+@program(t1=M, t2=M)
+def backward_without_rpc(t1, t2):
+    return simple(t1, t2, torch.add)
+
+
+@program(t1=M, t2=M)
+def backward_verify_hooks(t1, t2):
+    t1, t2 = leaf(t1), leaf(t2)
+    t1.register_hook(lambda grad: grad * 2)
+    with dist_autograd.context() as context_id:
+        loss = rpc.rpc_sync("worker1", torch.matmul, args=(t1, t2)).sum()
+        dist_autograd.backward(context_id, [loss])
+        return gradients(context_id, t1=t1, t2=t2)
+
+
+@program(p=M, t2=M)
+def backward_rref(p, t2):
+    t2, ref = leaf(t2), rpc.remote("worker1", hold_leaf, args=("backward_rref", p))
+    with dist_autograd.context() as context_id:
+        loss = rpc.remote("worker1", add_to_rref, args=(ref, t2)).to_here().sum()
+        dist_autograd.backward(context_id, [loss])
+        there = rpc.rpc_sync("worker1", held_gradient, args=(context_id, "backward_rref"))
+        return dict(gradients(context_id, t2=t2), there=there, loss=loss)
+
+
+@program(p=M, t2=M)
+def backward_rref_nested(p, t2):
+    t2, ref = leaf(t2), rpc.remote("worker2", hold_leaf, args=("backward_rref_nested", p))
+    with dist_autograd.context() as context_id:
+        loss = rpc.remote("worker1", add_to_rref_from_third, args=("worker2", ref, t2)).to_here().mul(t2).sum()
+        dist_autograd.backward(context_id, [loss])
+        there = rpc.rpc_sync("worker2", held_gradient, args=(context_id, "backward_rref_nested"))
+        return dict(gradients(context_id, t2=t2), there=there, loss=loss)
+
+
+@program(p=M, a=M, b=M, c=M)
+def trainer_ps(p, a, b, c):
+    ref = rpc.remote("worker0", hold_leaf, args=("trainer_ps", p))
+    ref.to_here()
+    trainers = [rpc.rpc_async(f"worker{i + 1}", train_with, args=(ref, t, "worker0")) for i, t in enumerate((a, b, c))]
+    out = {}
+    for name, future in zip("abc", trainers):
+        out[f"{name}_there"], out[name] = future.wait()
+    return out
+
+
+@program(t=(3,))
+def ping_pong(t):
+    t = leaf(t)
+    with dist_autograd.context() as context_id:
+        y = rpc.rpc_sync("worker1", chain, args=(t, 8, "worker0", "worker1"))
+        dist_autograd.backward(context_id, [(y * y).sum()])
+        return dict(gradients(context_id, t=t), y=y)
+
+
+@program(t1=M, t2=M)
+def two_passes(t1, t2):
+    """Gradients of two passes over one graph are summed in the context."""
+    t1, t2 = leaf(t1), leaf(t2)
+    with dist_autograd.context() as context_id:
+        loss = rpc.rpc_sync("worker1", torch.mul, args=(t1, t2)).cos().sum()
+        dist_autograd.backward(context_id, [loss], retain_graph=True)
+        dist_autograd.backward(context_id, [loss])
+        return gradients(context_id, t1=t1, t2=t2)
+
+
+# ---- running and writing ----
+
+
+def made(name, inputs):
+    torch.manual_seed(sum(map(ord, name)))
+    out = {}
+    for key, spec in inputs.items():
+        shape, dtype = (M, spec) if isinstance(spec, torch.dtype) else (spec, torch.float32)
+        # Away from 0, so that a division is no accident; three decimals keep the file short.
+        out[key] = (torch.rand(shape, dtype=torch.float64) + 0.1).mul(1000).round().div(1000).to(dtype)
+    return out
+
+
+def plain(t):
+    t = torch.as_tensor(t).detach()
+    numbers = t.flatten().numpy()
+    # The shortest text that reads back as the same number of its dtype.
+    values = [float(np.format_float_positional(x, unique=True)) for x in numbers]
+    assert all(numbers.dtype.type(v) == x for v, x in zip(values, numbers))
+    return {"dtype": str(t.dtype)[6:], "shape": list(t.shape), "data": [int(v) if v == int(v) else v for v in values]}
+
+
+def worker(rank, port, out):
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(port)
+    torch.set_num_threads(1)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=WORKERS)
+    if rank == 0:
+        cases = {}
+        for name, (specs, fn) in PROGRAMS.items():
+            inputs = made(name, specs)
+            results = fn(**inputs)
+            cases[name] = {"inputs": {k: plain(t) for k, t in inputs.items()}, "results": {k: plain(t) for k, t in results.items()}}
+        out.put(cases)
+    rpc.shutdown()
+
+
+if __name__ == "__main__":
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free_port = probe.getsockname()[1]
+    context = mp.get_context("fork")
+    queue = context.Queue()
+    others = [context.Process(target=worker, args=(rank, free_port, queue)) for rank in range(WORKERS)]
+    for process in others:
+        process.start()
+    cases = queue.get(timeout=300)
+    for process in others:
+        process.join()
+    OUT.parent.mkdir(exist_ok=True)
+    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(case, separators=(',', ':'))}" for name, case in cases.items())
+    OUT.write_text(f'{{"torch":"{torch.__version__}","cases":{{\n{lines}\n}}}}\n')
+    print(f"{len(cases)} programs -> {OUT}")
