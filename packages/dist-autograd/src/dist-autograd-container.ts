@@ -14,8 +14,8 @@ export interface ContextHome {
   readonly ids: IdCounter
   readonly runner: BackwardRunner
   deathOf(worker: WorkerId): PostgradError | null
-  /** The context is leaving: fail its passes with `error`, tell the workers that it knows, except for `except`. */
-  onRelease(context: DistAutogradContext, error: PostgradError, except: WorkerId | null): void
+  /** The context is leaving: fail its passes with `error` (null: CONTEXT_RELEASED), tell the workers that it knows, except for `except`. */
+  onRelease(context: DistAutogradContext, error: PostgradError | null, except: WorkerId | null): void
 }
 
 export class DistAutogradContainer {
@@ -93,10 +93,11 @@ export class DistAutogradContainer {
   }
 
   /**
-   * Forgets the context here and tells the workers that it knows, except for `except`, which said so. Passes that run in it fail with `error`.
+   * Forgets the context here and tells the workers that it knows, except for `except`, which said so. Passes that run in it fail with `error`,
+   * by default CONTEXT_RELEASED (made only when it is needed: an error's stack costs microseconds).
    * @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
    */
-  release(contextId: bigint, error: PostgradError = contextReleased(contextId, 'backward'), except: WorkerId | null = null): void {
+  release(contextId: bigint, error: PostgradError | null = null, except: WorkerId | null = null): void {
     const context = this.retrieve(contextId, 'release')
     this.contexts.delete(contextId)
     if (this.last === context) this.last = null

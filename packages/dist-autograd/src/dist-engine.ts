@@ -284,10 +284,12 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
   // --- ends
 
   /** The context is being released: its passes end, here. The others hear of the release itself. */
-  abandon(context: DistAutogradContext, error: PostgradError): void {
+  abandon(context: DistAutogradContext, error: PostgradError | null): void {
     for (const pass of context.passes.values()) {
-      if (pass instanceof RootPass) pass.fail(error)
-      else pass.task.fail(error)
+      if (pass.gathered) continue
+      const reason = error ?? contextReleased(context.contextId, 'backward')
+      if (pass instanceof RootPass) pass.fail(reason)
+      else pass.task.fail(reason)
     }
   }
 

@@ -10,7 +10,6 @@ import { arange, eye, full, ones, rand, randint, randn, zeros } from '@postgrad/
 import { MessageType } from '@postgrad/wire/internal'
 import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
-import { contextReleased } from './dist-autograd-context.js'
 import { DistEngine } from './dist-engine.js'
 import { releaseNotice } from './notices.js'
 
@@ -58,7 +57,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   runtime.handle(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
     // Unknown here: released before, or never joined. No news (DA-10).
-    if (context !== null && container.find(context) !== undefined) container.release(context, contextReleased(context, 'backward'), from.id)
+    if (context !== null && container.find(context) !== undefined) container.release(context, null, from.id)
   })
   runtime.onPeerDeath((peer, error) => {
     engine.onPeerDeath(peer, error)
