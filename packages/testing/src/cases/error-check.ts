@@ -2,8 +2,17 @@
 import type { CaseCluster } from './case.js'
 import type { ErrorCase } from './errors.js'
 
-/** Empty when the case rejects as it must: code, values, the way it took, a part of the message, and a remedy for every PostgradError. */
-export async function errorProblems(cluster: CaseCluster, { main, expected, message }: ErrorCase): Promise<string[]> {
+/** The hop that an error makes on top when it leaves worker0's thread. */
+const LAST_HOP = { name: 'worker0', id: 0 }
+
+/**
+ * Empty when the case rejects as it must: code, values, the way it took, a part of the message, and a remedy for every PostgradError.
+ * @param onThreads worker0 is not this thread
+ */
+export async function errorProblems(cluster: CaseCluster, one: ErrorCase, { onThreads = false } = {}): Promise<string[]> {
+  const { main, message } = one
+  const workers = one.expected.workers as readonly unknown[] | undefined
+  const expected = onThreads && workers !== undefined ? { ...one.expected, workers: [...workers, LAST_HOP] } : one.expected
   let error: Record<string, unknown>
   try {
     await cluster.on('worker0').run(main)

@@ -25,6 +25,16 @@ export async function callsHidden(): Promise<unknown> {
   return call('worker1', hidden)
 }
 
+/** Exposed by its caller only: the callee's thread has not heard of it. In one thread all workers share their names. */
+export function onlyHere(): number {
+  return 1
+}
+
+export async function callsOnlyHere(): Promise<unknown> {
+  expose({ onlyHere })
+  return call('worker1', onlyHere)
+}
+
 export async function wrongShapes(): Promise<unknown> {
   return call('worker1', matmul, [ones([3, 3]), ones([6, 6])])
 }
@@ -132,7 +142,15 @@ export function never(): Promise<never> {
   return new Promise(() => {})
 }
 
-expose({ callsUnknownWorker, remoteOnUnknownWorker, callsHidden, wrongShapes, wrongShapesInContext, wrongShapesBehindReference })
+expose({
+  callsUnknownWorker,
+  remoteOnUnknownWorker,
+  callsHidden,
+  callsOnlyHere,
+  wrongShapes,
+  wrongShapesInContext,
+  wrongShapesBehindReference,
+})
 expose({ throwsRange, throwsTyped, userException, userTypedException, forwardsException, exceptionTwoHopsAway })
 expose({ rootNotScalar, rootWithoutGrad, noRoots, backwardOfReleased, gradientsOfReleased, backwardByReleasedId, contextNobodyMade })
 expose({ callAfterShutdown, remoteAfterShutdown, shutDownWhileWaiting, never })
@@ -260,5 +278,15 @@ export const errorCases: readonly ErrorCase[] = [
     expected: { code: 'RPC_SHUT_DOWN', values: { worker: 'worker0' } },
     message: 'has been shut down',
     endsWorker: true,
+  },
+]
+
+/** What can only be seen where every worker has a thread of its own. */
+export const threadErrorCases: readonly ErrorCase[] = [
+  {
+    name: 'function that only the caller has exposed',
+    main: callsOnlyHere,
+    expected: { code: 'FUNCTION_NOT_EXPOSED', values: { function: 'onlyHere' }, workers: [worker1] },
+    message: "worker 'worker1'",
   },
 ]

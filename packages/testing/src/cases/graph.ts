@@ -8,7 +8,7 @@ import { add } from '@postgrad/autograd'
 import { AccumulateGrad, type Edge, gradientEdge, type Node } from '@postgrad/autograd/internal'
 import { isPostgradError } from '@postgrad/base'
 import { type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
-import { currentContext, currentDistAutograd } from '@postgrad/dist-autograd/internal'
+import { currentContext, currentDistAutograd, type RecvRpcBackward } from '@postgrad/dist-autograd/internal'
 import { call, currentWorker, expose, remote } from '@postgrad/rpc'
 import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { myAdd } from './backward.js'
@@ -103,7 +103,7 @@ export function graphText(context: DistAutogradContext, named: Readonly<Record<s
   }
   const edgeText = (edge: Edge | null): string => {
     if (edge === null) return '-'
-    const at = recvs.findIndex((recv) => recv === edge.node)
+    const at = recvs.indexOf(edge.node as RecvRpcBackward)
     return at >= 0 ? `recv${at}:${edge.inputNr}` : nodeText(edge.node)
   }
   const nameOf = (worker: number): string => currentWorker().resolve(worker).name
