@@ -53,6 +53,6 @@ export function withScope<T>(patch: ScopePatch, fn: () => T): T {
 }
 
 /** Runs `fn` in exactly this scope (a worker serves each call in a scope of its own, whatever scope the message arrived in). */
-export function inScope<T>(scope: Scope, fn: () => T): T {
-  return storage.run(scope, fn)
+export function inScope<A extends unknown[], T>(scope: Scope, fn: (...args: A) => T, ...args: A): T {
+  return storage.run(scope, fn, ...args)
 }

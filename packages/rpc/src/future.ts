@@ -2,19 +2,20 @@
  * The result of a call that is under way: a promise with PyTorch's words. It settles with the callee's value, the callee's error, the
  * callee's death, or its deadline; it never stays pending for ever. PyTorch: `torch.futures.Future`.
  */
-export class Future<T> implements Promise<T> {
-  readonly [Symbol.toStringTag] = 'Future'
-  private readonly promise: Promise<T>
-  // Not typed by T, which keeps Future<T> assignable to Future<unknown>.
-  private settle!: (value: unknown) => void
-  private fail!: (error: unknown) => void
+export class Future<T> extends Promise<T> {
+  private readonly settle: (value: unknown) => void
+  private readonly fail: (error: unknown) => void
   private settled = false
 
   constructor() {
-    this.promise = new Promise<T>((resolve, reject) => {
-      this.settle = resolve as (value: unknown) => void
-      this.fail = reject
+    let settle!: (value: unknown) => void
+    let fail!: (error: unknown) => void
+    super((resolve, reject) => {
+      settle = resolve as (value: unknown) => void
+      fail = reject
     })
+    this.settle = settle
+    this.fail = fail
   }
 
   /** A future that has failed already. */
@@ -31,23 +32,7 @@ export class Future<T> implements Promise<T> {
 
   /** PyTorch's name for awaiting it; may be called any number of times. */
   wait(): Promise<T> {
-    return this.promise
-  }
-
-  // biome-ignore lint/suspicious/noThenProperty: a Future is awaited like any promise
-  then<A = T, B = never>(
-    onValue?: ((value: T) => A | PromiseLike<A>) | null,
-    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    return this.promise.then(onValue, onError)
-  }
-
-  catch<B = never>(onError?: ((error: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
-    return this.promise.catch(onError)
-  }
-
-  finally(onSettled?: (() => void) | null): Promise<T> {
-    return this.promise.finally(onSettled)
+    return this
   }
 
   /** The agent's side: the first of `resolve` and `reject` counts. */
@@ -61,3 +46,7 @@ export class Future<T> implements Promise<T> {
     this.fail(error)
   }
 }
+
+// `await` takes a promise as it is only if its constructor is Promise; any other costs two more promises and two more turns of the microtask
+// queue, per call. The same property makes `then` return plain promises, which need no `resolve` of ours.
+Object.defineProperty(Future.prototype, 'constructor', { value: Promise, configurable: true, writable: true })

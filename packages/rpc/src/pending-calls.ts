@@ -1,15 +1,19 @@
 /**
- * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: calls wait in buckets of
- * `TICK_MS`, one timer runs for the earliest bucket, so that 300,000 calls a second leave nothing behind but empty sets.
+ * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer stands at the earliest
+ * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
+ * is rare, and it never happens more often than every `GRAIN_MS`.
  */
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
 
-/** Deadlines are kept to this grain, in ms; a call may end so much later than asked, never earlier. */
-export const TICK_MS = 10
+/** A call may end so much later than its deadline, in ms; never earlier. */
+export const GRAIN_MS = 10
 
+/** What waits for the reply to one request. */
 export interface PendingCall {
+  /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
+  deadlineMs: number
   /** Takes the reply (RESULT, REMOTE_RET, …). A throw rejects the call. */
   onReply(message: Message): void
   onError(error: unknown): void
@@ -17,18 +21,14 @@ export interface PendingCall {
   timedOut(): PostgradError
 }
 
-interface Waiting {
-  readonly call: PendingCall
-  readonly bucket: Set<number> | null
-}
-
 /** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
 export class PendingCalls {
-  private readonly waiting = new Map<number, Waiting>()
+  private readonly waiting = new Map<number, PendingCall>()
   private readonly deadlines: Deadlines
 
   constructor(deadlines: Deadlines) {
     this.deadlines = deadlines
+    deadlines.watch(this)
   }
 
   get size(): number {
@@ -37,97 +37,79 @@ export class PendingCalls {
 
   /** `timeoutMs` Infinity: no deadline. */
   add(requestId: number, call: PendingCall, timeoutMs: number): void {
-    const bucket = timeoutMs === Number.POSITIVE_INFINITY ? null : this.deadlines.add(requestId, timeoutMs, this)
-    this.waiting.set(requestId, { call, bucket })
+    call.deadlineMs = this.deadlines.after(timeoutMs)
+    this.waiting.set(requestId, call)
   }
 
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
   take(requestId: number): PendingCall | undefined {
-    const entry = this.waiting.get(requestId)
-    if (entry === undefined) return undefined
-    this.waiting.delete(requestId)
-    entry.bucket?.delete(requestId)
-    return entry.call
-  }
-
-  expire(requestId: number): void {
-    const call = this.take(requestId)
-    call?.onError(call.timedOut())
+    const call = this.waiting.get(requestId)
+    if (call !== undefined) this.waiting.delete(requestId)
+    return call
   }
 
   /** Ends every call with an error of its own. */
   failAll(makeError: () => unknown): void {
     for (const requestId of [...this.waiting.keys()]) this.take(requestId)?.onError(makeError())
   }
+
+  /** Ends the calls whose deadline has passed; gives the earliest of the others. */
+  expire(nowMs: number): number {
+    let earliestMs = Number.POSITIVE_INFINITY
+    for (const [requestId, call] of this.waiting) {
+      if (call.deadlineMs > nowMs) {
+        if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
+      } else {
+        this.waiting.delete(requestId)
+        call.onError(call.timedOut())
+      }
+    }
+    return earliestMs
+  }
 }
 
-interface Bucket {
-  readonly ids: Map<PendingCalls, Set<number>>
-}
-
-/** Buckets of deadlines by tick, with one timer for the earliest. */
+/** The one timer of a worker's calls. */
 export class Deadlines {
   private readonly clock: Clock
-  private readonly buckets = new Map<number, Bucket>()
+  private readonly watched: PendingCalls[] = []
   private timer: Timer | null = null
-  private armedTick = Number.POSITIVE_INFINITY
-  private lastTick = -1
-  private lastBucket: Bucket | null = null
+  private armedMs = Number.POSITIVE_INFINITY
 
   constructor(clock: Clock) {
     this.clock = clock
   }
 
-  add(requestId: number, timeoutMs: number, owner: PendingCalls): Set<number> {
-    const tick = Math.ceil((this.clock.now() + timeoutMs) / TICK_MS)
-    let bucket = tick === this.lastTick ? this.lastBucket : this.buckets.get(tick)
-    if (bucket == null) {
-      bucket = { ids: new Map() }
-      this.buckets.set(tick, bucket)
-      if (tick < this.armedTick) this.arm(tick)
-    }
-    this.lastTick = tick
-    this.lastBucket = bucket
-    let ids = bucket.ids.get(owner)
-    if (ids === undefined) {
-      ids = new Set()
-      bucket.ids.set(owner, ids)
-    }
-    ids.add(requestId)
-    return ids
+  watch(calls: PendingCalls): void {
+    this.watched.push(calls)
+  }
+
+  /** The time `timeoutMs` from now; the timer will stand there or earlier. */
+  after(timeoutMs: number): number {
+    if (timeoutMs === Number.POSITIVE_INFINITY) return timeoutMs
+    const deadlineMs = this.clock.now() + timeoutMs
+    if (deadlineMs < this.armedMs) this.arm(deadlineMs, timeoutMs)
+    return deadlineMs
   }
 
   close(): void {
     this.timer?.cancel()
     this.timer = null
-    this.armedTick = Number.POSITIVE_INFINITY
-    this.buckets.clear()
-    this.lastTick = -1
-    this.lastBucket = null
+    this.armedMs = Number.POSITIVE_INFINITY
   }
 
-  private arm(tick: number): void {
+  private arm(deadlineMs: number, delayMs: number): void {
     this.timer?.cancel()
-    this.armedTick = tick
-    this.timer = this.clock.setTimer(Math.max(0, tick * TICK_MS - this.clock.now()), () => this.fire())
+    this.armedMs = deadlineMs
+    this.timer = this.clock.setTimer(delayMs, () => this.fire())
   }
 
   private fire(): void {
     this.timer = null
-    this.armedTick = Number.POSITIVE_INFINITY
-    const now = this.clock.now()
-    let next = Number.POSITIVE_INFINITY
-    for (const [tick, bucket] of [...this.buckets]) {
-      if (tick * TICK_MS <= now) {
-        this.buckets.delete(tick)
-        if (bucket === this.lastBucket) this.lastTick = -1
-        for (const [owner, ids] of bucket.ids) for (const id of ids) owner.expire(id)
-      } else if (![...bucket.ids.values()].some((ids) => ids.size > 0)) {
-        // Every call of this bucket has ended: without this, an idle worker would keep waking up for nothing.
-        this.buckets.delete(tick)
-        if (bucket === this.lastBucket) this.lastTick = -1
-      } else if (tick < next) next = tick
-    }
-    if (next < this.armedTick) this.arm(next)
+    this.armedMs = Number.POSITIVE_INFINITY
+    const nowMs = this.clock.now()
+    let earliestMs = Number.POSITIVE_INFINITY
+    for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
+    // What expired may have called again, and armed the timer.
+    if (earliestMs < this.armedMs) this.arm(earliestMs, Math.max(GRAIN_MS, earliestMs - nowMs))
   }
 }

@@ -6,11 +6,33 @@ import { inScope, isPostgradError, type Scope } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
 import type { Delivery, Peer, RpcAgent } from './rpc-agent.js'
+import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** An error keeps the first and the last so many workers of its way. */
 const HOPS_KEPT = 16
+
+/** What serving one kind of request is. One object per kind, none per request. */
+interface Work {
+  run(request: Request): unknown
+  done(request: Request, value: unknown): void
+  failed(request: Request, error: unknown): void
+}
+
+/** One request that is being served. */
+class Request {
+  readonly delivery: Delivery
+  readonly work: Work
+  /** Where the value of a remote call goes. */
+  readonly owner: OwnerRRef | null
+
+  constructor(delivery: Delivery, work: Work, owner: OwnerRRef | null) {
+    this.delivery = delivery
+    this.work = work
+    this.owner = owner
+  }
+}
 
 export interface Serving {
   readonly agent: RpcAgent
@@ -48,40 +70,22 @@ export class RequestCallback {
   // --- requests
 
   private onCall(delivery: Delivery): void {
-    const { message, peer } = delivery
-    const [name, args] = message.body as [string, readonly unknown[]]
-    this.serve(
-      delivery,
-      () => this.invoke(name, args),
-      (value) => this.reply(peer, message.requestId, MessageType.RESULT, [value], true),
-      (error) => this.replyError(peer, message.requestId, error),
-    )
+    this.serve(new Request(delivery, this.callWork, null))
   }
 
   /** The fork is registered and confirmed before the function runs; its value or error goes into the owner's entry. */
   private onRemoteCall(delivery: Delivery): void {
     const { message, peer } = delivery
-    const [name, args, rrefId, forkId] = message.body as [string, readonly unknown[], bigint, bigint]
+    const [, , rrefId, forkId] = message.body as [string, readonly unknown[], bigint, bigint]
     const toSelf = peer.link === null
     const owner = toSelf ? this.rrefs.lookup(rrefId) : this.rrefs.admit(rrefId, forkId, peer.info.id)
     this.reply(peer, message.requestId, MessageType.REMOTE_RET, [rrefId, forkId, null], false)
-    this.serve(
-      delivery,
-      () => this.invoke(name, args),
-      (value) => owner.setValue(value),
-      (error) => owner.setError(error),
-    )
+    this.serve(new Request(delivery, this.remoteWork, owner))
     if (toSelf) this.rrefs.releaseHold(rrefId)
   }
 
   private onFetch(delivery: Delivery): void {
-    const { message, peer } = delivery
-    this.serve(
-      delivery,
-      () => this.rrefs.lookup(message.body[0] as bigint).toHere(),
-      (value) => this.reply(peer, message.requestId, MessageType.RESULT, [value], true),
-      (error) => this.replyError(peer, message.requestId, error),
-    )
+    this.serve(new Request(delivery, this.fetchWork, null))
   }
 
   private onForkRequest({ message, peer }: Delivery): void {
@@ -90,42 +94,68 @@ export class RequestCallback {
     this.reply(peer, message.requestId, MessageType.RREF_ACK, [forkId], false)
   }
 
-  /** Runs `work` in the call's scope, once all references in the message are confirmed. Its end, now or later, is told in that scope. */
-  private serve(delivery: Delivery, work: () => unknown, done: (value: unknown) => void, failed: (error: unknown) => void): void {
-    const { message, peer, unconfirmed } = delivery
+  private readonly callWork: Work = {
+    run: ({ delivery: { message } }) => {
+      const { target, isClass } = this.registry.lookup(message.body[0] as string, this.agent.info.name)
+      const args = message.body[1] as readonly unknown[]
+      return isClass ? new (target as AnyClass)(...args) : (target as AnyFunction)(...args)
+    },
+    done: ({ delivery: { message, peer } }, value) => this.reply(peer, message.requestId, MessageType.RESULT, [value], true),
+    failed: ({ delivery: { message, peer } }, error) => this.replyError(peer, message.requestId, error),
+  }
+
+  private readonly remoteWork: Work = {
+    run: this.callWork.run,
+    done: ({ owner }, value) => owner?.setValue(value),
+    failed: ({ owner }, error) => owner?.setError(error),
+  }
+
+  private readonly fetchWork: Work = {
+    run: ({ delivery: { message } }) => this.rrefs.lookup(message.body[0] as bigint).toHere(),
+    done: this.callWork.done,
+    failed: this.callWork.failed,
+  }
+
+  /** Runs the request's work in a scope of its own, once all references in it are confirmed. Its end, now or later, is told in that scope. */
+  private serve(request: Request): void {
+    const { message, peer, unconfirmed } = request.delivery
     let scope: Scope
     try {
       for (const interceptor of this.agent.interceptors) interceptor.incoming?.(message, peer.info)
       scope = this.servingScope(message)
     } catch (error) {
-      failed(error)
+      request.work.failed(request, error)
       return
     }
     this.serving++
-    const start = () => {
-      try {
-        const value = work()
-        if (isThenable(value)) value.then(finish, abandon)
-        else finish(value)
-      } catch (error) {
-        abandon(error)
-      }
-    }
-    const finish = (value: unknown) => {
-      this.serving--
-      done(value)
-    }
-    const abandon = (error: unknown) => {
-      this.serving--
-      failed(error)
-    }
-    if (unconfirmed === null) inScope(scope, start)
-    else inScope(scope, () => Promise.all(unconfirmed).then(start, abandon))
+    if (unconfirmed === null) inScope(scope, this.start, request)
+    else inScope(scope, () => Promise.all(unconfirmed).then(() => this.start(request)))
   }
 
-  private invoke(name: string, args: readonly unknown[]): unknown {
-    const { target, isClass } = this.registry.lookup(name, this.agent.info.name)
-    return isClass ? new (target as AnyClass)(...args) : (target as AnyFunction)(...args)
+  private readonly start = (request: Request): void => {
+    try {
+      const value = request.work.run(request)
+      if (isThenable(value)) {
+        value.then(
+          (later) => this.finish(request, later),
+          (error) => this.abandon(request, error),
+        )
+      } else {
+        this.finish(request, value)
+      }
+    } catch (error) {
+      this.abandon(request, error)
+    }
+  }
+
+  private finish(request: Request, value: unknown): void {
+    this.serving--
+    request.work.done(request, value)
+  }
+
+  private abandon(request: Request, error: unknown): void {
+    this.serving--
+    request.work.failed(request, error)
   }
 
   private reply(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], intercepted: boolean): void {

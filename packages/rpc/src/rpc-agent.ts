@@ -207,6 +207,7 @@ export class RpcAgent {
   requestMessage(peer: Peer, out: OutgoingMessage, timeoutMs: number, op: string): Future<Message> {
     const future = new Future<Message>()
     const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
       onReply: (message) => future.resolve(message),
       onError: (error) => future.reject(error),
       timedOut: () => timedOut(op, peer.info, timeoutMs),

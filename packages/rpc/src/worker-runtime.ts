@@ -159,6 +159,7 @@ export class WorkerRuntime {
       const out = this.agent.codec.prepare(MessageType.REMOTE_CALL, [name, args, rrefId, forkId], peer.env)
       this.agent.intercept(out, peer)
       const waiting: PendingCall = {
+        deadlineMs: Number.POSITIVE_INFINITY,
         onReply: () => user !== null && this.rrefs.confirm(user),
         onError: (error) => (user !== null ? this.rrefs.failUser(user, error) : owner!.setError(error)),
         timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
@@ -302,6 +303,7 @@ export class WorkerRuntime {
 
 /** Waits for the reply of a call and hands its value over. */
 class CallWaiter implements PendingCall {
+  deadlineMs = Number.POSITIVE_INFINITY
   private readonly future: Future<unknown>
   private readonly op: string
   private readonly to: WorkerInfo
