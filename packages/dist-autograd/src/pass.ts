@@ -49,7 +49,7 @@ export class DistPass implements GradSink, ReadyQueue {
     this.root = workerOf(id)
     this.missing = new Set(missing)
     this.driver = driver
-    this.task = new GraphTask({ keepGraph: retainGraph, sink: this, queue: this })
+    this.task = new GraphTask({ keepGraph: retainGraph, ordered: true, sink: this, queue: this })
     this.task.onIdle = () => driver.idle(this)
   }
 
