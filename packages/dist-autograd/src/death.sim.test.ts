@@ -20,6 +20,14 @@ async function main(): Promise<unknown> {
     return ctx.gradients().get(weight)!.toArray()
   })
 }
+/** Worker 2 is known to worker 1 alone, which is the way by which a release would reach it. */
+async function chainOnly(): Promise<void> {
+  const weight = wholeLeaf([[1, 2]])
+  await distAutograd.context(async (ctx) => {
+    const chain = await call(1, pyNested, [weight, weight, 1, 3, 0])
+    await ctx.backward([chain.sum()])
+  })
+}
 const squared = (x: Tensor): Tensor => mul(x, x)
 expose({ squared })
 
@@ -62,6 +70,24 @@ describe('DA-27 a worker dies at step k, for all k', () => {
         if (over) break
       }
     }
+  })
+
+  test('DA-31 the link of a chain: its end is released all the same', async () => {
+    let crashes = 0
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      for (let step = 0; step < STEPS_MAX; step++) {
+        const over = await withSeed(`${seed}, step ${step}`, async () => {
+          const cluster = new Cluster(seed, 3)
+          const result = await runWithCrash(cluster, cluster.workers[0]!.run(chainOnly), 'worker1', step)
+          if (result.crashed) crashes++
+          const left = await cluster.leftovers([1])
+          if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
+          return !result.crashed
+        })
+        if (over) break
+      }
+    }
+    expect(crashes).toBeGreaterThan(20)
   })
 
   test('a backward in a context that knows a dead worker says so at once', async () => {

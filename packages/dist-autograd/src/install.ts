@@ -11,7 +11,7 @@ import { MessageType } from '@postgrad/wire/internal'
 import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
 import { DistEngine } from './dist-engine.js'
-import { releaseNotice } from './notices.js'
+import { postIfAlive, releaseNotice } from './notices.js'
 
 /** What a worker has of this package. */
 export interface DistAutograd {
@@ -52,7 +52,10 @@ function make(runtime: WorkerRuntime): DistAutograd {
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
   runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message) => engine.onGradients(message))
   runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
-  runtime.handle(MessageType.PASS_ERROR, (message) => engine.onError(message))
+  runtime.handle(MessageType.PASS_ERROR, (message, from) => {
+    acquaint(runtime, container, message.context, from.id)
+    engine.onError(message)
+  })
   runtime.handle(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
   runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   runtime.handle(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
@@ -62,6 +65,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   runtime.onPeerDeath((peer, error) => {
     engine.onPeerDeath(peer, error)
     releaseOrphans(container, peer.id, error)
+    askForRelease(runtime, container, peer.id, error)
   })
   runtime.onClose((error) => engine.onClose(error))
   runtime.contribute(() => ({ currentBackwardPasses: engine.currentBackwardPasses, autogradContexts: container.size }))
@@ -71,6 +75,26 @@ function make(runtime: WorkerRuntime): DistAutograd {
 /** The contexts of a dead maker: nobody is left to release them (DA-12). */
 function releaseOrphans(container: DistAutogradContainer, maker: number, error: PostgradError): void {
   for (const { contextId } of [...container.values()]) if (workerOf(contextId) === maker) container.release(contextId, error, maker)
+}
+
+/**
+ * The dead worker may have been the only way by which a release would have come here, now or while it died: the maker is told that this
+ * worker has the context (DA-31).
+ */
+function askForRelease(runtime: WorkerRuntime, container: DistAutogradContainer, dead: number, error: PostgradError): void {
+  for (const { contextId, knownWorkerIds } of container.values()) {
+    const maker = workerOf(contextId)
+    if (maker === runtime.info.id || maker === dead || !knownWorkerIds.has(dead)) continue
+    postIfAlive(runtime, maker, MessageType.PASS_ERROR, [error], contextId, null)
+  }
+}
+
+/** The maker's side of that: it will release the worker too, or has released the context already and says so. */
+function acquaint(runtime: WorkerRuntime, container: DistAutogradContainer, contextId: bigint | null, from: number): void {
+  if (contextId === null || workerOf(contextId) !== runtime.info.id) return
+  const context = container.find(contextId)
+  if (context !== undefined) context.knownWorkerIds.add(from)
+  else postIfAlive(runtime, from, MessageType.CLEANUP_CONTEXT, [], contextId, null)
 }
 
 /**
