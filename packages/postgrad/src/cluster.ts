@@ -74,9 +74,18 @@ export class Cluster {
   /** What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
-    const alive = this.threads.filter((thread) => !thread.dead)
-    const infos = await Promise.all(alive.map((thread) => this.infoOf(thread, Number.POSITIVE_INFINITY)))
-    return Object.fromEntries(alive.map((thread, i) => [thread.info.name, infos[i] as WorkerDebugInfo]))
+    const infos: Record<string, WorkerDebugInfo> = {}
+    await Promise.all(
+      this.threads.map(async (thread) => {
+        try {
+          if (!thread.dead) infos[thread.info.name] = await this.infoOf(thread, Number.POSITIVE_INFINITY)
+        } catch (error) {
+          // One that dies while it is asked is not alive any more.
+          if (!thread.dead) throw error
+        }
+      }),
+    )
+    return Object.fromEntries(this.workers.flatMap(({ name }) => (infos[name] === undefined ? [] : [[name, infos[name]]])))
   }
 
   /**
@@ -150,11 +159,12 @@ export class Cluster {
   private async watch(thread: WorkerThread): Promise<void> {
     const end = await thread.ended
     if (this.closing !== null) return
-    const error = thread.died('worker', end)
+    const error = thread.died('cluster', end)
     this.deaths.push(error)
     for (const listener of this.deathListeners) listener(thread.info, error)
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    if (this.deathListeners.size === 0 && end.rejected === 0 && !this.killed.has(thread.info.id)) process.emitWarning(error)
+    if (this.deathListeners.size === 0 && end.rejected === 0 && !this.killed.has(thread.info.id))
+      process.emitWarning(error.message, { type: error.code })
   }
 
   private async infoOf(thread: WorkerThread, timeoutMs: number): Promise<WorkerDebugInfo> {

@@ -2,11 +2,13 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { tensor } from '@postgrad/tensor'
 import type { Cluster } from './cluster.js'
+import { launcher } from './clusters.fixture.js'
 import * as basics from './fixtures/basics.js'
-import { launch } from './launch.js'
+import { tensor } from './index.js'
+import { launch as launchForAll } from './launch.js'
 
+const launch = launcher()
 const BASICS = new URL('./fixtures/basics.js', import.meta.url)
 
 async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
@@ -21,7 +23,7 @@ async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
 describe('values and errors', () => {
   let cluster: Cluster
   beforeAll(async () => {
-    cluster = await launch(BASICS, { workers: ['a', 'b'] })
+    cluster = await launchForAll(BASICS, { workers: ['a', 'b'] })
   })
   afterAll(() => cluster.close())
 

@@ -4,10 +4,11 @@
  */
 import { describe, expect, test } from '@jest/globals'
 import type { Cluster } from './cluster.js'
+import { launcher } from './clusters.fixture.js'
 import * as deaths from './fixtures/deaths.js'
-import { launch } from './launch.js'
 import { script } from './script.fixture.js'
 
+const launch = launcher()
 const PROGRAM = new URL('./fixtures/deaths.js', import.meta.url)
 /** Far below the deadline of a call (60 s): what takes so long has waited for something else than the news of the death. */
 const AT_ONCE_MS = 2000
@@ -66,6 +67,7 @@ describe('a worker killed during forward', () => {
 
   test('a reply that had arrived before is delivered', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'victim'] })
+    cluster.onWorkerDeath(() => {})
     expect(await cluster.on('a').run(deaths.repliesBeforeDeath)).toEqual({ replied: 'value 7', rest: DEAD })
     await cluster.close()
   })
@@ -82,9 +84,9 @@ describe('a worker killed during backward', () => {
   test('every pass that needs it fails at once by name, whoever is root; contexts end; the others go on', async () => {
     const { cluster, ready } = await launchWatched(['a', 'b', 'victim', 'c'], 1)
     const passes = Promise.all([
-      cluster.on('a').run(deaths.passOver, ['b', 'victim', 'c'], 'stuckInBackward'),
-      cluster.on('b').run(deaths.passOver, ['a', 'victim'], 'stuckInBackward'),
-      cluster.on('c').run(deaths.passOver, ['victim', 'b'], 'stuckInBackward'),
+      cluster.on('a').run(deaths.passOver, ['b', 'victim', 'c'], 'stuckInBackward', 3),
+      cluster.on('b').run(deaths.passOver, ['a', 'victim'], 'stuckInBackward', 3),
+      cluster.on('c').run(deaths.passOver, ['victim', 'b'], 'stuckInBackward', 3),
     ])
     await ready
     const killed = performance.now()
@@ -99,6 +101,7 @@ describe('a worker killed during backward', () => {
 
   test('it ends itself inside of its own backward', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'victim', 'c'] })
+    cluster.onWorkerDeath(() => {})
     expect(await cluster.on('a').run(deaths.passOver, ['b', 'victim', 'c'], 'exitInBackward')).toEqual({ backward: DEAD })
     await expectNothingLeft(cluster)
     await cluster.close()

@@ -114,6 +114,35 @@ export {
 } from '@postgrad/base'
 export { currentContext, type DistAutogradContext, type DistBackwardOptions, distAutograd } from '@postgrad/dist-autograd'
 export {
+  clipGradNorm,
+  Dropout,
+  Embedding,
+  type Layer,
+  Linear,
+  type LinearOptions,
+  LogSoftmax,
+  LSTM,
+  type LSTMOptions,
+  type LSTMState,
+  Module,
+  mseLoss,
+  type Optimizer,
+  type OptimizerState,
+  type ParameterOptions,
+  type ParamGroup,
+  ReLU,
+  Sequential,
+  SGD,
+  type SGDGroup,
+  type SGDOptions,
+  type SGDSettings,
+  Sigmoid,
+  Softmax,
+  type StateDict,
+  Tanh,
+} from '@postgrad/nn'
+export { DistributedOptimizer, type OptimizerClass, type OptionsOf, type StepOptions } from '@postgrad/parallel'
+export {
   type AnyClass,
   type AnyFunction,
   type CallOptions,
@@ -182,6 +211,7 @@ export {
   RealClock,
   type Timer,
 } from '@postgrad/transport'
+export type { RemoteErrorInfo, WireLimits } from '@postgrad/wire'
 export { type CloseOptions, Cluster, type ClusterEnd, type WorkerDebugInfo } from './cluster.js'
 export { Controller, type ControllerOptions } from './controller.js'
 export { type LaunchOptions, launch } from './launch.js'

@@ -2,10 +2,12 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { launcher } from './clusters.fixture.js'
 import * as basics from './fixtures/basics.js'
-import { type LaunchOptions, launch } from './launch.js'
+import type { LaunchOptions } from './launch.js'
 import { script } from './script.fixture.js'
 
+const launch = launcher()
 const BASICS = new URL('./fixtures/basics.js', import.meta.url)
 
 async function failureOf(promise: Promise<unknown>): Promise<PostgradError> {

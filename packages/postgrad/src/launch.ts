@@ -49,7 +49,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const url = attempt(null, () => programUrl(program))
   const infos = attempt(null, () => workerInfos(options.workers))
   const peers = channels(infos)
-  const payloads = new PayloadCodec()
+  const payloads = new PayloadCodec(null)
   const clock = new RealClock()
   const threads = infos.map(
     (info) =>

@@ -4,12 +4,17 @@
  * workers, the main thread is none.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
+import type { WorkerInfo } from '@postgrad/rpc'
 import { Codec, type Message, MessageType } from '@postgrad/wire/internal'
 import type { Payload } from './protocol.js'
 
 export class PayloadCodec {
-  private readonly codec = new Codec()
+  private readonly codec: Codec
+
+  /** @param worker at which end this is; null is the main thread. Errors that leave a worker name it in their path. */
+  constructor(worker: WorkerInfo | null) {
+    this.codec = new Codec(worker === null ? {} : { worker })
+  }
 
   /** @throws WIRE_UNSUPPORTED_VALUE with the path of the argument */
   encodeCall(name: string, args: readonly unknown[]): Payload {
@@ -51,11 +56,13 @@ export class PayloadCodec {
 
   private encode(type: MessageType, body: readonly unknown[]): Payload {
     const outgoing = this.codec.prepare(type, body, null)
-    outgoing.requiresGrad = outgoing.tensors.map((tensor: Tensor) => tensor.requiresGrad)
-    return this.codec.encode(outgoing, null)
+    // A parameter stays one; the result of a computation loses its graph here and is a plain value there.
+    outgoing.requiresGrad = outgoing.tensors.map((tensor) => tensor.requiresGrad && tensor.isLeaf)
+    const { header, segments } = this.codec.encode(outgoing, null)
+    return { header: ownBytes(header), segments: segments.map(ownBytes) }
   }
 
-  /** Tensors arrive as leaves; those that required grad do so again, so that parameters may be made on the main thread. */
+  /** Parameters may be made on the main thread: leaves that required grad there do so here. */
   private decode(payload: Payload): Message {
     const message = this.codec.decode(payload, null)
     message.tensors.forEach((tensor, i) => {
@@ -65,15 +72,14 @@ export class PayloadCodec {
   }
 }
 
-/** The buffers that may move with a payload instead of being cloned: those that it fills alone. */
+/** The buffers of a payload, to be moved instead of cloned: each is its own. */
 export function transferables({ header, segments }: Payload): ArrayBuffer[] {
-  const own = new Set<ArrayBuffer>()
-  for (const bytes of [header, ...segments]) {
-    const buffer = bytes.buffer as ArrayBuffer
-    if (bytes.byteLength > 0 && bytes.byteLength === buffer.byteLength && Object.prototype.toString.call(buffer) === '[object ArrayBuffer]')
-      own.add(buffer)
-  }
-  return [...own]
+  return [header, ...segments].map((bytes) => bytes.buffer as ArrayBuffer)
+}
+
+/** Frames may lie in a shared arena; posting a part of one would clone all of it, neighbours' bytes included. */
+function ownBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes)
 }
 
 function describe(problem: unknown): string {

@@ -16,7 +16,7 @@ import type { BootData, Payload, ProgressEvent, WorkerFacade } from './protocol.
 import { threadUsage } from './usage.js'
 
 const boot = workerData as BootData
-const payloads = new PayloadCodec()
+const payloads = new PayloadCodec(boot.info)
 const runtime = new WorkerRuntime({
   name: boot.info.name,
   id: boot.info.id,
