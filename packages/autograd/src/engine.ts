@@ -36,6 +36,7 @@ export class Engine {
       dependencies.set(root, 0)
       stack.push(root)
     }
+    let shared = task.orders !== null
     for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
       const edges = node.nextEdges
       for (let i = 0; i < edges.length; i++) {
@@ -44,10 +45,11 @@ export class Engine {
         const next = edge.node
         const count = dependencies.get(next)
         if (count === undefined) stack.push(next)
+        else shared = true
         dependencies.set(next, (count ?? 0) + 1)
       }
     }
-    if (!task.ordered) return
+    if (!task.ordered || !shared) return
     assert(task.notReady.size === 0, 'in an ordered task all roots are known before gradients are delivered')
     task.orders = inputOrders(dependencies.keys(), dependencies)
   }
