@@ -1,7 +1,7 @@
 /** A deep chain of nested calls between two threads, forward and backward. PyTorch with its defaults hangs at 50. */
 import { expect, test } from '@jest/globals'
-import { expectClean } from '@postgrad/testing'
 import { cases, casesProgram } from '@postgrad/testing/internal'
+import { untilClean } from './acceptance.fixture.js'
 import { launch } from './launch.js'
 
 const CALLS = 10_000
@@ -12,7 +12,7 @@ test(`${CALLS} nested calls that go back and forth between two threads, forward 
     const { y, t } = await cluster.on('worker0').run(cases.longPingPong, CALLS)
     expect(y).toEqual({ dtype: 'float32', shape: [3], data: [1 + CALLS, 2 + CALLS, 3 + CALLS] })
     expect(t).toEqual({ dtype: 'float32', shape: [3], data: [0.5, -1, 2] })
-    expectClean({ debugInfo: await cluster.debugInfo() })
+    await untilClean(cluster)
   } finally {
     await cluster.close()
   }

@@ -3,30 +3,16 @@
  * are those of `packages/testing/src/cases`, unchanged.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { expectClean, simulate } from '@postgrad/testing'
+import { simulate } from '@postgrad/testing'
 import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing/internal'
+import { untilClean } from './acceptance.fixture.js'
 import type { Cluster } from './cluster.js'
 import { launch } from './launch.js'
 
 /** Every case runs so many times: threads choose another order each time. */
 const RUNS = 5
-/** Notices that are under way when a case returns arrive within a few turns; a leak stays. */
-const CLEAN_WITHIN_MS = 5000
 
 const golden = readGolden()
-
-async function untilClean(cluster: Cluster): Promise<void> {
-  const endMs = performance.now() + CLEAN_WITHIN_MS
-  for (;;) {
-    const debugInfo = await cluster.debugInfo()
-    try {
-      expectClean({ debugInfo })
-      return
-    } catch (error) {
-      if (performance.now() > endMs) throw error
-    }
-  }
-}
 
 describe('on threads', () => {
   let cluster: Cluster

@@ -3,11 +3,13 @@ import { setImmediate } from 'node:timers'
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import { expect, test } from '@jest/globals'
+import { remote } from '@postgrad/rpc'
 import { Random } from '@postgrad/sim/internal'
 import { trainerPs } from './cases/backward.js'
-import type { Plains } from './cases/case.js'
+import { bitsText, type Plains } from './cases/case.js'
 import { designNoteOn } from './cases/documentation.js'
 import { readGolden } from './cases/golden.js'
+import { contextState } from './cases/graph.js'
 import { expectClean } from './expect-clean.js'
 import { inlined } from './inlined.js'
 import { type SimCluster, type Simulation, simulate } from './simulate.js'
@@ -28,12 +30,12 @@ const crowd = (cluster: Pick<SimCluster, 'on'>): Promise<Plains[]> =>
 /** Runs every seed twice, and counts the orders that were seen. */
 async function everySeedTwice<T>(seeds: number, run: (seed: number) => Promise<Simulation<T>>, expected: T): Promise<number> {
   const orders = new Set<string>()
-  const want = JSON.stringify(expected)
+  const want = bitsText(expected)
   for (let seed = 0; seed < seeds; seed++) {
     const first = await run(seed)
     const second = await run(seed)
     // A comparison of strings, since a thousand calls of `expect` cost more than the runs.
-    if (JSON.stringify(first.result) !== want) expect({ seed, result: first.result }).toEqual({ seed, result: expected })
+    if (bitsText(first.result) !== want) expect({ seed, result: first.result }).toEqual({ seed, result: expected })
     if (second.trace.hash !== first.trace.hash) expect({ seed, trace: second.trace.text }).toEqual({ seed, trace: first.trace.text })
     expectClean(first)
     orders.add(first.trace.hash)
@@ -55,12 +57,10 @@ test(`the same on all four workers at once, under ${CROWDED_SEEDS} seeds`, async
   expect(orders).toBeGreaterThan(CROWDED_SEEDS * 0.9)
 })
 
-test('collections at random moments change nothing', async () => {
-  const { inputs: tensors } = golden.trainer_ps!
-  const run = (): Promise<Simulation<Plains>> => simulate({ workers: 4, seed: 77 }, (sim) => sim.on('worker0').run(trainerPs, tensors))
+/** Runs `run` undisturbed and with collections between random steps of the world; both must be the same run. Returns how many there were. */
+async function withCollections<T>(seed: number, run: () => Promise<Simulation<T>>): Promise<number> {
   const quiet = await run()
-  const collect = collector()
-  const random = new Random(77)
+  const random = new Random(seed)
   let collections = 0
   let running = true
   const between = (): void => {
@@ -74,15 +74,47 @@ test('collections at random moments change nothing', async () => {
   setImmediate(between)
   const disturbed = await run()
   running = false
-  expect(collections).toBeGreaterThan(3)
-  expect(disturbed.trace.text).toBe(quiet.trace.text)
+  expect({ seed, text: disturbed.trace.text }).toEqual({ seed, text: quiet.trace.text })
   expect(disturbed.trace.hash).toBe(quiet.trace.hash)
   expect(disturbed.result).toEqual(quiet.result)
   expect(disturbed.debugInfo).toEqual(quiet.debugInfo)
+  return collections
+}
+
+test('collections at random moments change nothing: the design note’s example under 40 seeds', async () => {
+  let collections = 0
+  for (let seed = 0; seed < 40; seed++) collections += await withCollections(seed, () => alone(seed))
+  expect(collections).toBeGreaterThan(20)
+})
+
+test('collections at random moments change nothing: three trainers whose references are passed on', async () => {
+  const { inputs: tensors } = golden.trainer_ps!
+  const run = () => simulate({ workers: 4, seed: 77 }, (sim) => sim.on('worker0').run(trainerPs, tensors))
+  expect(await withCollections(77, run)).toBeGreaterThan(3)
+})
+
+test('collections at random moments change nothing: references that nobody gives up are only counted', async () => {
+  let finalized = 0
+  const run = () =>
+    simulate({ workers: 2, seed: 5 }, async (sim) => {
+      await sim.on('worker0').run(dropReferences, 50)
+      finalized = sim.on('worker0').runtime.rrefs.finalized
+    })
+  expect(await withCollections(5, run)).toBeGreaterThan(3)
+  // Without this the test would not notice that nothing had been collected.
+  expect(finalized).toBeGreaterThan(0)
+  expect((await run()).debugInfo.worker1).toMatchObject({ ownerRRefs: 50, forks: 50 })
 })
 
 /** V8's own collection, which Node hides unless it is asked for. */
 function collector(): () => void {
   v8.setFlagsFromString('--expose-gc')
   return vm.runInNewContext('gc') as () => void
+}
+
+const collect = collector()
+
+/** Makes references and forgets them. */
+async function dropReferences(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await remote('worker1', contextState, [BigInt(i)]).toHere()
 }

@@ -63,6 +63,11 @@ export async function plains(tensors: Readonly<Record<string, Tensor>>): Promise
   return out
 }
 
+/** Plain values as text that is equal exactly when their bits are: JSON alone would lose the sign of a zero. */
+export function bitsText(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (Object.is(part, -0) ? '-0' : part))
+}
+
 /**
  * This worker's gradients in a context, by name; a leaf without one is left out. Throws when a leaf that has no name has a gradient (PyTorch's tests
  * compare the size of the map). The inlined program's workers share one map, so there it cannot be asked.

@@ -1,0 +1,30 @@
+/** Every case with numbers under many seeds: `npm run soak -- --seeds 10000`. Prints how many orders of delivery were seen. */
+import { expect, test } from '@jest/globals'
+import { backwardCases } from './cases/backward.js'
+import { bitsText, CASE_WORKERS, runCase } from './cases/case.js'
+import { documentationCases } from './cases/documentation.js'
+import { readGolden } from './cases/golden.js'
+import { expectClean } from './expect-clean.js'
+import { inlined } from './inlined.js'
+import { simulate } from './simulate.js'
+
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 10_000)
+
+const golden = readGolden()
+
+test.each([...documentationCases, ...backwardCases].map((one) => [one.name, one] as const))(
+  `%s: ${SEEDS} seeds give the bits of the inlined program`,
+  async (name, one) => {
+    const { inputs } = golden[name]!
+    const oracle = await inlined({ workers: CASE_WORKERS }, (cluster) => runCase(cluster, one, inputs))
+    const want = bitsText(oracle)
+    const orders = new Set<string>()
+    for (let seed = 0; seed < SEEDS; seed++) {
+      const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, inputs))
+      if (bitsText(simulation.result) !== want) expect({ seed, result: simulation.result }).toEqual({ seed, result: oracle })
+      expectClean(simulation)
+      orders.add(simulation.trace.hash)
+    }
+    console.log(`${name}: ${orders.size} orders of delivery in ${SEEDS} seeds`)
+  },
+)
