@@ -1,6 +1,6 @@
 /**
- * Issue item 5 as a measurement: many contexts on a running cluster, and what every worker holds before and after. The test takes a small
- * count, the soak the full one.
+ * Issue item 5 as a measurement: many contexts on a running cluster, and what every worker holds before and after. The test takes 10,000, the
+ * soak as many as it is told.
  */
 import type { Cluster, WorkerDebugInfo } from './cluster.js'
 import * as program from './fixtures/contexts.js'
