@@ -9,9 +9,16 @@ const { mode, port } = workerData as { mode: string; port: MessagePort }
 const link = messagePortLink(port, { unref: mode === 'wait-unref' })
 const text = (t: string): Frame => ({ header: new Uint8Array(Buffer.from(t)), segments: [] })
 
+// Each exception of the receiver is an uncaught one of the thread, which this thread survives.
+if (mode === 'throw') process.on('uncaughtException', () => {})
+
 link.open({
   onFrame(frame) {
     if (mode === 'echo') link.send(frame)
+    if (mode === 'throw') {
+      link.send(frame)
+      throw new Error('a receiver must not throw, but if it does')
+    }
   },
   onTurnEnd() {},
   onClose() {},

@@ -1,6 +1,6 @@
 /** The contract over a MessageChannel, then what only real threads can show: order under load, a thread that ends, one that is terminated. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { RealClock } from './clock.js'
 import { describeLink, frame, Recorder } from './link.suite.js'
 import { messagePortLink } from './message-port-link.js'
@@ -32,6 +32,13 @@ describeLink('the MessagePort link', {
   },
 })
 
+/** Ended after each test, also one that failed: a thread that is left would keep the whole run alive. */
+const started: Worker[] = []
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((worker) => worker.terminate()))
+})
+
 /** A thread whose link does as `mode` says, see `message-port-link.fixture.ts`. */
 function startThread(mode: string): { worker: Worker; port: MessagePort; ended: Promise<number> } {
   const { port1, port2 } = new MessageChannel()
@@ -39,6 +46,7 @@ function startThread(mode: string): { worker: Worker; port: MessagePort; ended: 
     workerData: { mode, port: port2 },
     transferList: [port2],
   })
+  started.push(worker)
   return { worker, port: port1, ended: new Promise((resolve) => worker.once('exit', resolve)) }
 }
 
@@ -117,6 +125,22 @@ describe('the MessagePort link between threads', () => {
     link.close()
     await worker.terminate()
     await ended
+  })
+
+  test('a receiver that throws at every frame gets all of them, in order', async () => {
+    const { worker, port, ended } = startThread('throw')
+    const link = messagePortLink(port)
+    const got = new Recorder()
+    link.open(got)
+    for (let i = 0; i < 200; i++) {
+      link.send(frame(`${i}`))
+      if (i % 60 === 0) await sleep(0)
+    }
+    await until(() => got.frames.length === 200)
+    link.close()
+    await worker.terminate()
+    await ended
+    expect(got.texts).toEqual(Array.from({ length: 200 }, (_, i) => `${i}`))
   })
 
   test('an open link keeps its thread alive; with unref it does not', async () => {

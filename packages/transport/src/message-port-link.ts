@@ -160,7 +160,7 @@ class MessagePortLink implements Link {
       }
     } finally {
       // What a receiver throws is its thread's to handle; the frames behind the one that threw are delivered all the same.
-      if (reader.left > 0) setImmediate(() => this.deliverRest())
+      if (reader.left > 0 || this.behind.length > 0) setImmediate(() => this.deliverRest())
     }
     return frames
   }

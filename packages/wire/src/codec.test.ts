@@ -348,6 +348,7 @@ describe('the envelope', () => {
   test('refuses tensors in trace and lineage', () => {
     const outgoing = codec.prepare(MessageType.CALL, ['f', []])
     outgoing.trace = [tensor(1)]
+    outgoing.lineage = null
     expect(() => codec.encode(outgoing)).toThrow(expect.objectContaining({ code: 'WIRE_UNSUPPORTED_VALUE' }))
   })
 })
@@ -381,6 +382,35 @@ describe('extensions', () => {
     expect(message.tensors.length).toBe(2)
     expect(seen).toEqual(['sender', 'sender', 'receiver', 'receiver'])
     expect(() => codec.decode(frame)).toThrow(expect.objectContaining({ code: 'WIRE_UNKNOWN_VALUE' }))
+  })
+
+  test('may use the codec themselves while it is at work', () => {
+    const nested: Message[] = []
+    const again: ValueExtension = {
+      tag: 0x21,
+      matches: (value) => value instanceof Ref,
+      encode: (value) => {
+        busy.encode(busy.prepare(MessageType.RREF_FORK_REQUEST, [1n, 2n]))
+        busy.encode(busy.prepare(MessageType.RESULT, [tensor([9])]))
+        return (value as Ref).id
+      },
+      decode: (plain) => {
+        nested.push(busy.decode(busy.encode(busy.prepare(MessageType.RESULT, [tensor([7])]))))
+        return new Ref(plain as bigint)
+      },
+    }
+    const busy = new Codec({ extensions: [again] })
+    const message = busy.decode(carried(busy, MessageType.CALL, ['f', [tensor([1]), new Ref(3n), tensor([2])]]))
+    expect(message.tensors.map(elements)).toEqual([[1], [2]])
+    expect(message.body[1]).toEqual([message.tensors[0], new Ref(3n), message.tensors[1]])
+    expect(elements(nested[0]?.tensors[0])).toEqual([7])
+  })
+
+  test('that stumble over bytes of others are a damaged frame', () => {
+    const picky: ValueExtension = { ...extension, encode: () => null, decode: (plain) => (plain as { no: { such: 1 } }).no.such }
+    const extended = new Codec({ extensions: [picky] })
+    const frame = carried(extended, MessageType.RESULT, [new Ref(1n)])
+    expect(() => extended.decode(frame)).toThrow(expect.objectContaining({ code: 'WIRE_CORRUPT' }))
   })
 
   test('need a tag of their own', () => {

@@ -9,8 +9,8 @@
  *              └────────────┴─────────┴──────────────────────────────────────────────────┴─────┴──────────────────┴─────┘
  *     segments: one per large tensor or typed array
  *
- * An absent field at the end of the envelope is not written, one in the middle is one byte. One codec per worker: it keeps buffers, and its two
- * directions may not be entered from each other (extensions must not call it).
+ * An absent field at the end of the envelope is not written, one in the middle is one byte. One codec per worker: it keeps buffers, and it may be entered
+ * again while an extension runs (an RRef that is forked tells its owner so).
  */
 import type { WorkerHop } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
@@ -70,8 +70,11 @@ export class Codec {
   private readonly packr = new Packr(PACKER)
   private readonly unpackr = new Unpackr(PACKER)
   private readonly checker: HeaderChecker
-  private readonly writer: ValueWriter
-  private readonly reader: ValueReader
+  private readonly extensions: readonly ValueExtension[]
+  private readonly worker: WorkerHop | null
+  /** Null while it is at work; whoever comes in between makes one for itself. */
+  private idleWriter: ValueWriter | null = null
+  private idleReader: ValueReader | null = null
   private readonly scratch: Buffer = Buffer.from(new ArrayBuffer(SCRATCH_BYTES))
   /** Given to the unpacker; kept, since it is read at once. */
   private readonly range = { start: 0, end: 0 }
@@ -84,8 +87,8 @@ export class Codec {
     const extensions = options.extensions ?? []
     checkExtensions(extensions)
     this.checker = new HeaderChecker(this.limits)
-    this.writer = new ValueWriter(this.limits, extensions, options.worker ?? null)
-    this.reader = new ValueReader(extensions)
+    this.extensions = extensions
+    this.worker = options.worker ?? null
   }
 
   /**
@@ -95,15 +98,29 @@ export class Codec {
    */
   prepare(type: MessageType, body: readonly unknown[], env: unknown = null): OutgoingMessage {
     const message = new OutgoingMessage(type, body)
-    const { fields, name }: MessageSpec = MESSAGE_TABLE[type]
-    const { writer } = this
-    if (body.length !== fields.length) throw unsupported(name, `a body of ${body.length} fields`, `It has ${fields.length}.`)
+    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker)
+    this.idleWriter = null
     writer.begin(env)
+    try {
+      this.write(message, writer)
+    } finally {
+      // Lets go of what it found.
+      writer.begin(null)
+      this.idleWriter = writer
+    }
+    return message
+  }
+
+  private write(message: OutgoingMessage, writer: ValueWriter): void {
+    const { body } = message
+    const { fields, name }: MessageSpec = MESSAGE_TABLE[message.type]
+    if (body.length !== fields.length) throw unsupported(name, `a body of ${body.length} fields`, `It has ${fields.length}.`)
     let packed: unknown[] | null = null
     for (let i = 0; i < body.length; i++) {
       const before = body[i]
-      const [name, kind] = fields[i] as FieldSpec
-      const after = kind.isError === true && !(before === null && kind.check(null)) ? writer.writeError(before) : writer.write(before, name)
+      const [field, kind] = fields[i] as FieldSpec
+      const after =
+        kind.isError === true && !(before === null && kind.check(null)) ? writer.writeError(before) : writer.write(before, field)
       if (after !== before) {
         packed ??= body.slice()
         packed[i] = after
@@ -116,7 +133,6 @@ export class Codec {
       message.requiresGrad = writer.requiresGrad as boolean[]
       message.places = writer.places as unknown[][]
     }
-    return message
   }
 
   /**
@@ -155,12 +171,14 @@ export class Codec {
     if (end > header.length) throw corrupt('it ends too early')
     this.checker.check(header, PREFIX_BYTES, end)
     const envelope = this.unpack(header, end)
-    const { reader } = this
+    const reader = this.idleReader ?? new ValueReader(this.extensions)
+    this.idleReader = null
     reader.begin(header, end, frame.segments, env)
     try {
-      return this.read(envelope)
+      return this.read(envelope, reader)
     } finally {
       reader.release()
+      this.idleReader = reader
     }
   }
 
@@ -185,8 +203,7 @@ export class Codec {
     }
   }
 
-  private read(envelope: unknown): Message {
-    const { reader } = this
+  private read(envelope: unknown, reader: ValueReader): Message {
     if (!Array.isArray(envelope) || envelope.length < ENVELOPE_MIN || envelope.length > ENVELOPE_MAX) throw corrupt('no envelope')
     const type: unknown = envelope[0]
     const spec = specOf(type)
@@ -205,6 +222,7 @@ export class Codec {
       body[i] = value
     }
     const { tensors, requiresGrad } = reader
+    const tensorCount = tensors?.length ?? 0
     const message = new ReceivedMessage(type as MessageType, requestId, body, tensors, requiresGrad)
     if (envelope.length > ENVELOPE_MIN) {
       message.context = idOrNull(name, 'context', envelope[3])
@@ -213,7 +231,7 @@ export class Codec {
       message.deadlineMs = msOrNull(name, envelope[6])
       message.trace = reader.read(envelope[7] ?? null)
       message.lineage = reader.read(envelope[8] ?? null)
-      if (reader.tensors !== tensors) throw badField(name, 'trace', 'values without tensors', 'tensors')
+      if ((reader.tensors?.length ?? 0) !== tensorCount) throw badField(name, 'trace', 'values without tensors', 'tensors')
     }
     reader.end()
     return message
@@ -242,9 +260,10 @@ export class Codec {
   }
 
   private plain(value: unknown, name: string, env: unknown): unknown {
-    this.writer.begin(env)
-    const packed = this.writer.write(value, name)
-    if (this.writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')
+    const writer = new ValueWriter(this.limits, this.extensions, this.worker)
+    writer.begin(env)
+    const packed = writer.write(value, name)
+    if (writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')
     return packed
   }
 

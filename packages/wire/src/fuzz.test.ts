@@ -53,7 +53,7 @@ function tensorOf(random: Random): Tensor {
   return x.ndim >= 2 && random.below(2) === 0 ? x.transpose(0, 1) : x
 }
 
-function valueOf(random: Random, depth: number): unknown {
+function randomValue(random: Random, depth: number): unknown {
   const kinds = depth > 3 ? 12 : 20
   switch (random.below(kinds)) {
     case 0:
@@ -105,17 +105,17 @@ function valueOf(random: Random, depth: number): unknown {
     case 12:
     case 13:
     case 14:
-      return Array.from({ length: random.pick([0, 1, 2, 3, depth < 2 ? 16 : 4]) }, () => valueOf(random, depth + 1))
+      return Array.from({ length: random.pick([0, 1, 2, 3, depth < 2 ? 16 : 4]) }, () => randomValue(random, depth + 1))
     case 15:
-      return new Map(Array.from({ length: random.below(4) }, () => [valueOf(random, depth + 2), valueOf(random, depth + 1)]))
+      return new Map(Array.from({ length: random.below(4) }, () => [randomValue(random, depth + 2), randomValue(random, depth + 1)]))
     case 16:
-      return new Set(Array.from({ length: random.below(4) }, () => valueOf(random, depth + 1)))
+      return new Set(Array.from({ length: random.below(4) }, () => randomValue(random, depth + 1)))
     default: {
       const object: Record<string, unknown> = {}
       const keys = random.pick([0, 1, 2, 3, depth < 2 ? 17 : 4])
       for (let i = 0; i < keys; i++) {
         const key = random.below(20) === 0 ? '__proto__' : random.below(5) === 0 ? String(random.below(9)) : stringOf(random)
-        Object.defineProperty(object, key, { value: valueOf(random, depth + 1), enumerable: true, writable: true, configurable: true })
+        Object.defineProperty(object, key, { value: randomValue(random, depth + 1), enumerable: true, writable: true, configurable: true })
       }
       return object
     }
@@ -184,7 +184,7 @@ describe('fuzz', () => {
     const random = new Random(seed)
     const [sender, receiver] = [new Codec(), new Codec()]
     for (let round = 0; round < ROUNDS; round++) {
-      const args = Array.from({ length: random.below(5) }, () => valueOf(random, 0))
+      const args = Array.from({ length: random.below(5) }, () => randomValue(random, 0))
       const outgoing = sender.prepare(MessageType.CALL, [stringOf(random), args])
       outgoing.requestId = random.below(2 ** 31)
       if (random.below(2) === 0) outgoing.context = BigInt(random.below(2 ** 31)) << 33n
@@ -210,7 +210,7 @@ describe('fuzz', () => {
     let valid = 0
     for (let round = 0; round < ROUNDS; round++) {
       const types = Object.values(MessageType)
-      const frame = codec.encode(codec.prepare(MessageType.CALL, ['f', [valueOf(random, 0), valueOf(random, 2)]]))
+      const frame = codec.encode(codec.prepare(MessageType.CALL, ['f', [randomValue(random, 0), randomValue(random, 2)]]))
       for (let variant = 0; variant < 10; variant++) {
         let header = copyOf(frame.header)
         let segments = frame.segments.map(copyOf)

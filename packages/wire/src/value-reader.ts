@@ -2,6 +2,7 @@
  * Makes values of what msgpackr unpacked: the way back of `value-writer.ts`. Arrays and objects are fresh from the unpacker, so they are
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
+import { isPostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT } from '@postgrad/tensor/internal'
 import { BYTES_KINDS } from './bytes-kind.js'
@@ -45,20 +46,22 @@ export class ValueReader {
     this.env = env
   }
 
-  /** Every part must have been somebody's. Lets go of the frame. @throws WIRE_CORRUPT */
+  /** Every part must have been somebody's. @throws WIRE_CORRUPT */
   end(): void {
     const isWhole = this.at === this.header.length && this.segmentAt === this.segments.length
-    this.release()
     if (!isWhole) throw corrupt('bytes or segments that belong to nothing')
   }
 
+  /** Lets go of the frame and of what was read. */
   release(): void {
     this.header = NO_BYTES
     this.segments = NO_SEGMENTS
+    this.tensors = null
+    this.requiresGrad = null
     this.env = null
   }
 
-  /** @throws WIRE_CORRUPT, WIRE_UNKNOWN_VALUE, and what an extension throws */
+  /** @throws WIRE_CORRUPT, WIRE_UNKNOWN_VALUE, and the PostgradErrors of extensions */
   read(value: unknown): unknown {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.length > 0 && value[0] === null ? this.special(value) : this.elements(value, 0)
@@ -214,7 +217,13 @@ export class ValueReader {
     const extension = this.extensions[tag]
     if (extension === undefined) throw unknownValue(tag)
     if (array.length !== 3) throw corrupt('an extension')
-    return extension.decode(this.read(array[2]), this.env)
+    const plain = this.read(array[2])
+    try {
+      return extension.decode(plain, this.env)
+    } catch (error) {
+      // An extension that stumbles over what it did not write.
+      throw isPostgradError(error) ? error : corrupt('a value of an extension', error)
+    }
   }
 }
 
