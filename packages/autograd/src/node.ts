@@ -29,14 +29,16 @@ export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
 let nextSequenceNr = 0
 
 export abstract class Node {
+  // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
+
   /** Of two ready nodes the higher number runs first: the later an operation ran in forward, the earlier in backward. */
-  readonly sequenceNr: number
+  declare readonly sequenceNr: number
   /** One entry per input of the forward operation; null where the input needs no gradient. */
-  nextEdges: readonly (Edge | null)[]
+  declare nextEdges: readonly (Edge | null)[]
   /** One entry per output of the forward operation. */
-  readonly inputMeta: readonly InputMeta[]
+  declare readonly inputMeta: readonly InputMeta[]
   /** Null until the first hook; `registerHook` and its siblings fill it. */
-  hooks: NodeHooks | null
+  declare hooks: NodeHooks | null
 
   constructor(nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], sequenceNr: number = nextSequenceNr++) {
     this.sequenceNr = sequenceNr
