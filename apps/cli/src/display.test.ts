@@ -63,6 +63,7 @@ describe('errorText', () => {
     const text = errorText(error, "worker 'a'")
     expect(text).toMatch(/^postgrad: worker 'a' failed: call: it broke\. Mend it\.\n {2}code: SOME_CODE\n {2}caused by: TypeError: inner\n/)
     expect(text).toContain('display.test')
+    expect(errorText(new PostgradError('SOME_CODE', { op: 'launch', message: 'typed, from here' }), null)).not.toContain('stack')
   })
 
   test('takes anything that can be thrown', () => {

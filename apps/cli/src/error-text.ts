@@ -1,6 +1,8 @@
 /** An error as a person wants to read it on the command line: what failed and where, its code, the remedy, the causes, the stack. */
 import { isPostgradError } from 'postgrad'
 
+/** How the program was called says nothing about it. */
+const HOUSE = /\/worker-entry\.js|\/base\/dist\/scope\.js|WorkerRuntime\.run /
 /** Lines of a stack that are worth showing: the program's own are on top. */
 const STACK_LINES_MAX = 8
 const CAUSES_MAX = 8
@@ -39,16 +41,19 @@ function causeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null ? (error as { cause?: unknown }).cause : undefined
 }
 
-/** The frames where the error arose: the remote stack if it came from a worker, else that of its innermost cause. */
+/**
+ * The frames where the error arose: of the innermost cause, on its worker. A typed error that arose here says all in its message: its
+ * stack would show the insides of this command.
+ */
 function stackOf(error: unknown): string[] {
   let at = error
   for (let depth = 0; causeOf(at) !== undefined && depth < CAUSES_MAX; depth++) at = causeOf(at)
   const remote = (at as { remoteStack?: unknown } | null)?.remoteStack
-  const stack = typeof remote === 'string' ? remote : (at as { stack?: unknown } | null)?.stack
+  const stack = typeof remote === 'string' ? remote : isPostgradError(at) ? undefined : (at as { stack?: unknown } | null)?.stack
   if (typeof stack !== 'string') return []
   return stack
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line.startsWith('at ') && !line.includes('node:internal'))
+    .filter((line) => line.startsWith('at ') && !line.includes('(node:') && !HOUSE.test(line))
     .slice(0, STACK_LINES_MAX)
 }

@@ -196,6 +196,13 @@ describe('the death of a worker', () => {
   })
 })
 
+test('a worker that runs out of its memory dies, and is named with the reason', async () => {
+  const cluster = await launch(BASICS, { workers: ['a', 'b'], workerOptions: { resourceLimits: { maxOldGenerationSizeMb: 32 } } })
+  const error = await rejection(cluster.on('a').run(basics.hoard))
+  expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'a' }, cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
+  expect(await cluster.on('b').run(basics.whoAmI)).toBe('b')
+})
+
 describe('close', () => {
   test('waits for what is under way', async () => {
     const cluster = await launch(BASICS, { workers: ['a', 'b'] })

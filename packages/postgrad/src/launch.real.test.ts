@@ -155,6 +155,10 @@ describe('a process with a cluster ends by itself', () => {
     expect(await ending('close')).toEqual({ code: 0, out: '[4,6] c\nend of script\n', err: '' })
   })
 
+  test('after the end of an `await using` block', async () => {
+    expect(await ending('using')).toEqual({ code: 0, out: 'c\nend of script\n', err: '' })
+  })
+
   test('when all workers have died', async () => {
     expect(await ending('all-die')).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3\nend of script\n', err: '' })
   })

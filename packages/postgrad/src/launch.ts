@@ -87,8 +87,8 @@ function programUrl(program: URL | string): string {
   const url = typeof program !== 'string' ? program : program.startsWith('file:') ? new URL(program) : pathToFileURL(resolve(program))
   if (url.protocol !== 'file:' || !existsSync(fileURLToPath(url))) {
     throw new PostgradError('PROGRAM_NOT_FOUND', {
-      op: 'launch',
-      expected: 'the program as a file: URL or a path that exists',
+      op: 'program',
+      expected: 'a file: URL or a path that exists',
       got: url.protocol === 'file:' ? fileURLToPath(url) : url.href,
       remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
       values: { program: url.href },

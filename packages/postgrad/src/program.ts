@@ -50,16 +50,23 @@ export function isTypeScript(url: string): boolean {
 }
 
 async function registerTypeScript(program: string, known: string | null): Promise<void> {
-  const loader = known ?? resolveTsx(program)
-  if (loader !== null) {
-    const { register } = (await import(loader)) as { register: () => unknown }
-    register()
-    return
-  }
-  if (stripsTypes(process.versions.node)) return
+  const loader = typescriptLoader(program, known ?? resolveTsx(program), process.versions.node)
+  if (loader === null) return
+  const { register } = (await import(loader)) as { register: () => unknown }
+  register()
+}
+
+/**
+ * What has to be imported before a TypeScript program: tsx where it is installed (it also finds `x.ts` under the name `x.js`), nothing where Node
+ * strips types by itself.
+ * @param tsx URL of `tsx/esm/api`, null if it is not installed
+ * @throws TYPESCRIPT_LOADER_MISSING
+ */
+export function typescriptLoader(program: string, tsx: string | null, nodeVersion: string): string | null {
+  if (tsx !== null || stripsTypes(nodeVersion)) return tsx
   throw new PostgradError('TYPESCRIPT_LOADER_MISSING', {
     op: 'launch',
-    message: `the program is TypeScript, which Node ${process.versions.node} does not run by itself, and tsx is not installed`,
+    message: `the program is TypeScript, which Node ${nodeVersion} does not run by itself, and tsx is not installed`,
     remedy: `Install tsx (npm install --save-dev tsx), or use Node ${NODE_STRIPS_TYPES.join('.')} or later, or compile the program.`,
     values: { program },
   })
