@@ -32,6 +32,10 @@ export interface RowPlan {
   readonly aim: (limit: number) => number
 }
 
+/** How long each contestant works before it is measured, in s of what is measured, and in turns. */
+const WARM_UP_SECONDS = 1
+const WARM_UP_TURNS_MAX = 200
+
 /** Perturbations of a shared machine only ever make a turn slower, so the median of many short turns is what stays. */
 export async function measure(plan: RowPlan, turns: number, tick: () => void): Promise<Row> {
   const contestants: [string, Contestant, number][] = [['ours', plan.ours, plan.n]]
@@ -39,12 +43,12 @@ export async function measure(plan: RowPlan, turns: number, tick: () => void): P
   for (const [name, { run, share = 1 }] of Object.entries(plan.peers))
     contestants.push([`peer:${name}`, run, Math.max(1, Math.round(plan.n * share))])
   const figures = new Map<string, number[]>(contestants.map(([name]) => [name, []]))
-  // The first turn warms up: code is compiled, graphs and heaps have their size.
-  for (let turn = -1; turn < turns; turn++) {
-    for (const [name, run, n] of contestants) {
-      const figure = plan.figure(await run(n), n)
-      if (turn >= 0) figures.get(name)!.push(figure)
-    }
+  // Warm first: code is compiled, heaps have their size.
+  for (const [, run, n] of contestants) {
+    for (let spent = 0; spent < WARM_UP_SECONDS; ) spent += Math.max(await run(n), WARM_UP_SECONDS / WARM_UP_TURNS_MAX)
+  }
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [name, run, n] of contestants) figures.get(name)!.push(plan.figure(await run(n), n))
     tick()
   }
   const of = (name: string) => median(figures.get(name)!)
