@@ -1,6 +1,9 @@
 /** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 
@@ -92,6 +95,30 @@ describe('run, without a terminal', () => {
     for (const name of ['a', 'b', 'c']) {
       expect(err).toContain(`[${name}] 1/2 (50%) half of ${name}\n`)
       expect(err).toContain(`[${name}] 2/2 (100%)\n[${name}] done\n`)
+    }
+  })
+
+  test("a folder of one's own without a package.json will do", async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+    try {
+      mkdirSync(join(folder, 'node_modules'))
+      // As an installation would leave it; the program's imports are found from where it lies.
+      symlinkSync(
+        dirname(createRequire(import.meta.url).resolve('postgrad/package.json')),
+        join(folder, 'node_modules/postgrad'),
+        'junction',
+      )
+      cpSync(PROGRAM, join(folder, 'program.ts'))
+      writeFileSync(join(folder, 'word.ts'), "export const word: string = 'found'\n")
+      writeFileSync(
+        join(folder, 'start.ts'),
+        "import { word } from './word.js'\nimport main from './program.js'\nexport default (context: any) => main({ ...context, args: ['calls', word] })\n",
+      )
+      const { code, out, err } = await postgrad('run', join(folder, 'start.ts'))
+      expect(err).toContain('[worker0] done\n')
+      expect([code, out]).toEqual([0, 'worker0 0/1 worker0 0 1 found\n'])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
     }
   })
 

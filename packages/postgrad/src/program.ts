@@ -2,9 +2,10 @@
  * The program as a worker loads it: a module that calls `expose`, and may have a default export that `postgrad run` starts on every worker.
  * TypeScript needs a loader before Node 22.18; it is registered only when the program is TypeScript, because it costs 160 ms.
  */
-import { createRequire } from 'node:module'
+import nodeModule, { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { PostgradError } from '@postgrad/base'
+import { resolveSync } from './typescript-format.js'
 
 /** What the default export of a program gets. */
 export interface MainContext {
@@ -52,8 +53,12 @@ export function isTypeScript(url: string): boolean {
 async function registerTypeScript(program: string, known: string | null): Promise<void> {
   const loader = typescriptLoader(program, known ?? resolveTsx(program), process.versions.node)
   if (loader === null) return
-  const { register } = (await import(loader)) as { register: () => unknown }
-  register()
+  const tsx = (await import(loader)) as { register: () => unknown }
+  tsx.register()
+  // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.
+  const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: typeof resolveSync }) => unknown }
+  if (registerHooks !== undefined) registerHooks({ resolve: resolveSync })
+  else nodeModule.register(new URL('./typescript-format.js', import.meta.url))
 }
 
 /**
