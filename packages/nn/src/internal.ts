@@ -1,2 +1,2 @@
-/** What sibling packages get beyond the public names: the parts that LSTM is made of. */
-export { lstmCell, unbind } from './lstm-cell.js'
+/** What sibling packages get beyond the public names: the part that LSTM is made of. */
+export { lstmLayer } from './lstm-layer.js'

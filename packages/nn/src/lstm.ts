@@ -4,7 +4,7 @@ import { PostgradError } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { Dropout } from './dropout.js'
 import { type ParameterOptions, uniform } from './init.js'
-import { lstmCell, unbind } from './lstm-cell.js'
+import { lstmLayer } from './lstm-layer.js'
 import { Module } from './module.js'
 
 export interface LSTMOptions extends ParameterOptions {
@@ -76,12 +76,12 @@ export class LSTM extends Module {
     let sequence = this.batchFirst && x.ndim === 3 ? x.transpose(0, 1) : x
     this.check(x, sequence, state)
     const batch = sequence.shape[1]!
-    const [hs, cs] = state ? state.map((s) => unbind(s)) : [null, null]
-    const begin = () => zeros([batch, this.hiddenSize], { dtype: x.dtype })
+    const begin = (which: 0 | 1, layer: number) =>
+      state === undefined ? zeros([batch, this.hiddenSize], { dtype: x.dtype }) : state[which].select(0, layer)
     const last: { h: Tensor; c: Tensor }[] = []
     for (const [k, weights] of this.layers.entries()) {
       if (k > 0) sequence = this.dropout.forward(sequence)
-      const run = this.runLayer(sequence, weights, hs?.[k] ?? begin(), cs?.[k] ?? begin())
+      const run = this.runLayer(sequence, weights, begin(0, k), begin(1, k))
       sequence = run.output
       last.push(run)
     }
@@ -96,14 +96,8 @@ export class LSTM extends Module {
     // The part of the gates that does not wait for h: one large product over all steps, both biases in it.
     const flat = x.reshape([steps * batch, width]).matmul(weightIh.T)
     const biased = biasIh === null || biasHh === null ? flat : flat.add(biasIh.add(biasHh))
-    const inputs = unbind(biased.view([steps, batch, 4 * this.hiddenSize]))
-    const recurrent = weightHh.T
-    const outputs: Tensor[] = []
-    for (const input of inputs) {
-      ;[h, c] = lstmCell(input.add(h.matmul(recurrent)), c) as [Tensor, Tensor]
-      outputs.push(h)
-    }
-    return { output: stack(outputs), h, c }
+    const [output, last] = lstmLayer(biased.view([steps, batch, 4 * this.hiddenSize]), weightHh, h, c) as [Tensor, Tensor]
+    return { output, h: output.select(0, steps - 1), c: last }
   }
 
   private check(x: Tensor, sequence: Tensor, state: LSTMState | undefined): void {
