@@ -1,5 +1,8 @@
 /** Launching a cluster and ending it: who is there, what fails and how, and that nothing is left open. */
-import { fileURLToPath } from 'node:url'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { launcher } from './clusters.fixture.js'
@@ -43,6 +46,21 @@ describe('launch', () => {
     const cluster = await launch(fileURLToPath(BASICS), { workers: ['only'] })
     expect(await cluster.on('only').run(basics.whoAmI)).toBe('only')
     await cluster.close()
+  })
+
+  test('./program.js is program.ts while it has not been compiled, as in an import', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'postgrad-'))
+    await writeFile(join(folder, 'program.ts'), 'const twice = (x: number): number => 2 * x\nexport default (): void => void twice(1)\n')
+    try {
+      const cluster = await launch(pathToFileURL(join(folder, 'program.js')), {
+        workers: ['only'],
+        typescript: import.meta.resolve('tsx/esm/api'),
+      })
+      await cluster.on('only').runMain([])
+      await cluster.close()
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   test('workers draw different numbers, the same with the same seed, others with another', async () => {

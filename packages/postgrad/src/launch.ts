@@ -85,16 +85,17 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
 /** @throws PROGRAM_NOT_FOUND */
 function programUrl(program: URL | string): string {
   const url = typeof program !== 'string' ? program : program.startsWith('file:') ? new URL(program) : pathToFileURL(resolve(program))
-  if (url.protocol !== 'file:' || !existsSync(fileURLToPath(url))) {
-    throw new PostgradError('PROGRAM_NOT_FOUND', {
-      op: 'program',
-      expected: 'a file: URL or a path that exists',
-      got: url.protocol === 'file:' ? fileURLToPath(url) : url.href,
-      remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
-      values: { program: url.href },
-    })
+  if (url.protocol === 'file:') {
+    // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
+    for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')]) if (existsSync(fileURLToPath(href))) return href
   }
-  return url.href
+  throw new PostgradError('PROGRAM_NOT_FOUND', {
+    op: 'program',
+    expected: 'a file: URL or a path that exists',
+    got: url.protocol === 'file:' ? fileURLToPath(url) : url.href,
+    remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
+    values: { program: url.href },
+  })
 }
 
 /** One channel for each pair: the ports that each worker gets, by its id. */
