@@ -10,6 +10,16 @@ test('one device per name', () => {
   expect(String(device('reference'))).toBe('reference')
 })
 
+test('mode says in which way kernels run, where there are several', () => {
+  expect((['gpujs', 'gpujs:cpu', 'gpujs:webasm', 'wasm', 'reference'] as const).map((spec) => device(spec).mode)).toEqual([
+    'webasm',
+    'cpu',
+    'webasm',
+    null,
+    null,
+  ])
+})
+
 test('withDevice holds through awaits and does not leak', async () => {
   const before = currentDevice()
   const reference = device('reference')
@@ -60,6 +70,7 @@ function crippled(without: readonly [KernelOp, DType][], synchronous = true): De
   const backend: Backend = {
     name: 'gpujs',
     label: 'crippled',
+    mode: null,
     kernels: kernels as unknown as KernelTable,
     synchronous,
     ready: () => Promise.resolve(),

@@ -39,6 +39,14 @@ export class Device {
     this.kernels = callable(implementation)
   }
 
+  /**
+   * In which of several ways the backend's kernels run: 'cpu' or 'webasm' on gpujs, null where there is but one. It is what runs, not what was asked
+   * for: every kernel is checked when it is built, and KERNEL_MODE is thrown rather than another mode used.
+   */
+  get mode(): string | null {
+    return this.implementation.mode
+  }
+
   /** Whether reads may be synchronous: kernels have written their results when they return. */
   get synchronous(): boolean {
     return this.implementation.synchronous

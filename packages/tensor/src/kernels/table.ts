@@ -240,6 +240,8 @@ export interface Backend {
   readonly name: BackendName
   /** As the user asks for it: 'wasm', 'gpujs:cpu', … */
   readonly label: string
+  /** In which of several ways its kernels run (gpu.js: 'cpu', 'webasm'); null where there is but one. */
+  readonly mode: string | null
   readonly kernels: KernelTable
   /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
   readonly synchronous: boolean

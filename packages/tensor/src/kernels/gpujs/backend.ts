@@ -28,6 +28,7 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
   return {
     name: 'gpujs',
     label: `gpujs:${mode}`,
+    mode,
     kernels: createTable(new GpuKernels(compiler)),
     synchronous: true,
     ready: () => Promise.resolve(),

@@ -48,6 +48,7 @@ export function createReferenceBackend(): Backend {
   return {
     name: 'reference',
     label: 'reference',
+    mode: null,
     kernels: table,
     synchronous: true,
     ready: () => Promise.resolve(),

@@ -16,6 +16,7 @@ export function createWasmBackend(): Backend {
   return {
     name: 'wasm',
     label: 'wasm',
+    mode: null,
     kernels: createTable(new LazyInstance()),
     synchronous: true,
     ready: () => Promise.resolve(),
