@@ -114,6 +114,33 @@ describe('DistributedOptimizer', () => {
     }),
   )
 
+  test('settings of a step hold from that step on, as on local groups; a name that the groups do not have is refused', () =>
+    overSeeds(2, async () => {
+      const local = new MyModule()
+      const localOptimizer = new SGD([local.w], { lr: 1, momentum: 0.5 })
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1, momentum: 0.5 })
+      for (const settings of [undefined, { lr: 0.25 }, {}, { lr: 0.125, momentum: 0 }]) {
+        const x = rand([3, 3])
+        localOptimizer.zeroGrad()
+        local.forward(x).sum().backward()
+        Object.assign(localOptimizer.paramGroups[0]!, settings)
+        localOptimizer.step()
+        await distAutograd.context(async (ctx) => {
+          await ctx.backward([(await module.call('forward', [x])).sum()])
+          await optimizer.step(ctx, settings === undefined ? {} : { settings })
+        })
+        expect(await module.call('values', [])).toEqual(local.values())
+      }
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([(await module.call('forward', [rand([3, 3])])).sum()])
+        const refused = optimizer.step(ctx, { settings: { rate: 1 } as object })
+        await expect(refused).rejects.toMatchObject({ code: 'OPTIMIZER_STEP_FAILED', cause: { code: 'INVALID_ARGUMENT' } })
+      })
+      expect(await module.call('values', [])).toEqual(local.values())
+      optimizer.dispose()
+    }))
+
   test('a parameter without a gradient stays untouched, and so does an owner that the context has not reached', () =>
     overSeeds(3, async () => {
       const modules = [remote(1, MyModule, []), remote(1, MyModule, []), remote(2, MyModule, [])]

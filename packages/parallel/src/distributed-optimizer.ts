@@ -13,7 +13,12 @@ import { type LocalOptimizer, makeLocalOptimizer, type OptimizerClass, stepLocal
 /** What the constructor of an optimizer class takes beside the parameters. */
 export type OptionsOf<C extends OptimizerClass> = ConstructorParameters<C>[1]
 
-export interface StepOptions {
+export interface StepOptions<Settings = object> {
+  /**
+   * Set on every parameter group of every owner before this step, and kept from then on: a schedule passes `{ lr }`. They travel with the step, so
+   * they cost no message.
+   */
+  readonly settings?: Partial<Settings>
   /** Time for the step on each owner in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. */
   readonly timeoutMs?: number
 }
@@ -60,15 +65,15 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
    * owners have stepped. Steps of several callers come one after the other on each owner, in no particular order over owners. No `zeroGrad`: gradients
    * belong to the context. Rejects with CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STEP_FAILED (values: owners;
-   * cause: the first owner's error); the other owners have stepped then.
+   * cause: the first owner's error: INVALID_ARGUMENT for a setting that its groups do not have); the other owners have stepped then.
    * @param context a context, or its id
    */
-  async step(context: DistAutogradContext | bigint, options: StepOptions = {}): Promise<void> {
+  async step(context: DistAutogradContext | bigint, { settings = {}, ...options }: StepOptions<OptionsOf<C>> = {}): Promise<void> {
     const contextId = typeof context === 'object' && context !== null ? context.id : context
     currentDistAutograd().container.retrieve(contextId, 'DistributedOptimizer.step')
     const optimizers = await this.optimizers()
     const steps = await Promise.allSettled(
-      optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId], options)),
+      optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId, settings], options)),
     )
     throwFirst(
       'OPTIMIZER_STEP_FAILED',

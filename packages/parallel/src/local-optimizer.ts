@@ -20,9 +20,32 @@ export class LocalOptimizer {
     this.optimizer = optimizer
   }
 
+  /** Settings of all groups, from here on. @throws INVALID_ARGUMENT */
+  set(settings: object): void {
+    for (const group of this.optimizer.paramGroups) set(group, settings)
+  }
+
   /** Synchronous: steps of several callers come one after the other, in the order of their calls. */
   step(gradients: ReadonlyMap<Tensor, Tensor>): void {
     noGrad(() => this.optimizer.step(gradients))
+  }
+}
+
+/** Only settings that the group has: a name with a slip would change nothing, in silence. */
+function set(group: object, settings: object): void {
+  for (const [name, value] of Object.entries(settings)) {
+    if (name !== 'params' && Object.hasOwn(group, name)) {
+      Object.assign(group, { [name]: value })
+      continue
+    }
+    const known = Object.keys(group).filter((key) => key !== 'params')
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'DistributedOptimizer.step',
+      expected: `settings of the optimizer's groups (${known.join(', ')})`,
+      got: name,
+      remedy: 'Check the name.',
+      values: { name, known },
+    })
   }
 }
 
@@ -45,8 +68,9 @@ export async function makeLocalOptimizer(name: string, params: RRef<Tensor>[], o
 }
 
 /** Steps with what this worker has in the context. A worker that the context has not reached has nothing: its parameters stay as they are. */
-export async function stepLocalOptimizer(optimizer: RRef<LocalOptimizer>, contextId: bigint): Promise<void> {
+export async function stepLocalOptimizer(optimizer: RRef<LocalOptimizer>, contextId: bigint, settings: object): Promise<void> {
   const local = await optimizer.toHere()
+  local.set(settings)
   const gradients = gradientsIn(contextId)
   if (gradients !== null) local.step(gradients)
 }
