@@ -1,6 +1,6 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
 import { PostgradError } from '@postgrad/base'
-import { allocate, BYTES_PER_ELEMENT, DTYPES, type DType, isDType, isFloating, type TypedArray } from './dtype.js'
+import { allocate, BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
 import type { NestedArray } from './read.js'
@@ -45,7 +45,7 @@ function dtypeOfArray(array: ArrayBufferView): DType | null {
 }
 
 function store(into: TypedArray, from: ArrayLike<number>, dtype: DType): TypedArray {
-  for (let i = 0; i < from.length; i++) into[i] = dtype === 'bool' ? Number(from[i] !== 0) : from[i]!
+  for (let i = 0; i < from.length; i++) into[i] = elementOf(dtype, from[i]!)
   return into
 }
 
@@ -119,7 +119,7 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
 function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32')
-  const array = allocate(dtype, numelOf(shape)).fill(dtype === 'bool' ? Number(value !== 0) : value)
+  const array = allocate(dtype, numelOf(shape)).fill(elementOf(dtype, value))
   return finish(Tensor.over(dtype, shape.slice(), array), options)
 }
 
@@ -149,7 +149,7 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   }
   const dtype = dtypeOf('arange', options, 'float32')
   const array = allocate(dtype, length)
-  for (let i = 0; i < length; i++) array[i] = start + i * step
+  for (let i = 0; i < length; i++) array[i] = elementOf(dtype, start + i * step)
   return finish(Tensor.over(dtype, [length], array), options)
 }
 
@@ -173,16 +173,19 @@ export function randn(shape: Shape, options?: RandomOptions): Tensor {
   return random('randn', shape, options, (g) => g.normal())
 }
 
-/** Integers in low … high−1; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT unless low < high */
+/** Integers in low … high−1; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT unless low < high, and within 32 bits for int32 */
 export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
     throw invalidArgument('randint', 'integers low < high', `${low} and ${high}`, `The range is ${shapeText([low, high])} without its end.`)
   }
   checkShape('randint', shape)
   const dtype = dtypeOf('randint', options, 'int32')
+  if (dtype === 'int32' && (low < -INT32_SPAN || high > INT32_SPAN)) {
+    throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
+  }
   const generator = options?.generator ?? currentGenerator()
   const array = allocate(dtype, numelOf(shape))
-  for (let i = 0; i < array.length; i++) array[i] = generator.integer(low, high)
+  for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
   return finish(Tensor.over(dtype, shape.slice(), array), options)
 }
 

@@ -19,6 +19,9 @@ export const DTYPES = ['float32', 'float64', 'int32', 'bool'] as const satisfies
 
 export const BYTES_PER_ELEMENT: Readonly<Record<DType, number>> = { float32: 4, float64: 8, int32: 4, bool: 1 }
 
+/** int32 holds −INT32_SPAN … INT32_SPAN−1. */
+export const INT32_SPAN = 2 ** 31
+
 /** Order of promotion: the result of two dtypes is the one with the higher rank (they form a chain). */
 const RANK: Readonly<Record<DType, number>> = { bool: 0, int32: 1, float32: 2, float64: 3 }
 
@@ -34,6 +37,11 @@ export function allocate(dtype: DType, length: number): TypedArray {
     case 'bool':
       return new Uint8Array(length)
   }
+}
+
+/** What an array of `dtype` is given for `value`: of bool 0 or 1, whatever number it was. The arrays convert the rest by themselves. */
+export function elementOf(dtype: DType, value: number): number {
+  return dtype === 'bool' ? Number(value !== 0) : value
 }
 
 export function isFloating(dtype: DType): boolean {

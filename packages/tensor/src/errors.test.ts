@@ -14,6 +14,8 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ['add of shapes that do not broadcast', 'SHAPE_MISMATCH', 'add: expected shapes that broadcast', 'unsqueeze()', () => x.add(ones([2]))],
   ['add of no tensor', 'INVALID_ARGUMENT', 'add: expected at least one tensor', 'tensor(value)', () => raw.add(1, 2)],
   ['add of a string', 'INVALID_ARGUMENT', 'got string', null, () => x.add('1' as unknown as number)],
+  ['add of null', 'INVALID_ARGUMENT', 'add: expected a tensor or a number, got null', null, () => x.add(null as unknown as number)],
+  ['null minus', 'INVALID_ARGUMENT', 'sub: expected a tensor or a number, got null', null, () => raw.sub(null as unknown as number, x)],
   ['sub of bool', 'DTYPE_MISMATCH', 'sub: expected numbers, got bool', 'ne(a, b)', () => bools.sub(1)],
   ['neg of bool', 'DTYPE_MISMATCH', 'neg: expected numbers, got bool', "to('int32')", () => bools.neg()],
   ['clamp without bounds', 'INVALID_ARGUMENT', 'at least one of min and max', null, () => x.clamp()],
@@ -74,6 +76,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
 
   ['matmul of inner extents that differ', 'SHAPE_MISMATCH', 'matmul: expected the last extent of a', 'matmul(a, b.T)', () => x.matmul(x)],
   ['matmul of 0-d', 'SHAPE_MISMATCH', 'at least one dimension', 'Use mul', () => x.matmul(ones([]))],
+  ['matmul of bool', 'DTYPE_MISMATCH', 'matmul: expected numbers, got bool', "to('int32')", () => bools.matmul(bools.T)],
   ['matmul of two dtypes', 'DTYPE_MISMATCH', 'one dtype, got float32 and int32', "to('float32')", () => x.matmul(ints.T)],
   [
     'matmul of batches that do not broadcast',
@@ -179,8 +182,16 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ['an unknown dtype', 'DTYPE_MISMATCH', 'got float16', 'one of these names', () => zeros([1], { dtype: 'float16' as DType })],
   ['a range that leads away', 'INVALID_ARGUMENT', 'start 0, end 3, step -1', null, () => arange(0, 3, -1)],
   ['rand of integers', 'DTYPE_MISMATCH', 'rand: expected float32 or float64', 'randint()', () => rand([1], { dtype: 'int32' })],
+  ['randint beyond 32 bits', 'INVALID_ARGUMENT', 'low … high−1 within 32 bits', "dtype: 'float64'", () => randint(0, 2 ** 33, [1])],
   ['randint of an empty range', 'INVALID_ARGUMENT', 'low < high, got 3 and 3', 'without its end', () => randint(3, 3, [1])],
   ['a fractional seed', 'INVALID_ARGUMENT', 'manualSeed: expected a safe integer, got 0.5', null, () => manualSeed(0.5)],
+  [
+    'a state of another generator',
+    'INVALID_ARGUMENT',
+    'restore: expected a state of this generator',
+    'state()',
+    () => new Generator().restore({ words: [1], spare: null }),
+  ],
   ['a fractional seed of a generator', 'INVALID_ARGUMENT', 'a safe integer', null, () => new Generator(Number.NaN)],
 ]
 

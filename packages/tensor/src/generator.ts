@@ -65,8 +65,19 @@ export class Generator {
     return { words: [...this.source.getState()], spare: this.spare }
   }
 
+  /** @throws INVALID_ARGUMENT for what `state()` did not make */
   restore(state: GeneratorState): void {
-    this.source = xoroshiro128plusFromState(state.words)
+    try {
+      this.source = xoroshiro128plusFromState(state.words)
+    } catch (cause) {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'restore',
+        expected: 'a state of this generator',
+        got: JSON.stringify(state),
+        remedy: 'Pass what state() returned.',
+        cause,
+      })
+    }
     this.spare = state.spare
   }
 }

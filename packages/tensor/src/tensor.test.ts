@@ -10,6 +10,7 @@ import {
   ones,
   onesLike,
   rand,
+  randint,
   Tensor,
   type TypedArray,
   tensor,
@@ -47,6 +48,8 @@ describe('creation', () => {
     expect(tensor([1.75, -2], { dtype: 'int32' }).toArray()).toEqual([1, -2])
     expect(tensor([0.5, 0], { dtype: 'bool' }).toArray()).toEqual([true, false])
     expect(tensor(new Uint8Array([7, 0])).dataSync()).toEqual(new Uint8Array([1, 0]))
+    expect(arange(3, { dtype: 'bool' }).dataSync()).toEqual(new Uint8Array([0, 1, 1]))
+    expect([...randint(2, 9, [20], { dtype: 'bool' }).dataSync()].every((v) => v === 1)).toBe(true)
   })
 
   test('filled, ranges, identity', () => {

@@ -249,6 +249,6 @@ export interface Backend {
   ready(): Promise<void>
   /** Resolves when all kernels called so far have written their outputs; at once for synchronous backends. */
   settle(): Promise<void>
-  /** Names the code that would run, without running it: 'loop', 'simd', 'packed', 'gpu.js cpu', …; a function of its arguments alone. */
+  /** Names the code that would run, without running it: 'loop', 'simd', 'simd tiles', 'gpu.js cpu', …; a function of its arguments alone. */
   variantOf(op: KernelOp, dtype: DType, shape: Dims): string
 }

@@ -1,6 +1,6 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
 import { currentKernels } from '../device.js'
-import { allocate, type DType, isFloating, type TypedArray } from '../dtype.js'
+import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, invalidArgument } from '../errors.js'
 import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table.js'
 import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
@@ -73,6 +73,7 @@ export function clamp(x: Tensor, min?: number | null, max?: number | null): Tens
 
 /** `compare` makes bool of it; `floating` computes integers in float32. */
 function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor | number, compare: boolean, floating: boolean): Tensor {
+  if (a === null || b === null) throw invalidArgument(op, 'a tensor or a number', 'null')
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.
     if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
@@ -99,19 +100,19 @@ function dtypeWith(x: Tensor, value: number, floating: boolean): DType {
 }
 
 function asOperand(op: string, x: Tensor, value: number, floating: boolean): Tensor {
-  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', value === null ? 'null' : typeof value)
+  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', typeof value)
   return to(x, dtypeWith(x, value, floating))
 }
 
 /** The number as a 0-d tensor, which the kernels repeat with step 0. */
 function asScalar(op: string, value: number, beside: Tensor, floating: boolean): Tensor {
-  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', value === null ? 'null' : typeof value)
+  if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', typeof value)
   return scalarTensor(value, dtypeWith(beside, value, floating))
 }
 
 export function scalarTensor(value: number, dtype: DType): Tensor {
   const array = allocate(dtype, 1)
-  array[0] = dtype === 'bool' ? Number(value !== 0) : value
+  array[0] = elementOf(dtype, value)
   return new Tensor(new Storage(dtype, array), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
 }
 
@@ -139,7 +140,7 @@ export function flatStep(x: Tensor, shape: Shape): number {
 }
 
 function refuseBool(x: Tensor | number): void {
-  if (typeof x === 'object' && x.dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
+  if (typeof x === 'object' && x?.dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
 }
 
 export const add = (a: Tensor | number, b: Tensor | number): Tensor => binary('add', a, b, false, false)

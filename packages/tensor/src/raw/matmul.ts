@@ -5,7 +5,6 @@ import { dtypeMismatch, shapeMismatch, shapeText } from '../errors.js'
 import type { MatmulKernel } from '../kernels/table.js'
 import { broadcastShapes, broadcastStrides, numelOf, type Shape } from '../shape.js'
 import { Tensor } from '../tensor.js'
-import { to } from './copy.js'
 
 /**
  * [k]·[k] → [], [m,k]·[k] → [m], [k]·[k,n] → [n], [m,k]·[k,n] → [m,n], and with leading batch dimensions that broadcast.
@@ -23,7 +22,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     )
   }
   if (a.dtype !== b.dtype) throw dtypeMismatch('matmul', 'one dtype', `${a.dtype} and ${b.dtype}`, `Convert one with to('${a.dtype}').`)
-  if (a.dtype === 'bool') return to(matmul(to(a, 'int32'), to(b, 'int32')), 'bool')
+  if (a.dtype === 'bool') throw dtypeMismatch('matmul', 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
   const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
   const k = a.shape[aDims - 1]!
   const n = bDims === 1 ? 1 : b.shape[bDims - 1]!

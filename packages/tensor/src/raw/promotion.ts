@@ -1,8 +1,6 @@
 /** Which dtype an operation of two operands computes in: PyTorch's `result_type`, with 0-d tensors and numbers as the weaker side. */
-import { categoryOf, type DType, isFloating, promote } from '../dtype.js'
+import { categoryOf, type DType, INT32_SPAN, isFloating, promote } from '../dtype.js'
 import type { Tensor } from '../tensor.js'
-
-const INT32_SPAN = 2 ** 31
 
 /**
  * A number widens only into a higher category: integer-valued numbers count as integers, others (and those beyond 32 bits) as floating

@@ -26,7 +26,8 @@ function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim
   let outer = 1
   let k = 1
   let inner = 1
-  if (dims[dims.length - 1]! - dims[0]! === dims.length - 1 && x.isContiguous) {
+  // Chosen by shape and dimensions alone, never by strides: the form decides the order of summation.
+  if (dims[dims.length - 1]! - dims[0]! === dims.length - 1) {
     for (let d = 0; d < ndim; d++) {
       if (d < dims[0]!) outer *= x.shape[d]!
       else if (d <= dims[dims.length - 1]!) k *= x.shape[d]!
