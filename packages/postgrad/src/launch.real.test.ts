@@ -52,10 +52,7 @@ describe('launch', () => {
     const folder = await mkdtemp(join(tmpdir(), 'postgrad-'))
     await writeFile(join(folder, 'program.ts'), 'const twice = (x: number): number => 2 * x\nexport default (): void => void twice(1)\n')
     try {
-      const cluster = await launch(pathToFileURL(join(folder, 'program.js')), {
-        workers: ['only'],
-        typescript: import.meta.resolve('tsx/esm/api'),
-      })
+      const cluster = await launch(pathToFileURL(join(folder, 'program.js')), { workers: ['only'] })
       await cluster.on('only').runMain([])
       await cluster.close()
     } finally {

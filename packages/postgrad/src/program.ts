@@ -77,11 +77,13 @@ export function typescriptLoader(program: string, tsx: string | null, nodeVersio
   })
 }
 
-/** tsx beside the program, else beside this package. */
+/** tsx beside the program, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
 function resolveTsx(program: string): string | null {
   for (const from of [program, import.meta.url]) {
     try {
-      return pathToFileURL(createRequire(from).resolve('tsx/esm/api')).href
+      const require = createRequire(from)
+      const { exports } = require('tsx/package.json') as { exports: { './esm/api': { import: { default: string } } } }
+      return new URL(exports['./esm/api'].import.default, pathToFileURL(require.resolve('tsx/package.json'))).href
     } catch (error) {
       const code = (error as { code?: string }).code
       if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error
