@@ -1,7 +1,7 @@
 /**
- * A link inside one thread: two ends, two queues and a clock. It is what unit tests and inlined workers use in the place of a
- * MessagePort, and it treats bytes as a port does (a segment that fills its buffer is moved, the rest is copied), so that code which breaks the rules
- * of ownership breaks here too.
+ * A link inside one thread: two ends, two queues and a clock, for unit tests and for workers that share a thread. It treats bytes as a
+ * MessagePort does (a segment that fills its buffer is moved, the rest is copied), so that code which breaks the rules of ownership breaks
+ * here too.
  */
 import { strict as assert } from 'node:assert'
 import type { Clock } from './clock.js'
@@ -94,14 +94,17 @@ class MemoryLink implements Link {
     try {
       if (this.deliver() > 0) receiver.onTurnEnd()
     } finally {
-      // A receiver threw: the frames behind the one that threw are delivered all the same.
+      // If the receiver threw, the frames behind the one that it threw at and the end are delivered all the same.
       if (this.reader.left > 0 || this.inbox.length > 0) this.wake()
+      else if (this.isPeerGone) this.reason ??= CLOSED_BY_PEER
+      if (this.reason !== null && !this.isCloseDelivered) this.clock.defer(() => this.deliverClose())
     }
-    if (this.isPeerGone && this.inbox.length === 0) this.reason ??= CLOSED_BY_PEER
-    if (this.reason !== null && !this.isCloseDelivered) {
-      this.isCloseDelivered = true
-      receiver.onClose(this.reason)
-    }
+  }
+
+  private deliverClose(): void {
+    if (this.isCloseDelivered) return
+    this.isCloseDelivered = true
+    this.receiver?.onClose(this.reason as LinkClosed)
   }
 
   private deliver(): number {

@@ -143,6 +143,29 @@ describe('the MessagePort link between threads', () => {
     expect(got.texts).toEqual(Array.from({ length: 200 }, (_, i) => `${i}`))
   })
 
+  test('posts that come in while the rest of an earlier one is due do not overtake it', async () => {
+    const { worker, port, ended } = startThread('throw')
+    const link = messagePortLink(port)
+    const got = new Recorder()
+    link.open(got)
+    let sent = 0
+    const post = (frames: number) => {
+      for (let i = 0; i < frames; i++) link.send(frame(`${sent++}`))
+      link.flush()
+    }
+    post(1)
+    await until(() => got.frames.length === 1)
+    for (let i = 0; i < 400; i++) {
+      post(i % 4 === 0 ? 5 : 1)
+      await sleep(i % 3 === 0 ? 1 : 0)
+    }
+    await until(() => got.frames.length === sent)
+    link.close()
+    await worker.terminate()
+    await ended
+    expect(got.texts).toEqual(Array.from({ length: sent }, (_, i) => `${i}`))
+  })
+
   test('an open link keeps its thread alive; with unref it does not', async () => {
     const kept = startThread('wait')
     const free = startThread('wait-unref')

@@ -129,7 +129,7 @@ class MessagePortLink implements Link {
   private onPost(post: Post): void {
     // Node may still hand over what it had begun to deliver when the link was closed from here.
     if (this.reason !== null) return
-    if (this.reader.left > 0) {
+    if (this.isRestDue) {
       this.behind.push(post)
       return
     }
@@ -146,7 +146,17 @@ class MessagePortLink implements Link {
 
   private receive(): Post | undefined {
     if (this.isClosed) return undefined
-    return (receiveMessageOnPort(this.port) as { message: Post } | undefined)?.message
+    try {
+      return (receiveMessageOnPort(this.port) as { message: Post } | undefined)?.message
+    } catch (error) {
+      this.onUnreadable(error as Error)
+      return undefined
+    }
+  }
+
+  /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
+  private get isRestDue(): boolean {
+    return this.reader.left > 0 || this.behind.length > 0
   }
 
   private deliverCurrent(): number {
@@ -160,7 +170,7 @@ class MessagePortLink implements Link {
       }
     } finally {
       // What a receiver throws is its thread's to handle; the frames behind the one that threw are delivered all the same.
-      if (reader.left > 0 || this.behind.length > 0) setImmediate(() => this.deliverRest())
+      if (this.isRestDue) setImmediate(() => this.deliverRest())
     }
     return frames
   }
@@ -186,7 +196,7 @@ class MessagePortLink implements Link {
 
   private deliverClose(): void {
     if (this.receiver === null || this.isCloseDelivered) return
-    if (this.reader.left > 0 || this.behind.length > 0) {
+    if (this.isRestDue) {
       // A receiver threw in the middle of a post: the rest of it is due first.
       setImmediate(() => this.deliverClose())
       return
