@@ -13,9 +13,6 @@ import { Queue } from './queue.js'
 import type { Random } from './random.js'
 import type { Trace } from './trace.js'
 
-/** Node fires a timer of a longer delay after 1 ms, so asking for one is a bug that only the simulation can show. */
-const DELAY_MS_MAX = 2 ** 31 - 1
-
 /** Runs `fn` in the scope that it was handed over in, as Node's own timers do. */
 export function callIn(scope: Scope, fn: () => void): void {
   if (scope === currentScope()) fn()
@@ -25,17 +22,15 @@ export function callIn(scope: Scope, fn: () => void): void {
 class SimTimer implements Timer {
   readonly dueMs: number
   readonly order: number
-  readonly setInStep: number
   readonly worker: WorkerTurns
   readonly fn: () => void
   readonly scope = currentScope()
   /** In the heap; −1 once it is due, cancelled or fired. */
   at = -1
 
-  constructor(dueMs: number, order: number, setInStep: number, worker: WorkerTurns, fn: () => void) {
+  constructor(dueMs: number, order: number, worker: WorkerTurns, fn: () => void) {
     this.dueMs = dueMs
     this.order = order
-    this.setInStep = setInStep
     this.worker = worker
     this.fn = fn
   }
@@ -48,7 +43,6 @@ class SimTimer implements Timer {
 interface Turn {
   readonly fn: () => void
   readonly scope: Scope
-  readonly inStep: number
 }
 
 /** What the turns of all workers share. */
@@ -88,8 +82,8 @@ export class VirtualTime {
   }
 
   set(delayMs: number, worker: WorkerTurns, fn: () => void): SimTimer {
-    assert(delayMs <= DELAY_MS_MAX, `a timer of ${delayMs} ms: the machine's clock can wait at most ${DELAY_MS_MAX}`)
-    const timer = new SimTimer(this.nowMs + Math.max(0, delayMs), this.nextOrder++, this.host.steps, worker, fn)
+    assert(Number.isFinite(delayMs), `a timer of ${delayMs} ms`)
+    const timer = new SimTimer(this.nowMs + Math.max(0, delayMs), this.nextOrder++, worker, fn)
     if (timer.dueMs <= this.nowMs) worker.makeDue(timer)
     else this.put(timer)
     return timer
@@ -168,12 +162,12 @@ export class WorkerTurns extends Choice {
     }
   }
 
-  /** One deferred turn or due timer. Turns that were deferred before or in the step in which a timer was set go before it, as the clock promises. */
+  /** The oldest deferred turn or the oldest due timer; where both wait, the seed decides between them. */
   override happen(): void {
     const { host } = this.time
     const turn = this.turns.first
     const timer = this.due.first
-    if (turn !== undefined && (timer === undefined || turn.inStep <= timer.setInStep || host.random.coin())) {
+    if (turn !== undefined && (timer === undefined || host.random.coin())) {
       this.turns.shift()
       this.update()
       host.trace.add(host.steps, this.time.nowMs, 'defer', this.worker, '', 0, 0)
@@ -220,7 +214,7 @@ export class WorkerTurns extends Choice {
 
   private defer(fn: () => void): void {
     if (this.crashed) return
-    this.turns.push({ fn, scope: currentScope(), inStep: this.time.host.steps })
+    this.turns.push({ fn, scope: currentScope() })
     this.update()
   }
 

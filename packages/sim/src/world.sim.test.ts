@@ -241,21 +241,23 @@ describe('virtual time', () => {
     expect(orders.size).toBe(6)
   })
 
-  test('a deferred turn goes before a timer of 0 ms of the same moment, and neither before later ones', async () => {
-    for (let seed = 0; seed < 20; seed++) {
+  test('deferred turns keep their order, due timers keep theirs, and between the two every order comes up', async () => {
+    const orders = new Set<string>()
+    for (let seed = 0; seed < 200; seed++) {
       const world = new SimWorld(seed)
       const clock = world.clockOf('a')
       const order: string[] = []
       const say = (word: string) => () => order.push(word)
-      clock.setTimer(0, say('timer 1'))
-      clock.setTimer(0, say('timer 2'))
-      clock.defer(say('defer 1'))
-      clock.defer(say('defer 2'))
+      clock.setTimer(0, say('t1'))
+      clock.setTimer(0, say('t2'))
+      clock.defer(say('d1'))
+      clock.defer(say('d2'))
       expect(order).toEqual([])
       await world.drain()
-      expect(order).toEqual(['defer 1', 'defer 2', 'timer 1', 'timer 2'])
+      orders.add(order.join(' '))
       expect(world.nowMs).toBe(0)
     }
+    expect([...orders].sort()).toEqual(['d1 d2 t1 t2', 'd1 t1 d2 t2', 'd1 t1 t2 d2', 't1 d1 d2 t2', 't1 d1 t2 d2', 't1 t2 d1 d2'])
   })
 
   test('a worker that defers for ever does not starve its timers', async () => {
@@ -302,11 +304,10 @@ describe('virtual time', () => {
     expect(fired).toEqual([0, 2, 3])
   })
 
-  test('a delay that the machine could not wait is a bug', () => {
+  test('a delay without end is a bug', () => {
     const clock = new SimWorld(1).clock
-    expect(() => clock.setTimer(2 ** 31, () => {})).toThrow('at most')
-    expect(() => clock.setTimer(Number.POSITIVE_INFINITY, () => {})).toThrow('at most')
-    expect(() => clock.setTimer(Number.NaN, () => {})).toThrow('at most')
+    expect(() => clock.setTimer(Number.POSITIVE_INFINITY, () => {})).toThrow('a timer of Infinity ms')
+    expect(() => clock.setTimer(Number.NaN, () => {})).toThrow('a timer of NaN ms')
   })
 
   test('timers and turns run in the scope in which they were set, frames in that of open', async () => {

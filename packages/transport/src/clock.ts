@@ -3,6 +3,8 @@
  * the simulation can put a virtual one in its place. Below it is the machine (`RealClock`) or a seed (`sim`); above it are links and rpc.
  */
 
+import { strict as assert } from 'node:assert'
+
 /** A pending call of `setTimer`. */
 export interface Timer {
   /** The function will not be called any more; without effect after it was. */
@@ -12,21 +14,35 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since some fixed moment, never going back. Only differences mean something. */
   now(): number
-  /** Calls `fn` once, in a turn of its own, not before `delayMs` milliseconds have passed. A pending timer keeps a real process alive. */
+  /**
+   * Calls `fn` once, in a turn of its own, not before `delayMs` milliseconds, a finite number, have passed. A pending timer keeps a real
+   * process alive.
+   */
   setTimer(delayMs: number, fn: () => void): Timer
-  /** Calls `fn` once in a later turn, before any timer of 0 ms that is set at the same moment, after everything deferred earlier. */
+  /** Calls `fn` once in a later turn, after everything deferred earlier. Whether a due timer goes before it is not said. */
   defer(fn: () => void): void
 }
 
+/** 24.8 days: Node fires a timer of a longer delay after 1 ms, so a longer one is waited for in parts. */
+const NODE_DELAY_MS_MAX = 2 ** 31 - 1
+
 class RealTimer implements Timer {
-  private readonly handle: NodeJS.Timeout
+  private handle: NodeJS.Timeout
 
   constructor(delayMs: number, fn: () => void) {
-    this.handle = setTimeout(fn, delayMs)
+    assert(Number.isFinite(delayMs), `a timer of ${delayMs} ms`)
+    this.handle = this.set(delayMs, fn)
   }
 
   cancel(): void {
     clearTimeout(this.handle)
+  }
+
+  private set(delayMs: number, fn: () => void): NodeJS.Timeout {
+    if (delayMs <= NODE_DELAY_MS_MAX) return setTimeout(fn, delayMs)
+    return setTimeout(() => {
+      this.handle = this.set(delayMs - NODE_DELAY_MS_MAX, fn)
+    }, NODE_DELAY_MS_MAX)
   }
 }
 
