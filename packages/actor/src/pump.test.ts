@@ -175,6 +175,20 @@ describe('Pump', () => {
     expect(log.slice(4)).toEqual(['last'])
   })
 
+  test('PU-6 a drained callback that removes itself costs no other its turn', () => {
+    const { pump, log, say } = fixture()
+    const remove = pump.onDrained(() => {
+      log.push('once')
+      remove()
+    })
+    pump.onDrained(say('always'))
+    for (const item of ['a', 'b']) {
+      pump.mailbox.push(Lane.call, say(item))
+      pump.runNow()
+    }
+    expect(log).toEqual(['a', 'once', 'always', 'b', 'always'])
+  })
+
   test('PU-7 a throw is reported, and the pump goes on', () => {
     const { pump, bugs, log, say } = fixture({ pollEveryTasks: 1 })
     const boom = (word: string) => () => {

@@ -48,8 +48,9 @@ export class Pump<T extends NonNullable<unknown>> {
   private readonly budgetMs: number
   private readonly pollEveryTasks: number
   private readonly pollEveryMs: number
-  private readonly polls: (() => number)[] = []
-  private readonly drained: (() => void)[] = []
+  // Replaced when they change, never changed: a callback may remove itself, or another, while they are gone through.
+  private polls: readonly (() => number)[] = []
+  private drained: readonly (() => void)[] = []
   private state: State = 'idle'
   /** Time worked since the last turn of the event loop that the pump knows of. */
   private spentMs = 0
@@ -90,12 +91,18 @@ export class Pump<T extends NonNullable<unknown>> {
 
   /** `poll` delivers what has already arrived on a link and returns how much; it is called between node tasks. Returns its removal. */
   addPoll(poll: () => number): () => void {
-    return add(this.polls, poll)
+    this.polls = [...this.polls, poll]
+    return () => {
+      this.polls = this.polls.filter((other) => other !== poll)
+    }
   }
 
   /** `callback` runs each time that the mailbox has been worked empty; it may push. Returns its removal. */
   onDrained(callback: () => void): () => void {
-    return add(this.drained, callback)
+    this.drained = [...this.drained, callback]
+    return () => {
+      this.drained = this.drained.filter((other) => other !== callback)
+    }
   }
 
   get stopped(): boolean {
@@ -197,13 +204,5 @@ export class Pump<T extends NonNullable<unknown>> {
         throw second
       })
     }
-  }
-}
-
-function add<F>(list: F[], fn: F): () => void {
-  list.push(fn)
-  return () => {
-    const at = list.indexOf(fn)
-    if (at >= 0) list.splice(at, 1)
   }
 }
