@@ -51,6 +51,26 @@ describe('backward', () => {
     ])
   })
 
+  test('.grad is nobody else’s under createGraph either', () => {
+    const [x, y, given] = [leaf(1, 2), leaf(3, 4), ones([2])]
+    F.backward([x.add(y)], [given], { createGraph: true })
+    F.noGrad(() => x.grad!.zero_())
+    expect([list(x.grad), list(y.grad), list(given)]).toEqual([
+      [0, 0],
+      [1, 1],
+      [1, 1],
+    ])
+  })
+
+  test('only a tensor of the same shape and dtype can be assigned to .grad', () => {
+    const x = leaf(1, 2)
+    for (const wrong of [ones([3]), ones([2], { dtype: 'float64' })]) {
+      expect(refusal(() => (x.grad = wrong))).toMatchObject({ code: 'GRAD_MISMATCH', op: 'grad' })
+    }
+    x.grad = ones([2])
+    expect(list(x.grad)).toEqual([1, 1])
+  })
+
   test('.grad has no history without createGraph, even if the gradient that was passed in has', () => {
     const [x, given] = [leaf(1, 2), leaf(3, 4)]
     const run = () => F.backward([x.add(1)], [given.mul(2)])
@@ -181,6 +201,14 @@ describe('grad', () => {
     expect(ran).toBe(0)
   })
 
+  test('what it gives is dense and nobody else’s: neither another result, nor what was passed in', () => {
+    const [x, y, given] = [leaf(1, 2), leaf(3, 4), ones([2])]
+    const sum = x.add(y)
+    const all = F.grad(sum, [sum, x, y, x], { gradOutputs: [given] })
+    expect(new Set([given, ...all].map((g) => g.storage)).size).toBe(5)
+    expect(F.grad(x.sum(), [x])[0]!.isContiguous).toBe(true)
+  })
+
   test('UNUSED_INPUT, unless allowed; INPUT_REQUIRES_NO_GRAD', () => {
     const [x, y] = [leaf(1), leaf(2)]
     expect(refusal(() => F.grad(x.mul(2), [x, y])).code).toBe('UNUSED_INPUT')
@@ -233,10 +261,18 @@ describe('hooks', () => {
     const [first] = [x.registerHook(hook), x.registerHook(hook)]
     x.mul(1).sum().backward()
     expect(calls).toBe(2)
-    first()
-    first()
+    first!.remove()
+    first!.remove()
     x.mul(1).sum().backward()
     expect(calls).toBe(3)
+  })
+
+  test('a hook may change values, but neither shape nor dtype', () => {
+    for (const wrong of [ones([3]), ones([2], { dtype: 'float64' })]) {
+      const x = leaf(1, 2)
+      x.registerHook(() => wrong)
+      expect(refusal(() => x.mul(1).sum().backward())).toMatchObject({ code: 'INVALID_GRADIENT', op: 'hook of AccumulateGrad' })
+    }
   })
 
   test('a tensor hook sees the complete gradient, once', () => {
@@ -401,6 +437,13 @@ describe('defineFunction', () => {
     expect(x.isLeaf).toBe(true)
     y.sum().backward()
     expect(list(x.grad)).toEqual([2])
+  })
+
+  test('a tensor from elsewhere that is returned keeps its own history', () => {
+    const p = leaf(7)
+    const constant = F.defineFunction({ name: 'Constant', forward: (_, _x: Tensor) => p, backward: (_, g) => g })
+    constant(leaf(1))
+    expect(p.isLeaf).toBe(true)
   })
 
   test('an error in backward comes out as it was thrown', () => {

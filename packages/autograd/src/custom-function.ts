@@ -45,7 +45,7 @@ export class FunctionContext<State = unknown> {
 
   /** @internal */
   release(): void {
-    this.freed = this.saved.length > 0
+    this.freed ||= this.saved.length > 0
     this.saved = []
   }
 }
@@ -86,8 +86,8 @@ export function defineFunction<Args extends readonly unknown[], R extends Output
     )
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
     if (!record) return result
-    // An input that is returned as it is gets a tensor of its own, so that its history can be another.
-    const own = (t: Tensor): Tensor => (args.includes(t) ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
+    // What had a life before (an input, a parameter from elsewhere) is returned as a tensor of its own, so that its history can be another.
+    const own = (t: Tensor): Tensor => (args.includes(t) || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
     const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
@@ -118,7 +118,7 @@ class CustomNode extends Node {
   }
 
   apply(grads: Grads): Grads {
-    const given = this.inputMeta.map((meta, i) => grads[i] ?? zerosFor(meta))
+    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape))
     const result = this.definition.backward(this.ctx, ...given)
     const list = result === null || isTensor(result) ? [result] : (result as readonly (Tensor | null)[])
     this.nextEdges.forEach((edge, i) => {
@@ -139,8 +139,4 @@ class CustomNode extends Node {
       remedy: 'Return one entry per argument of forward.',
     })
   }
-}
-
-function zerosFor({ shape, dtype }: InputMeta): Tensor {
-  return Tensor.empty(dtype, shape)
 }

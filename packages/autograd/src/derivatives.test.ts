@@ -1,6 +1,6 @@
 /** Every row of the table of derivatives against finite differences in float64, first and second derivative; a row without a case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import type { BinaryTable, ListTable, LookupTable, UnaryTable, WhereTable } from './derivatives.js'
 import * as F from './index.js'
 import { operations } from './internal.js'
@@ -319,6 +319,23 @@ describe('where the formula is a choice, PyTorch’s', () => {
     F.backward(x.amax())
     expect(x.grad!.toArray()).toEqual([0, 0.5, 0.5, 0])
   })
+})
+
+test('a NaN does not swallow the gradient: relu, maximum and minimum let it through, as in PyTorch', () => {
+  const x = tensor([Number.NaN, 1, -1, 0], { requiresGrad: true })
+  expect([...F.grad(F.relu(x), [x], { gradOutputs: [ones([4])] })[0]!.dataSync()]).toEqual([1, 1, 0, 0])
+  const [a, b] = [tensor([Number.NaN, 1], { requiresGrad: true }), tensor([0, Number.NaN], { requiresGrad: true })]
+  for (const op of [F.maximum, F.minimum]) {
+    for (const g of F.grad(op(a, b), [a, b], { gradOutputs: [ones([2])] })) expect([...g.dataSync()]).toEqual([1, 1])
+  }
+})
+
+test('the gradient of a matrix that served all batches of a product over nothing is empty', () => {
+  const w = zeros([0, 3], { requiresGrad: true })
+  F.matmul(zeros([4, 5, 0]), w)
+    .sum()
+    .backward()
+  expect(w.grad!.shape).toEqual([0, 3])
 })
 
 test('operations carry their names', () => {

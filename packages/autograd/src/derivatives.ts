@@ -6,7 +6,7 @@
  * Formulas compute with the `ops` they are given: the raw operations normally, the recorded ones under createGraph. g is the gradient of the
  * result; a and b are the operation's arguments. Rows are grouped as in `tensor/src/ops.ts`.
  */
-import { arange, type DimsArg, type DType, type Reduction, type Tensor } from '@postgrad/tensor'
+import { arange, type DimsArg, type DType, type Reduction, Tensor } from '@postgrad/tensor'
 import type { BinaryOps, IndexOps, JoinOps, LossOps, MatmulOps, Ops, ReduceOps, UnaryOps, ViewOps } from '@postgrad/tensor/internal'
 import { raw } from '@postgrad/tensor/internal'
 import { sumToShape } from './sum-to-shape.js'
@@ -100,12 +100,12 @@ const elementwise: UnaryRows<UnaryOps<T>> = {
   tanh: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.sub(1, ops.mul(s.result, s.result)))) },
   // g · σ (1 − σ)
   sigmoid: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.mul(s.result, ops.sub(1, s.result)))) },
-  // g where a > 0 (at 0: 0, as PyTorch)
-  relu: { a: formula(['result'], (g, s, ops) => ops.where(ops.gt(s.result, 0), g, 0)) },
+  // g, but 0 where a ≤ 0 (at 0: 0, at NaN: g, as PyTorch)
+  relu: { a: formula(['result'], (g, s, ops) => ops.where(ops.le(s.result, 0), 0, g)) },
   // g · sign a
   abs: { a: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) },
   // 0 wherever it is differentiable
-  sign: { a: formula([], (g) => raw.zerosOf(g.shape, g.dtype)) },
+  sign: { a: formula([], (g) => Tensor.empty(g.dtype, g.shape)) },
   clone: { a: formula([], (g) => g) },
   contiguous: { a: formula([], (g) => g) },
   to: { a: formula([], (g, s, ops) => ops.to(g, s.dtypeA)) },
@@ -113,7 +113,7 @@ const elementwise: UnaryRows<UnaryOps<T>> = {
   pow: {
     a: ofTensor(['a'], (g, s, ops) => {
       const e = s.attrs[0]
-      return e === 0 ? raw.zerosOf(g.shape, g.dtype) : ops.mul(g, ops.mul(ops.pow(s.a, e - 1), e))
+      return e === 0 ? Tensor.empty(g.dtype, g.shape) : ops.mul(g, ops.mul(ops.pow(s.a, e - 1), e))
     }),
   },
   // g where min ≤ a ≤ max
@@ -197,14 +197,14 @@ export const binary: BinaryTable = {
     a: formula(['b'], (g, s, ops) => sumToShape(ops.div(g, s.b), s.shapeA)),
     b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(ops.neg(g), ops.div(ops.div(s.a, s.b), s.b)), s.shapeB)),
   },
-  // g where a > b, g / 2 where they are equal
+  // g to the one that won, g / 2 where they are equal, g to both where one is NaN (as PyTorch)
   maximum: {
-    a: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
-    b: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
-  },
-  minimum: {
     a: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
     b: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
+  },
+  minimum: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(share(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
   },
   // g bᵀ, aᵀ g
   matmul: {
@@ -248,7 +248,7 @@ export const lists: ListTable = {
       let start = 0
       for (let j = 0; j < i; j++) start += shapes[j]![d] ?? 0
       const shape = shapes[i]!
-      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : raw.zerosOf(shape, g.dtype)
+      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : Tensor.empty(g.dtype, shape)
     },
   },
   stack: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
@@ -284,7 +284,7 @@ function spread(x: Tensor, shape: Shape, dims: DimsArg | undefined, ops: TensorO
 
 /** `g` at `start` of dimension `dim`, zeros around it, up to `shape`. */
 function pad(g: Tensor, dim: number, start: number, length: number, shape: Shape, ops: TensorOps): Tensor {
-  const zeros = (extent: number) => raw.zerosOf(shape.with(dim, extent), g.dtype)
+  const zeros = (extent: number) => Tensor.empty(g.dtype, shape.with(dim, extent))
   const rest = shape[dim]! - start - length
   const parts = [g]
   if (start > 0) parts.unshift(zeros(start))
@@ -292,9 +292,9 @@ function pad(g: Tensor, dim: number, start: number, length: number, shape: Shape
   return parts.length === 1 ? g : ops.cat(parts, dim)
 }
 
-/** g where `wins`, half of it where `ties`, else 0. */
-function share(g: Tensor, wins: Tensor, ties: Tensor, ops: TensorOps): Tensor {
-  return ops.where(wins, g, ops.where(ties, ops.mul(g, 0.5), 0))
+/** 0 where it `loses`, half of g where it `ties`, else g. */
+function share(g: Tensor, loses: Tensor, ties: Tensor, ops: TensorOps): Tensor {
+  return ops.where(loses, 0, ops.where(ties, ops.mul(g, 0.5), g))
 }
 
 /**
@@ -316,7 +316,7 @@ function matmulGradB(g: Tensor, a: Tensor, shapeB: Shape, ops: TensorOps): Tenso
   if (b2Shape.length === 2 && a2.ndim > 2) {
     // One matrix served all batches: one large product does the sum over them, too.
     const [k, n] = b2Shape as [number, number]
-    const rows = numel(a2.shape) / Math.max(1, k)
+    const rows = numel(a2.shape.slice(0, -1))
     return ops.reshape(ops.matmul(ops.transpose(ops.reshape(a2, [rows, k]), 0, 1), ops.reshape(g2, [rows, n])), shapeB)
   }
   return ops.reshape(sumToShape(ops.matmul(ops.transpose(a2, -2, -1), g2), b2Shape), shapeB)

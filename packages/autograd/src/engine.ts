@@ -11,8 +11,9 @@
 import assert from 'node:assert'
 import { currentScope, PostgradError, withScope } from '@postgrad/base'
 import { type BackwardOptions, onesLike, type Tensor } from '@postgrad/tensor'
+import { broadcastsTo, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
-import { dotGradSink } from './grad-sink.js'
+import { dotGradSink, keepable } from './grad-sink.js'
 import { GraphRoot } from './graph-root.js'
 import { GraphTask, NodeTask } from './graph-task.js'
 import type { Grads } from './hooks.js'
@@ -20,7 +21,7 @@ import { InputBuffer } from './input-buffer.js'
 import { inputOrders } from './input-order.js'
 import type { Edge, InputMeta, Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
-import { canSumTo, sameShape, sumToShape } from './sum-to-shape.js'
+import { sumToShape } from './sum-to-shape.js'
 import { rootEdge } from './variable.js'
 
 export class Engine {
@@ -152,7 +153,13 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     checkHooked(node, grads)
   }
   if (task.captures !== null) {
-    for (const { slot, index } of task.captures.get(node) ?? []) task.captured[index] = grads[slot] ?? null
+    const captures = task.captures.get(node) ?? []
+    for (const { slot, index } of captures) {
+      const grad = grads[slot] ?? null
+      // As the sinks do: what the caller gets, nobody else holds. Under createGraph it has a history, and stays what it is.
+      const exclusive = hooks === null && captures.length === 1 && inputs.owns(slot)
+      task.captured[index] = grad === null || task.createGraph ? grad : keepable(grad, exclusive)
+    }
     if (!leadsToNeeded(task, node)) return
   }
   if (node instanceof AccumulateGrad) {
@@ -186,7 +193,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
 function conform(name: string, index: number, grad: Tensor, meta: InputMeta): Tensor {
   let result = grad
   if (!sameShape(grad.shape, meta.shape)) {
-    if (!canSumTo(grad.shape, meta.shape)) throw invalidGradient(name, index, grad, meta)
+    if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(name, index, grad, meta)
     result = sumToShape(grad, meta.shape)
   }
   if (grad.dtype === meta.dtype) return result
@@ -199,7 +206,7 @@ function invalidGradient(name: string, index: number, grad: Tensor, meta: InputM
     op: name,
     expected: `gradient ${index} to fit shape [${meta.shape.join(', ')}] and dtype ${meta.dtype}`,
     got: `shape [${grad.shape.join(', ')}] and dtype ${grad.dtype}`,
-    remedy: 'Let backward (or the hook) return a gradient of the same shape as the value it belongs to.',
+    remedy: 'Let backward (or the hook) return a gradient of the shape and dtype of the value it belongs to.',
     values: { index, expected: [...meta.shape], got: [...grad.shape] },
   })
 }
@@ -208,7 +215,8 @@ function checkHooked(node: Node, grads: Grads): void {
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
     const meta = node.inputMeta[i]
-    if (grad && meta && !sameShape(grad.shape, meta.shape)) throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
+    if (grad && meta && !(sameShape(grad.shape, meta.shape) && grad.dtype === meta.dtype))
+      throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The public operations: every raw operation joined with its row of derivatives. Names, arguments and semantics are PyTorch's, listed with their
- * shapes in `tensor/src/ops.ts`. Comparisons and argmax have no gradient and are the raw functions themselves.
+ * shapes in `tensor/src/ops.ts`. Comparisons, argmax and detach have no gradient and are the raw functions themselves.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
@@ -37,7 +37,7 @@ export const minimum = recordBinary('minimum', raw.minimum, binary.minimum, reco
 export const matmul = recordBinary<Tensor>('matmul', raw.matmul, binary.matmul, recorded)
 export const bmm = recordBinary<Tensor>('bmm', raw.bmm, binary.bmm, recorded)
 
-export const { eq, ne, lt, le, gt, ge, argmax } = raw
+export const { eq, ne, lt, le, gt, ge, argmax, detach } = raw
 
 export const sum = recordAttributed('sum', raw.sum, unary.sum, recorded)
 export const mean = recordAttributed('mean', raw.mean, unary.mean, recorded)

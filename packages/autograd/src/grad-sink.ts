@@ -21,12 +21,12 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
 
 /**
  * `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history, always
- * out of place; otherwise `.grad` never has one, even if the roots' gradients did.
+ * out of place; otherwise `.grad` never has one, even if the roots' gradients did. Either way nobody else holds what is kept.
  */
 export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
     const current = variable.grad
-    if (currentScope().gradEnabled) variable.grad = current === null ? grad : current.add(grad)
+    if (currentScope().gradEnabled) variable.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
     else if (current === null) variable.grad = keepable(grad, exclusive)
     else raw.add_(current, grad)
   },

@@ -2,7 +2,7 @@
  * Hooks of a node: functions that see, and may replace, the gradients that pass it. Below stands `node.ts`, which carries them; the engine
  * runs them in PyTorch's order: tensor hooks (one output's gradient each), node pre-hooks (all of them), apply, node post-hooks.
  */
-import type { Tensor } from '@postgrad/tensor'
+import type { RemovableHandle, Tensor } from '@postgrad/tensor'
 
 export type Grads = readonly (Tensor | null)[]
 
@@ -12,11 +12,6 @@ export type TensorHook = (grad: Tensor) => Tensor | undefined
 export type NodePreHook = (grads: Grads) => Grads | undefined
 /** Sees what a node returned (gradients of its inputs) and what it was given (gradients of its outputs). */
 export type NodePostHook = (gradInputs: Grads, gradOutputs: Grads) => Grads | undefined
-
-export interface RemovableHandle {
-  /** Takes the hook off; idempotent. */
-  remove(): void
-}
 
 interface SlotHook {
   readonly slot: number

@@ -1,6 +1,7 @@
 /** What users get from autograd: differentiable operations, backward passes, grad mode, functions of their own. */
 import './install.js'
 
+export type { RemovableHandle } from '@postgrad/tensor'
 export { backward, type GradOptions, grad } from './backward.js'
 export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'
 export {
@@ -17,6 +18,7 @@ export {
   copy_,
   cos,
   crossEntropy,
+  detach,
   div,
   div_,
   embedding,
@@ -65,6 +67,5 @@ export {
 } from './functions.js'
 export { enableGrad, isGradEnabled, noGrad } from './grad-mode.js'
 export { type GradcheckOptions, gradcheck } from './gradcheck.js'
-export type { Grads, NodePostHook, NodePreHook, RemovableHandle, TensorHook } from './hooks.js'
-export { detach } from './install.js'
+export type { Grads, NodePostHook, NodePreHook, TensorHook } from './hooks.js'
 export type { Edge, InputMeta, Node } from './node.js'

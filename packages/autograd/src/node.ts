@@ -4,8 +4,8 @@
  * `CustomNode` (users' functions), `GraphRoot` (where a pass begins), and SendRpcBackward / RecvRpcBackward of `dist-autograd`.
  * PyTorch: `torch/csrc/autograd/function.h`.
  */
-import type { DType, Tensor } from '@postgrad/tensor'
-import { NodeHooks, type NodePostHook, type NodePreHook, type RemovableHandle, type TensorHook } from './hooks.js'
+import type { DType, RemovableHandle, Tensor } from '@postgrad/tensor'
+import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
 /** Into which node, and to the gradient of which of its forward outputs. */
 export interface Edge {

@@ -3,20 +3,7 @@
  * gradient itself is to be differentiated. PyTorch: `sum_to` in `ATen/ExpandUtils.h`.
  */
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
-
-export function sameShape(a: readonly number[], b: readonly number[]): boolean {
-  if (a === b) return true
-  if (a.length !== b.length) return false
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
-  return true
-}
-
-/** Whether `small` broadcasts to `big`. */
-export function canSumTo(big: readonly number[], small: readonly number[]): boolean {
-  const lead = big.length - small.length
-  return lead >= 0 && small.every((extent, i) => extent === 1 || extent === big[lead + i])
-}
+import { raw, sameShape } from '@postgrad/tensor/internal'
 
 /** `x` summed to `shape`, which must broadcast to x's shape; `x` itself where the shapes are equal. */
 export function sumToShape(x: Tensor, shape: readonly number[]): Tensor {

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { sameShape } from './sum-to-shape.js'
+import { sameShape } from '@postgrad/tensor/internal'
 import { metaOf } from './variable.js'
 
 export interface RootRules {

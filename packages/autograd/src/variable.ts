@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
+import type { RemovableHandle, Tensor } from '@postgrad/tensor'
 import type { AutogradMeta } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
-import type { RemovableHandle, TensorHook } from './hooks.js'
+import type { TensorHook } from './hooks.js'
 import type { Edge, Node } from './node.js'
 
 export class VariableMeta implements AutogradMeta {

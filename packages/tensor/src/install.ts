@@ -11,7 +11,7 @@ function needsAutograd(op: string): never {
   })
 }
 
-const { nllLossBackward: _nll, sumToShape: _sum, zerosOf: _zeros, ...ops } = raw
+const { nllLossBackward: _nll, sumToShape: _sum, ...ops } = raw
 
 const rawHandler: OpHandler = {
   ...ops,

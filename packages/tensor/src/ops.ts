@@ -135,12 +135,18 @@ export interface BackwardOptions {
   readonly createGraph?: boolean
 }
 
+/** What registering a hook gives. */
+export interface RemovableHandle {
+  /** Takes the hook off; idempotent. */
+  remove(): void
+}
+
 /** What only autograd can do. */
 export interface GradOps<T> {
   requiresGrad_(x: T, flag: boolean): T
   backward(x: T, gradient: T | null | undefined, options: BackwardOptions | undefined): void
   /** Shares the storage, has no history. */
   detach(x: T): T
-  /** Called with each gradient of x; may return another in its place. Returns a function that removes the hook. */
-  registerHook(x: T, hook: (grad: T) => T | undefined): () => void
+  /** Called with each gradient of x; may return another in its place. */
+  registerHook(x: T, hook: (grad: T) => T | undefined): RemovableHandle
 }

@@ -7,9 +7,9 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
-import type { BackwardOptions, DimsArg, GradOps, Ops, Reduction } from './ops.js'
+import type { BackwardOptions, DimsArg, GradOps, Ops, Reduction, RemovableHandle } from './ops.js'
 import { type NestedArray, nest, snapshot } from './read.js'
-import { contiguousStrides, isContiguous, numelOf, type Shape } from './shape.js'
+import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
 import { Storage } from './storage.js'
 
 /** What autograd keeps in a tensor; it extends this and narrows the slot. */
@@ -91,8 +91,20 @@ export class Tensor {
     return this.autograd === null ? null : this.autograd.grad
   }
 
-  /** @throws GRAD_NOT_REQUIRED on a tensor that autograd does not know (only null can be assigned there) */
+  /**
+   * Kept as it is, without a copy.
+   * @throws GRAD_NOT_REQUIRED on a tensor that autograd does not know (only null can be assigned there), GRAD_MISMATCH for another shape or dtype
+   */
   set grad(value: Tensor | null) {
+    if (value !== null && (value.dtype !== this.dtype || !sameShape(value.shape, this.shape))) {
+      throw new PostgradError('GRAD_MISMATCH', {
+        op: 'grad',
+        expected: `a gradient of shape ${shapeText(this.shape)} and dtype ${this.dtype}`,
+        got: `shape ${shapeText(value.shape)} and dtype ${value.dtype}`,
+        remedy: 'Assign a gradient of the shape and dtype of the tensor that it belongs to.',
+        values: { expected: [...this.shape], got: [...value.shape] },
+      })
+    }
     if (this.autograd !== null) this.autograd.grad = value
     else if (value !== null) {
       throw new PostgradError('GRAD_NOT_REQUIRED', {
@@ -121,7 +133,7 @@ export class Tensor {
     return ops().detach(this)
   }
 
-  registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
+  registerHook(hook: (grad: Tensor) => Tensor | undefined): RemovableHandle {
     return ops().registerHook(this, hook)
   }
 
