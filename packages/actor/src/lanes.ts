@@ -17,9 +17,4 @@ export type Lane = (typeof Lane)[keyof typeof Lane]
 /** A lane that messages wait in: first in, first out. */
 export type MessageLane = Exclude<Lane, typeof Lane.task>
 
-export type LaneName = keyof typeof Lane
-
-export const LANE_COUNT = 5
-
-/** By number: `LANE_NAMES[Lane.call] === 'call'`. */
-export const LANE_NAMES: readonly LaneName[] = ['signal', 'control', 'gradient', 'task', 'call']
+export const LANE_COUNT = Object.keys(Lane).length

@@ -90,8 +90,6 @@ export class Mailbox<T extends NonNullable<unknown>> {
   size = 0
   /** The lane that the last `take` took from. */
   takenLane: Lane = Lane.signal
-  /** How many items were ever taken, per lane. */
-  readonly takenCounts: number[] = new Array(LANE_COUNT).fill(0)
   private readonly rings: readonly Ring<T, Mark>[] = Array.from({ length: LANE_COUNT }, () => new Ring<T, Mark>())
   private readonly tasks = new TaskHeap<T>()
   /** How often each lane was passed over since it was last served or empty. */
@@ -161,7 +159,6 @@ export class Mailbox<T extends NonNullable<unknown>> {
     let lane = 31 - Math.clz32(lanes & -lanes)
     if ((lanes & (lanes - 1)) !== 0) lane = this.choose(lane, lanes)
     this.takenLane = lane as Lane
-    this.takenCounts[lane]!++
     this.size--
     if (lane === Lane.task) {
       const task = this.tasks.pop()

@@ -1,13 +1,8 @@
-/** Dead letters, liveness, inspection: what a worker keeps about what went wrong. */
+/** Dead letters and liveness: what a worker keeps about what went wrong. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
-import type { Clock } from '@postgrad/transport'
 import { DeadLetters } from './dead-letters.js'
-import { inspect } from './inspection.js'
-import { Lane } from './lanes.js'
 import { Liveness, type WorkerDeath, workerDied } from './liveness.js'
-import { Source } from './mailbox.js'
-import { Pump } from './pump.js'
 
 const death: WorkerDeath = { worker: { name: 'ps', id: 3 }, cause: 'exited', detail: 'exit code 1', atMs: 7 }
 
@@ -44,19 +39,4 @@ test('the error of a death names the worker, the cause and the remedy', () => {
   expect(error.message).toContain("call: worker 'ps' (id 3) died: exited, exit code 1. ")
   expect(error.values).toEqual({ worker: 'ps', workerId: 3, cause: 'exited', detail: 'exit code 1' })
   expect(error.remedy).toBeDefined()
-})
-
-test('an inspection is plain values', () => {
-  const clock = { now: () => 5 } as Clock
-  const pump = new Pump<string>({ clock, dispatch: () => {}, onBug: () => {} })
-  const a = new Source('a')
-  pump.mailbox.pushFrom(a, Lane.call, 'call')
-  pump.mailbox.pushLast(a, Lane.control, 'closed')
-  const wait = { op: 'call', on: 'ps', sinceMs: 1, deadlineMs: 100 }
-  const before = inspect(pump, new DeadLetters(), [wait], 5)
-  expect(before.depth).toEqual({ signal: 0, control: 0, gradient: 0, task: 0, call: 1, held: 1 })
-  pump.runNow()
-  const after = inspect(pump, new DeadLetters(), [wait], 5)
-  expect(after).toMatchObject({ taken: { control: 1, call: 1 }, depth: { call: 0, held: 0 }, runs: 1, waits: [wait], stopped: false })
-  expect(structuredClone(after)).toEqual(after)
 })

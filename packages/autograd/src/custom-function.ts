@@ -2,7 +2,8 @@
  * Users' own differentiable functions: a forward that computes what it likes, and a backward that says its gradient. PyTorch:
  * `torch.autograd.Function`.
  */
-import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
-import { withScope } from '@postgrad/base'
+import { withScope } from '@postgrad/base/internal'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import * as F from './index.js'
 import {

@@ -9,7 +9,8 @@
  * Nothing here recurses, so the depth of a graph is bounded by memory alone.
  */
 import assert from 'node:assert'
-import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 import { type BackwardOptions, onesLike, type Tensor } from '@postgrad/tensor'
 import { broadcastsTo, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'

@@ -2,7 +2,7 @@
  * Whether operations record a graph. The mode is a slot of the current scope, so it follows a program through its awaits and never leaks into a
  * call that interleaves. PyTorch: `torch.no_grad`, `torch.enable_grad`, `torch.is_grad_enabled`.
  */
-import { currentScope, withScope } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 
 /** Runs `fn` (also an async one, to its end) without recording, and returns what it returns. */
 export function noGrad<T>(fn: () => T): T {

@@ -2,7 +2,7 @@
  * Where the gradients of leaves end up: `.grad` in a local backward, the context in a distributed one, a map in `grad(…)`. The engine hands
  * over each leaf's complete gradient once per pass.
  */
-import { currentScope } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 

@@ -2,7 +2,8 @@
  * In-place operations as autograd sees them: allowed where nothing is recorded (optimizers use them under noGrad), refused where the write would
  * have to become part of a graph. Reads of what was overwritten are caught by the saved variable's version.
  */
-import { currentScope, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { needsGrad } from './record.js'

@@ -2,7 +2,7 @@
  * The nodes of the operations in the table of derivatives: what was saved, and the formulas to apply. One class for all of them, with fixed
  * fields, because a node is made for every recorded operation.
  */
-import { currentScope } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { DType, Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import type { Formula, ListRow, Readable, Saved, TensorOps } from './derivatives.js'

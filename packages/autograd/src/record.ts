@@ -2,7 +2,7 @@
  * From a raw operation and its row of derivatives to the function that users call: compute, and, where grad mode is on and an argument requires
  * grad, leave a node behind. One family of wrappers per form of argument list; nothing but the node is made per call.
  */
-import { currentScope } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { BinaryRow, ListRow, TensorOps, UnaryRow } from './derivatives.js'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from './op-node.js'

@@ -1,6 +1,8 @@
 /** Tests of the bottom package: the message of an error, ids, and the scope's way through awaits. */
 import { describe, expect, test } from '@jest/globals'
-import { currentScope, globalId, IdCounter, isPostgradError, LOCAL_ID_MAX, localOf, PostgradError, withScope, workerOf } from './index.js'
+import { isPostgradError, PostgradError } from './errors.js'
+import { globalId, IdCounter, LOCAL_ID_MAX, localOf, workerOf } from './global-id.js'
+import { currentScope, withScope } from './scope.js'
 
 describe('PostgradError', () => {
   test('reads op, expected, got, remedy', () => {

@@ -1,5 +1,5 @@
 /**
- * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, signal. One
+ * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline. One
  * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.
@@ -19,8 +19,6 @@ export class Scope {
   readonly context: object | null
   /** When the call that is being served must be done, in ms on its worker's clock; Infinity is never. Owner: rpc. */
   readonly deadlineMs: number
-  /** Aborted when the call that is being served is cancelled; null outside of one. Owner: rpc. */
-  readonly signal: AbortSignal | null
 
   constructor(from: ScopePatch, base: ScopePatch) {
     this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
@@ -29,7 +27,6 @@ export class Scope {
     this.worker = pick(from.worker, base.worker)
     this.context = pick(from.context, base.context)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
-    this.signal = pick(from.signal, base.signal)
   }
 }
 

@@ -4,7 +4,8 @@
  * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
  */
 import { type Edge, gradientEdge, type InputMeta, setHistory } from '@postgrad/autograd/internal'
-import { currentScope, type IdCounter, type ScopePatch, type WorkerId } from '@postgrad/base'
+import type { WorkerId } from '@postgrad/base'
+import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Interceptor } from '@postgrad/rpc/internal'
 import { type Message, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'

@@ -1,7 +1,7 @@
 /**
  * Which context is current: the one in the scope, which follows a program through its awaits. `api.ts` above opens and closes contexts.
  */
-import { currentScope, withScope } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 import { DistAutogradContext } from './dist-autograd-context.js'
 
 /** The distributed context that surrounds the running code, or null. On a worker that serves a call it is the caller's. */

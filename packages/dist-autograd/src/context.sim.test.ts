@@ -1,7 +1,8 @@
 /** Ids, current context, release on all workers (cases 1, 2, 15 to 18 and 20 of the reference). */
 import { describe, expect, test } from '@jest/globals'
 import { add, matmul } from '@postgrad/autograd'
-import { isPostgradError, LOCAL_ID_MAX } from '@postgrad/base'
+import { isPostgradError } from '@postgrad/base'
+import { LOCAL_ID_MAX } from '@postgrad/base/internal'
 import { call, type Future } from '@postgrad/rpc'
 import { ones, rand } from '@postgrad/tensor'
 import { distAutograd } from './api.js'

@@ -2,7 +2,8 @@
  * The contexts of one worker: made here, joined by messages, released everywhere, and remembered as released. PyTorch:
  * `DistAutogradContainer`, which is a singleton; here it hangs off the WorkerRuntime.
  */
-import { globalId, type IdCounter, LOCAL_ID_MAX, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { globalId, type IdCounter, LOCAL_ID_MAX } from '@postgrad/base/internal'
 import { type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 
 /** How many ids of released contexts of other workers are kept. What is later than that makes a context which lives until its maker dies. */

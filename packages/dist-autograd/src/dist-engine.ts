@@ -23,7 +23,8 @@
  */
 import assert from 'node:assert'
 import { Engine, GraphRoot, gradientEdge, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
-import { currentScope, inScope, PostgradError, Scope, type WorkerId, workerOf } from '@postgrad/base'
+import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { currentScope, inScope, Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { onesLike, type Tensor } from '@postgrad/tensor'

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
-import { SimWorld } from '@postgrad/sim'
+import { SimWorld } from '@postgrad/sim/internal'
 import { type DistAutograd, installDistAutograd } from './install.js'
 
 export class Cluster {

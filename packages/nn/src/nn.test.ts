@@ -1,7 +1,7 @@
 /** What PyTorch's numbers do not show: names, modes, initial values, refusals, second derivatives of the fused parts. */
 import { describe, expect, test } from '@jest/globals'
 import { backward, grad, gradcheck, isGradEnabled } from '@postgrad/autograd'
-import { withScope } from '@postgrad/base'
+import { withScope } from '@postgrad/base/internal'
 import { Generator, manualSeed, ones, rand, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { clipGradNorm, Dropout, Embedding, Linear, LSTM, Module, mseLoss, ReLU, Sequential, SGD } from './index.js'
 import { lstmLayer } from './internal.js'

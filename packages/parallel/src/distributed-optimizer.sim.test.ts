@@ -7,7 +7,7 @@ import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { type Optimizer, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
-import { SimWorld } from '@postgrad/sim'
+import { SimWorld } from '@postgrad/sim/internal'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 

@@ -4,16 +4,6 @@
  */
 
 export {
-  DEAD_LETTER_REASONS,
-  type DeadLetter,
-  type DeadLetterReason,
-  type DeathCause,
-  type Inspection,
-  type LaneName,
-  type Wait,
-  type WorkerDeath,
-} from '@postgrad/actor'
-export {
   abs,
   add,
   add_,
@@ -93,25 +83,7 @@ export {
   where,
   zero_,
 } from '@postgrad/autograd'
-export {
-  checkWorkerId,
-  currentScope,
-  type ErrorParts,
-  globalId,
-  IdCounter,
-  inScope,
-  isPostgradError,
-  LOCAL_ID_MAX,
-  localOf,
-  PostgradError,
-  Scope,
-  type ScopePatch,
-  WORKER_ID_MAX,
-  type WorkerHop,
-  type WorkerId,
-  withScope,
-  workerOf,
-} from '@postgrad/base'
+export { type ErrorParts, isPostgradError, localOf, PostgradError, type WorkerHop, type WorkerId, workerOf } from '@postgrad/base'
 export { currentContext, type DistAutogradContext, type DistBackwardOptions, distAutograd } from '@postgrad/dist-autograd'
 export {
   clipGradNorm,
@@ -162,7 +134,7 @@ export {
   type WorkerInfo,
   type WorkerRuntime,
 } from '@postgrad/rpc'
-export { SimWorld, type SimWorldOptions, Trace, type TraceEvent, type TraceKind } from '@postgrad/sim'
+export type { SimWorld, SimWorldOptions, Trace, TraceEvent, TraceKind } from '@postgrad/sim'
 export {
   arange,
   type BackendName,
@@ -198,20 +170,8 @@ export {
   zeros,
   zerosLike,
 } from '@postgrad/tensor'
-export {
-  type Clock,
-  type Frame,
-  type Link,
-  type LinkClosed,
-  type LinkReceiver,
-  type MemoryLinkOptions,
-  type MessagePortLinkOptions,
-  memoryLinkPair,
-  messagePortLink,
-  RealClock,
-  type Timer,
-} from '@postgrad/transport'
-export type { RemoteErrorInfo, WireLimits } from '@postgrad/wire'
+export type { Clock, Frame, Link, LinkClosed, LinkReceiver, Timer } from '@postgrad/transport'
+export type { RemoteErrorInfo } from '@postgrad/wire'
 export { type CloseOptions, Cluster, type ClusterEnd, type WorkerDebugInfo } from './cluster.js'
 export { Controller, type ControllerOptions } from './controller.js'
 export { type LaunchOptions, launch } from './launch.js'

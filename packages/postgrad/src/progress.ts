@@ -2,7 +2,8 @@
  * How a program says how far it is: `reportProgress` reaches whoever launched the cluster (`LaunchOptions.onProgress`, the command line's
  * lines), at most one report per interval, the last one always.
  */
-import { currentScope, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { WorkerRuntime } from '@postgrad/rpc'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Progress } from './protocol.js'

@@ -2,7 +2,8 @@
  * Which workers a cluster has: a count or a list of names becomes `WorkerInfo`s with the ids 0…n-1, checked before a thread starts.
  * The rules of a single name are rpc's (PyTorch: `init_rpc`); this file adds those of the set.
  */
-import { PostgradError, WORKER_ID_MAX } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import { checkWorkerName, type WorkerInfo } from '@postgrad/rpc/internal'
 
 /** At most 65,536 workers fit into 16 bits of id. */

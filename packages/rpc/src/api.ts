@@ -2,7 +2,8 @@
  * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
  * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
  */
-import { currentScope, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { AnyClass, AnyFunction } from './function-registry.js'
 import { Future } from './future.js'
 import type { OwnerRRef, RRef } from './rref.js'

@@ -2,7 +2,7 @@
  * What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one
  * interceptor; rpc never names it.
  */
-import type { ScopePatch } from '@postgrad/base'
+import type { ScopePatch } from '@postgrad/base/internal'
 import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
 import type { WorkerInfo } from './worker-info.js'
 

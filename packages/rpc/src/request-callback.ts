@@ -2,7 +2,8 @@
  * What a worker does with each message of calls and references: run the function, reply, settle what waited. One function per message
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
-import { inScope, isPostgradError, type Scope } from '@postgrad/base'
+import { isPostgradError } from '@postgrad/base'
+import { inScope, type Scope } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
 import type { Delivery, Peer, RpcAgent } from './rpc-agent.js'

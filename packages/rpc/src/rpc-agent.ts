@@ -4,7 +4,8 @@
  * PyTorch: `torch/csrc/distributed/rpc/rpc_agent.h`.
  */
 import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
-import { currentScope, inScope, isPostgradError, PostgradError, type Scope, type WorkerId } from '@postgrad/base'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
 import { Codec, MESSAGE_TABLE, type Message, type MessageType, type OutgoingMessage, type ValueExtension } from '@postgrad/wire/internal'
 import { Future } from './future.js'

@@ -11,7 +11,8 @@
  *   end of a user              RREF_USER_DELETE, once it is confirmed and has no unaccepted children.
  * When a worker dies, its forks end on every owner, and what it owned fails with WORKER_DIED on every user.
  */
-import { type IdCounter, PostgradError, workerOf } from '@postgrad/base'
+import { PostgradError, workerOf } from '@postgrad/base'
+import type { IdCounter } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { Future } from './future.js'
 import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef } from './rref.js'

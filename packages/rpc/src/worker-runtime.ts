@@ -2,7 +2,8 @@
  * One worker: everything that belongs to it hangs off this object, so that a simulated cluster is N of them in one thread. What comes
  * from the machine (clock, links, generator, device) is passed in. Packages above add theirs with `slot`, `handle` and `intercept`.
  */
-import { checkWorkerId, currentScope, IdCounter, inScope, PostgradError, Scope, type ScopePatch, type WorkerId } from '@postgrad/base'
+import { PostgradError, type WorkerId } from '@postgrad/base'
+import { checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'

@@ -3,13 +3,9 @@
  * sender's views become empty), everything else is copied into one fresh buffer, each part at a multiple of 8 bytes.
  */
 import type { Frame } from '@postgrad/transport'
-
-/** From this size on a segment is moved; below, a copy is cheaper, as on a MessagePort. */
-const MOVED_BYTES_MIN = 8192
+import { align8, isMovable } from '@postgrad/transport/internal'
 
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
-
-const align8 = (n: number): number => (n + 7) & ~7
 
 /** The frame as the receiver will own it. */
 export function carry(frame: Frame): Frame {
@@ -44,14 +40,4 @@ export function carry(frame: Frame): Frame {
     header: copiedHeader,
     segments: parts.map((part) => (ArrayBuffer.isView(part) ? (part as Uint8Array) : new Uint8Array(movedTo[next++]!))),
   }
-}
-
-/** By tag: `instanceof` fails across realms. */
-function isMovable(segment: Uint8Array): boolean {
-  const { buffer } = segment
-  return (
-    segment.length >= MOVED_BYTES_MIN &&
-    segment.length === buffer.byteLength &&
-    Object.prototype.toString.call(buffer) !== '[object SharedArrayBuffer]'
-  )
 }

@@ -1,2 +1,2 @@
-export { Trace, type TraceEvent, type TraceKind } from './trace.js'
-export { SimWorld, type SimWorldOptions } from './world.js'
+export type { Trace, TraceEvent, TraceKind } from './trace.js'
+export type { SimWorld, SimWorldOptions } from './world.js'

@@ -6,7 +6,7 @@
  *      a: SimLink ←──────── Channel b→a [      f1       ] ←──send────────────────── b: SimLink
  */
 import assert from 'node:assert'
-import { currentScope, type Scope } from '@postgrad/base'
+import { currentScope, type Scope } from '@postgrad/base/internal'
 import type { Frame, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from '@postgrad/transport/internal'
 import { carry } from './carry.js'

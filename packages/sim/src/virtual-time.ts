@@ -6,7 +6,7 @@
  *   defer ─────────────────────────────────────────────────────────→ worker's turns ──────┴─→ one choice per worker
  */
 import assert from 'node:assert'
-import { currentScope, inScope, type Scope } from '@postgrad/base'
+import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { Choice, type Choices } from './choices.js'
 import { Queue } from './queue.js'

@@ -1,6 +1,7 @@
 /** The simulated world: what a seed decides, what it must not, and how a run ends. */
 import { describe, expect, test } from '@jest/globals'
-import { currentScope, isPostgradError, withScope } from '@postgrad/base'
+import { isPostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import fc from 'fast-check'
 import { SimWorld, type SimWorldOptions } from './world.js'

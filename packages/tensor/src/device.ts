@@ -2,7 +2,8 @@
  * Device: a worker's way to its kernels. One per thread and spec, made when first asked for; the scope says which one is current.
  * Backends stand below, operations above. Which kernel runs depends on op, dtype, shape and device alone.
  */
-import { currentScope, PostgradError, withScope } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
 import type { DType } from './dtype.js'
 import { DTYPES, isDType } from './dtype.js'
 import { BACKENDS, type DeviceSpec } from './kernels/backends.js'

@@ -1,6 +1,6 @@
 /** Seeded numbers: repeatable, restorable, carried by the scope, and of the right distribution. */
 import { expect, test } from '@jest/globals'
-import { withScope } from '@postgrad/base'
+import { withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, manualSeed, rand, randint, randn } from './index.js'
 
 test('the same seed gives the same tensors, another seed others', () => {

@@ -2,7 +2,8 @@
  * Generator: a seeded source of random numbers with a state that can be kept and put back. The scope carries the current one. Same seed,
  * same numbers, on every machine; they are not PyTorch's numbers.
  */
-import { currentScope, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { uniformInt } from 'pure-rand/distribution/uniformInt'
 import { xoroshiro128plus, xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus'

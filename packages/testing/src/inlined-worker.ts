@@ -4,7 +4,7 @@
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no other worker.
  */
 import { gradientEdge, Node, setHistory } from '@postgrad/autograd/internal'
-import { currentScope, inScope, Scope } from '@postgrad/base'
+import { currentScope, inScope, Scope } from '@postgrad/base/internal'
 import { type AnyClass, type AnyFunction, type OwnerRRef, RRef, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { Future, type Peer, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'

@@ -4,7 +4,7 @@
  */
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
-import { RealClock } from '@postgrad/transport'
+import { RealClock } from '@postgrad/transport/internal'
 import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
 import { InlinedWorker } from './inlined-worker.js'
 

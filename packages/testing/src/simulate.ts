@@ -5,7 +5,8 @@
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import type { Target } from '@postgrad/rpc'
 import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import { SimWorld, type SimWorldOptions, type Trace } from '@postgrad/sim'
+import type { SimWorldOptions, Trace } from '@postgrad/sim'
+import { SimWorld } from '@postgrad/sim/internal'
 import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
 
 export interface SimulateOptions {

@@ -1,3 +1,5 @@
-export { EndOfTurn } from './end-of-turn.js'
+export { RealClock } from './clock.js'
 export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
-export { PostReader, PostWriter } from './post.js'
+export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
+export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
+export { align8, isMovable } from './post.js'

@@ -41,8 +41,9 @@ const CHUNK_BYTES = 32768
 const START_BYTES = 8
 const WORD_BYTES = 4
 const MOVED = -1
+const SHARED_TAG = '[object SharedArrayBuffer]'
 
-const align8 = (n: number): number => (n + 7) & ~7
+export const align8 = (n: number): number => (n + 7) & ~7
 
 /** Gathers frames into posts. What `take` returned must be posted (cloned) before the next `take`. */
 export class PostWriter {
@@ -121,7 +122,7 @@ export class PostWriter {
   private move(segment: Uint8Array): void {
     const { buffer } = segment
     this.moved ??= []
-    if (segment.length === buffer.byteLength && !isShared(buffer) && !this.moved.includes(buffer as ArrayBuffer)) {
+    if (isMovable(segment) && !this.moved.includes(buffer as ArrayBuffer)) {
       this.moved.push(buffer as ArrayBuffer)
     } else {
       const copy = new Uint8Array(segment.length)
@@ -138,9 +139,10 @@ export class PostWriter {
   }
 }
 
-/** By tag: `instanceof` fails across realms. */
-function isShared(buffer: ArrayBufferLike): boolean {
-  return Object.prototype.toString.call(buffer) === '[object SharedArrayBuffer]'
+/** Whether a segment's buffer is moved and not copied: it is large, fills its buffer, and the buffer is not shared (by tag: `instanceof` fails across realms). */
+export function isMovable(segment: Uint8Array): boolean {
+  const { length, buffer } = segment
+  return length >= SEGMENT_MOVED_BYTES_MIN && length === buffer.byteLength && Object.prototype.toString.call(buffer) !== SHARED_TAG
 }
 
 // Shared by all frames without segments, frozen so that sharing is safe.

@@ -1,0 +1,2 @@
+export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from './global-id.js'
+export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
