@@ -11,7 +11,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, sameShape } from '@postgrad/tensor/internal'
 
 export type StateDict = Record<string, Tensor>
 
@@ -46,21 +46,15 @@ export abstract class Module {
 
   /** The modules directly below, with their names; those in an array as `layers.0`. */
   *namedChildren(): IterableIterator<[name: string, child: Module]> {
-    for (const [name, value] of Object.entries(this)) {
-      if (value instanceof Module) yield [name, value]
-      if (!Array.isArray(value)) continue
-      for (const [place, item] of value.entries()) if (item instanceof Module) yield [`${name}.${place}`, item]
-    }
+    for (const [name, value] of fields(this)) if (value instanceof Module) yield [name, value]
   }
 
   /**
-   * This module's own parameters with their names: the fields that are leaves and were made with `requiresGrad` (also if it was switched off
-   * since). A module whose parameters' names are not its fields' overrides it.
+   * This module's own parameters with their names, those in an array as `gains.0`: the fields that are leaves and were made with `requiresGrad`
+   * (also if it was switched off since). A module whose parameters' names are not its fields' overrides it.
    */
   *ownParameters(): IterableIterator<[name: string, parameter: Tensor]> {
-    for (const [name, value] of Object.entries(this)) {
-      if (isTensor(value) && value.autograd !== null && value.isLeaf) yield [name, value]
-    }
+    for (const [name, value] of fields(this)) if (isTensor(value) && value.autograd !== null && value.isLeaf) yield [name, value]
   }
 
   /** All parameters by path, shared ones under each of their names. They are the parameters themselves without history, not copies. */
@@ -76,7 +70,7 @@ export abstract class Module {
     const own = new Map(walk(this, ''))
     const missing = [...own.keys()].filter((name) => state[name] === undefined)
     const unexpected = Object.keys(state).filter((name) => !own.has(name))
-    const shapes = [...own].filter(([name, { shape }]) => state[name] !== undefined && String(state[name].shape) !== String(shape))
+    const shapes = [...own].filter(([name, { shape }]) => state[name] !== undefined && !sameShape(state[name].shape, shape))
     if (missing.length + unexpected.length + shapes.length > 0) {
       throw mismatch(
         missing,
@@ -90,6 +84,14 @@ export abstract class Module {
   /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void {
     for (const parameter of this.parameters()) parameter.grad = null
+  }
+}
+
+/** What a module's fields hold, those in an array one by one. */
+function* fields(module: Module): IterableIterator<[name: string, value: unknown]> {
+  for (const [name, value] of Object.entries(module)) {
+    if (Array.isArray(value)) for (const [place, item] of value.entries()) yield [`${name}.${place}`, item]
+    else yield [name, value]
   }
 }
 

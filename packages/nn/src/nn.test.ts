@@ -10,6 +10,7 @@ class Model extends Module {
   readonly encoder = new Embedding(5, 4)
   readonly rnn = new LSTM(4, 6, { numLayers: 2 })
   readonly heads = [new Linear(6, 2), new Linear(6, 3)]
+  readonly gains = [ones([2], { requiresGrad: true }), ones([2])]
   readonly scale = ones([1], { requiresGrad: true })
   readonly constant = ones([3])
   readonly tied = this.encoder
@@ -32,7 +33,7 @@ describe('Module', () => {
     const model = new Model()
     const rnn = ['l0', 'l1'].flatMap((l) => ['weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'].map((name) => `rnn.${name}_${l}`))
     const heads = ['0', '1'].flatMap((i) => ['weight', 'bias'].map((name) => `heads.${i}.${name}`))
-    const names = ['scale', 'encoder.weight', ...rnn, ...heads]
+    const names = ['gains.0', 'scale', 'encoder.weight', ...rnn, ...heads]
     expect([...model.namedParameters()].map(([name]) => name)).toEqual(names)
     expect(Object.keys(model.stateDict()).sort()).toEqual([...names, 'tied.weight'].sort())
     expect([...model.parameters()].every((p) => p.requiresGrad && p.isLeaf)).toBe(true)
@@ -195,6 +196,13 @@ describe('SGD', () => {
     expect([a, b].map(values)).toEqual([[0], [0.75]])
   })
 
+  /** An optimizer that has taken a step, and so has a velocity. */
+  const moved = (parameter: Tensor) => {
+    const optimizer = new SGD([parameter], { lr: 1, momentum: 0.5 })
+    optimizer.step(new Map([[parameter, ones(parameter.shape)]]))
+    return optimizer
+  }
+
   test.each([
     ['INVALID_ARGUMENT', () => new SGD([p(1)], { lr: -1 })],
     ['INVALID_ARGUMENT', () => new SGD([p(1)], { lr: Number.NaN })],
@@ -208,6 +216,7 @@ describe('SGD', () => {
         return new SGD([{ params: [a] }, { params: [a] }], { lr: 1 })
       },
     ],
+    ['STATE_DICT_MISMATCH', () => new SGD([ones([2])], { lr: 1 }).loadStateDict(moved(p(1)).stateDict())],
     ['STATE_DICT_MISMATCH', () => new SGD([p(1)], { lr: 1 }).loadStateDict(new SGD([p(1), p(2)], { lr: 1 }).stateDict())],
   ])('%s', (expected, fn) => {
     expect(refusal(fn)).toMatchObject({ code: expected })
@@ -223,6 +232,17 @@ test('clipGradNorm returns the norm, scales only what is too long, skips what ha
   clipGradNorm([a!, b!, c!], 1)
   expect(values(a!.grad)[0]).toBeCloseTo(0.6, 5)
   expect(clipGradNorm([c!], 1).itemSync()).toBe(0)
+})
+
+test('clipGradNorm scales each gradient of a map once, also where one sum has the gradient of both', () => {
+  const [a, b] = [zeros([2], { requiresGrad: true }), zeros([2], { requiresGrad: true })]
+  const found = grad(a.add(b).mul(2).sum(), [a, b])
+  clipGradNorm([a, b], 2, new Map([a, b].map((p, i) => [p, found[i]!])))
+  for (const g of found) for (const v of values(g)) expect(v).toBeCloseTo(1, 5)
+})
+
+test('mseLoss refuses a reduction that it does not know', () => {
+  expect(refusal(() => mseLoss(zeros([2]), zeros([2]), 'average' as 'mean'))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'mseLoss' })
 })
 
 test('mseLoss refuses to broadcast', () => {

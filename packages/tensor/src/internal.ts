@@ -22,6 +22,7 @@ export type {
   ViewOps,
 } from './ops.js'
 export * as raw from './raw/index.js'
+export { checkReduction } from './raw/indexing.js'
 export {
   broadcastShapes,
   broadcastsTo,

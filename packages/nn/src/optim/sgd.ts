@@ -7,7 +7,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, sameShape } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup } from './optimizer.js'
 
 export interface SGDSettings {
@@ -71,9 +71,20 @@ export class SGD implements Optimizer<SGDSettings> {
         remedy: 'Load it into an optimizer over the same parameters in the same groups.',
       })
     }
+    const params = this.paramGroups.flatMap((group) => group.params)
+    for (const [place, { shape }] of params.entries()) {
+      const buffer = state[place]?.momentumBuffer
+      if (buffer === undefined || sameShape(buffer.shape, shape)) continue
+      throw new PostgradError('STATE_DICT_MISMATCH', {
+        op: 'SGD.loadStateDict',
+        expected: `a momentumBuffer of shape [${shape.join(', ')}] for parameter ${place}`,
+        got: `[${buffer.shape.join(', ')}]`,
+        remedy: 'Load it into an optimizer over the same parameters in the same groups.',
+      })
+    }
     for (const [i, { params: _, ...settings }] of paramGroups.entries()) Object.assign(this.paramGroups[i]!, settings)
     this.velocity.clear()
-    for (const [place, p] of this.paramGroups.flatMap((group) => group.params).entries()) {
+    for (const [place, p] of params.entries()) {
       const buffer = state[place]?.momentumBuffer
       if (buffer !== undefined) this.velocity.set(p, raw.clone(buffer))
     }

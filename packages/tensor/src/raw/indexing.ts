@@ -60,7 +60,8 @@ export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): 
   return out
 }
 
-function checkReduction(op: string, reduction: string): void {
+/** @throws INVALID_ARGUMENT */
+export function checkReduction(op: string, reduction: string): void {
   if (reduction !== 'mean' && reduction !== 'sum' && reduction !== 'none') {
     throw invalidArgument(op, "'mean', 'sum' or 'none' as the reduction", reduction)
   }
