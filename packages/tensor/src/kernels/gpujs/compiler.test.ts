@@ -56,6 +56,19 @@ describe('what gpu.js does when it cannot build a kernel in the mode asked for',
         { kernel: { constructor: { mode: ran }, fallbackReason: reason, destroy() {} } },
       ),
   })
+  test('a kernel that is refused is not kept by gpu.js either', () => {
+    let destroyed = 0
+    const gpu = fallingBack('cpu', null, null)() as Gpu & { kernels: object[] }
+    const made = gpu.createKernel
+    gpu.createKernel = (...args) => {
+      const kernel = made(...args)
+      kernel.kernel.destroy = () => destroyed++
+      gpu.kernels.push(kernel.kernel)
+      return kernel
+    }
+    expect(() => run(() => gpu)).toThrow(expect.objectContaining({ code: 'KERNEL_MODE' }))
+    expect([destroyed, gpu.kernels]).toEqual([1, []])
+  })
   const run = (load: () => Gpu) => new KernelCompiler('webasm', 3, load).run('k', () => DOUBLE, [1], {}, [Float32Array.of(1)])
 
   test('another mode is refused, silent or not', () => {

@@ -65,7 +65,13 @@ export class KernelCompiler {
     }
     const text = source()
     kernel = this.#create(text, output, constants, args)
-    const result = this.#firstCall(key, kernel, args)
+    let result: Result
+    try {
+      result = this.#firstCall(key, kernel, args)
+    } catch (error) {
+      this.#discard(kernel)
+      throw error
+    }
     this.#kernels.set(key, kernel)
     if (this.#kernels.size > this.#kernelsMax) this.#evict()
     return result
@@ -125,13 +131,17 @@ export class KernelCompiler {
   #evict(): void {
     for (const [key, kernel] of this.#kernels) {
       this.#kernels.delete(key)
-      kernel.kernel.destroy()
-      // gpu.js's own list would keep it alive; in mode cpu destroy() leaves it there.
-      const list = this.#gpu!.kernels
-      const at = list.indexOf(kernel.kernel)
-      if (at >= 0) list.splice(at, 1)
+      this.#discard(kernel)
       return
     }
+  }
+
+  #discard({ kernel }: GpuKernel): void {
+    kernel.destroy()
+    // gpu.js's own list would keep it alive; in mode cpu destroy() leaves it there.
+    const list = this.#gpu!.kernels
+    const at = list.indexOf(kernel)
+    if (at >= 0) list.splice(at, 1)
   }
 }
 
