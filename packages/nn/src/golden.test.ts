@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { backward, grad } from '@postgrad/autograd'
 import { type Reduction, type Tensor, tensor } from '@postgrad/tensor'
-import { clipGradNorm, crossEntropy, Embedding, Linear, LogSoftmax, LSTM, type Module, mseLoss, Sequential, SGD, Tanh } from './index.js'
+import { clipGradNorm_, crossEntropy, Embedding, Linear, LogSoftmax, LSTM, type Module, mseLoss, Sequential, SGD, Tanh } from './index.js'
 
 interface Values {
   readonly shape: readonly number[]
@@ -127,7 +127,7 @@ describe('20 steps of SGD', () => {
       optimizer.zeroGrad()
       const loss = crossEntropy(net.forward(double(each.data)), target)
       loss.backward()
-      if (each.clip !== null) clipGradNorm(net.parameters(), each.clip)
+      if (each.clip !== null) clipGradNorm_(net.parameters(), each.clip)
       optimizer.step()
       expectClose(loss, { shape: [], values: [expected] }, 'loss')
     }
@@ -149,7 +149,7 @@ describe('20 steps of SGD', () => {
       const parameters = [...net.parameters()]
       const found = grad(crossEntropy(net.forward(double(each.data)), target), parameters)
       const grads = new Map(parameters.map((p, i) => [p, found[i]!]))
-      if (each.clip !== null) clipGradNorm(parameters, each.clip, grads)
+      if (each.clip !== null) clipGradNorm_(parameters, each.clip, grads)
       optimizer.step(grads)
     }
     for (const [path, parameter] of net.namedParameters()) {

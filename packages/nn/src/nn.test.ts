@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { backward, grad, gradcheck, isGradEnabled } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'
 import { Generator, manualSeed, ones, rand, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { clipGradNorm, Dropout, Embedding, Linear, LSTM, Module, mseLoss, ReLU, Sequential, SGD } from './index.js'
+import { clipGradNorm_, Dropout, Embedding, Linear, LSTM, Module, mseLoss, ReLU, Sequential, SGD } from './index.js'
 import { lstmLayer } from './internal.js'
 
 class Model extends Module {
@@ -223,21 +223,21 @@ describe('SGD', () => {
   })
 })
 
-test('clipGradNorm returns the norm, scales only what is too long, skips what has no gradient', () => {
+test('clipGradNorm_ returns the norm, scales only what is too long, skips what has no gradient', () => {
   const [a, b, c] = [zeros([1], { requiresGrad: true }), zeros([2], { requiresGrad: true }), zeros([1], { requiresGrad: true })]
   a!.grad = tensor([3])
   b!.grad = tensor([0, 4])
-  expect(clipGradNorm([a!, b!, c!], 10).itemSync()).toBe(5)
+  expect(clipGradNorm_([a!, b!, c!], 10).itemSync()).toBe(5)
   expect(values(b!.grad)).toEqual([0, 4])
-  clipGradNorm([a!, b!, c!], 1)
+  clipGradNorm_([a!, b!, c!], 1)
   expect(values(a!.grad)[0]).toBeCloseTo(0.6, 5)
-  expect(clipGradNorm([c!], 1).itemSync()).toBe(0)
+  expect(clipGradNorm_([c!], 1).itemSync()).toBe(0)
 })
 
-test('clipGradNorm scales each gradient of a map once, also where one sum has the gradient of both', () => {
+test('clipGradNorm_ scales each gradient of a map once, also where one sum has the gradient of both', () => {
   const [a, b] = [zeros([2], { requiresGrad: true }), zeros([2], { requiresGrad: true })]
   const found = grad(a.add(b).mul(2).sum(), [a, b])
-  clipGradNorm([a, b], 2, new Map([a, b].map((p, i) => [p, found[i]!])))
+  clipGradNorm_([a, b], 2, new Map([a, b].map((p, i) => [p, found[i]!])))
   for (const g of found) for (const v of values(g)) expect(v).toBeCloseTo(1, 5)
 })
 

@@ -86,7 +86,7 @@ export {
 export { type ErrorParts, isPostgradError, localOf, PostgradError, type WorkerHop, type WorkerId, workerOf } from '@postgrad/base'
 export { currentContext, type DistAutogradContext, type DistBackwardOptions, distAutograd } from '@postgrad/dist-autograd'
 export {
-  clipGradNorm,
+  clipGradNorm_,
   Dropout,
   Embedding,
   type Layer,

@@ -8,7 +8,7 @@ import { raw } from '@postgrad/tensor/internal'
  * @param grads the gradients, as for `Optimizer.step`; left out: `.grad`. Parameters without one do not count.
  * @returns the norm before, a tensor []
  */
-export function clipGradNorm(parameters: Iterable<Tensor>, maxNorm: number, grads?: ReadonlyMap<Tensor, Tensor>): Tensor {
+export function clipGradNorm_(parameters: Iterable<Tensor>, maxNorm: number, grads?: ReadonlyMap<Tensor, Tensor>): Tensor {
   const found = Array.from(parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter((g) => g !== null && g !== undefined)
   if (found.length === 0) return zeros([])
   const squares = found.map((g) => raw.sum(raw.mul(g, g)))
