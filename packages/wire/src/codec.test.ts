@@ -174,7 +174,7 @@ describe('what cannot be sent is refused with its path', () => {
   }
   const cycle: Record<string, unknown> = {}
   cycle.list = [{ cycle }]
-  const fake = { [Symbol.toStringTag]: 'Date' }
+  const named = (tag: string) => Object.setPrototypeOf({}, Object.assign(Object.create({}), { [Symbol.toStringTag]: tag }))
   const cases: [string, unknown, string][] = [
     ['a function', { foo: () => 1 }, 'args[1].foo is a function'],
     ['a method of an array', [[function named() {}]], 'args[1][0][0] is a function (named)'],
@@ -186,11 +186,8 @@ describe('what cannot be sent is refused with its path', () => {
     ['a key of a map', new Map([[Symbol.iterator, 1]]), 'args[1].keys()[0] is a symbol'],
     ['inside a set', new Set([1, () => 1]), 'args[1].values()[1] is a function'],
     ['shared memory itself', new SharedArrayBuffer(1), 'args[1] is shared memory'],
-    [
-      'a class instance that calls itself a Date',
-      Object.setPrototypeOf({}, Object.assign(Object.create({}), fake)),
-      'args[1] is an instance of',
-    ],
+    ['a class instance that calls itself a Date', named('Date'), 'args[1] is an instance of'],
+    ['a class instance that calls itself a RegExp', named('RegExp'), 'args[1] is an instance of'],
   ]
 
   test.each(cases)('%s', (_, value, message) => {
@@ -212,6 +209,41 @@ describe('what cannot be sent is refused with its path', () => {
     expect(() => codec.encode(codec.prepare(MessageType.RESULT, ['x'.repeat(9 * 2 ** 20)]))).toThrow(
       expect.objectContaining({ code: 'WIRE_TOO_LARGE' }),
     )
+  })
+
+  test.each<[string, (n: number) => unknown]>([
+    ['numbers', (n) => new Array(n).fill(1)],
+    ['negative zeros', (n) => new Array(n).fill(-0)],
+    ['undefined', (n) => new Array(n).fill(undefined)],
+    ['arrays that begin with null', (n) => Array.from({ length: n }, () => [null])],
+    ['bigints beyond 64 bits', (n) => new Array(n).fill(2n ** 70n)],
+    ['code units', (n) => '\ud800'.padEnd(n, 'x')],
+    ['dates', (n) => new Array(n).fill(new Date(0))],
+    ['regular expressions', (n) => new Array(n).fill(/x/)],
+    ['maps', (n) => Array.from({ length: n }, () => new Map([[1, 2]]))],
+    ['sets', (n) => Array.from({ length: n }, () => new Set([1]))],
+    ['buffers', (n) => new Array(n).fill(new Uint8Array(1))],
+    ['tensors', (n) => new Array(n).fill(tensor([1]))],
+    ['objects', (n) => Array.from({ length: n }, () => ({ a: 1 }))],
+    ['objects with a strange key', (n) => Array.from({ length: n }, () => ({ '\ud800': 1 }))],
+    ['errors', (n) => new Array(n).fill(new AggregateError([1, 2], 'x', { cause: new Error('y') }))],
+  ])('the sender counts %s as the receiver does, or more', (_, make) => {
+    const itemsMax = 500
+    const small = new Codec({ limits: { itemsMax }, worker: { name: 'w', id: 1 } })
+    let passed = 0
+    for (let n = 0; n <= itemsMax; n++) {
+      let frame: ReturnType<Codec['encode']>
+      try {
+        frame = small.encode(small.prepare(MessageType.RESULT, [make(n)]))
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'WIRE_TOO_LARGE' })
+        break
+      }
+      small.decode(frame)
+      passed++
+    }
+    expect(passed).toBeGreaterThan(5)
+    expect(passed).toBeLessThan(itemsMax)
   })
 
   test('whatever prepare lets through at the limit of depth, decode takes', () => {

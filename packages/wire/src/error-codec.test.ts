@@ -119,6 +119,28 @@ describe('errors across the wire', () => {
     expect(across(broken).message).toBe('\ud800')
   })
 
+  test('an error that holds a lot is cut, and can be sent', () => {
+    const grid = (depth: number, leaf: unknown): unknown => (depth === 0 ? leaf : new Array(64).fill(grid(depth - 1, leaf)))
+    const full = (data: unknown) => Object.assign(new Error('full'), { data })
+    const long = 'y'.repeat(30_000)
+    for (const thrown of [
+      full(grid(4, 1)),
+      full(grid(2, long)),
+      full(grid(5, '\ud800'.repeat(100))),
+      full({ ['k'.repeat(9 * 2 ** 20)]: 1 }),
+      full(new Array(5).fill(() => long)),
+      full([[[[[...new Array(1_000_000).keys()]]]]]),
+      Object.assign(new Error('code'), { code: 'C'.repeat(9 * 2 ** 20) }),
+      new PostgradError('FULL', { op: long, message: 'full', values: { data: grid(3, long) } }),
+      new AggregateError(Array.from({ length: 31 }, () => full(grid(1, long)))),
+    ]) {
+      const back = across(thrown)
+      expect(back).toBeInstanceOf(Error)
+      expect(JSON.stringify({ ...back, errors: back.errors?.map((member) => ({ ...(member as object) })) }).length).toBeLessThan(2 ** 21)
+    }
+    expect(across(full(grid(2, 'x')))).toMatchObject({ message: 'full', data: grid(2, 'x') })
+  })
+
   test('causes are kept up to a depth, members of an AggregateError too', () => {
     let error = new Error('0')
     for (let i = 1; i < 20; i++) error = new Error(String(i), { cause: error })

@@ -1,5 +1,6 @@
 /**
- * Errors across the wire: class, code, message, stack, causes and the workers of the path. Encoding never throws, whatever was thrown.
+ * Errors across the wire: class, code, message, stack, causes and the workers of the path. Encoding never throws, whatever was thrown: an
+ * error takes a bounded part of a message, and what is beyond it is cut.
  *
  *     [null, ValueTag.error, kind, name, message, stack, cause: [value]|null, errors: […]|null, workers: [name, id, …],
  *      code, op, remedy, values]
@@ -25,6 +26,11 @@ const MESSAGE_LENGTH_MAX = 32_768
 const STACK_LENGTH_MAX = 16_384
 const VALUES_DEPTH_MAX = 4
 const VALUES_ENTRIES_MAX = 64
+/** Of one error with all that is in it: far below the codec's limits, as nobody is left to be told that an error was too large. */
+const ELEMENTS_MAX = 8192
+const CHARACTERS_MAX = 2 ** 18
+/** The length of an error's array. */
+const ERROR_ELEMENTS = 13
 
 const BUILT_IN = {
   Error: (message: string, cause: ErrorOptions | undefined) => new Error(message, cause),
@@ -47,21 +53,32 @@ export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || attempt(() => value instanceof Error) === true
 }
 
+/** What is left for the rest of an error. */
 interface Budget {
   errors: number
+  elements: number
+  characters: number
 }
 
-/**
- * The wire form. `self` is put behind the path; `plain` makes a value of JSON's kinds packable.
- */
-export function encodeError(thrown: unknown, self: WorkerHop | null, plain: (value: unknown) => unknown): unknown[] {
-  return encode(thrown, self, plain, 0, { errors: ERRORS_MAX })
+/** Where the parts of an error go. */
+export interface ErrorSink {
+  /** Makes a value of JSON's kinds packable, and counts its elements. */
+  plain(value: unknown): unknown
+  /** Told of elements that `plain` does not see. */
+  count(elements: number): void
 }
 
-function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown) => unknown, depth: number, budget: Budget): unknown[] {
+/** The wire form. `self` is put behind the path. */
+export function encodeError(thrown: unknown, self: WorkerHop | null, sink: ErrorSink): unknown[] {
+  return encode(thrown, self, sink, 0, { errors: ERRORS_MAX, elements: ELEMENTS_MAX, characters: CHARACTERS_MAX })
+}
+
+function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth: number, budget: Budget): unknown[] {
   budget.errors--
+  const plain = (value: unknown): unknown => sink.plain(value)
   const hops = depth === 0 ? withHop(hopsOf(thrown), self) : hopsOf(thrown)
   const workers = hops.flatMap(({ name, id }) => [name, id])
+  sink.count(ERROR_ELEMENTS + workers.length)
   if (!isError(thrown)) {
     return [
       null,
@@ -76,7 +93,7 @@ function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown)
       null,
       null,
       null,
-      plain(tame(thrown, 0)),
+      plain(tame(thrown, 0, budget)),
     ]
   }
   const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
@@ -84,17 +101,19 @@ function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown)
   const name = text(() => error.name, 'Error', MESSAGE_LENGTH_MAX)
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
   const stack = text(() => error.remoteStack ?? error.stack, null, STACK_LENGTH_MAX)
-  const nested = (value: unknown): unknown => (isError(value) ? encode(value, null, plain, depth + 1, budget) : plain(tame(value, 0)))
+  const nested = (value: unknown): unknown =>
+    isError(value) ? encode(value, null, sink, depth + 1, budget) : plain(tame(value, 0, budget))
   const mayNest = depth < CAUSE_DEPTH_MAX && budget.errors > 0
   const causeValue = attempt(() => error.cause)
   const cause = causeValue === undefined || !mayNest ? null : [nested(causeValue)]
   const members = attempt(() => error.errors)
   const errors = Array.isArray(members) && mayNest ? members.slice(0, budget.errors).map(nested) : null
+  sink.count((cause?.length ?? 0) + (errors?.length ?? 0))
   const code = attempt(() => error.code)
-  const values = isOurs ? plain(tame(error.values, 0)) : plain(ownValues(error))
+  const values = isOurs ? plain(tame(error.values, 0, budget)) : plain(ownValues(error, budget))
   return [
     ...[null, ValueTag.error, isOurs ? Kind.postgrad : Kind.error, name, message, stack, cause, errors, workers],
-    ...[typeof code === 'string' || typeof code === 'number' ? plain(code) : null],
+    ...[typeof code === 'string' || typeof code === 'number' ? plain(tame(code, 0, budget)) : null],
     ...[
       isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null,
       isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null,
@@ -104,7 +123,7 @@ function encode(thrown: unknown, self: WorkerHop | null, plain: (value: unknown)
 
   function text<T>(read: () => unknown, otherwise: T, lengthMax: number): unknown | T {
     const value = attempt(read)
-    return typeof value === 'string' ? plain(value.length > lengthMax ? `${value.slice(0, lengthMax)}…` : value) : otherwise
+    return typeof value === 'string' ? plain(cut(value, lengthMax, budget)) : otherwise
   }
 }
 
@@ -207,37 +226,19 @@ function assign(error: Error, code: unknown, values: unknown): Error {
   return error
 }
 
-function ownValues(error: object): unknown {
-  const values: Record<string, unknown> = {}
-  let count = 0
-  for (const key of attempt(() => Object.keys(error)) ?? []) {
-    if (OWN_FIELDS.has(key) || ++count > VALUES_ENTRIES_MAX) continue
-    values[key] = tame(
-      attempt(() => (error as Record<string, unknown>)[key]),
-      1,
-    )
-  }
-  return values
+function ownValues(error: object, budget: Budget): unknown {
+  const keys = (attempt(() => Object.keys(error)) ?? []).filter((key) => !OWN_FIELDS.has(key))
+  return entries(error, keys, 0, budget)
 }
 
 /** Sent as fields of their own, or nobody's business. */
-const OWN_FIELDS: ReadonlySet<string> = new Set([
-  'name',
-  'message',
-  'stack',
-  'cause',
-  'errors',
-  'code',
-  'remoteStack',
-  'workers',
-  '__proto__',
-])
+const OWN_FIELDS: ReadonlySet<string> = new Set(['name', 'message', 'stack', 'cause', 'errors', 'code', 'remoteStack', 'workers'])
 
-/** A value of JSON's kinds (and bigints) that says as much of `value` as can be said without its class; bounded in depth, width and length. */
-function tame(value: unknown, depth: number): unknown {
+/** A value of JSON's kinds (and bigints) that says as much of `value` as can be said without its class, in what the budget leaves. */
+function tame(value: unknown, depth: number, budget: Budget): unknown {
   switch (typeof value) {
     case 'string':
-      return value.length > MESSAGE_LENGTH_MAX ? `${value.slice(0, MESSAGE_LENGTH_MAX)}…` : value
+      return cut(value, MESSAGE_LENGTH_MAX, budget)
     case 'number':
     case 'boolean':
     case 'undefined':
@@ -247,22 +248,46 @@ function tame(value: unknown, depth: number): unknown {
     case 'object':
       break
     default:
-      return attempt(() => String(value)) ?? typeof value
+      return cut(attempt(() => String(value)) ?? typeof value, MESSAGE_LENGTH_MAX, budget)
   }
   if (value === null) return null
   if (isTensor(value)) return `Tensor ${value.dtype} [${value.shape.join(', ')}]`
-  if (depth >= VALUES_DEPTH_MAX || isError(value)) return attempt(() => String(value)) ?? '[object]'
+  const text = (): string => cut(String(value), MESSAGE_LENGTH_MAX, budget)
+  if (depth >= VALUES_DEPTH_MAX || isError(value)) return attempt(text) ?? '[object]'
   return (
     attempt(() => {
-      if (Array.isArray(value)) return value.slice(0, VALUES_ENTRIES_MAX).map((element) => tame(element, depth + 1))
+      if (Array.isArray(value)) {
+        const elements = value.slice(0, Math.min(VALUES_ENTRIES_MAX, budget.elements))
+        budget.elements -= elements.length
+        return elements.map((element) => tame(element, depth + 1, budget))
+      }
       const prototype = Object.getPrototypeOf(value)
-      if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return String(value)
-      const entries = Object.keys(value)
-        .slice(0, VALUES_ENTRIES_MAX)
-        .filter((key) => key !== '__proto__')
-      return Object.fromEntries(entries.map((key) => [key, tame((value as Record<string, unknown>)[key], depth + 1)]))
+      if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return text()
+      return entries(value, Object.keys(value), depth, budget)
     }) ?? '[object]'
   )
+}
+
+/** Those of an object's properties that the budget leaves room for. */
+function entries(object: object, keys: readonly string[], depth: number, budget: Budget): Record<string, unknown> {
+  const kept: Record<string, unknown> = {}
+  for (const key of keys.slice(0, VALUES_ENTRIES_MAX)) {
+    if (key === '__proto__' || key.length > budget.characters || budget.elements < 2) continue
+    budget.characters -= key.length
+    budget.elements -= 2
+    kept[key] = tame(
+      attempt(() => (object as Record<string, unknown>)[key]),
+      depth + 1,
+      budget,
+    )
+  }
+  return kept
+}
+
+function cut(text: string, lengthMax: number, budget: Budget): string {
+  const length = Math.min(text.length, lengthMax, budget.characters)
+  budget.characters -= length
+  return length < text.length ? `${text.slice(0, length)}…` : text
 }
 
 function describeThrown(thrown: unknown): string {

@@ -31,9 +31,9 @@ export class Views {
     this.buffer = buffer
     this.bytes = new Uint8Array(buffer)
     this.arrays = {
-      float32: new Float32Array(buffer, 0, byteLength >> 2),
-      float64: new Float64Array(buffer, 0, byteLength >> 3),
-      int32: new Int32Array(buffer, 0, byteLength >> 2),
+      float32: new Float32Array(buffer, 0, Math.trunc(byteLength / 4)),
+      float64: new Float64Array(buffer, 0, Math.trunc(byteLength / 8)),
+      int32: new Int32Array(buffer, 0, Math.trunc(byteLength / 4)),
       bool: this.bytes,
     }
   }

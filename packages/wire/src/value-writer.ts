@@ -3,11 +3,12 @@
  * (`value-tag.ts`), and refuses what cannot be sent. What needs no change is passed on as it is, so plain arguments cost one look.
  * `value-reader.ts` is the way back.
  */
+import { types } from 'node:util'
 import type { WorkerHop } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
 import { isTensor } from '@postgrad/tensor/internal'
-import { BYTES_KINDS, bytesKindOf } from './bytes-kind.js'
-import { encodeError, isError } from './error-codec.js'
+import { bytesKindOf } from './bytes-kind.js'
+import { type ErrorSink, encodeError, isError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
 import { DEPTH_RESERVE, type WireLimits } from './limits.js'
 import type { Part, TensorPlace } from './message.js'
@@ -21,6 +22,8 @@ const REFUSED = Symbol('refused')
 
 /** Objects with more keys are written key by key: msgpackr has two bytes for the number. */
 const OBJECT_KEYS_MAX = 0xffff
+/** Elements of the envelope and of the body's own array, for which room is kept. */
+const FRAME_ITEMS = 16
 const INT64_MIN = -(1n << 63n)
 const UINT64_MAX = (1n << 64n) - 1n
 
@@ -39,7 +42,7 @@ export class ValueWriter {
   private readonly itemsMax: number
   private readonly extensions: readonly ValueExtension[]
   private readonly self: WorkerHop | null
-  private readonly plain = (value: unknown): unknown => this.value(value, 0)
+  private readonly errorSink: ErrorSink = { plain: (value) => this.value(value, 0), count: (elements) => this.count(elements) }
 
   constructor(limits: WireLimits, extensions: readonly ValueExtension[], self: WorkerHop | null) {
     this.depthMax = limits.depthMax - DEPTH_RESERVE
@@ -53,7 +56,7 @@ export class ValueWriter {
     this.requiresGrad = null
     this.places = null
     this.parts = null
-    this.items = 0
+    this.items = FRAME_ITEMS
     this.env = env
   }
 
@@ -69,23 +72,23 @@ export class ValueWriter {
 
   /** The packable form of what was thrown, an error or not. */
   writeError(thrown: unknown): unknown {
-    return encodeError(thrown, this.self, this.plain)
+    return encodeError(thrown, this.self, this.errorSink)
   }
 
   private value(value: unknown, depth: number): unknown {
     switch (typeof value) {
       case 'string':
-        return survivesUtf8(value) ? value : codeUnits(value)
+        return survivesUtf8(value) ? value : this.special(codeUnits(value))
       case 'number':
-        return value === 0 && 1 / value < 0 ? MINUS_ZERO : value
+        return value === 0 && 1 / value < 0 ? this.special(MINUS_ZERO) : value
       case 'boolean':
         return value
       case 'object':
         return value === null ? null : this.object(value, depth)
       case 'undefined':
-        return UNDEFINED
+        return this.special(UNDEFINED)
       case 'bigint':
-        return value >= INT64_MIN && value <= UINT64_MAX ? value : [null, ValueTag.bigint, value.toString(16)]
+        return value >= INT64_MIN && value <= UINT64_MAX ? value : this.special([null, ValueTag.bigint, value.toString(16)])
       default:
         throw REFUSED
     }
@@ -100,7 +103,7 @@ export class ValueWriter {
     if (prototype === Object.prototype || prototype === null) return this.plainObject(value as Record<string, unknown>, depth)
     if (isTensor(value)) return this.tensor(value)
     for (const extension of this.extensions) {
-      if (extension.matches(value)) return [null, extension.tag, this.value(extension.encode(value, this.env), depth + 1)]
+      if (extension.matches(value)) return this.special([null, extension.tag, this.value(extension.encode(value, this.env), depth + 1)])
     }
     if (isError(value)) return this.writeError(value)
     if (Object.getPrototypeOf(prototype) === null && !Object.hasOwn(prototype, Symbol.toStringTag)) {
@@ -170,10 +173,10 @@ export class ValueWriter {
     const tag = tagOf(value)
     switch (tag) {
       case 'Date':
-        return [null, ValueTag.date, this.value(Number(value), depth + 1)]
+        return this.special([null, ValueTag.date, this.value(Number(value), depth + 1)])
       case 'RegExp': {
         const { source, flags } = value as RegExp
-        return [null, ValueTag.regexp, this.value(source, depth + 1), flags]
+        return this.special([null, ValueTag.regexp, this.value(source, depth + 1), flags])
       }
       case 'Map': {
         const out: unknown[] = [null, ValueTag.map]
@@ -195,7 +198,7 @@ export class ValueWriter {
       ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
       : new Uint8Array(value as ArrayBuffer)
     this.part(bytes)
-    return [null, ValueTag.bytes, kind, bytes.length]
+    return this.special([null, ValueTag.bytes, kind, bytes.length])
   }
 
   private part(part: Part): void {
@@ -203,8 +206,14 @@ export class ValueWriter {
     else this.parts.push(part)
   }
 
+  private special(form: readonly unknown[]): readonly unknown[] {
+    this.count(form.length)
+    return form
+  }
+
+  /** Never less than the receiver will count, so that the sender gets the error and not the worker at the other end. */
   private count(items: number): void {
-    // Two more for what a special value stands in.
+    // Two more for the null and the tag, should they come in front.
     this.items += items + 2
     if (this.items > this.itemsMax) throw tooLarge('encode', 'elements in one message', this.itemsMax, this.items)
   }
@@ -256,34 +265,22 @@ function tagOf(value: object): string {
   return hasSlot(value, tag) ? tag : 'Object'
 }
 
-/** Whether the value is what its tag says: each getter throws on anything else. */
+/** Whether the value is what its tag says; a tag can be made up. */
 function hasSlot(value: object, tag: string): boolean {
-  try {
-    switch (tag) {
-      case 'Date':
-        Date.prototype.getTime.call(value)
-        return true
-      case 'Map':
-        return sizeOfMap.call(value) >= 0
-      case 'Set':
-        return sizeOfSet.call(value) >= 0
-      case 'ArrayBuffer':
-        return byteLengthOfBuffer.call(value) >= 0
-      default:
-        return !BYTES_KINDS.some((kind) => kind.tag === tag)
-    }
-  } catch {
-    // Its tag is made up.
-    return false
+  switch (tag) {
+    case 'Date':
+      return types.isDate(value)
+    case 'RegExp':
+      return types.isRegExp(value)
+    case 'Map':
+      return types.isMap(value)
+    case 'Set':
+      return types.isSet(value)
+    case 'ArrayBuffer':
+      return types.isArrayBuffer(value)
+    default:
+      return bytesKindOf(tag) < 0
   }
-}
-
-const sizeOfMap = getter(Map.prototype, 'size')
-const sizeOfSet = getter(Set.prototype, 'size')
-const byteLengthOfBuffer = getter(ArrayBuffer.prototype, 'byteLength')
-
-function getter(prototype: object, name: string): () => number {
-  return Object.getOwnPropertyDescriptor(prototype, name)?.get as () => number
 }
 
 /** msgpackr renames `__proto__`. */
