@@ -1,7 +1,6 @@
 /** Zeroes elements at random while training. PyTorch: `torch.nn.Dropout`. */
-import { PostgradError } from '@postgrad/base'
 import { rand, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { invalidArgument, raw } from '@postgrad/tensor/internal'
 import { Module } from './module.js'
 
 export class Dropout extends Module {
@@ -11,7 +10,7 @@ export class Dropout extends Module {
   constructor(p = 0.5) {
     super()
     if (!(p >= 0 && p <= 1)) {
-      throw new PostgradError('INVALID_ARGUMENT', { op: 'Dropout', expected: 'a probability from 0 to 1', got: String(p) })
+      throw invalidArgument('Dropout', 'a probability from 0 to 1', p, 'Pass the share of elements to zero: 0.5 is one half.')
     }
     this.p = p
   }

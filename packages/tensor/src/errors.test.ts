@@ -22,6 +22,14 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ['negative power of integers', 'INVALID_ARGUMENT', 'pow: expected an exponent ≥ 0', "to('float32')", () => ints.pow(-1)],
   ['pow of a tensor', 'INVALID_ARGUMENT', 'a number as the exponent', null, () => x.pow(x as unknown as number)],
   ['where on numbers', 'DTYPE_MISMATCH', 'a bool tensor as the condition, got float32', 'ne(cond, 0)', () => x.where(1, 0)],
+  ['where of null', 'INVALID_ARGUMENT', 'where: expected tensors or numbers', null, () => bools.where(null as unknown as number, 1)],
+  [
+    'where of strings',
+    'INVALID_ARGUMENT',
+    'got string and string',
+    null,
+    () => bools.where('1' as unknown as number, '2' as unknown as number),
+  ],
   ['to an unknown dtype', 'DTYPE_MISMATCH', 'got int64', 'one of these names', () => x.to('int64' as DType)],
 
   [

@@ -252,6 +252,12 @@ test('every operation is a method, and gives what the function gives', () => {
   expect(functions.filter((op) => typeof (Tensor.prototype as unknown as Record<string, unknown>)[op] !== 'function')).toEqual([])
 })
 
+test('where of two numbers: int32 if both are integers, else float32', () => {
+  const cond = tensor([true, false])
+  expect([cond.where(1, 2).dtype, cond.where(1, 2.5).dtype, cond.where(0.5, 2).dtype]).toEqual(['int32', 'float32', 'float32'])
+  expect(cond.where(1, 2).toArray()).toEqual([1, 2])
+})
+
 test('helpers', () => {
   expect(isTensor(ones([1]))).toBe(true)
   expect(isTensor({ shape: [1] })).toBe(false)

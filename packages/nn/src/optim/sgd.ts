@@ -7,7 +7,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { raw, sameShape } from '@postgrad/tensor/internal'
+import { invalidArgument, raw, sameShape } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup } from './optimizer.js'
 
 export interface SGDSettings {
@@ -110,7 +110,7 @@ export class SGD implements Optimizer<SGDSettings> {
 
 function checked(group: ParamGroup<SGDSettings>): ParamGroup<SGDSettings> {
   const refuse = (name: keyof SGDSettings, expected: string): never => {
-    throw new PostgradError('INVALID_ARGUMENT', { op: 'SGD', expected: `${name} ${expected}`, got: String(group[name]) })
+    throw invalidArgument('SGD', `${name} ${expected}`, group[name], 'Check the settings of the optimizer and of its groups.')
   }
   for (const name of ['lr', 'momentum', 'weightDecay'] as const) if (!(group[name] >= 0)) refuse(name, '≥ 0')
   if (group.nesterov && (group.momentum === 0 || group.dampening !== 0)) refuse('nesterov', 'only with a momentum and without dampening')

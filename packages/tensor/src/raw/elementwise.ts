@@ -185,11 +185,14 @@ export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Ten
 
 /** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers. */
 function operands(op: string, a: Tensor | number, b: Tensor | number): [Tensor, Tensor] {
+  if (a === null || b === null) throw invalidArgument(op, 'tensors or numbers', 'null')
   if (typeof a === 'object' && typeof b === 'object') {
     const dtype = promoteTensors(a, b)
     return [to(a, dtype), to(b, dtype)]
   }
   if (typeof a === 'object') return [asOperand(op, a, b as number, false), asScalar(op, b as number, a, false)]
   if (typeof b === 'object') return [asScalar(op, a, b, false), asOperand(op, b, a, false)]
-  return [scalarTensor(a, 'float32'), scalarTensor(b, 'float32')]
+  if (typeof a !== 'number' || typeof b !== 'number') throw invalidArgument(op, 'tensors or numbers', `${typeof a} and ${typeof b}`)
+  const dtype = promoteNumber(promoteNumber('bool', a), b)
+  return [scalarTensor(a, dtype), scalarTensor(b, dtype)]
 }
