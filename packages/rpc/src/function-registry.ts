@@ -20,11 +20,13 @@ export class FunctionRegistry {
   private readonly byTarget = new Map<AnyFunction | AnyClass, Exposed>()
 
   /**
-   * Names functions and classes. The same pair again is no error, so a module may be imported twice.
+   * Names functions and classes, all of `record` or, when one is refused, none. The same pair again is no error, so a module may be imported
+   * twice. A function with several names is called by the first.
    * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE
    */
   expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
-    for (const [name, target] of Object.entries(record)) {
+    const entries = Object.entries(record)
+    for (const [name, target] of entries) {
       if (typeof target !== 'function') {
         throw new PostgradError('EXPOSE_NOT_CALLABLE', {
           op: 'expose',
@@ -42,7 +44,10 @@ export class FunctionRegistry {
           values: { name },
         })
       }
-      const exposed = { name, target, isClass: /^class\b/.test(Function.prototype.toString.call(target)) }
+    }
+    for (const [name, target] of entries) {
+      if (this.byName.has(name)) continue
+      const exposed = { name, target, isClass: isClass(target) }
       this.byName.set(name, exposed)
       if (!this.byTarget.has(target)) this.byTarget.set(target, exposed)
     }
@@ -70,13 +75,19 @@ export class FunctionRegistry {
     return exposed
   }
 
-  /** Whether `value` was made by an exposed class, so that its methods may be called from elsewhere. */
+  /** Whether `value` was made by an exposed class or by one that extends it, so that its methods may be called from elsewhere. */
   isInstance(value: object): boolean {
     for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {
       if (this.byTarget.get(proto.constructor)?.isClass) return true
     }
     return false
   }
+}
+
+/** Written with `class`: must be called with `new`. A method that is named `class` starts like one, but its prototype is not its own. */
+function isClass(target: AnyFunction | AnyClass): boolean {
+  if (!/^class\b/.test(Function.prototype.toString.call(target))) return false
+  return Object.getOwnPropertyDescriptor(target, 'prototype')?.writable === false
 }
 
 function notExposed(name: string, where: string): PostgradError {

@@ -1,7 +1,7 @@
 /**
  * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer stands at the earliest
  * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
- * is rare, and it never happens more often than every `GRAIN_MS`.
+ * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-28 to RPC-32 are in SPEC.md.
  */
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
@@ -9,12 +9,17 @@ import type { Message } from '@postgrad/wire/internal'
 
 /** A call may end so much later than its deadline, in ms; never earlier. */
 export const GRAIN_MS = 10
+/**
+ * The timer stands no further ahead than this, in ms. A process that has nothing left to do is kept alive by the last deadline for so long at
+ * most, and no delay comes near 2^31, which Node takes for 1.
+ */
+export const STAND_MS = 1000
 
-/** What waits for the reply to one request. */
+/** What waits for the reply to one request. None of its methods throws: the calls beside it have deadlines too. */
 export interface PendingCall {
   /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
   deadlineMs: number
-  /** Takes the reply (RESULT, REMOTE_RET, …). A throw rejects the call. */
+  /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
   /** Called when the deadline passes, to make the error. */
@@ -83,11 +88,18 @@ export class Deadlines {
     this.watched.push(calls)
   }
 
+  /** Of a peer that has died: nothing is added to its calls any more. */
+  unwatch(calls: PendingCalls): void {
+    const at = this.watched.indexOf(calls)
+    if (at >= 0) this.watched.splice(at, 1)
+  }
+
   /** The time `timeoutMs` from now; the timer will stand there or earlier. */
   after(timeoutMs: number): number {
     if (timeoutMs === Number.POSITIVE_INFINITY) return timeoutMs
-    const deadlineMs = this.clock.now() + timeoutMs
-    if (deadlineMs < this.armedMs) this.arm(deadlineMs, timeoutMs)
+    const nowMs = this.clock.now()
+    const deadlineMs = nowMs + timeoutMs
+    if (deadlineMs < this.armedMs) this.arm(deadlineMs, nowMs)
     return deadlineMs
   }
 
@@ -97,19 +109,20 @@ export class Deadlines {
     this.armedMs = Number.POSITIVE_INFINITY
   }
 
-  private arm(deadlineMs: number, delayMs: number): void {
+  private arm(deadlineMs: number, nowMs: number): void {
     this.timer?.cancel()
-    this.armedMs = deadlineMs
-    this.timer = this.clock.setTimer(delayMs, () => this.fire())
+    const delayMs = Math.min(deadlineMs - nowMs, STAND_MS)
+    this.armedMs = nowMs + delayMs
+    this.timer = this.clock.setTimer(delayMs, this.fire)
   }
 
-  private fire(): void {
+  private readonly fire = (): void => {
     this.timer = null
     this.armedMs = Number.POSITIVE_INFINITY
     const nowMs = this.clock.now()
     let earliestMs = Number.POSITIVE_INFINITY
     for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
     // What expired may have called again, and armed the timer.
-    if (earliestMs < this.armedMs) this.arm(earliestMs, Math.max(GRAIN_MS, earliestMs - nowMs))
+    if (earliestMs < this.armedMs) this.arm(Math.max(earliestMs, nowMs + GRAIN_MS), nowMs)
   }
 }

@@ -2,11 +2,10 @@
  * What a worker does with each message of calls and references: run the function, reply, settle what waited. One function per message
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
-import { isPostgradError } from '@postgrad/base'
 import { inScope, type Scope } from '@postgrad/base/internal'
-import { type Message, MessageType } from '@postgrad/wire/internal'
+import { MessageType } from '@postgrad/wire/internal'
 import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
-import type { Delivery, Peer, RpcAgent } from './rpc-agent.js'
+import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
 import type { WorkerInfo } from './worker-info.js'
@@ -40,7 +39,7 @@ export interface Serving {
   readonly registry: FunctionRegistry
   readonly rrefs: RRefContext
   /** The scope in which this message's call runs. */
-  servingScope(message: Message): Scope
+  servingScope(delivery: Delivery): Scope
 }
 
 export class RequestCallback {
@@ -49,7 +48,7 @@ export class RequestCallback {
   private readonly agent: RpcAgent
   private readonly registry: FunctionRegistry
   private readonly rrefs: RRefContext
-  private readonly servingScope: (message: Message) => Scope
+  private readonly servingScope: (delivery: Delivery) => Scope
 
   constructor({ agent, registry, rrefs, servingScope }: Serving) {
     this.agent = agent
@@ -63,9 +62,10 @@ export class RequestCallback {
     agent.handle(MessageType.REMOTE_RET, (delivery) => this.onReply(delivery))
     agent.handle(MessageType.RREF_ACK, (delivery) => this.onReply(delivery))
     agent.handle(MessageType.EXCEPTION, (delivery) => this.onException(delivery))
-    agent.handle(MessageType.RREF_USER_DELETE, ({ message }) => rrefs.onUserDelete(message.body[0] as bigint, message.body[1] as bigint))
-    agent.handle(MessageType.RREF_CHILD_ACCEPT, ({ message }) => rrefs.onChildAccept(message.body[0] as bigint))
+    agent.handle(MessageType.RREF_USER_DELETE, (delivery) => this.onUserDelete(delivery))
+    agent.handle(MessageType.RREF_CHILD_ACCEPT, ({ message, peer }) => rrefs.onChildAccept(message.body[0] as bigint, peer.info.id))
     agent.handle(MessageType.RREF_FORK_REQUEST, (delivery) => this.onForkRequest(delivery))
+    agent.onUnreadable = (unreadable) => this.onUnreadable(unreadable)
   }
 
   // --- requests
@@ -91,8 +91,18 @@ export class RequestCallback {
 
   private onForkRequest({ message, peer }: Delivery): void {
     const [rrefId, forkId] = message.body as [bigint, bigint]
-    this.rrefs.onForkRequest(rrefId, forkId, peer.info.id)
+    try {
+      this.rrefs.onForkRequest(rrefId, forkId, peer.info.id)
+    } catch (error) {
+      this.replyError(peer, message.requestId, error)
+      return
+    }
     this.reply(peer, message.requestId, MessageType.RREF_ACK, [forkId], false)
+  }
+
+  private onUserDelete({ message, peer }: Delivery): void {
+    const [rrefId, forkId] = message.body as [bigint, bigint]
+    if (!this.rrefs.onUserDelete(rrefId, forkId, peer.info.id)) this.agent.letter('unknown-reference', peer, `RREF_USER_DELETE ${rrefId}`)
   }
 
   private readonly callWork: Work = {
@@ -112,40 +122,68 @@ export class RequestCallback {
   }
 
   private readonly fetchWork: Work = {
-    run: ({ delivery: { message } }) => this.rrefs.lookup(message.body[0] as bigint).toHere(),
+    // As long as the one who asks waits, and no default of this worker's.
+    run: ({ delivery: { message } }) => this.rrefs.lookup(message.body[0] as bigint).toHere({ timeoutMs: 0 }),
     done: this.callWork.done,
     failed: this.callWork.failed,
   }
 
   /** Runs the request's work in a scope of its own, once all references in it are confirmed. Its end, now or later, is told in that scope. */
   private serve(request: Request): void {
-    const { message, peer, unconfirmed } = request.delivery
+    const { agent } = this
+    const { message, peer, expiresMs, received, unconfirmed } = request.delivery
+    if (expiresMs !== Number.POSITIVE_INFINITY && agent.clock.now() > expiresMs) {
+      this.expire(request)
+      return
+    }
     let scope: Scope
     try {
-      for (const interceptor of this.agent.interceptors) interceptor.incoming?.(message, peer.info)
-      scope = this.servingScope(message)
+      for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
+      scope = this.servingScope(request.delivery)
     } catch (error) {
+      if (received !== null) this.rrefs.discard(received)
       request.work.failed(request, error)
       return
     }
     this.serving++
     if (unconfirmed === null) inScope(scope, this.start, request)
-    else inScope(scope, () => Promise.all(unconfirmed).then(() => this.start(request)))
+    else inScope(scope, () => this.startConfirmed(request, unconfirmed))
+  }
+
+  /** Its caller has given up by now, so nobody hears of it but those who share the reference that it was to make. */
+  private expire(request: Request): void {
+    const { message, peer } = request.delivery
+    this.agent.discard(request.delivery, 'expired', `${nameOf(message.type)} ${String(message.body[0])}`)
+    request.owner?.setError(timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0))
+  }
+
+  private async startConfirmed(request: Request, unconfirmed: readonly Promise<unknown>[]): Promise<void> {
+    const problem = (await Promise.all(unconfirmed)).find((failure) => failure !== null)
+    if (problem === undefined) {
+      this.start(request)
+      return
+    }
+    if (request.delivery.received !== null) this.rrefs.discard(request.delivery.received)
+    this.abandon(request, problem)
   }
 
   private readonly start = (request: Request): void => {
+    let value: unknown
     try {
-      const value = request.work.run(request)
-      if (isThenable(value)) {
-        value.then(
-          (later) => this.finish(request, later),
-          (error) => this.abandon(request, error),
-        )
-      } else {
-        this.finish(request, value)
-      }
+      value = request.work.run(request)
+      // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
+      if (isThenable(value)) value = Promise.resolve(value)
     } catch (error) {
       this.abandon(request, error)
+      return
+    }
+    if (value instanceof Promise) {
+      value.then(
+        (later) => this.finish(request, later),
+        (error) => this.abandon(request, error),
+      )
+    } else {
+      this.finish(request, value)
     }
   }
 
@@ -161,52 +199,73 @@ export class RequestCallback {
 
   private reply(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], intercepted: boolean): void {
     const { agent } = this
+    // Nobody is there to be told: the caller has died or this worker has shut down.
+    if (agent.reachable(peer.info.id) === undefined) {
+      agent.letter('link-closed', peer, nameOf(type))
+      return
+    }
     try {
-      const out = agent.codec.prepare(type, body, peer.env)
+      const out = agent.prepare(peer, type, body, 'reply')
       out.requestId = requestId
       if (intercepted) agent.intercept(out, peer)
-      agent.send(peer, out, 'reply')
+      agent.send(peer, out)
     } catch (error) {
       this.replyError(peer, requestId, error)
     }
   }
 
+  /** Never throws, whatever the error is: the codec takes of it what can be sent. */
   private replyError(peer: Peer, requestId: number, error: unknown): void {
-    const { agent } = this
-    // Nobody is there to be told: the caller has died or this worker is shutting down.
-    if (agent.isClosed || peer.link?.closed) {
-      agent.letter('link-closed', peer, `reply: ${error instanceof Error ? error.message : String(error)}`)
+    if (this.agent.reachable(peer.info.id) === undefined) {
+      this.agent.letter('link-closed', peer, 'EXCEPTION')
       return
     }
-    const out = agent.codec.prepare(MessageType.EXCEPTION, [error], peer.env)
+    const out = this.agent.prepare(peer, MessageType.EXCEPTION, [error], 'reply')
     out.requestId = requestId
-    agent.send(peer, out, 'reply')
+    this.agent.send(peer, out)
   }
 
   // --- replies
 
   private onReply(delivery: Delivery): void {
-    const waiting = this.agent.takePending(delivery)
-    if (waiting === undefined) return
-    const { message, peer } = delivery
+    const { message, peer, received } = delivery
+    const waiting = this.agent.takePending(peer, message.type, message.requestId)
+    if (waiting === undefined) {
+      if (received !== null) this.rrefs.discard(received)
+      return
+    }
     try {
       if (message.type === MessageType.RESULT) for (const interceptor of this.agent.interceptors) interceptor.incoming?.(message, peer.info)
-      waiting.onReply(message)
     } catch (error) {
+      if (received !== null) this.rrefs.discard(received)
       waiting.onError(error)
+      return
     }
+    waiting.onReply(message)
   }
 
-  private onException(delivery: Delivery): void {
-    const error = delivery.message.body[0]
-    addHop(error, delivery.peer.info)
-    this.agent.takePending(delivery)?.onError(error)
+  private onException({ message, peer }: Delivery): void {
+    const error = message.body[0]
+    addHop(error, peer.info)
+    this.agent.takePending(peer, message.type, message.requestId)?.onError(error)
+  }
+
+  private onUnreadable({ peer, head: { type, requestId }, error }: Unreadable): void {
+    if (REQUESTS.has(type)) this.replyError(peer, requestId, error)
+    else if (REPLIES.has(type)) this.agent.takePending(peer, type, requestId)?.onError(error)
   }
 }
 
+const REQUESTS: ReadonlySet<MessageType> = new Set([
+  MessageType.CALL,
+  MessageType.REMOTE_CALL,
+  MessageType.RREF_FETCH,
+  MessageType.RREF_FORK_REQUEST,
+])
+const REPLIES: ReadonlySet<MessageType> = new Set([MessageType.RESULT, MessageType.EXCEPTION, MessageType.REMOTE_RET, MessageType.RREF_ACK])
+
 /** Writes into an error that came from `from` that it did; where it arose stands first. */
 function addHop(error: unknown, from: WorkerInfo): void {
-  if (!(error instanceof Error) && !isPostgradError(error)) return
   const travelled = error as { workers?: readonly { name: string; id: number }[] }
   const workers = [...(travelled.workers ?? []), { name: from.name, id: from.id }]
   if (workers.length > 2 * HOPS_KEPT) workers.splice(HOPS_KEPT, workers.length - 2 * HOPS_KEPT)

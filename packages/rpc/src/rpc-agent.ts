@@ -5,14 +5,22 @@
  */
 import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
-import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
+import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
-import { Codec, MESSAGE_TABLE, type Message, type MessageType, type OutgoingMessage, type ValueExtension } from '@postgrad/wire/internal'
+import {
+  Codec,
+  MESSAGE_TABLE,
+  type Message,
+  type MessageType,
+  type OutgoingMessage,
+  type RequestHead,
+  requestHead,
+} from '@postgrad/wire/internal'
 import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
-import type { CodecEnv } from './rref-context.js'
-import type { Target, WorkerInfo } from './worker-info.js'
+import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
+import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Anything that waits in the mailbox. */
 export interface Runnable {
@@ -40,18 +48,42 @@ export class Delivery implements Runnable {
   readonly agent: RpcAgent
   readonly message: Message
   readonly peer: Peer
-  /** References in it that the owner has not confirmed yet. */
-  readonly unconfirmed: readonly Promise<void>[] | null
+  /** When its sender gives up, on this worker's clock; time in the mailbox counts. Infinity: never. */
+  readonly expiresMs: number
+  /** References in it. */
+  readonly received: readonly ReceivedFork[] | null
+  /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
+  unconfirmed: readonly Promise<unknown>[] | null = null
 
-  constructor(agent: RpcAgent, message: Message, peer: Peer, unconfirmed: readonly Promise<void>[] | null) {
+  constructor(agent: RpcAgent, message: Message, peer: Peer, expiresMs: number, received: readonly ReceivedFork[] | null) {
     this.agent = agent
     this.message = message
     this.peer = peer
-    this.unconfirmed = unconfirmed
+    this.expiresMs = expiresMs
+    this.received = received
   }
 
   run(): void {
     this.agent.deliver(this)
+  }
+}
+
+/** A request or reply that could not be read, in its turn. */
+export class Unreadable implements Runnable {
+  readonly agent: RpcAgent
+  readonly peer: Peer
+  readonly head: RequestHead
+  readonly error: unknown
+
+  constructor(agent: RpcAgent, peer: Peer, head: RequestHead, error: unknown) {
+    this.agent = agent
+    this.peer = peer
+    this.head = head
+    this.error = error
+  }
+
+  run(): void {
+    this.agent.onUnreadable(this)
   }
 }
 
@@ -60,7 +92,7 @@ export interface AgentOptions {
   readonly clock: Clock
   /** The scope in which this worker's own work runs. */
   readonly scope: Scope
-  readonly extensions: readonly ValueExtension[]
+  readonly rrefs: RRefContext
   readonly onBug: (error: unknown) => void
 }
 
@@ -72,6 +104,9 @@ export class RpcAgent {
   readonly deadLetters = new DeadLetters()
   readonly liveness = new Liveness()
   readonly interceptors: Interceptor[] = []
+  /** Answers a request that could not be read, ends what waits for a reply that could not. */
+  onUnreadable: (unreadable: Unreadable) => void = () => {}
+  private readonly rrefs: RRefContext
   private readonly scope: Scope
   private readonly peersById = new Map<WorkerId, Peer>()
   private readonly idsByName = new Map<string, WorkerId>()
@@ -80,11 +115,12 @@ export class RpcAgent {
   private nextRequest = 1
   private closedBy: PostgradError | null = null
 
-  constructor({ info, clock, scope, extensions, onBug }: AgentOptions) {
+  constructor({ info, clock, scope, rrefs, onBug }: AgentOptions) {
     this.info = info
     this.clock = clock
     this.scope = scope
-    this.codec = new Codec({ extensions })
+    this.rrefs = rrefs
+    this.codec = new Codec({ extensions: [rrefs.extension] })
     this.deadlines = new Deadlines(clock)
     this.pump = new Pump({
       clock,
@@ -96,9 +132,13 @@ export class RpcAgent {
 
   // --- membership
 
+  /** A worker that was started anew has its old name and a fresh id; the name then means the new one. */
   connect(peer: WorkerInfo, link: Link): void {
-    const known = this.peersById.get(peer.id)
-    if (known !== undefined || this.idsByName.has(peer.name)) {
+    if (this.closedBy !== null) throw this.shutDownError('connect')
+    checkWorkerName(peer.name)
+    checkWorkerId(peer.id)
+    const namesake = this.peersById.get(this.idsByName.get(peer.name) ?? -1)
+    if (this.peersById.has(peer.id) || (namesake !== undefined && !namesake.link?.closed)) {
       throw new PostgradError('WORKER_NAME_TAKEN', {
         op: 'connect',
         message: `worker '${peer.name}' (id ${peer.id}) is not unique`,
@@ -107,11 +147,19 @@ export class RpcAgent {
       })
     }
     const entry = this.addPeer(peer, link)
-    this.pump.addPoll(() => link.poll())
+    // During a long stretch of node tasks what this worker has sent leaves as well.
+    const removePoll = this.pump.addPoll(() => {
+      link.flush()
+      return link.poll()
+    })
+    const runNow = () => this.pump.runNow()
     link.open({
       onFrame: (frame) => this.receive(entry, frame),
-      onTurnEnd: () => inScope(this.scope, () => this.pump.runNow()),
-      onClose: (reason) => this.onLinkClosed(entry, reason),
+      onTurnEnd: () => inScope(this.scope, runNow),
+      onClose: (reason) => {
+        removePoll()
+        this.onLinkClosed(entry, reason)
+      },
     })
   }
 
@@ -120,7 +168,7 @@ export class RpcAgent {
       info,
       link,
       pending: new PendingCalls(this.deadlines),
-      env: { peer: info, unconfirmed: null },
+      env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
     }
     this.peersById.set(info.id, peer)
@@ -130,7 +178,7 @@ export class RpcAgent {
 
   /** Self included, the dead excluded. */
   workers(): WorkerInfo[] {
-    return [...this.peersById.values()].map((peer) => peer.info).filter((info) => this.deathOf(info.id) === null)
+    return [...this.peersById.values()].map((peer) => peer.info).filter((info) => this.liveness.deathOf(info.id) === undefined)
   }
 
   /** @throws UNKNOWN_WORKER */
@@ -158,49 +206,76 @@ export class RpcAgent {
     return death === undefined ? null : workerDied('worker', death)
   }
 
-  // --- sending
+  /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */
+  reachable(id: WorkerId): Peer | undefined {
+    const peer = this.peersById.get(id)
+    return peer === undefined || this.closedBy !== null || peer.link?.closed ? undefined : peer
+  }
+
+  // --- sending: prepare, intercept, send, without a turn in between
+
+  /**
+   * Looks for what can never leave before anything is noted of the message.
+   * @throws RPC_SHUT_DOWN, WORKER_DIED, and what `Codec.prepare` throws
+   */
+  prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
+    if (this.closedBy !== null) throw this.shutDownError(op)
+    if (peer.link?.closed) throw this.diedError(peer, op)
+    peer.env.sending = null
+    return this.codec.prepare(type, body, peer.env)
+  }
 
   /** Runs the interceptors over a message that is about to leave. */
   intercept(out: OutgoingMessage, peer: Peer): void {
     for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info)
   }
 
-  /** @throws RPC_SHUT_DOWN, WORKER_DIED, and what the codec throws */
-  send(peer: Peer, out: OutgoingMessage, op: string): void {
-    if (this.closedBy !== null) throw this.shutDownError(op)
-    const { link } = peer
-    if (link === null) {
-      this.receive(peer, this.codec.encode(out, peer.env))
-      this.pump.wake()
+  /** @throws WIRE_TOO_LARGE */
+  send(peer: Peer, out: OutgoingMessage): void {
+    const { link, env } = peer
+    const frame = this.codec.encode(out, env)
+    if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
+    if (link !== null) {
+      link.send(frame)
       return
     }
-    if (link.closed) throw this.diedError(peer, op)
-    link.send(this.codec.encode(out, peer.env))
+    this.receive(peer, frame)
+    this.pump.wake()
   }
 
-  /** One way, outside of calls, past the interceptors. @throws as `send` */
-  post(to: WorkerId, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
-    const peer = this.resolve(to)
-    const out = this.codec.prepare(type, body, peer.env)
+  /** One way, outside of calls, past the interceptors. @throws as `prepare` and `send` */
+  post(peer: Peer, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+    const out = this.prepare(peer, type, body, nameOf(type))
     if (envelope !== undefined) {
       out.context = envelope.context ?? null
       out.autogradId = envelope.autogradId ?? null
       out.pass = envelope.pass ?? null
     }
-    this.send(peer, out, nameOf(type))
+    this.send(peer, out)
   }
 
   /** Sends a request; `waiting` is told of the reply, the peer's death, the deadline or the shutdown, whichever comes first. @throws as `send` */
-  request(peer: Peer, out: OutgoingMessage, waiting: PendingCall, timeoutMs: number, op: string): void {
+  request(peer: Peer, out: OutgoingMessage, waiting: PendingCall, timeoutMs: number): void {
     const requestId = this.nextRequest++
     out.requestId = requestId
     if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
     peer.pending.add(requestId, waiting, timeoutMs)
     try {
-      this.send(peer, out, op)
+      this.send(peer, out)
     } catch (error) {
       peer.pending.take(requestId)
       throw error
+    }
+  }
+
+  /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */
+  wait(waiting: PendingCall, timeoutMs: number, op: string): () => void {
+    if (this.closedBy !== null) throw this.shutDownError(op)
+    const { pending } = this.peersById.get(this.info.id) as Peer
+    const requestId = this.nextRequest++
+    pending.add(requestId, waiting, timeoutMs)
+    return () => {
+      pending.take(requestId)
     }
   }
 
@@ -214,7 +289,7 @@ export class RpcAgent {
       timedOut: () => timedOut(op, peer.info, timeoutMs),
     }
     try {
-      this.request(peer, out, waiting, timeoutMs, op)
+      this.request(peer, out, waiting, timeoutMs)
     } catch (error) {
       future.reject(error)
     }
@@ -231,30 +306,48 @@ export class RpcAgent {
 
   private receive(peer: Peer, frame: Frame): void {
     const { env } = peer
-    env.unconfirmed = null
+    env.received = null
     let message: Message
     try {
       message = this.codec.decode(frame, env)
     } catch (error) {
-      this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
+      this.receiveUnreadable(peer, frame, error)
       return
     }
-    const lane = MESSAGE_TABLE[message.type].lane as MessageLane
-    this.pump.mailbox.pushFrom(peer.source, lane, new Delivery(this, message, peer, env.unconfirmed), message.context, aboutRRef(message))
+    const { type, deadlineMs, context } = message
+    const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
+    const delivery = new Delivery(this, message, peer, expiresMs, env.received)
+    this.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[type].lane as MessageLane, delivery, context, aboutRRef(message))
+  }
+
+  /** If it is known what it belonged to, somebody is told in its turn. */
+  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
+    this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
+    const head = requestHead(frame)
+    if (head === null) return
+    const lane = MESSAGE_TABLE[head.type].lane as MessageLane
+    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, error))
   }
 
   deliver(delivery: Delivery): void {
-    const { message, peer } = delivery
+    const { message, peer, received } = delivery
+    if (received !== null) delivery.unconfirmed = this.rrefs.accept(received, peer.info)
     const handler = this.handlers.get(message.type)
-    if (handler === undefined) this.letter('unreadable', peer, `${nameOf(message.type)}: nothing handles it here`)
-    else handler(delivery)
+    if (handler !== undefined) handler(delivery)
+    else this.discard(delivery, 'unreadable', `${nameOf(message.type)}: nothing handles it here`)
   }
 
   /** The call that a reply belongs to. A reply to nothing that waits is a dead letter. */
-  takePending({ message, peer }: Delivery): PendingCall | undefined {
-    const waiting = peer.pending.take(message.requestId)
-    if (waiting === undefined) this.letter('unknown-request', peer, nameOf(message.type))
+  takePending(peer: Peer, type: MessageType, requestId: number): PendingCall | undefined {
+    const waiting = peer.pending.take(requestId)
+    if (waiting === undefined) this.letter('unknown-request', peer, nameOf(type))
     return waiting
+  }
+
+  /** Nobody gets this message, nor the references in it. */
+  discard({ peer, received }: Delivery, reason: DeadLetterReason, what: string): void {
+    if (received !== null) this.rrefs.discard(received)
+    this.letter(reason, peer, what)
   }
 
   letter(reason: DeadLetterReason, peer: Peer, what: string): void {
@@ -276,7 +369,7 @@ export class RpcAgent {
   // --- ends
 
   private onLinkClosed(peer: Peer, reason: LinkClosed): void {
-    if (reason.by === 'self') return
+    if (reason.by === 'self' || this.closedBy !== null) return
     const notice: Runnable = { run: () => this.onDeath(peer, reason) }
     this.pump.mailbox.pushLast(peer.source, Lane.control, notice)
     inScope(this.scope, () => this.pump.runNow())
@@ -288,6 +381,7 @@ export class RpcAgent {
       this.liveness.report({ worker: peer.info, cause: 'link-closed', detail, atMs: this.clock.now() })
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
+      this.deadlines.unwatch(peer.pending)
     }
   }
 
@@ -341,6 +435,6 @@ function aboutRRef({ type, body }: Message): bigint | null {
   return field === null ? null : (body[field] as bigint)
 }
 
-function nameOf(type: MessageType): string {
+export function nameOf(type: MessageType): string {
   return MESSAGE_TABLE[type].name
 }

@@ -1,7 +1,7 @@
 /**
  * The RRef protocol of one worker: which values it owns and who refers to them, which references it holds, and what is unsettled.
  *
- * Note [RRef Protocol]. PyTorch's, over links that keep order and do not lose (so no message is retried).
+ * Note [RRef Protocol]. PyTorch's, over links that keep order and do not lose (so no message is retried). The rules are in SPEC.md.
  * G1: the owner is told of the end of every user. G2: a reference outlives the references made from it until their receivers have accepted.
  *   user → owner, `remote`     REMOTE_CALL{rrefId, forkId} registers the fork before the function runs; REMOTE_RET confirms it.
  *   owner → user, in a message the fork is registered before the message leaves; the receiver is confirmed at once.
@@ -10,20 +10,28 @@
  *   user → owner, in a message A keeps its own until the owner answers RREF_CHILD_ACCEPT; the owner uses its OwnerRRef.
  *   end of a user              RREF_USER_DELETE, once it is confirmed and has no unaccepted children.
  * When a worker dies, its forks end on every owner, and what it owned fails with WORKER_DIED on every user.
+ *
+ * Note [When a fork counts]. At the sender when its message has left, so that a message which is refused (a value that cannot be sent, a dead
+ * worker) leaves nothing behind. At the receiver when the message has its turn in the mailbox, in the worker's own scope and behind
+ * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
+ * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
 import { PostgradError, workerOf } from '@postgrad/base'
 import type { IdCounter } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { Future } from './future.js'
-import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef } from './rref.js'
+import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
+import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** What the protocol needs of its worker. */
 export interface RRefHost {
   readonly info: WorkerInfo
   readonly ids: IdCounter
+  /** @throws UNKNOWN_WORKER */
   infoOf(id: number): WorkerInfo
   deathOf(id: number): PostgradError | null
+  /** One way; nothing is sent to who is unknown, dead or closed, or when this worker is. */
   post(to: number, type: MessageType, body: readonly unknown[]): void
   request(
     to: number,
@@ -31,25 +39,53 @@ export interface RRefHost {
     body: readonly unknown[],
     options: { timeoutMs?: number; op: string; intercepted: boolean },
   ): Future<Message>
-  callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions): Future<unknown>
+  callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
+  /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
+  wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string }): () => void
 }
 
-/** Passed through the codec: who is at the other end, and, when decoding, the references that wait for confirmation. */
+/** Passed through the codec: who is at the other end, and the references of the message that is being written or read. */
 export interface CodecEnv {
   readonly peer: WorkerInfo
-  unconfirmed: Promise<void>[] | null
+  sending: SentFork[] | null
+  received: ReceivedFork[] | null
 }
 
-/** The tag under which references travel. */
-const RREF_TAG = 0x20
+export interface SentFork {
+  readonly rref: RRef
+  readonly forkId: bigint
+}
+
+/** A reference in a message that waits in the mailbox. */
+export interface ReceivedFork {
+  readonly rref: RRef
+  readonly forkId: bigint
+}
+
+/** One value of this worker that others refer to, or are about to. */
+class Owned {
+  readonly rref: OwnerRRef
+  /** Fork id → the worker that holds it. */
+  readonly forks = new Map<bigint, number>()
+  /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
+  admitted: boolean
+
+  constructor(rref: OwnerRRef, admitted: boolean) {
+    this.rref = rref
+    this.admitted = admitted
+  }
+}
+
+/** How many ids of dropped values of other makers are remembered: what is later than that waits for a value that never comes, until its deadline. */
+export const TOMBSTONES_MAX = 4096
 /** The built-in function behind `rref.call`. */
 export const METHOD_CALL = 'postgrad.callMethod'
 
 export class RRefContext implements RRefProtocol {
   private readonly host: RRefHost
-  private readonly owners = new Map<bigint, OwnerRRef>()
-  /** Forks of each owned value: fork id → the worker that holds it. */
-  private readonly forks = new Map<bigint, Map<bigint, number>>()
+  private readonly owned = new Map<bigint, Owned>()
+  /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
+  private readonly tombstones = new Set<bigint>()
   private readonly pendingUsers = new Map<bigint, UserRRef>()
   private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number }>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
@@ -64,7 +100,7 @@ export class RRefContext implements RRefProtocol {
       this.finalized++
       if (finalizers === 'report') return
       this.users.delete(forkId)
-      this.sendDelete(owner, rrefId, forkId)
+      this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
     })
   }
 
@@ -75,9 +111,9 @@ export class RRefContext implements RRefProtocol {
   /** PyTorch's keys (`rref_context_debug_info`), in camelCase. */
   debugInfo(): { ownerRRefs: number; userRRefs: number; forks: number; pendingUsers: number; pendingChildren: number } {
     let forks = 0
-    for (const of of this.forks.values()) forks += of.size
+    for (const of of this.owned.values()) forks += of.forks.size
     return {
-      ownerRRefs: this.owners.size,
+      ownerRRefs: this.owned.size,
       userRRefs: this.users.size,
       forks,
       pendingUsers: this.pendingUsers.size,
@@ -94,25 +130,28 @@ export class RRefContext implements RRefProtocol {
     return rref
   }
 
-  /** The reference that `remote` returns on a user, not yet confirmed. */
+  /** The reference that `remote` returns on a user. It counts from `created` on. */
   createUser<T>(owner: WorkerInfo): UserRRef<T> {
-    const user = new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false)
-    this.pendingUsers.set(user.forkId, user)
-    this.track(user)
-    return user
+    return new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false)
   }
 
-  /** The owner's side of `remote`: the entry exists from here on, its value follows. A fetch may have been here first. */
+  /** The REMOTE_CALL of this reference has left. */
+  created(user: UserRRef): void {
+    this.pendingUsers.set(user.forkId, user)
+    this.track(user)
+  }
+
+  /** The owner's side of `remote`: the entry exists from here on, its value follows. Others may have spoken of it before. */
   admit(rrefId: bigint, forkId: bigint, user: number): OwnerRRef {
-    const owner = this.getOrCreateOwner(rrefId)
-    this.addFork(rrefId, forkId, user)
-    return owner
+    const owned = this.ownedOf(rrefId)
+    owned.admitted = true
+    owned.forks.set(forkId, user)
+    return owned.rref
   }
 
   /** Keeps an owned value while a message to this worker itself is under way. */
   hold(rref: OwnerRRef): void {
-    this.owners.set(rref.rrefId, rref)
-    this.addFork(rref.rrefId, rref.rrefId, this.self.id)
+    this.register(rref, rref.rrefId, this.self.id)
   }
 
   releaseHold(rrefId: bigint): void {
@@ -129,6 +168,7 @@ export class RRefContext implements RRefProtocol {
   failUser(user: UserRRef, error: unknown): void {
     user.failure ??= error
     this.pendingUsers.delete(user.forkId)
+    if (user.deleted) this.finishDelete(user)
   }
 
   // --- using references
@@ -146,19 +186,44 @@ export class RRefContext implements RRefProtocol {
     return future
   }
 
-  /** The owner's side of a fetch. */
+  awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T> {
+    const future = new Future<T>()
+    const waiter: ValueWaiter = {
+      resolve: (value) => {
+        end()
+        future.resolve(value as T)
+      },
+      reject: (error) => {
+        end()
+        future.reject(error)
+      },
+    }
+    const fail = (error: unknown) => {
+      owner.waiters.delete(waiter)
+      future.reject(error)
+    }
+    let end: () => void
+    try {
+      end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}` })
+    } catch (error) {
+      return Future.rejected(error)
+    }
+    owner.waiters.add(waiter)
+    return future
+  }
+
+  /** The owner's side of a fetch, which comes behind whatever made the user's fork known here. @throws RREF_DELETED */
   lookup(rrefId: bigint): OwnerRRef {
-    const known = this.owners.get(rrefId)
-    if (known !== undefined) return known
-    // A value that this worker made itself is in the table before anybody else can know of it.
-    if (workerOf(rrefId) === this.self.id) throw deleted('RRef', rrefId)
-    return this.getOrCreateOwner(rrefId)
+    const owned = this.owned.get(rrefId)
+    if (owned === undefined) throw deleted('toHere', rrefId)
+    return owned.rref
   }
 
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown> {
-    const problem = rref instanceof UserRRef ? this.unusable(rref, `call of '${method}'`) : null
+    const op = `call of '${method}'`
+    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) return Future.rejected(problem)
-    return this.host.callByName(rref.owner().id, METHOD_CALL, [rref, method, args], options)
+    return this.host.callByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
   }
 
   // --- ending references
@@ -171,132 +236,217 @@ export class RRefContext implements RRefProtocol {
     this.finishDelete(user)
   }
 
-  /** The owner gives up its own handle: the value stays as long as other workers refer to it. */
-  disposeOwner(rref: OwnerRRef): void {
-    if (!this.forks.has(rref.rrefId)) this.owners.delete(rref.rrefId)
-  }
-
   private finishDelete(user: UserRRef): void {
-    if (user.children > 0 || (!user.confirmed && user.failure === null)) return
-    this.sendDelete(user.owner().id, user.rrefId, user.forkId)
-  }
-
-  private sendDelete(owner: number, rrefId: bigint, forkId: bigint): void {
-    // A dead owner has nothing left to count.
-    if (this.host.deathOf(owner) === null) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
+    if (user.refused || user.children > 0 || (!user.confirmed && user.failure === null)) return
+    this.host.post(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
   }
 
   // --- messages
 
-  onUserDelete(rrefId: bigint, forkId: bigint): void {
-    this.dropFork(rrefId, forkId)
+  /** Returns whether there was such a fork of that worker. */
+  onUserDelete(rrefId: bigint, forkId: bigint, from: number): boolean {
+    const owned = this.owned.get(rrefId)
+    if (owned?.forks.get(forkId) === from) {
+      this.dropFork(rrefId, forkId)
+      return true
+    }
+    // Its maker gives up what it never made (its REMOTE_CALL, which would be here by now, could not be read): nobody else gets a value either.
+    if (owned !== undefined && !owned.admitted && workerOf(rrefId) === from) this.neverMade(rrefId, owned, deleted('toHere', rrefId))
+    return false
   }
 
+  /** @throws RREF_DELETED, WORKER_DIED: the value has gone or will never be made */
   onForkRequest(rrefId: bigint, forkId: bigint, from: number): void {
-    this.getOrCreateOwner(rrefId)
-    this.addFork(rrefId, forkId, from)
+    this.ownedOf(rrefId).forks.set(forkId, from)
   }
 
-  onChildAccept(forkId: bigint): void {
+  onChildAccept(forkId: bigint, from: number): void {
     const child = this.pendingChildren.get(forkId)
-    if (child === undefined) return
+    if (child === undefined || child.receiver !== from) return
     this.pendingChildren.delete(forkId)
     child.parent.children--
     if (child.parent.deleted) this.finishDelete(child.parent)
   }
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
-    for (const [rrefId, forks] of [...this.forks]) {
-      for (const [forkId, holder] of [...forks]) if (holder === peer.id) this.dropFork(rrefId, forkId)
+    for (const [rrefId, owned] of [...this.owned]) {
+      for (const [forkId, holder] of [...owned.forks]) if (holder === peer.id) this.dropFork(rrefId, forkId)
+      if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(rrefId, owned, error)
     }
-    for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId)
+    for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId, peer.id)
     for (const [forkId, weak] of [...this.users]) {
       const user = weak.deref()
-      if (user === undefined || user.owner().id === peer.id) this.users.delete(forkId)
-      if (user?.owner().id === peer.id) this.failUser(user, error)
+      if (user === undefined || user.owner().id !== peer.id) continue
+      this.users.delete(forkId)
+      this.finalizer.unregister(user)
+      this.failUser(user, error)
     }
   }
 
-  // --- references inside messages
+  // --- references inside messages; see Note [When a fork counts]
 
   readonly extension: ValueExtension = {
     tag: RREF_TAG,
     matches: (value) => value instanceof RRef,
-    encode: (value, env) => this.fork(value as RRef, (env as CodecEnv).peer),
-    decode: (plain, env) => this.unfork(plain as readonly [number, bigint, bigint, number], env as CodecEnv),
+    encode: (value, env) => this.fork(value as RRef, env as CodecEnv),
+    decode: (plain, env) => this.unfork(plain, env as CodecEnv),
   }
 
-  private fork(rref: RRef, to: WorkerInfo): readonly [owner: number, rrefId: bigint, forkId: bigint, parent: number] {
+  private fork(rref: RRef, env: CodecEnv): PlainFork {
+    const problem = rref instanceof UserRRef ? this.unusable(rref, 'sending an RRef') : null
+    if (problem !== null) throw problem
     const forkId = this.host.ids.take()
-    if (rref instanceof OwnerRRef) {
-      this.owners.set(rref.rrefId, rref)
-      this.addFork(rref.rrefId, forkId, to.id)
-    } else {
-      const user = rref as UserRRef
-      const problem = this.unusable(user, 'sending an RRef')
-      if (problem !== null) throw problem
-      user.children++
-      this.pendingChildren.set(forkId, { parent: user, receiver: to.id })
-    }
+    env.sending ??= []
+    env.sending.push({ rref, forkId })
     return [rref.owner().id, rref.rrefId, forkId, this.self.id]
   }
 
-  private unfork([ownerId, rrefId, forkId, parent]: readonly [number, bigint, bigint, number], env: CodecEnv): RRef {
-    if (ownerId === this.self.id) {
-      const owner = this.lookup(rrefId)
-      if (parent === this.self.id) this.dropFork(rrefId, forkId)
-      else this.host.post(parent, MessageType.RREF_CHILD_ACCEPT, [forkId])
-      return owner
+  /** A message with these references has left. */
+  sent(forks: readonly SentFork[], to: WorkerInfo): void {
+    for (const { rref, forkId } of forks) {
+      if (rref instanceof OwnerRRef) {
+        this.register(rref, forkId, to.id)
+      } else {
+        const parent = rref as UserRRef
+        parent.children++
+        this.pendingChildren.set(forkId, { parent, receiver: to.id })
+      }
     }
-    const fromOwner = parent === ownerId
-    const user = new UserRRef(rrefId, forkId, this.host.infoOf(ownerId), this, fromOwner)
-    this.track(user)
-    if (!fromOwner) {
-      this.pendingUsers.set(forkId, user)
-      const confirmed = this.host
-        .request(ownerId, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], { op: 'sharing an RRef', intercepted: false })
-        .then(
-          () => this.confirm(user),
-          (error) => this.failUser(user, error),
-        )
-      env.unconfirmed ??= []
-      env.unconfirmed.push(
-        confirmed.then(() => {
-          if (parent === this.self.id) this.onChildAccept(forkId)
-          else if (this.host.deathOf(parent) === null) this.host.post(parent, MessageType.RREF_CHILD_ACCEPT, [forkId])
-        }),
-      )
+  }
+
+  /** Makes the reference; it counts from `accept` on. What is wrong with it does not spoil the message, whose references must all be answered. */
+  private unfork(plain: unknown, env: CodecEnv): RRef {
+    const { owner, rrefId, forkId, parent } = readFork(plain, env.peer)
+    const rref = owner === this.self.id ? this.receiveOwned(rrefId) : this.receiveUser(owner, rrefId, forkId, parent === owner)
+    env.received ??= []
+    env.received.push({ rref, forkId })
+    return rref
+  }
+
+  private receiveOwned(rrefId: bigint): OwnerRRef {
+    try {
+      return this.ownedOf(rrefId).rref
+    } catch (error) {
+      const rref = new OwnerRRef(rrefId, this)
+      rref.setError(error)
+      return rref
     }
+  }
+
+  private receiveUser(owner: number, rrefId: bigint, forkId: bigint, confirmed: boolean): UserRRef {
+    let info: WorkerInfo
+    let failure: unknown = null
+    try {
+      info = this.host.infoOf(owner)
+    } catch (error) {
+      // The owner is no peer of this worker: nothing can be asked of it.
+      info = { name: `worker id ${owner}`, id: owner }
+      failure = error
+    }
+    const user = new UserRRef(rrefId, forkId, info, this, confirmed)
+    user.failure = failure
+    user.refused = failure !== null
     return user
+  }
+
+  /**
+   * The message with these references has its turn. Gives, for each that the owner must confirm first, a promise of null or of what went
+   * wrong; it never rejects. Null: all are confirmed.
+   */
+  accept(forks: readonly ReceivedFork[], from: WorkerInfo): Promise<unknown>[] | null {
+    let unconfirmed: Promise<unknown>[] | null = null
+    for (const { rref, forkId } of forks) {
+      if (rref instanceof UserRRef && !rref.confirmed) {
+        unconfirmed ??= []
+        unconfirmed.push(this.requestFork(rref, from))
+      } else if (rref instanceof UserRRef) {
+        this.track(rref)
+      } else {
+        if (from.id === this.self.id) this.dropFork(rref.rrefId, forkId)
+        this.sendAccept(forkId, from)
+      }
+    }
+    return unconfirmed
+  }
+
+  /** No deadline of its own: it ends with the owner's answer, the owner's death or this worker's shutdown. */
+  private async requestFork(user: UserRRef, from: WorkerInfo): Promise<unknown> {
+    const { rrefId, forkId, failure } = user
+    if (failure === null) {
+      this.pendingUsers.set(forkId, user)
+      this.track(user)
+      try {
+        const options = { timeoutMs: 0, op: 'sharing an RRef', intercepted: false }
+        await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
+        this.confirm(user)
+      } catch (error) {
+        user.refused = true
+        this.failUser(user, error)
+      }
+    }
+    this.sendAccept(forkId, from)
+    return user.failure
+  }
+
+  private sendAccept(forkId: bigint, parent: WorkerInfo): void {
+    if (parent.id === this.self.id) this.onChildAccept(forkId, this.self.id)
+    else this.host.post(parent.id, MessageType.RREF_CHILD_ACCEPT, [forkId])
+  }
+
+  /** The message with these references goes to nobody. */
+  discard(forks: readonly ReceivedFork[]): void {
+    for (const { rref } of forks) if (rref instanceof UserRRef) this.disposeUser(rref)
   }
 
   // --- tables
 
-  private getOrCreateOwner(rrefId: bigint): OwnerRRef {
-    let owner = this.owners.get(rrefId)
-    if (owner === undefined) {
-      owner = new OwnerRRef(rrefId, this)
-      this.owners.set(rrefId, owner)
-    }
-    return owner
+  /** The entry of an id that another worker speaks of. @throws RREF_DELETED, WORKER_DIED (its maker), UNKNOWN_WORKER */
+  private ownedOf(rrefId: bigint): Owned {
+    const known = this.owned.get(rrefId)
+    if (known !== undefined) return known
+    const maker = workerOf(rrefId)
+    // A value that this worker made itself is in the table before anybody else can know of it.
+    if (maker === this.self.id || this.tombstones.has(rrefId)) throw deleted('RRef', rrefId)
+    this.host.infoOf(maker)
+    const death = this.host.deathOf(maker)
+    if (death !== null) throw death
+    const owned = new Owned(new OwnerRRef(rrefId, this), false)
+    this.owned.set(rrefId, owned)
+    return owned
   }
 
-  private addFork(rrefId: bigint, forkId: bigint, holder: number): void {
-    let forks = this.forks.get(rrefId)
-    if (forks === undefined) {
-      forks = new Map()
-      this.forks.set(rrefId, forks)
+  private register(rref: OwnerRRef, forkId: bigint, holder: number): void {
+    let owned = this.owned.get(rref.rrefId)
+    if (owned === undefined) {
+      owned = new Owned(rref, true)
+      this.owned.set(rref.rrefId, owned)
+      this.tombstones.delete(rref.rrefId)
     }
-    forks.set(forkId, holder)
+    owned.forks.set(forkId, holder)
   }
 
   private dropFork(rrefId: bigint, forkId: bigint): void {
-    const forks = this.forks.get(rrefId)
-    if (forks === undefined) return
-    forks.delete(forkId)
-    if (forks.size > 0) return
-    this.forks.delete(rrefId)
-    this.owners.delete(rrefId)
+    const owned = this.owned.get(rrefId)
+    if (owned === undefined) return
+    owned.forks.delete(forkId)
+    if (owned.forks.size === 0 && owned.admitted) this.drop(rrefId)
+  }
+
+  private drop(rrefId: bigint): void {
+    this.owned.delete(rrefId)
+    if (workerOf(rrefId) === this.self.id) return
+    this.tombstones.add(rrefId)
+    if (this.tombstones.size <= TOMBSTONES_MAX) return
+    for (const oldest of this.tombstones) {
+      this.tombstones.delete(oldest)
+      return
+    }
+  }
+
+  private neverMade(rrefId: bigint, owned: Owned, error: unknown): void {
+    owned.admitted = true
+    owned.rref.setError(error)
+    if (owned.forks.size === 0) this.drop(rrefId)
   }
 
   private track(user: UserRRef): void {

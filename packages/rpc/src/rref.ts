@@ -20,9 +20,16 @@ export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[])
 export interface RRefProtocol {
   readonly self: WorkerInfo
   fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T>
+  /** The value or error of an owned reference that is still being made. */
+  awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T>
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown>
   disposeUser(user: UserRRef): void
-  disposeOwner(rref: OwnerRRef): void
+}
+
+/** What waits for the value of an owned reference. */
+export interface ValueWaiter {
+  resolve(value: unknown): void
+  reject(error: unknown): void
 }
 
 export abstract class RRef<T = unknown> {
@@ -40,7 +47,7 @@ export abstract class RRef<T = unknown> {
 
   /**
    * The value: a copy of it on a user, the value itself on the owner. Waits until it has been made.
-   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED or RPC_TIMEOUT.
+   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT or RPC_SHUT_DOWN.
    */
   abstract toHere(options?: RRefOptions): Future<T>
 
@@ -51,8 +58,8 @@ export abstract class RRef<T = unknown> {
   abstract confirmedByOwner(): boolean
 
   /**
-   * Gives this reference up. When the owner has no reference left, it drops the value. The finalizer does it at the latest; a
-   * program that makes many should not wait for that.
+   * Gives this reference up. When the owner counts no reference any more, it drops the value. The finalizer does it at the latest; a
+   * program that makes many should not wait for that. On the owner it does nothing.
    */
   abstract dispose(): void
 
@@ -74,7 +81,8 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
   private error: unknown
-  private waiters: Future<T>[] = []
+  /** In the order in which they came. @internal */
+  readonly waiters = new Set<ValueWaiter>()
 
   isOwner(): boolean {
     return true
@@ -88,25 +96,34 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     return true
   }
 
+  /** Whether the value is there, so that `localValue` gives it. */
+  get hasValue(): boolean {
+    return this.state === 'value'
+  }
+
+  /** The first of `setValue` and `setError` counts. @internal */
   setValue(value: T): void {
     if (this.state !== 'pending') return
     this.state = 'value'
     this.held = value
-    for (const waiter of this.waiters.splice(0)) waiter.resolve(value)
+    for (const waiter of this.waiters) waiter.resolve(value)
+    this.waiters.clear()
   }
 
+  /** @internal */
   setError(error: unknown): void {
     if (this.state !== 'pending') return
     this.state = 'error'
     this.error = error
-    for (const waiter of this.waiters.splice(0)) waiter.reject(error)
+    for (const waiter of this.waiters) waiter.reject(error)
+    this.waiters.clear()
   }
 
-  toHere(_options: RRefOptions = {}): Future<T> {
+  toHere(options: RRefOptions = {}): Future<T> {
+    if (this.state === 'pending') return this.context.awaitValue(this, options)
+    if (this.state === 'error') return Future.rejected(this.error)
     const future = new Future<T>()
-    if (this.state === 'value') future.resolve(this.held as T)
-    else if (this.state === 'error') future.reject(this.error)
-    else this.waiters.push(future)
+    future.resolve(this.held as T)
     return future
   }
 
@@ -120,9 +137,8 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     })
   }
 
-  dispose(): void {
-    this.context.disposeOwner(this)
-  }
+  /** Nothing to do: the owner counts the references of others, and the value goes with the last of them and of this worker's own. */
+  dispose(): void {}
 
   override toString(): string {
     return `OwnerRRef(${formatId(this.rrefId)})`
@@ -136,8 +152,10 @@ export class UserRRef<T = unknown> extends RRef<T> {
   confirmed: boolean
   /** @internal */
   deleted = false
-  /** Set when creation failed or timed out, or the owner died. @internal */
+  /** Set when creation or confirmation failed, or the owner died: whatever uses it meets this. @internal */
   failure: unknown = null
+  /** The owner has refused it or was never asked, so there is nothing to tell it at the end. @internal */
+  refused = false
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0
 

@@ -12,8 +12,8 @@ import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
-import { type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
-import type { RRef } from './rref.js'
+import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
+import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, RRefContext } from './rref-context.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -38,7 +38,7 @@ export interface WorkerOptions {
   readonly rpcTimeoutMs?: number
   /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
   readonly finalizers?: 'release' | 'report'
-  /** Gets what no user code can catch; default: thrown as an uncaught error. */
+  /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
 }
 
@@ -73,9 +73,11 @@ export class WorkerRuntime {
         ids: this.ids,
         infoOf: (id) => this.agent.resolve(id).info,
         deathOf: (id) => this.agent.deathOf(id),
-        post: (to, type, body) => this.postIfAlive(to, type, body),
+        post: (to, type, body) => this.postIfReachable(to, type, body),
         request: (to, type, body, request) => this.request(to, type, body, request),
-        callByName: (to, name, args, callOptions) => this.callByName(this.agent.resolve(to), name, args, callOptions.timeoutMs),
+        callByName: (to, name, args, callOptions) =>
+          this.callByName(this.agent.resolve(to), name, args, callOptions.timeoutMs, callOptions.op),
+        wait: (fail, waitOptions) => this.wait(fail, waitOptions),
       },
       options.finalizers ?? 'release',
     )
@@ -83,14 +85,14 @@ export class WorkerRuntime {
       info: this.info,
       clock: this.clock,
       scope: this.scope,
-      extensions: [this.rrefs.extension],
-      onBug: options.onBug ?? throwLater,
+      rrefs: this.rrefs,
+      onBug: options.onBug ?? ((error) => throwLater(this.clock, error)),
     })
     this.requests = new RequestCallback({
       agent: this.agent,
       registry: this.registry,
       rrefs: this.rrefs,
-      servingScope: (message) => this.servingScope(message),
+      servingScope: (delivery) => this.servingScope(delivery),
     })
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
     this.registry.expose({ [METHOD_CALL]: callMethod })
@@ -98,7 +100,7 @@ export class WorkerRuntime {
 
   // --- membership
 
-  /** Opens a link to another worker. @throws WORKER_NAME_TAKEN */
+  /** Opens a link to another worker. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN */
   connect(peer: WorkerInfo, link: Link): void {
     this.agent.connect(peer, link)
   }
@@ -134,13 +136,19 @@ export class WorkerRuntime {
   }
 
   /** Calls what is exposed under `name` on another worker, whether or not this worker has it. */
-  protected callByName(peer: Peer, name: string, args: readonly unknown[], timeoutOption: number | undefined): Future<unknown> {
+  protected callByName(
+    peer: Peer,
+    name: string,
+    args: readonly unknown[],
+    timeoutOption: number | undefined,
+    op: string = name,
+  ): Future<unknown> {
     const future = new Future<unknown>()
     try {
-      const timeoutMs = this.timeLeft(timeoutOption, name, peer.info)
-      const out = this.agent.codec.prepare(MessageType.CALL, [name, args], peer.env)
+      const timeoutMs = this.timeLeft(timeoutOption, op, peer.info)
+      const out = this.agent.prepare(peer, MessageType.CALL, [name, args], op)
       this.agent.intercept(out, peer)
-      this.agent.request(peer, out, new CallWaiter(future, name, peer.info, timeoutMs), timeoutMs, name)
+      this.agent.request(peer, out, new CallWaiter(future, op, peer.info, timeoutMs), timeoutMs)
     } catch (error) {
       future.reject(error)
     }
@@ -151,27 +159,38 @@ export class WorkerRuntime {
     const peer = this.agent.resolve(to)
     const name = this.registry.nameOf(fn)
     const timeoutMs = this.timeLeft(options.timeoutMs, name, peer.info)
-    const toSelf = peer.link === null
-    const user = toSelf ? null : this.rrefs.createUser(peer.info)
-    const owner = toSelf ? this.rrefs.createOwner() : null
-    const [rrefId, forkId] = user !== null ? [user.rrefId, user.forkId] : [owner!.rrefId, owner!.rrefId]
-    if (owner !== null) this.rrefs.hold(owner)
-    try {
-      const out = this.agent.codec.prepare(MessageType.REMOTE_CALL, [name, args, rrefId, forkId], peer.env)
-      this.agent.intercept(out, peer)
-      const waiting: PendingCall = {
-        deadlineMs: Number.POSITIVE_INFINITY,
-        onReply: () => user !== null && this.rrefs.confirm(user),
-        onError: (error) => (user !== null ? this.rrefs.failUser(user, error) : owner!.setError(error)),
-        timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
-      }
-      this.agent.request(peer, out, waiting, timeoutMs, name)
-    } catch (error) {
-      if (user !== null) this.rrefs.failUser(user, error)
-      else this.rrefs.releaseHold(rrefId)
-      throw error
+    return peer.link === null ? this.remoteToSelf(peer, name, args, timeoutMs) : this.remoteToPeer(peer, name, args, timeoutMs)
+  }
+
+  private remoteToPeer(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number): RRef {
+    const user = this.rrefs.createUser(peer.info)
+    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], name)
+    this.agent.intercept(out, peer)
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      onReply: ({ body: [, , error] }) => (error === null ? this.rrefs.confirm(user) : this.rrefs.failUser(user, error)),
+      onError: (error) => this.rrefs.failUser(user, error),
+      timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
     }
-    return user ?? owner!
+    this.agent.request(peer, out, waiting, timeoutMs)
+    this.rrefs.created(user)
+    return user
+  }
+
+  private remoteToSelf(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number): RRef {
+    const owner = this.rrefs.createOwner()
+    // The reference's own id stands for the fork, as in PyTorch.
+    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], name)
+    this.agent.intercept(out, peer)
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      onReply: () => {},
+      onError: (error) => owner.setError(error),
+      timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
+    }
+    this.agent.request(peer, out, waiting, timeoutMs)
+    this.rrefs.hold(owner)
+    return owner
   }
 
   // --- for packages above
@@ -187,7 +206,7 @@ export class WorkerRuntime {
 
   /** Sends a one-way message, past the interceptors. @throws UNKNOWN_WORKER, WORKER_DIED, RPC_SHUT_DOWN */
   post(to: WorkerId, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
-    this.agent.post(to, type, body, envelope)
+    this.agent.post(this.agent.resolve(to), type, body, envelope)
   }
 
   /** Puts a task into the mailbox's task lane; of those that wait the highest `priority` runs first. */
@@ -242,8 +261,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Ends this worker: waits up to `drainMs` for the calls that it has made, then rejects what waits with RPC_SHUT_DOWN and closes its links.
-   * Later calls meet RPC_SHUT_DOWN. Idempotent.
+   * Ends this worker: waits up to `drainMs` for the calls that it has made and those that it serves, then rejects what waits with
+   * RPC_SHUT_DOWN and closes its links; who still waits for it learns that it has died. Later calls meet RPC_SHUT_DOWN. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     const endMs = this.clock.now() + drainMs
@@ -254,15 +273,17 @@ export class WorkerRuntime {
     }
     if (this.agent.isClosed) return
     const error = this.agent.shutDownError('close')
-    for (const listener of this.closeListeners) listener(error)
-    this.agent.close()
+    try {
+      for (const listener of this.closeListeners) listener(error)
+    } finally {
+      this.agent.close()
+    }
   }
 
   // --- inside
 
-  protected servingScope(message: Message): Scope {
-    const patch: ScopePatch = {}
-    if (message.deadlineMs !== null) patch.deadlineMs = this.clock.now() + message.deadlineMs
+  private servingScope({ message, expiresMs }: Delivery): Scope {
+    const patch: ScopePatch = { deadlineMs: expiresMs }
     for (const interceptor of this.agent.interceptors) {
       if (interceptor.servingScope !== undefined) Object.assign(patch, interceptor.servingScope(message))
     }
@@ -275,8 +296,19 @@ export class WorkerRuntime {
     const { deadlineMs } = currentScope()
     if (deadlineMs === Number.POSITIVE_INFINITY) return own
     const left = deadlineMs - this.clock.now()
-    if (left <= 0) throw timedOut(op, to, 0)
+    if (left <= 0) throw outOfTime(op, to)
     return Math.min(own, left)
+  }
+
+  private wait(fail: (error: unknown) => void, { timeoutMs, op, what }: RRefOptions & { op: string; what: string }): () => void {
+    const left = this.timeLeft(timeoutMs, op, this.info)
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      onReply: () => {},
+      onError: fail,
+      timedOut: () => notThereInTime(op, what, left),
+    }
+    return this.agent.wait(waiting, left, op)
   }
 
   private request(
@@ -288,7 +320,7 @@ export class WorkerRuntime {
     try {
       const peer = this.agent.resolve(to)
       const left = this.timeLeft(timeoutMs, op, peer.info)
-      const out = this.agent.codec.prepare(type, body, peer.env)
+      const out = this.agent.prepare(peer, type, body, op)
       if (intercepted) this.agent.intercept(out, peer)
       return this.agent.requestMessage(peer, out, left, op)
     } catch (error) {
@@ -296,9 +328,9 @@ export class WorkerRuntime {
     }
   }
 
-  private postIfAlive(to: WorkerId, type: MessageType, body: readonly unknown[]): void {
-    const { link } = this.agent.resolve(to)
-    if (!this.agent.isClosed && !link?.closed) this.agent.post(to, type, body)
+  private postIfReachable(to: WorkerId, type: MessageType, body: readonly unknown[]): void {
+    const peer = this.agent.reachable(to)
+    if (peer !== undefined) this.agent.post(peer, type, body)
   }
 }
 
@@ -330,15 +362,27 @@ class CallWaiter implements PendingCall {
   }
 }
 
-/** The owner's side of `rref.call`. */
-async function callMethod(rref: RRef, method: string, args: readonly unknown[]): Promise<unknown> {
-  const worker = currentScope().worker as WorkerRuntime
-  const value = await rref.toHere()
-  const callable =
-    typeof value === 'object' && value !== null && method !== 'constructor' && worker.registry.isInstance(value)
-      ? (value as Record<string, unknown>)[method]
-      : undefined
-  if (typeof callable !== 'function' || Object.hasOwn(Object.prototype, method)) {
+/** The owner's side of `rref.call`. A method of a value that is there runs in the call's own turn, so that calls keep their order. */
+function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
+  // What came from another worker need not be what `rref.call` sends.
+  if (!(rref instanceof RRef) || typeof method !== 'string' || !Array.isArray(args)) {
+    throw new PostgradError('METHOD_NOT_FOUND', {
+      op: METHOD_CALL,
+      expected: 'an RRef, the name of a method and its arguments',
+      got: 'something else',
+      remedy: 'Use rref.call(method, args).',
+    })
+  }
+  if (rref instanceof OwnerRRef && rref.hasValue) return invoke(rref.localValue(), method, args)
+  return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
+}
+
+/** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
+function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
+  const { registry } = currentScope().worker as WorkerRuntime
+  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.isInstance(value)
+  const callable = mayCall ? (value as Record<string, unknown>)[method] : undefined
+  if (typeof callable !== 'function') {
     throw new PostgradError('METHOD_NOT_FOUND', {
       op: `call of '${method}'`,
       expected: `a method '${method}' of an instance of an exposed class`,
@@ -347,7 +391,7 @@ async function callMethod(rref: RRef, method: string, args: readonly unknown[]):
       values: { method },
     })
   }
-  return await callable.apply(value, args)
+  return callable.apply(value, args)
 }
 
 function checkTimeout(timeoutMs: number): number {
@@ -356,6 +400,7 @@ function checkTimeout(timeoutMs: number): number {
       op: 'timeoutMs',
       expected: 'a number of milliseconds, 0 for no limit',
       got: String(timeoutMs),
+      remedy: 'Leave it out for the default of the worker.',
     })
   }
   return timeoutMs
@@ -370,8 +415,26 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
   })
 }
 
-function throwLater(error: unknown): void {
-  queueMicrotask(() => {
+function outOfTime(op: string, to: WorkerInfo): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `nothing is left of the time of the call that is being served here, so worker '${to.name}' was not called`,
+    remedy: 'Pass a longer { timeoutMs } to the call that this one is part of.',
+    values: { worker: to.name, workerId: to.id, timeoutMs: 0 },
+  })
+}
+
+function notThereInTime(op: string, what: string, timeoutMs: number): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
+    remedy: 'Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it goes on.',
+    values: { timeoutMs },
+  })
+}
+
+function throwLater(clock: Clock, error: unknown): void {
+  clock.defer(() => {
     throw error
   })
 }
