@@ -12,10 +12,10 @@ import {
   distAutograd,
   Embedding,
   expose,
-  type Future,
   Generator,
   Linear,
   LSTM,
+  type LSTMState,
   noGrad,
   type RRef,
   remote,
@@ -27,6 +27,16 @@ import {
   type Tensor,
   tensor,
 } from 'postgrad'
+import { Streams, streamsIn } from './streams.js'
+
+/** The learning rate's course, in shares of the run and of its height. */
+const RISE_END = 0.04
+const FALL_BEGIN = 0.5
+const RATE_MIN = 0.02
+/** What is shown is a mean over about 1 / (1 − SMOOTHING) steps. */
+const SMOOTHING = 0.95
+/** Below 1, samples prefer what is likely. */
+const TEMPERATURE = 0.8
 
 export interface Sizes {
   readonly alphabet: number
@@ -36,16 +46,19 @@ export interface Sizes {
 
 export interface TrainOptions extends Sizes {
   readonly text: Int32Array
-  readonly evaluation: Int32Array
+  readonly heldOut: Int32Array
+  /** Streams of text that are read at once. */
   readonly batch: number
   /** Characters that gradients run back over. */
   readonly sequence: number
+  /** At its height; `rateAt` has its course. */
   readonly learningRate: number
   readonly momentum: number
   /** Ends after this many steps, if given, else after `seconds`. */
   readonly steps: number | null
   readonly seconds: number
-  readonly evaluateEverySteps: number
+  /** How often the held-out loss is measured on the way. */
+  readonly measurements: number
   readonly seed: number
   /** Indices that samples begin with. */
   readonly prompt: Int32Array
@@ -61,14 +74,15 @@ export interface Point {
 
 export interface TrainReport {
   readonly training: readonly Point[]
-  readonly evaluation: readonly Point[]
+  readonly heldOut: readonly Point[]
   readonly steps: number
   readonly seconds: number
   readonly charsPerSecond: number
+  /** What the model writes behind the prompt, before training and after. */
   readonly before: Int32Array
   readonly after: Int32Array
-  /** The device that ran, with its mode. */
-  readonly device: string
+  /** By worker: the kernels that ran, with their mode. */
+  readonly kernels: Readonly<Record<string, string>>
 }
 
 /** On `ps`: characters → vectors. */
@@ -122,6 +136,10 @@ export interface Weights extends Sizes {
   readonly decoder: StateDict
 }
 
+/**
+ * On `trainer`: the whole run. One step is one context: forward through `ps`, the core and `ps` again, one backward pass through all of it, one step
+ * of the optimizer on both owners.
+ */
 export async function train(options: TrainOptions): Promise<TrainReport> {
   const { alphabet, embedding, hidden, batch, sequence } = options
   const encoder = remote('ps', Encoder, [alphabet, embedding])
@@ -132,8 +150,9 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
     ...[...core.parameters()].map(rref),
     ...(await decoder.call('parameterRRefs', [])),
   ]
-  const optimizer = new DistributedOptimizer(SGD, parameters, { lr: options.learningRate, momentum: options.momentum })
-  const draw = new Generator(options.seed)
+  const { learningRate, momentum } = options
+  const optimizer = new DistributedOptimizer(SGD, parameters, { lr: learningRate, momentum, nesterov: momentum > 0 })
+  await optimizer.ready()
   const weights = async (): Promise<Weights> => ({
     alphabet,
     embedding,
@@ -142,75 +161,101 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
     core: core.stateDict(),
     decoder: await decoder.call('state', []),
   })
+  const measure = async (): Promise<number> => call('evaluator', evaluate, [await weights(), options.heldOut, batch, sequence])
+  const write = async () => call('evaluator', sample, [await weights(), options.prompt, options.sampleLength, options.seed])
+  const total = options.steps ?? options.seconds
 
+  reportProgress({ done: 0, total, text: 'measuring and sampling the untrained model' })
+  const heldOut: Point[] = [{ step: 0, seconds: 0, loss: await measure() }]
+  const before = await write()
+
+  const streams = new Streams(options.text, batch, sequence, new Generator(options.seed).uniform())
   const training: Point[] = []
-  const evaluation: Point[] = []
-  const before = await call('evaluator', sample, [await weights(), options.prompt, options.sampleLength, options.seed])
-  evaluation.push({ step: 0, seconds: 0, loss: await call('evaluator', evaluate, [await weights(), options.evaluation, sequence]) })
-
-  const startedMs = performance.now()
-  const seconds = () => (performance.now() - startedMs) / 1000
-  let evaluating: Future<number> | null = null
+  let state: LSTMState | undefined
+  let measuring: Promise<void> | null = null
   let step = 0
   let smoothed = Number.NaN
-  while (options.steps === null ? seconds() < options.seconds : step < options.steps) {
-    const [input, target] = drawBatch(options.text, batch, sequence, draw)
+  const startedMs = performance.now()
+  const seconds = () => (performance.now() - startedMs) / 1000
+  const done = () => (options.steps === null ? Math.min(seconds(), options.seconds) : step)
+  while (done() < total) {
+    const [input, target] = streams.next()
+    const lr = learningRate * rateAt(done() / total)
     const loss = await distAutograd.context(async (ctx) => {
       const embedded = await encoder.call('forward', [input])
-      const [states] = core.forward(embedded)
+      const [states, [h, c]] = core.forward(embedded, state)
+      // The next window goes on from here, but its gradients end here.
+      state = [h.detach(), c.detach()]
       const logits = await decoder.call('forward', [states.reshape([sequence * batch, hidden])])
       const loss = crossEntropy(logits, target)
       await ctx.backward([loss])
-      await optimizer.step(ctx.id)
+      await optimizer.step(ctx, { settings: { lr } })
       return loss.item()
     })
     step++
-    smoothed = Number.isNaN(smoothed) ? loss : 0.95 * smoothed + 0.05 * loss
     training.push({ step, seconds: seconds(), loss })
-    const rate = (step * batch * sequence) / seconds()
-    reportProgress({
-      done: options.steps === null ? Math.min(seconds(), options.seconds) : step,
-      total: options.steps ?? options.seconds,
-      text: `loss ${smoothed.toFixed(3)} nats/char, ${Math.round(rate)} chars/s`,
-    })
+    smoothed = Number.isNaN(smoothed) ? loss : SMOOTHING * smoothed + (1 - SMOOTHING) * loss
+    const charsPerSecond = Math.round((step * batch * sequence) / seconds())
+    const measured = `held-out ${heldOut.at(-1)!.loss.toFixed(3)}`
+    reportProgress({ done: done(), total, text: `loss ${smoothed.toFixed(3)}, ${measured}, ${charsPerSecond} chars/s` })
     // The evaluator works on a copy of the weights while training goes on; the next one starts when it has finished.
-    if (step % options.evaluateEverySteps === 0 && evaluating === null) {
+    if (measuring === null && done() / total >= measureAt(heldOut.length / (options.measurements + 1))) {
       const at = { step, seconds: seconds() }
-      evaluating = call('evaluator', evaluate, [await weights(), options.evaluation, sequence])
-      void evaluating.then((loss) => {
-        evaluation.push({ ...at, loss })
-        evaluating = null
+      measuring = measure().then((loss) => {
+        heldOut.push({ ...at, loss })
+        measuring = null
       })
+      // If it fails, the one who waits for it hears of it.
+      measuring.catch(() => {})
     }
   }
   const took = seconds()
-  if (evaluating !== null) await evaluating
-  evaluation.push({ step, seconds: took, loss: await call('evaluator', evaluate, [await weights(), options.evaluation, sequence]) })
-  const after = await call('evaluator', sample, [await weights(), options.prompt, options.sampleLength, options.seed])
-  return {
-    training,
-    evaluation,
-    steps: step,
-    seconds: took,
-    charsPerSecond: (step * batch * sequence) / took,
-    before,
-    after,
-    device: String(currentDevice()),
-  }
+  reportProgress({ done: total, total, text: `loss ${smoothed.toFixed(3)}, measuring and sampling` })
+  if (measuring !== null) await measuring
+  heldOut.push({ step, seconds: took, loss: await measure() })
+  const after = await write()
+  const kernels = { ps: await call('ps', kernelsHere, []), trainer: kernelsHere(), evaluator: await call('evaluator', kernelsHere, []) }
+  optimizer.dispose()
+  for (const reference of [encoder, decoder, ...parameters]) reference.dispose()
+  return { training, heldOut, steps: step, seconds: took, charsPerSecond: (step * batch * sequence) / took, before, after, kernels }
 }
 
-/** On `evaluator`: mean cross-entropy over the text, in nats per character, in windows of `sequence`. */
-export function evaluate(weights: Weights, text: Int32Array, sequence: number): Promise<number> {
+/**
+ * The learning rate's share of its height, over the run's progress 0…1: a short rise, while the first gradients are wild; then the height; then a fall to
+ * nearly nothing, in which the noise of the steps dies down.
+ */
+export function rateAt(progress: number): number {
+  if (progress < RISE_END) return RATE_MIN + ((1 - RATE_MIN) * progress) / RISE_END
+  if (progress < FALL_BEGIN) return 1
+  return Math.max(RATE_MIN, (1 - progress) / (1 - FALL_BEGIN))
+}
+
+/** When a measurement is due that is this share of all: more often in the beginning, where the loss falls fastest. */
+function measureAt(share: number): number {
+  return share ** 1.5
+}
+
+/** On every worker: which kernels it computes with, and in which mode they run. */
+export function kernelsHere(): string {
+  const { spec, backend, mode } = currentDevice()
+  return mode === null ? spec : `${backend}: ${mode}`
+}
+
+/** On `evaluator`: mean cross-entropy over the text, in nats per character. It is read in windows, each with the state that the one before it left. */
+export function evaluate(weights: Weights, text: Int32Array, batch: number, sequence: number): Promise<number> {
   const model = new LocalModel(weights)
-  const windows = Math.floor((text.length - 1) / sequence)
-  const [input, target] = batchOf(
-    text,
-    sequence,
-    Array.from({ length: windows }, (_, i) => i * sequence),
-  )
+  const { streams: count, windows } = streamsIn(text.length, batch, sequence)
+  const streams = new Streams(text, count, sequence)
   return noGrad(async () => {
-    const [states] = model.core.forward(model.table.forward(input))
-    return crossEntropy(model.linear.forward(states.reshape([sequence * windows, weights.hidden])), target).item()
+    let state: LSTMState | undefined
+    let sum = 0
+    for (let i = 0; i < windows; i++) {
+      const [input, target] = streams.next()
+      const [states, next] = model.core.forward(model.table.forward(input), state)
+      state = next
+      sum += await crossEntropy(model.linear.forward(states.reshape([sequence * count, weights.hidden])), target).item()
+    }
+    return sum / windows
   })
 }
 
@@ -219,14 +264,15 @@ export function sample(weights: Weights, prompt: Int32Array, length: number, see
   const model = new LocalModel(weights)
   const draw = new Generator(seed)
   return noGrad(async () => {
-    const drawn: number[] = [...prompt]
-    let state: [Tensor, Tensor] | undefined
-    for (let i = 0; i < length; i++) {
-      const input = tensor(i === 0 ? prompt : Int32Array.of(drawn.at(-1)!), { dtype: 'int32' })
-      const [output, next] = model.core.forward(model.table.forward(input.reshape([input.numel, 1])), state)
+    const drawn: number[] = []
+    let state: LSTMState | undefined
+    for (let i = 0; i < prompt.length + length - 1; i++) {
+      const symbol = i < prompt.length ? prompt[i]! : drawn.at(-1)!
+      const [output, next] = model.core.forward(model.table.forward(tensor(Int32Array.of(symbol)).reshape([1, 1])), state)
       state = next
-      const logits = model.linear.forward(output.select(0, output.shape[0]! - 1))
-      drawn.push(pick(await softmax(logits.reshape([weights.alphabet]), 0).data(), draw.uniform()))
+      if (i < prompt.length - 1) continue
+      const logits = model.linear.forward(output.reshape([1, weights.hidden]))
+      drawn.push(pick(await softmax(logits.mul(1 / TEMPERATURE), 1).data(), draw.uniform()))
     }
     return Int32Array.from(drawn)
   })
@@ -247,27 +293,6 @@ class LocalModel {
   }
 }
 
-function drawBatch(text: Int32Array, batch: number, sequence: number, draw: Generator): [input: Tensor, target: Tensor] {
-  return batchOf(
-    text,
-    sequence,
-    Array.from({ length: batch }, () => Math.floor(draw.uniform() * (text.length - sequence - 1))),
-  )
-}
-
-/** Windows of the text, time first: input [T, B], and each character's follower [T·B]. */
-function batchOf(text: Int32Array, sequence: number, starts: readonly number[]): [input: Tensor, target: Tensor] {
-  const input = new Int32Array(sequence * starts.length)
-  const target = new Int32Array(sequence * starts.length)
-  for (let t = 0; t < sequence; t++) {
-    for (let b = 0; b < starts.length; b++) {
-      input[t * starts.length + b] = text[starts[b]! + t]!
-      target[t * starts.length + b] = text[starts[b]! + t + 1]!
-    }
-  }
-  return [tensor(input, { dtype: 'int32' }).reshape([sequence, starts.length]), tensor(target, { dtype: 'int32' })]
-}
-
 /** The index at which the running sum of the probabilities passes u, 0 ≤ u < 1. */
 function pick(probabilities: ArrayLike<number>, u: number): number {
   let sum = 0
@@ -278,4 +303,4 @@ function pick(probabilities: ArrayLike<number>, u: number): number {
   return probabilities.length - 1
 }
 
-expose({ Encoder, Decoder, train, evaluate, sample })
+expose({ Encoder, Decoder, train, evaluate, sample, kernelsHere })

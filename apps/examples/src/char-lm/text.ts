@@ -1,70 +1,154 @@
 /**
- * The text that the model learns: read, turned into numbers, cut into a part to train on and one to evaluate on. By default it is this
+ * The text that the model learns: read, turned into numbers, cut into a part to train on and one that is held out. By default it is this
  * repository's own source and documents.
  */
-import { readdir, readFile } from 'node:fs/promises'
+import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PostgradError } from 'postgrad'
+import { streamsIn } from './streams.js'
 
 /** Characters read at most: enough for minutes of training. */
 const CHARS_MAX = 1_500_000
-/** Characters rarer than this share one symbol, so that the embedding stays small. */
+/** UTF-8 takes at most so many bytes for a character of a JavaScript string. */
+const BYTES_PER_CHAR_MAX = 3
+/** Characters rarer than this share one symbol, so that the embedding stays small; in a short text, than this share of it. */
 const OCCURRENCES_MIN = 20
+const OCCURRENCES_MIN_SHARE = 1 / 1000
 const UNKNOWN = '\u{fffd}'
-const EVALUATION_SHARE = 0.05
+const HELD_OUT_SHARE = 0.05
+const PROMPT_CHARS = 24
+
+export interface Text {
+  readonly characters: string
+  /** Where it came from, for a reader. */
+  readonly source: string
+  /** What samples begin with; null: what the held-out part begins with. */
+  readonly prompt: string | null
+}
 
 export interface Corpus {
+  readonly source: string
   /** Symbol of each index; the last one stands for every rare character. */
   readonly alphabet: readonly string[]
   readonly training: Int32Array
-  readonly evaluation: Int32Array
-  /** Where the text came from, for a reader. */
-  readonly source: string
+  readonly heldOut: Int32Array
+  /** What samples begin with. */
+  readonly prompt: Int32Array
 }
 
-/** Mean cross-entropy, in nats per character, of the evaluation text under the character frequencies of the training text. */
-export function unigramLoss({ alphabet, training, evaluation }: Corpus): number {
+export interface Cut {
+  /** Characters that are held out at most. */
+  readonly heldOutMax: number
+  /** Streams and characters in which the held-out part is read: it has whole windows. */
+  readonly batch: number
+  readonly sequence: number
+}
+
+/** Mean cross-entropy, in nats per character, of the held-out text under the character frequencies of the training text. */
+export function unigramLoss({ alphabet, training, heldOut }: Pick<Corpus, 'alphabet' | 'training' | 'heldOut'>): number {
+  // One occurrence more of each: a character that the training text lacks must not have the probability 0.
   const counts = new Float64Array(alphabet.length).fill(1)
   for (const symbol of training) counts[symbol]!++
   const total = training.length + alphabet.length
   let sum = 0
-  for (const symbol of evaluation) sum -= Math.log(counts[symbol]! / total)
-  return sum / evaluation.length
+  for (const symbol of heldOut) sum -= Math.log(counts[symbol]! / total)
+  return sum / heldOut.length
 }
 
-export async function readCorpus(file: string | undefined, repository: string): Promise<Corpus> {
-  const text = file === undefined ? await repositoryText(repository) : (await readFile(file, 'utf8')).slice(0, CHARS_MAX)
-  return encode(text, file ?? "this repository's source and documents")
+/** @throws TEXT_TOO_SHORT */
+export function encode({ characters, source, prompt }: Text, { heldOutMax, batch, sequence }: Cut): Corpus {
+  const all = Array.from(characters)
+  // The held-out part and the training part each have a window and its last follower.
+  const least = Math.ceil((sequence + 1) / HELD_OUT_SHARE)
+  if (all.length < least) {
+    throw new PostgradError('TEXT_TOO_SHORT', {
+      op: 'the text',
+      expected: `at least ${least} characters, of which ${sequence + 1} are held out`,
+      got: `${all.length} (${source})`,
+      remedy: 'Pass a longer text, or a smaller --sequence.',
+      values: { source, characters: all.length, least },
+    })
+  }
+  const alphabet = alphabetOf(all)
+  const indexOf = new Map(alphabet.map((c, i) => [c, i]))
+  const symbols = (from: Iterable<string>) => Int32Array.from(from, (c) => indexOf.get(c) ?? alphabet.length - 1)
+  const numbers = symbols(all)
+  const share = Math.max(sequence + 1, Math.floor(numbers.length * HELD_OUT_SHARE))
+  const { streams, windows } = streamsIn(Math.min(share, heldOutMax), batch, sequence)
+  const cut = numbers.length - share
+  const heldOut = numbers.slice(cut, cut + streams * windows * sequence + 1)
+  return {
+    source,
+    alphabet,
+    training: numbers.slice(0, cut),
+    heldOut,
+    prompt: prompt === null ? heldOut.slice(0, PROMPT_CHARS) : symbols(prompt),
+  }
 }
 
-export function encode(text: string, source: string): Corpus {
-  const characters = Array.from(text)
+function alphabetOf(characters: readonly string[]): string[] {
   const counts = new Map<string, number>()
   for (const c of characters) counts.set(c, (counts.get(c) ?? 0) + 1)
-  const common = [...counts].filter(([, count]) => count >= Math.min(OCCURRENCES_MIN, characters.length / 1000)).map(([c]) => c)
-  const alphabet = [...common.sort(), UNKNOWN]
-  const indexOf = new Map(alphabet.map((c, i) => [c, i]))
-  const symbols = Int32Array.from(characters, (c) => indexOf.get(c) ?? alphabet.length - 1)
-  const cut = Math.floor(symbols.length * (1 - EVALUATION_SHARE))
-  return { alphabet, training: symbols.slice(0, cut), evaluation: symbols.slice(cut), source }
+  const least = Math.min(OCCURRENCES_MIN, characters.length * OCCURRENCES_MIN_SHARE)
+  const common = [...counts].filter(([c, count]) => count >= least && c !== UNKNOWN).map(([c]) => c)
+  return [...common.sort(), UNKNOWN]
 }
 
-async function repositoryText(root: string): Promise<string> {
+/** The beginning of a file. @throws TEXT_UNREADABLE when it is missing, or no text in UTF-8 */
+export async function readText(file: string): Promise<Text> {
+  const bytes = await readBeginning(file, CHARS_MAX * BYTES_PER_CHAR_MAX)
+  let characters: string
+  try {
+    // As a stream: what is cut at the end may be half a character.
+    characters = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true }).slice(0, CHARS_MAX)
+  } catch (cause) {
+    throw unreadable(file, 'not UTF-8', cause)
+  }
+  if (characters.includes('\0')) throw unreadable(file, 'a binary file', null)
+  return { characters, source: file, prompt: null }
+}
+
+async function readBeginning(file: string, bytesMax: number): Promise<Uint8Array> {
+  try {
+    await using handle = await open(file)
+    const buffer = new Uint8Array(bytesMax)
+    let length = 0
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, length, bytesMax - length)
+      if (bytesRead === 0) return buffer.subarray(0, length)
+      length += bytesRead
+    }
+  } catch (cause) {
+    const { code } = cause as { code?: string }
+    throw unreadable(file, code === 'ENOENT' ? 'no file' : code === 'EISDIR' ? 'a folder' : (cause as Error).message, cause)
+  }
+}
+
+function unreadable(file: string, got: string, cause: unknown): PostgradError {
+  return new PostgradError('TEXT_UNREADABLE', {
+    op: '--data',
+    expected: `${file} to be a text in UTF-8`,
+    got,
+    remedy: 'Check the path; other encodings can be converted with iconv.',
+    values: { file },
+    cause,
+  })
+}
+
+/** The repository's own source and documents, in a fixed order that mixes the packages. */
+export async function repositoryText(root: string): Promise<Text> {
   const files: string[] = []
   for (const folder of ['packages', 'apps', 'scripts']) await collect(join(root, folder), files)
   for (const entry of await readdir(root)) if (entry.endsWith('.md')) files.push(join(root, entry))
   files.sort()
-  // Files in a fixed, mixed order: the part at the end, which is evaluated on, then resembles the rest.
-  files.sort((a, b) => spread(a.length * 31 + files.indexOf(a)) - spread(b.length * 31 + files.indexOf(b)))
-  let text = ''
-  for (const file of files) {
-    text += await readFile(file, 'utf8')
-    if (text.length > CHARS_MAX) break
+  // What stands at the end is held out: it should resemble the rest.
+  const mixed = files.map((file, i) => [Math.imul(i + 1, 0x9e3779b1) >>> 0, file] as const).sort(([a], [b]) => a - b)
+  let characters = ''
+  for (const [, file] of mixed) {
+    characters += await readFile(file, 'utf8')
+    if (characters.length > CHARS_MAX) break
   }
-  return text.slice(0, CHARS_MAX)
-}
-
-function spread(n: number): number {
-  return Math.imul(n + 1, 0x9e3779b1) >>> 0
+  return { characters: characters.slice(0, CHARS_MAX), source: "this repository's source and documents", prompt: 'export function ' }
 }
 
 async function collect(folder: string, into: string[]): Promise<void> {

@@ -1,0 +1,115 @@
+/**
+ * The main job itself: launches the three workers, lets them train, and shows what came of it. Above it: `main.ts`, the command; below: `program.ts`,
+ * what the workers run.
+ */
+import { mkdir } from 'node:fs/promises'
+import { dirname, relative } from 'node:path'
+import { type Cluster, launch } from 'postgrad'
+import { type TrainReport, train } from './program.js'
+import { progressDisplay } from './progress-display.js'
+import { readable } from './readable.js'
+import type { Settings } from './settings.js'
+import { type Corpus, unigramLoss } from './text.js'
+
+export const WORKERS = ['ps', 'trainer', 'evaluator'] as const
+const SAMPLE_CHARS = 400
+/** How often the held-out loss is measured on the way. */
+const MEASUREMENTS = 10
+
+export interface JobOptions {
+  readonly settings: Settings
+  readonly corpus: Corpus
+  /** Where the picture goes. */
+  readonly out: string
+  /** Cuts the job off: it rejects then, and nothing is left running. */
+  readonly signal: AbortSignal
+}
+
+/** @throws (rejects) what the workers throw, WORKER_DIED as soon as one of them dies, CLUSTER_CLOSED after an abort */
+export async function runJob({ settings, corpus, out, signal }: JobOptions): Promise<void> {
+  const unigram = unigramLoss(corpus)
+  const { alphabet, training, heldOut } = corpus
+  console.log(`text: ${corpus.source}, ${training.length} characters and ${heldOut.length} held out, ${alphabet.length} symbols`)
+  console.log(`model: ${describeModel(alphabet.length, settings)}`)
+  console.log(`loss of the unigram distribution on the held-out text: ${unigram.toFixed(3)} nats/char`)
+  const display = progressDisplay(process.stdout)
+  const cluster = await launch(new URL('./program.js', import.meta.url), {
+    workers: WORKERS,
+    device: settings.device,
+    seed: settings.seed,
+    onProgress: display.update,
+  })
+  const cut = (): void => void cluster.close({ timeoutMs: 0 })
+  let report: TrainReport
+  try {
+    signal.addEventListener('abort', cut)
+    if (signal.aborted) cut()
+    report = await untilDeath(cluster, cluster.on('trainer').run(train, trainOptions(settings, corpus)))
+  } finally {
+    signal.removeEventListener('abort', cut)
+    display.close()
+    // What is under way after a failure waits for what will not come.
+    await cluster.close({ timeoutMs: 0 })
+  }
+  show(report, corpus, unigram)
+  await mkdir(dirname(out), { recursive: true })
+  // Loaded when it is needed: the charts take a while.
+  const { writeCurve } = await import('./curve.js')
+  await writeCurve(out, report, unigram, corpus.source)
+  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+}
+
+function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt }: Corpus) {
+  const { hidden, embedding, batch, sequence, learningRate, momentum, steps, seconds, seed } = settings
+  return {
+    alphabet: alphabet.length,
+    embedding,
+    hidden,
+    text: training,
+    heldOut,
+    batch,
+    sequence,
+    learningRate,
+    momentum,
+    steps,
+    seconds,
+    measurements: MEASUREMENTS,
+    seed,
+    prompt,
+    sampleLength: SAMPLE_CHARS,
+  }
+}
+
+/** The work's result, or the first death of a worker, at once: the trainer may need the dead one only later. */
+async function untilDeath<T>(cluster: Cluster, work: Promise<T>): Promise<T> {
+  let stop = (): void => {}
+  const death = new Promise<never>((_, reject) => {
+    stop = cluster.onWorkerDeath((_, error) => reject(error))
+  })
+  try {
+    return await Promise.race([work, death])
+  } finally {
+    stop()
+  }
+}
+
+/** PyTorch's LSTM has two biases per gate. */
+function describeModel(alphabet: number, { embedding, hidden }: Settings): string {
+  const onPs = alphabet * embedding + hidden * alphabet + alphabet
+  const onTrainer = 4 * hidden * (embedding + hidden + 2)
+  return `embedding and decoder on ps (${onPs} parameters), LSTM ${embedding} → ${hidden} on trainer (${onTrainer})`
+}
+
+function show(report: TrainReport, { alphabet, prompt }: Corpus, unigram: number): void {
+  const text = (symbols: Int32Array) => Array.from(symbols, (symbol) => alphabet[symbol]).join('')
+  const sampled = (symbols: Int32Array) => readable(text(prompt) + text(symbols))
+  const loss = report.heldOut.at(-1)!.loss
+  console.log(`\nsampled before training, from the prompt ${JSON.stringify(text(prompt))}:\n${sampled(report.before)}`)
+  console.log(`\nsampled after ${report.steps} steps:\n${sampled(report.after)}\n`)
+  const kernels = Object.entries(report.kernels).map(([worker, name]) => `${worker} ${name}`)
+  console.log(`kernels that ran: ${kernels.join(', ')}`)
+  console.log(`trained ${report.steps} steps in ${report.seconds.toFixed(1)} s, ${Math.round(report.charsPerSecond)} characters a second`)
+  const share = Math.round(100 * (1 - loss / unigram))
+  const against = share >= 0 ? `${share}% below it` : `${-share}% above it`
+  console.log(`held-out loss: ${loss.toFixed(3)} nats/char; unigram: ${unigram.toFixed(3)}; ${against}`)
+}

@@ -1,0 +1,60 @@
+/** Progress as the reader can see it: a bar on a terminal, a line now and then elsewhere. */
+import cliProgress from 'cli-progress'
+import type { Progress } from 'postgrad'
+
+/** Without a terminal there is a line every so many milliseconds. */
+const PLAIN_LINE_MS = 5000
+/** With what stands beside it, within 80 columns. */
+const BAR_COLUMNS = 16
+
+export interface ProgressDisplay {
+  update(progress: Progress): void
+  /** Gives the terminal back; nothing is shown afterwards. */
+  close(): void
+}
+
+export function progressDisplay(stream: NodeJS.WriteStream): ProgressDisplay {
+  return stream.isTTY ? bar(stream) : lines(stream)
+}
+
+function bar(stream: NodeJS.WriteStream): ProgressDisplay {
+  const shown = new cliProgress.SingleBar(
+    {
+      format: 'training [{bar}] {percentage}% {text}',
+      stream,
+      hideCursor: true,
+      barsize: BAR_COLUMNS,
+      // Ctrl-C is handled by the main program.
+      gracefulExit: false,
+    },
+    cliProgress.Presets.shades_classic,
+  )
+  let state: 'waiting' | 'shown' | 'closed' = 'waiting'
+  return {
+    update({ done, total = 1, text = '' }) {
+      if (state === 'closed') return
+      if (state === 'waiting') shown.start(total, 0, { text })
+      state = 'shown'
+      shown.update(done, { text })
+    },
+    close() {
+      if (state === 'shown') shown.stop()
+      state = 'closed'
+    },
+  }
+}
+
+function lines(stream: NodeJS.WriteStream): ProgressDisplay {
+  let lastMs = Number.NEGATIVE_INFINITY
+  let closed = false
+  return {
+    update({ done, total = 1, text = '' }) {
+      if (closed || performance.now() - lastMs < PLAIN_LINE_MS) return
+      lastMs = performance.now()
+      stream.write(`training ${Math.floor((100 * done) / total)}%: ${text}\n`)
+    },
+    close() {
+      closed = true
+    },
+  }
+}

@@ -1,0 +1,116 @@
+/** What the user chose: the command line of the main job, read and checked, with defaults that fit the device. */
+import { parseArgs } from 'node:util'
+import type { DeviceSpec } from 'postgrad'
+
+export interface Settings {
+  /** Null: this repository's own text. */
+  readonly data: string | null
+  readonly device: DeviceSpec
+  readonly seconds: number
+  /** Null: as many as `seconds` allow. */
+  readonly steps: number | null
+  readonly hidden: number
+  readonly embedding: number
+  readonly batch: number
+  readonly sequence: number
+  readonly learningRate: number
+  readonly momentum: number
+  readonly seed: number
+  /** Null: `out/char-lm.svg` in the repository. */
+  readonly out: string | null
+  /** Characters of the text that are held out at most. */
+  readonly heldOutMax: number
+}
+
+type Sizes = Pick<Settings, 'hidden' | 'embedding' | 'batch' | 'sequence' | 'learningRate' | 'heldOutMax'>
+
+/** In the default time the fast kernels can train a model of some size. */
+const LARGE: Sizes = { hidden: 128, embedding: 32, batch: 64, sequence: 16, learningRate: 3, heldOutMax: 32_768 }
+/** gpu.js on a CPU, and the reference loops, are more than ten times slower. */
+const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 16, sequence: 16, learningRate: 2, heldOutMax: 8192 }
+const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
+  wasm: LARGE,
+  gpujs: SMALL,
+  'gpujs:cpu': SMALL,
+  'gpujs:webasm': SMALL,
+  reference: SMALL,
+}
+const DEVICES = Object.keys(BY_DEVICE) as readonly DeviceSpec[]
+const SECONDS = 45
+const MOMENTUM = 0.9
+
+export const HELP = `Usage: npm start -- [options]
+
+Trains a character-level language model that is spread over three workers:
+ps holds the embedding and the decoder, trainer the LSTM and the loop, evaluator measures and samples.
+
+Options:
+  --data FILE        the text to learn, in UTF-8 (default: this repository's source and documents)
+  --device DEVICE    ${DEVICES.join(', ')} (default: wasm)
+  --seconds N        how long to train (default: ${SECONDS})
+  --steps N          train N steps instead, however long they take
+  --hidden N         size of the recurrent core (default: ${LARGE.hidden}; ${SMALL.hidden} on devices other than wasm, which are slower)
+  --embedding N      size of a character's vector (default: ${LARGE.embedding}; ${SMALL.embedding})
+  --batch N          streams of text that are read at once (default: ${LARGE.batch}; ${SMALL.batch})
+  --sequence N       characters that gradients run back over (default: ${LARGE.sequence}; ${SMALL.sequence})
+  --lr X             learning rate of SGD at its height (default: ${LARGE.learningRate}; ${SMALL.learningRate})
+  --momentum X       of SGD, Nesterov's (default: ${MOMENTUM})
+  --seed N           of all random numbers (default: 0)
+  --out FILE         where the picture of the loss goes (default: out/char-lm.svg)
+  --help             print this`
+
+/** Null: help was asked for. @throws TypeError, RangeError with a message for the user */
+export function readSettings(argv: readonly string[]): Settings | null {
+  const text = { type: 'string' } as const
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      data: text,
+      device: text,
+      seconds: text,
+      steps: text,
+      hidden: text,
+      embedding: text,
+      batch: text,
+      sequence: text,
+      lr: text,
+      momentum: text,
+      seed: text,
+      out: text,
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help) return null
+  const device = (values.device ?? 'wasm') as DeviceSpec
+  if (!DEVICES.includes(device)) throw new RangeError(`--device: expected one of ${DEVICES.join(', ')}, got '${device}'`)
+  const sizes = BY_DEVICE[device]
+
+  function read<D>(name: keyof typeof values, fallback: D, expected: string, fits: (value: number) => boolean): number | D {
+    const given = values[name]
+    if (given === undefined) return fallback
+    const value = Number(given)
+    if (String(given).trim() === '' || !Number.isFinite(value) || !fits(value)) {
+      throw new RangeError(`--${name}: expected ${expected}, got '${given}'`)
+    }
+    return value
+  }
+  const count = <D>(name: keyof typeof values, fallback: D): number | D =>
+    read(name, fallback, 'a positive whole number', (v) => v > 0 && Number.isSafeInteger(v))
+  const positive = (name: keyof typeof values, fallback: number): number => read(name, fallback, 'a positive number', (v) => v > 0)
+
+  return {
+    data: values.data ?? null,
+    device,
+    seconds: positive('seconds', SECONDS),
+    steps: count('steps', null),
+    hidden: count('hidden', sizes.hidden),
+    embedding: count('embedding', sizes.embedding),
+    batch: count('batch', sizes.batch),
+    sequence: count('sequence', sizes.sequence),
+    learningRate: positive('lr', sizes.learningRate),
+    momentum: read('momentum', MOMENTUM, 'a number from 0 to below 1', (v) => v >= 0 && v < 1),
+    seed: read('seed', 0, 'a whole number', Number.isSafeInteger),
+    out: values.out ?? null,
+    heldOutMax: sizes.heldOutMax,
+  }
+}
