@@ -141,6 +141,13 @@ describe('errors across the wire', () => {
     expect(across(full(grid(2, 'x')))).toMatchObject({ message: 'full', data: grid(2, 'x') })
   })
 
+  test('however much an error holds, its code, operation and remedy are whole', () => {
+    const wide = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`key${i}`, 'x'.repeat(50_000)]))
+    const cause = new PostgradError('CAUSE', { op: 'inner', message: 'y'.repeat(1e6), values: wide })
+    const back = across(new PostgradError('HUGE', { op: 'matmul', message: 'z'.repeat(1e6), remedy: 'Do less.', values: { wide }, cause }))
+    expect(back).toMatchObject({ code: 'HUGE', op: 'matmul', remedy: 'Do less.' })
+  })
+
   test('causes are kept up to a depth, members of an AggregateError too', () => {
     let error = new Error('0')
     for (let i = 1; i < 20; i++) error = new Error(String(i), { cause: error })

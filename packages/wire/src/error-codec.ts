@@ -98,7 +98,12 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   }
   const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
   const isOurs = attempt(() => isPostgradError(error)) === true
+  // What programs decide by comes first: nothing that follows can cut it.
   const name = text(() => error.name, 'Error', MESSAGE_LENGTH_MAX)
+  const codeValue = attempt(() => error.code)
+  const code = typeof codeValue === 'string' || typeof codeValue === 'number' ? plain(tame(codeValue, 0, budget)) : null
+  const op = isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null
+  const remedy = isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
   const stack = text(() => error.remoteStack ?? error.stack, null, STACK_LENGTH_MAX)
   const nested = (value: unknown): unknown =>
@@ -109,17 +114,8 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   const members = attempt(() => error.errors)
   const errors = Array.isArray(members) && mayNest ? members.slice(0, budget.errors).map(nested) : null
   sink.count((cause?.length ?? 0) + (errors?.length ?? 0))
-  const code = attempt(() => error.code)
   const values = isOurs ? plain(tame(error.values, 0, budget)) : plain(ownValues(error, budget))
-  return [
-    ...[null, ValueTag.error, isOurs ? Kind.postgrad : Kind.error, name, message, stack, cause, errors, workers],
-    ...[typeof code === 'string' || typeof code === 'number' ? plain(tame(code, 0, budget)) : null],
-    ...[
-      isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null,
-      isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null,
-      values,
-    ],
-  ]
+  return [null, ValueTag.error, isOurs ? Kind.postgrad : Kind.error, name, message, stack, cause, errors, workers, code, op, remedy, values]
 
   function text<T>(read: () => unknown, otherwise: T, lengthMax: number): unknown | T {
     const value = attempt(read)
