@@ -161,14 +161,15 @@ export class RRefContext implements RRefProtocol {
   confirm(user: UserRRef): void {
     user.confirmed = true
     this.pendingUsers.delete(user.forkId)
-    if (user.deleted) this.finishDelete(user)
+    this.end(user)
   }
 
-  /** The creation or confirmation of a user failed: whatever uses it from now on gets this error. */
+  /** The creation or confirmation of a user failed, or its owner died: whatever uses it from now on gets this error. It counts no more. */
   failUser(user: UserRRef, error: unknown): void {
     user.failure ??= error
     this.pendingUsers.delete(user.forkId)
-    if (user.deleted) this.finishDelete(user)
+    this.untrack(user)
+    this.end(user)
   }
 
   // --- using references
@@ -231,13 +232,15 @@ export class RRefContext implements RRefProtocol {
   disposeUser(user: UserRRef): void {
     if (user.deleted) return
     user.deleted = true
-    this.finalizer.unregister(user)
-    this.users.delete(user.forkId)
-    this.finishDelete(user)
+    this.untrack(user)
+    this.end(user)
   }
 
-  private finishDelete(user: UserRRef): void {
-    if (user.refused || user.children > 0 || (!user.confirmed && user.failure === null)) return
+  /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
+  private end(user: UserRRef): void {
+    const isOver = user.failure !== null || (user.deleted && user.confirmed)
+    if (!isOver || user.ended || user.children > 0) return
+    user.ended = true
     this.host.post(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
   }
 
@@ -265,7 +268,7 @@ export class RRefContext implements RRefProtocol {
     if (child === undefined || child.receiver !== from) return
     this.pendingChildren.delete(forkId)
     child.parent.children--
-    if (child.parent.deleted) this.finishDelete(child.parent)
+    this.end(child.parent)
   }
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
@@ -274,12 +277,9 @@ export class RRefContext implements RRefProtocol {
       if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(rrefId, owned, error)
     }
     for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId, peer.id)
-    for (const [forkId, weak] of [...this.users]) {
+    for (const weak of [...this.users.values()]) {
       const user = weak.deref()
-      if (user === undefined || user.owner().id !== peer.id) continue
-      this.users.delete(forkId)
-      this.finalizer.unregister(user)
-      this.failUser(user, error)
+      if (user?.owner().id === peer.id) this.failUser(user, error)
     }
   }
 
@@ -345,7 +345,7 @@ export class RRefContext implements RRefProtocol {
     }
     const user = new UserRRef(rrefId, forkId, info, this, confirmed)
     user.failure = failure
-    user.refused = failure !== null
+    user.ended = failure !== null
     return user
   }
 
@@ -380,7 +380,7 @@ export class RRefContext implements RRefProtocol {
         await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
         this.confirm(user)
       } catch (error) {
-        user.refused = true
+        user.ended = true
         this.failUser(user, error)
       }
     }
@@ -452,6 +452,11 @@ export class RRefContext implements RRefProtocol {
   private track(user: UserRRef): void {
     this.users.set(user.forkId, new WeakRef(user))
     this.finalizer.register(user, { rrefId: user.rrefId, forkId: user.forkId, owner: user.owner().id }, user)
+  }
+
+  private untrack(user: UserRRef): void {
+    this.users.delete(user.forkId)
+    this.finalizer.unregister(user)
   }
 
   private unusable(user: UserRRef, op: string): unknown {

@@ -154,8 +154,8 @@ export class UserRRef<T = unknown> extends RRef<T> {
   deleted = false
   /** Set when creation or confirmation failed, or the owner died: whatever uses it meets this. @internal */
   failure: unknown = null
-  /** The owner has refused it or was never asked, so there is nothing to tell it at the end. @internal */
-  refused = false
+  /** The owner has been told of the end, or has nothing to hear of it because it never counted this reference. @internal */
+  ended = false
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0
 
