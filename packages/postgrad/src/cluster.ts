@@ -7,6 +7,7 @@ import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import { Controller, type ControllerOptions } from './controller.js'
 import type { PayloadCodec } from './payload.js'
+import { checkTime } from './timeout.js'
 import type { ThreadUsage } from './usage.js'
 import type { WorkerThread } from './worker-thread.js'
 
@@ -23,6 +24,8 @@ export interface ClusterEnd {
 
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
+
+export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 const CLOSE_TIMEOUT_MS = 5000
 /** A thread whose runtime is closed ends by itself, unless the program left a timer or a socket open; then it is ended after this. */
@@ -41,9 +44,11 @@ export class Cluster {
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
   private readonly deaths: PostgradError[] = []
-  private readonly deathListeners = new Set<(worker: WorkerInfo, error: PostgradError) => void>()
+  private readonly deathListeners = new Set<DeathListener>()
   private readonly killed = new Set<number>()
   private closing: Promise<void> | null = null
+  /** Until when a closing cluster lets what is under way go on, by its clock. */
+  private quietDeadline = Number.POSITIVE_INFINITY
 
   constructor(threads: readonly WorkerThread[], payloads: PayloadCodec, clock: Clock) {
     this.threads = threads
@@ -53,7 +58,7 @@ export class Cluster {
     this.closed = Promise.all(threads.map((thread) => this.watch(thread))).then(() => ({ deaths: this.deaths }))
   }
 
-  /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER */
+  /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
   on(target: Target, options: ControllerOptions = {}): Controller {
     return new Controller(this.thread(target), this.payloads, options, (op) => this.admit(op))
   }
@@ -66,7 +71,7 @@ export class Cluster {
   }
 
   /** Called when a worker's thread ends before the cluster is closed, with WORKER_DIED. Returns what takes the listener away. */
-  onWorkerDeath(listener: (worker: WorkerInfo, error: PostgradError) => void): () => void {
+  onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
   }
@@ -90,10 +95,14 @@ export class Cluster {
 
   /**
    * Ends the cluster: lets what is under way finish (at most `timeoutMs`), closes every runtime and its ports, and lets the threads end; one that
-   * does not end by itself is ended. Runs that were not done are rejected with CLUSTER_CLOSED. Idempotent; never rejects.
+   * does not end by itself is ended. Runs that were not done are rejected with CLUSTER_CLOSED. Idempotent: a second call can only hasten the first.
+   * Never rejects.
+   * @throws TIMEOUT_INVALID
    */
   close(options: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.shutDown(options.timeoutMs ?? CLOSE_TIMEOUT_MS)
+    const timeoutMs = checkTime('cluster.close', options.timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
+    this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
+    this.closing ??= this.shutDown()
     return this.closing
   }
 
@@ -101,23 +110,22 @@ export class Cluster {
     return this.close()
   }
 
-  private async shutDown(timeoutMs: number): Promise<void> {
-    const deadline = this.clock.now() + timeoutMs
-    if (timeoutMs > 0) await this.untilQuiet(deadline)
+  private async shutDown(): Promise<void> {
+    await this.untilQuiet()
     for (const thread of this.threads) thread.rejectAll(closed)
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
     await Promise.all(this.threads.map((thread) => this.end(thread)))
   }
 
   /** Waits until no run is under way and, in two looks in a row, no worker has a call under way (PyTorch's shutdown sums active calls likewise). */
-  private async untilQuiet(deadline: number): Promise<void> {
+  private async untilQuiet(): Promise<void> {
     let quiet = 0
     while (quiet < 2) {
-      const left = deadline - this.clock.now()
+      const left = this.quietDeadline - this.clock.now()
       if (left <= 0) return
       if (this.threads.some((thread) => thread.waitingCount > 0)) quiet = 0
       else quiet = (await this.pendingCalls(Math.min(left, ANSWER_MS))) === 0 ? quiet + 1 : 0
-      if (quiet < 2) await this.sleep(Math.min(QUIET_POLL_MS, Math.max(0, deadline - this.clock.now())))
+      if (quiet < 2) await this.sleep(QUIET_POLL_MS)
     }
   }
 
@@ -161,10 +169,21 @@ export class Cluster {
     if (this.closing !== null) return
     const error = thread.died('cluster', end)
     this.deaths.push(error)
-    for (const listener of this.deathListeners) listener(thread.info, error)
+    for (const listener of [...this.deathListeners]) this.tell(listener, thread.info, error)
     // A death that nobody asked for and nobody has heard of must not pass in silence.
     if (this.deathListeners.size === 0 && end.rejected === 0 && !this.killed.has(thread.info.id))
       process.emitWarning(error.message, { type: error.code })
+  }
+
+  /** What a listener throws is the program's own uncaught error: it neither silences the next listener nor keeps `closed` from resolving. */
+  private tell(listener: DeathListener, worker: WorkerInfo, error: PostgradError): void {
+    try {
+      listener(worker, error)
+    } catch (thrown) {
+      this.clock.defer(() => {
+        throw thrown
+      })
+    }
   }
 
   private async infoOf(thread: WorkerThread, timeoutMs: number): Promise<WorkerDebugInfo> {

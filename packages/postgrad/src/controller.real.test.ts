@@ -7,6 +7,7 @@ import { launcher } from './clusters.fixture.js'
 import * as basics from './fixtures/basics.js'
 import { tensor } from './index.js'
 import { launch as launchForAll } from './launch.js'
+import { script } from './script.fixture.js'
 
 const launch = launcher()
 const BASICS = new URL('./fixtures/basics.js', import.meta.url)
@@ -129,6 +130,12 @@ describe('values and errors', () => {
     expect(await cluster.on('a').run(basics.afterTurns, 2, 1)).toBe(2)
   })
 
+  test('0 is no deadline, as in a call; what is no time is refused', async () => {
+    expect(await cluster.on('a', { timeoutMs: 0 }).run(basics.afterTurns, 3, 20)).toBe(3)
+    for (const timeoutMs of [Number.NaN, -1])
+      expect(() => cluster.on('a', { timeoutMs })).toThrow(expect.objectContaining({ code: 'TIMEOUT_INVALID', op: 'cluster.on' }))
+  })
+
   test('runs interleave', async () => {
     const order: number[] = []
     await Promise.all([100, 5].map(async (delayMs) => order.push(await cluster.on('a').run(basics.afterTurns, delayMs, delayMs))))
@@ -196,6 +203,12 @@ describe('the death of a worker', () => {
   })
 })
 
+test('a listener that throws costs nobody the news of a death, and is not hidden', async () => {
+  const { code, out, err } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'listener-throws')
+  expect([code, out]).toEqual([0, 'second listener: a\n1 death\nend of script\nuncaught: the listener fails\n'])
+  expect(err).toBe('')
+})
+
 test('a worker that runs out of its memory dies, and is named with the reason', async () => {
   const cluster = await launch(BASICS, { workers: ['a', 'b'], workerOptions: { resourceLimits: { maxOldGenerationSizeMb: 32 } } })
   const error = await rejection(cluster.on('a').run(basics.hoard))
@@ -222,6 +235,23 @@ describe('close', () => {
     expect(await pending).toMatchObject({ code: 'CLUSTER_CLOSED' })
     expect(await call).toMatchObject({ code: 'CLUSTER_CLOSED' })
     expect((await cluster.closed).deaths).toEqual([])
+  })
+
+  test('a second close with less time hastens the first, one with more does not delay it', async () => {
+    const cluster = await launch(BASICS, { workers: ['a'] })
+    const pending = rejection(cluster.on('a').run(basics.forever))
+    const started = performance.now()
+    const patient = cluster.close({ timeoutMs: 20_000 })
+    await cluster.close({ timeoutMs: 0 })
+    await patient
+    expect(performance.now() - started).toBeLessThan(5000)
+    expect(await pending).toMatchObject({ code: 'CLUSTER_CLOSED' })
+  })
+
+  test('refuses what is no time, and goes on', async () => {
+    const cluster = await launch(BASICS, { workers: ['a'] })
+    expect(() => cluster.close({ timeoutMs: Number.NaN })).toThrow(expect.objectContaining({ code: 'TIMEOUT_INVALID' }))
+    expect(await cluster.on('a').run(basics.whoAmI)).toBe('a')
   })
 
   test('ends a worker that keeps a timer open, and one that spins', async () => {

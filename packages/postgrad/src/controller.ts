@@ -7,10 +7,11 @@ import { threadRegistry } from '@postgrad/rpc/internal'
 import { transfer } from 'comlink'
 import { type PayloadCodec, transferables } from './payload.js'
 import type { Payload, WorkerFacade } from './protocol.js'
+import { timeLimit } from './timeout.js'
 import type { WorkerThread } from './worker-thread.js'
 
 export interface ControllerOptions {
-  /** How long a run may take, in ms; by default as long as its worker lives. The function is not stopped by it. */
+  /** How long a run may take, in ms; by default, and with 0, as long as its worker lives. The function is not stopped by it. */
   readonly timeoutMs?: number
 }
 
@@ -21,12 +22,15 @@ export class Controller {
   private readonly timeoutMs: number
   private readonly admit: (op: string) => void
 
-  /** @param admit throws when the cluster takes no more work */
+  /**
+   * @param admit throws when the cluster takes no more work
+   * @throws TIMEOUT_INVALID
+   */
   constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, admit: (op: string) => void) {
     this.info = thread.info
     this.thread = thread
     this.payloads = payloads
-    this.timeoutMs = options.timeoutMs ?? Number.POSITIVE_INFINITY
+    this.timeoutMs = timeLimit('cluster.on', options.timeoutMs ?? 0)
     this.admit = admit
   }
 

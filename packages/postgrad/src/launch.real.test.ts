@@ -127,6 +127,18 @@ describe('launch fails', () => {
     expect(error.cause).toMatchObject({ code })
   })
 
+  test.each<[string, Partial<LaunchOptions>, string]>([
+    ['half a seed', { seed: 0.5 }, 'INVALID_ARGUMENT'],
+    ['no seed', { seed: Number.NaN }, 'INVALID_ARGUMENT'],
+    ['a deadline of calls that is no time', { rpcTimeoutMs: -1 }, 'TIMEOUT_INVALID'],
+    ['a deadline of its own that is no time', { launchTimeoutMs: Number.NaN }, 'TIMEOUT_INVALID'],
+    ['an environment that Node refuses', { workerOptions: { env: 3 as never } }, 'ERR_INVALID_ARG_TYPE'],
+  ])('with %s', async (_what, options, code) => {
+    const error = await failureOf(launch(BASICS, { workers: 2, ...options }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error.cause).toMatchObject({ code })
+  })
+
   test('127 characters are a name', async () => {
     const name = 'Az09-_:'.padEnd(127, 'x')
     const cluster = await launch(BASICS, { workers: [name] })
@@ -176,6 +188,10 @@ describe('a process with a cluster ends by itself', () => {
 
   test('when all workers have died', async () => {
     expect(await ending('all-die')).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3\nend of script\n', err: '' })
+  })
+
+  test('after a launch that failed halfway through starting the threads', async () => {
+    expect(await ending('threads-run-out')).toEqual({ code: 0, out: 'LAUNCH_FAILED b no more threads\nend of script\n', err: '' })
   })
 
   test('after a launch that failed', async () => {

@@ -13,6 +13,7 @@ import { RealClock } from '@postgrad/transport/internal'
 import { Cluster } from './cluster.js'
 import { PayloadCodec } from './payload.js'
 import type { PeerPort, Progress } from './protocol.js'
+import { timeLimit } from './timeout.js'
 import { workerInfos } from './worker-names.js'
 import { type OutputSink, WorkerThread } from './worker-thread.js'
 
@@ -25,7 +26,7 @@ export interface LaunchOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  /** How long all workers together may take to load the program, in ms. Default 60,000. */
+  /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
   readonly launchTimeoutMs?: number
   /** Receives what the workers print instead of this process's stdout (stderr). */
   readonly stdout?: OutputSink
@@ -48,38 +49,53 @@ const LAUNCH_TIMEOUT_MS = 60_000
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   const url = attempt(null, () => programUrl(program))
   const infos = attempt(null, () => workerInfos(options.workers))
+  const seed = attempt(null, () => checkSeed(options.seed ?? 0))
+  const timeoutMs = attempt(null, () => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
+  if (options.rpcTimeoutMs !== undefined) attempt(null, () => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
   const peers = channels(infos)
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
-  const threads = infos.map(
-    (info) =>
-      new WorkerThread({
-        boot: {
-          info,
-          worldSize: infos.length,
-          peers: peers[info.id]!,
-          program: url,
-          seed: options.seed ?? 0,
-          device: options.device ?? null,
-          rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-          typescript: options.typescript ?? null,
-        },
-        payloads,
-        clock,
-        stdout: options.stdout,
-        stderr: options.stderr,
-        resourceLimits: options.workerOptions?.resourceLimits,
-        env: options.workerOptions?.env,
-        onProgress: options.onProgress ?? (() => {}),
-      }),
-  )
-  const timeoutMs = options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS
-  const starts = await settleOrFirstError(threads.map((thread) => thread.request('start', (facade) => facade.start(), timeoutMs)))
-  if (starts !== null) {
+  const start = (info: WorkerInfo): WorkerThread =>
+    new WorkerThread({
+      boot: {
+        info,
+        worldSize: infos.length,
+        peers: peers[info.id]!,
+        program: url,
+        seed,
+        device: options.device ?? null,
+        rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+        typescript: options.typescript ?? null,
+      },
+      payloads,
+      clock,
+      stdout: options.stdout,
+      stderr: options.stderr,
+      resourceLimits: options.workerOptions?.resourceLimits,
+      env: options.workerOptions?.env,
+      onProgress: options.onProgress ?? (() => {}),
+    })
+  const threads: WorkerThread[] = []
+  try {
+    for (const info of infos) threads.push(attempt(info.name, () => start(info)))
+    const failure = await firstError(threads.map((thread) => thread.request('start', (facade) => facade.start(), timeoutMs)))
+    if (failure !== null) throw launchFailed(infos[failure.index]!.name, failure.error)
+  } catch (error) {
     await Promise.all(threads.map((thread) => thread.terminate()))
-    throw launchFailed(infos[starts.index]!.name, starts.error)
+    throw error
   }
   return new Cluster(threads, payloads, clock)
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkSeed(seed: number): number {
+  if (Number.isSafeInteger(seed)) return seed
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'seed',
+    expected: 'a safe integer',
+    got: String(seed),
+    remedy: 'Leave it out for 0.',
+  })
 }
 
 /** @throws PROGRAM_NOT_FOUND */
@@ -113,7 +129,7 @@ function channels(infos: readonly WorkerInfo[]): readonly (readonly PeerPort[])[
 }
 
 /** The first failure in time, with its place; null when all have succeeded. */
-function settleOrFirstError(promises: readonly Promise<unknown>[]): Promise<{ index: number; error: unknown } | null> {
+function firstError(promises: readonly Promise<unknown>[]): Promise<{ index: number; error: unknown } | null> {
   return new Promise((resolveFirst) => {
     let left = promises.length
     promises.forEach((promise, index) => {

@@ -1,0 +1,21 @@
+/** Times that users pass, checked where they come in: what is no number would otherwise become a timer that fires at once, or never. */
+import { PostgradError } from '@postgrad/base'
+
+/**
+ * How long to wait, in ms: 0, which is no limit (as in a call between workers), becomes Infinity.
+ * @throws TIMEOUT_INVALID
+ */
+export function timeLimit(op: string, timeoutMs: number): number {
+  return checkTime(op, timeoutMs, '0 for no limit') === 0 ? Number.POSITIVE_INFINITY : timeoutMs
+}
+
+/** @throws TIMEOUT_INVALID */
+export function checkTime(op: string, timeoutMs: number, zero: string): number {
+  if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs
+  throw new PostgradError('TIMEOUT_INVALID', {
+    op,
+    expected: `a number of milliseconds, ${zero}`,
+    got: String(timeoutMs),
+    remedy: 'Leave it out for the default.',
+  })
+}
