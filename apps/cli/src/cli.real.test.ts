@@ -1,6 +1,6 @@
 /** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
 import { spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -122,6 +122,19 @@ describe('run, without a terminal', () => {
     }
   })
 
+  test('a reader that has seen enough ends the run, without a stack', async () => {
+    const { code, out, err } = await run('bash', [
+      '-c',
+      `${process.execPath} ${MAIN} run ${PROGRAM} -- flood | head -n 1; exit \${PIPESTATUS[0]}`,
+    ])
+    expect([code, out]).toEqual([141, 'line 0\n'])
+    expect(err).not.toContain('EPIPE')
+  })
+
+  test('--timeout 0 is no limit', async () => {
+    expect((await postgrad('run', PROGRAM, '--timeout', '0')).code).toBe(0)
+  })
+
   test('--workers N names them; the device is passed on', async () => {
     const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'reference')
     expect(code).toBe(0)
@@ -191,6 +204,23 @@ describe('run, without a terminal', () => {
 const describeTerminal = process.platform === 'linux' && existsSync('/usr/bin/script') ? describe : describe.skip
 
 describeTerminal('run, on a terminal', () => {
+  test('stderr that was sent elsewhere goes there', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+    try {
+      const file = join(folder, 'err')
+      const { code, out } = await run('/usr/bin/script', [
+        '-qec',
+        `${process.execPath} ${MAIN} run ${PROGRAM} -- complain 2>${file}`,
+        '/dev/null',
+      ])
+      expect(code).toBe(0)
+      expect(readFileSync(file, 'utf8')).toBe('a complaint\n')
+      expect(out).not.toContain('a complaint')
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
   test('one line per worker that is redrawn, with what the program prints above', async () => {
     const command = `stty cols 120 2>/dev/null; ${process.execPath} ${MAIN} run ${PROGRAM} --workers 2`
     const { code, out } = await run('/usr/bin/script', ['-qec', command, '/dev/null'])

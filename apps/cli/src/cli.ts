@@ -28,7 +28,7 @@ export async function main(argv: readonly string[], version: string, around: Sur
     )
     .addOption(new Option('-d, --device <device>', "where the workers' kernels run").choices(DEVICES).default('wasm'))
     .addOption(new Option('-s, --seed <number>', 'of all random numbers').argParser(integer).default(0))
-    .addOption(new Option('-t, --timeout <ms>', 'how long the whole run may take; default: no limit').argParser(milliseconds))
+    .addOption(new Option('-t, --timeout <ms>', 'how long the whole run may take; 0: no limit').argParser(milliseconds).default(0))
     .addOption(
       new Option('--rpc-timeout <ms>', 'how long a call between workers may take by default; 0: no limit')
         .argParser(milliseconds)

@@ -2,7 +2,7 @@
 import { isPostgradError } from 'postgrad'
 
 /** How the program was called says nothing about it. */
-const HOUSE = /\/worker-entry\.js|\/base\/dist\/scope\.js|WorkerRuntime\.run /
+const HOUSE = /\/(worker-entry|node-endpoint|comlink)\.js|\/base\/dist\/scope\.js|WorkerRuntime\.run |mainOf /
 /** Lines of a stack that are worth showing: the program's own are on top. */
 const STACK_LINES_MAX = 8
 const CAUSES_MAX = 8

@@ -20,4 +20,15 @@ const around: Surroundings = {
   exit: (code) => process.exit(code),
 }
 
+/** 128 + SIGPIPE's number, as shells have it. */
+const EXIT_BY_PIPE = 141
+
+// Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(EXIT_BY_PIPE)
+    throw error
+  })
+}
+
 process.exitCode = await main(process.argv.slice(2), version, around)

@@ -2,7 +2,7 @@
  * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
  * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
  */
-import { type Cluster, type DeviceSpec, isPostgradError, launch, type PostgradError, type Progress } from 'postgrad'
+import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type PostgradError, type Progress } from 'postgrad'
 import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
@@ -12,7 +12,7 @@ export interface RunOptions {
   readonly workers: readonly string[]
   readonly device?: DeviceSpec
   readonly seed?: number
-  /** Of the whole run, in ms. */
+  /** Of the whole run, in ms; 0 is no limit. */
   readonly timeout?: number
   /** Of one call between workers, in ms. */
   readonly rpcTimeout?: number
@@ -29,7 +29,7 @@ export interface Surroundings {
   exit(code: number): never
 }
 
-export const EXIT_FAILED = 1
+const EXIT_FAILED = 1
 /** How long after the news of a worker's death its reason is waited for, in ms. */
 const CULPRIT_MS = 1000
 /** 128 + the signal's number, as shells have it. */
@@ -52,7 +52,7 @@ export async function run(program: string, args: readonly string[], options: Run
     void cluster.close({ timeoutMs: 0 })
   })
   try {
-    cluster = await launch(program, launchOptions(options, display))
+    cluster = await launch(program, launchOptions(options, display, around))
     const failure = await runEverywhere(cluster, args, options.timeout, display, () => signalled !== null)
     await cluster.close(failure === null ? {} : { timeoutMs: 0 })
     display.close()
@@ -130,12 +130,14 @@ async function namedCulprit(
   })
 }
 
-function launchOptions(options: RunOptions, display: Display): Parameters<typeof launch>[1] {
+function launchOptions(options: RunOptions, display: Display, around: Surroundings): LaunchOptions {
   return {
     workers: options.workers,
     onProgress: (progress: Progress, worker: string) => display.progress(worker, progress),
     typescript: import.meta.resolve('tsx/esm/api'),
-    ...(display.output === null ? {} : { stdout: display.output, stderr: display.output }),
+    ...(display.output === null ? {} : { stdout: display.output }),
+    // Above the lines only if it would land on the same terminal.
+    ...(display.output === null || !around.stderr.isTTY ? {} : { stderr: display.output }),
     ...(options.device === undefined ? {} : { device: options.device }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),
