@@ -224,6 +224,30 @@ describe('DistributedOptimizer', () => {
       }
     }))
 
+  test('a setting that is refused leaves the others as they were', () =>
+    overSeeds(2, async () => {
+      const own = new MyModule()
+      const before = own.values()
+      const optimizer = new DistributedOptimizer(SGD, [own.parameter()], { lr: 0 })
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([own.w.sum()])
+        const error = await failure(optimizer.step(ctx, { settings: { lr: 1, speed: 2 } as object }))
+        expect((error.cause as PostgradError).code).toBe('INVALID_ARGUMENT')
+        await optimizer.step(ctx)
+      })
+      expect(own.values()).toEqual(before)
+    }))
+
+  test('given up: no step any more, at home as elsewhere', () =>
+    overSeeds(3, async () => {
+      for (const parameter of [rref(new MyModule().w), await remote(1, MyModule, []).call('parameter', [])]) {
+        const optimizer = new DistributedOptimizer(SGD, [parameter], { lr: 1 })
+        optimizer.dispose()
+        optimizer.dispose()
+        expect((await failure(distAutograd.context((ctx) => optimizer.step(ctx)))).code).toBe('OPTIMIZER_DISPOSED')
+      }
+    }))
+
   test('what cannot be: no parameters, no parameter, a class that is not exposed, a context that is not', () =>
     overSeeds(2, async () => {
       expect(() => new DistributedOptimizer(SGD, [], { lr: 1 })).toThrow('expected at least one RRef')

@@ -2,7 +2,7 @@
  * An optimizer over parameters that live on several workers: one local optimizer per owner, all stepped at once with the gradients of a
  * distributed context. Its owner's side is `local-optimizer.ts`. PyTorch: `torch.distributed.optim.DistributedOptimizer`.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
 import { SGD } from '@postgrad/nn'
@@ -31,6 +31,7 @@ interface Part {
 
 export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
   private readonly parts: readonly Part[]
+  private disposed = false
 
   /**
    * Makes one `optimizerClass` on every owner of `params`, with the same options. The class must be exposed on the owners (SGD is). Returns at
@@ -64,13 +65,14 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
   /**
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
    * owners have stepped. Steps of several callers come one after the other on each owner, in no particular order over owners. No `zeroGrad`: gradients
-   * belong to the context. Rejects with CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STEP_FAILED (values: owners;
-   * cause: the first owner's error: INVALID_ARGUMENT for a setting that its groups do not have); the other owners have stepped then.
+   * belong to the context. Rejects with CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STEP_FAILED
+   * (values: owners; cause: the first owner's error: INVALID_ARGUMENT for a setting that its groups do not have); the other owners have stepped then.
    * @param context a context, or its id
    */
   async step(context: DistAutogradContext | bigint, { settings = {}, ...options }: StepOptions<OptionsOf<C>> = {}): Promise<void> {
     const contextId = typeof context === 'object' && context !== null ? context.id : context
     currentDistAutograd().container.retrieve(contextId, 'DistributedOptimizer.step')
+    if (this.disposed) throw disposedError()
     const optimizers = await this.optimizers()
     const steps = await Promise.allSettled(
       optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId, settings], options)),
@@ -82,8 +84,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
     )
   }
 
-  /** Gives up the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_STEP_FAILED. */
+  /** Gives up the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */
   dispose(): void {
+    this.disposed = true
     for (const { made } of this.parts) void made.then((part) => 'optimizer' in part && part.optimizer.dispose())
   }
 
@@ -112,11 +115,19 @@ function groupByOwner(params: readonly RRef<Tensor>[]): Map<WorkerInfo, RRef<Ten
   return groups
 }
 
+function disposedError(): PostgradError {
+  return new PostgradError('OPTIMIZER_DISPOSED', {
+    op: 'DistributedOptimizer.step',
+    message: 'this optimizer has been given up',
+    remedy: 'Dispose of it after its last step.',
+  })
+}
+
 function throwFirst(code: string, op: string, failures: readonly { readonly owner: WorkerInfo; readonly error: unknown }[]): void {
   const [first] = failures
   if (first === undefined) return
   const names = failures.map(({ owner }) => owner.name)
-  const why = first.error instanceof Error || isPostgradError(first.error) ? first.error.message : String(first.error)
+  const why = first.error instanceof Error ? first.error.message : String(first.error)
   throw new PostgradError(code, {
     op,
     message: `the optimizer on ${names.map((name) => `'${name}'`).join(', ')} failed: ${why}`,

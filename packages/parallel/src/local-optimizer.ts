@@ -20,9 +20,10 @@ export class LocalOptimizer {
     this.optimizer = optimizer
   }
 
-  /** Settings of all groups, from here on. @throws INVALID_ARGUMENT */
+  /** Settings of all groups, from here on; all of them or none. @throws INVALID_ARGUMENT */
   set(settings: object): void {
-    for (const group of this.optimizer.paramGroups) set(group, settings)
+    for (const group of this.optimizer.paramGroups) checkNames(group, settings)
+    for (const group of this.optimizer.paramGroups) Object.assign(group, settings)
   }
 
   /** Synchronous: steps of several callers come one after the other, in the order of their calls. */
@@ -32,12 +33,9 @@ export class LocalOptimizer {
 }
 
 /** Only settings that the group has: a name with a slip would change nothing, in silence. */
-function set(group: object, settings: object): void {
-  for (const [name, value] of Object.entries(settings)) {
-    if (name !== 'params' && Object.hasOwn(group, name)) {
-      Object.assign(group, { [name]: value })
-      continue
-    }
+function checkNames(group: object, settings: object): void {
+  for (const name of Object.keys(settings)) {
+    if (name !== 'params' && Object.hasOwn(group, name)) continue
     const known = Object.keys(group).filter((key) => key !== 'params')
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'DistributedOptimizer.step',
