@@ -42,7 +42,7 @@ export interface Simulation<T> {
 
 /**
  * Runs `body` on a simulated cluster until it settles, then delivers what is still under way.
- * @throws (rejects) what `body` throws, with the seed in `seed`; SIM_DEADLOCK when it waits for something that cannot come
+ * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come
  */
 export async function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   const names = workerNames(options.workers)
@@ -82,9 +82,19 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     const debugInfo = Object.fromEntries(runtimes.map((runtime) => [runtime.info.name, runtime.debugInfo()]))
     return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo }
   } catch (error) {
-    if (typeof error === 'object' && error !== null && Object.isExtensible(error)) Object.assign(error, { seed })
+    noteSeed(error, seed)
     throw error
   } finally {
     await Promise.all(runtimes.map((runtime) => runtime.close()))
   }
+}
+
+/** In the stack too, since that is what test runners print. The message stays what it was: programs compare it. */
+function noteSeed(error: unknown, seed: number): void {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
+  Object.assign(error, { seed })
+  const { message, stack } = error as Partial<Error>
+  if (typeof message !== 'string' || typeof stack !== 'string') return
+  const end = stack.indexOf(message) + message.length
+  Object.assign(error, { stack: `${stack.slice(0, end)} (seed ${seed})${stack.slice(end)}` })
 }
