@@ -29,32 +29,34 @@ export class AutogradInterceptor implements Interceptor {
 
   /** @throws CONTEXT_RELEASED for a call; a reply just leaves without its graph, which nobody could use any more */
   outgoing(message: OutgoingMessage, to: WorkerInfo): void {
-    const { tensors } = message
-    // What the codec noted of the tensors stands only if it is recorded below (DA-9).
-    if (tensors.length > 0) message.requiresGrad = tensors.map(() => false)
-    const context = currentScope().context
-    if (!(context instanceof DistAutogradContext) || !currentScope().gradEnabled) return
-    if (context.released) {
-      if (isReply(message.type)) return
-      throw contextReleased(context.contextId, 'call')
+    const context = this.recordingContext(message.type)
+    if (context !== null) {
+      message.context = context.contextId
+      if (to.id !== this.self) context.knownWorkerIds.add(to.id)
     }
-    message.context = context.contextId
-    if (to.id !== this.self) context.knownWorkerIds.add(to.id)
-    if (tensors.length > 0) this.attachSend(context, message)
+    if (message.tensors.length > 0) this.attachSend(context, message)
   }
 
-  private attachSend(context: DistAutogradContext, message: OutgoingMessage): void {
-    const edges: (Edge | null)[] = []
+  private recordingContext(type: MessageType): DistAutogradContext | null {
+    const { context, gradEnabled } = currentScope()
+    if (!(context instanceof DistAutogradContext) || !gradEnabled) return null
+    if (!context.released) return context
+    if (isReply(type)) return null
+    throw contextReleased(context.contextId, 'call')
+  }
+
+  /** Says of every tensor whether its gradient comes back: none does if nothing is recorded (DA-9), whatever the codec noted. */
+  private attachSend(context: DistAutogradContext | null, message: OutgoingMessage): void {
+    const edges: Edge[] = []
     const inputMeta: InputMeta[] = []
-    const requiresGrad = message.tensors.map((tensor) => {
-      const edge = gradientEdge(tensor)
+    message.requiresGrad = message.tensors.map((tensor) => {
+      const edge = context === null ? null : gradientEdge(tensor)
       if (edge === null) return false
       edges.push(edge)
       inputMeta.push({ shape: tensor.shape, dtype: tensor.dtype })
       return true
     })
-    if (edges.length === 0) return
-    message.requiresGrad = requiresGrad
+    if (context === null || edges.length === 0) return
     message.autogradId = this.ids.take()
     context.sendFunctions.set(message.autogradId, new SendRpcBackward(message.autogradId, edges, inputMeta))
   }

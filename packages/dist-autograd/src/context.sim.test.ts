@@ -7,7 +7,7 @@ import { call, type Future } from '@postgrad/rpc'
 import { ones, rand } from '@postgrad/tensor'
 import { distAutograd } from './api.js'
 import { currentContext } from './context-scope.js'
-import { TOMBSTONES_MAX } from './dist-autograd-container.js'
+import { TOMBSTONES_MIN } from './dist-autograd-container.js'
 import type { DistAutogradContext } from './dist-autograd-context.js'
 import { nothing, pyAdd, pyNested } from './programs.suite.js'
 import { Cluster, overSeeds, withSeed } from './sim-cluster.suite.js'
@@ -164,7 +164,7 @@ describe('DA-10 release', () => {
     withSeed(1, async () => {
       const cluster = new Cluster(1, 2)
       const { container } = cluster.parts(0)
-      for (let n = 0n; n < BigInt(TOMBSTONES_MAX) + 10n; n++) {
+      for (let n = 0n; n < 2n * BigInt(TOMBSTONES_MIN) + 1n; n++) {
         container.getOrCreate((1n << 48n) + n, 'test')
         container.release((1n << 48n) + n)
       }
@@ -176,11 +176,11 @@ describe('DA-10 release', () => {
       ).toBe(true)
       expect(
         isPostgradError(
-          catching(() => container.retrieve((1n << 48n) + 10n)),
+          catching(() => container.retrieve((1n << 48n) + BigInt(TOMBSTONES_MIN))),
           'CONTEXT_RELEASED',
         ),
       ).toBe(true)
-      expect(() => container.getOrCreate((1n << 48n) + 10n, 'test')).toThrow('has been released')
+      expect(() => container.getOrCreate((1n << 48n) + BigInt(TOMBSTONES_MIN), 'test')).toThrow('has been released')
     }))
 
   test('DA-30 after 300 contexts nothing is left', () =>

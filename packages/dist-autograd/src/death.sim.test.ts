@@ -106,4 +106,35 @@ describe('DA-27 a worker dies at step k, for all k', () => {
       })
     }
   })
+
+  test('DA-28 a root that had ended its pass: what the others gathered in it stays', async () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      await withSeed(seed, async () => {
+        const cluster = new Cluster(seed, 3)
+        const worker2 = () => [...cluster.parts(2).container.values()][0]!.gradients().size
+        const [before, after] = await cluster.run(0, () =>
+          distAutograd.context(async () => {
+            // Worker 1 is the root, the gradient is on worker 2.
+            await call(1, backwardThere, [])
+            // What is lost with a dying worker's link is lost; this comes behind the news of the pass.
+            await call(1, visit, [])
+            const size = worker2()
+            cluster.world.crash('worker1')
+            await call(2, squared, [wholeLeaf([[1]])])
+            return [size, worker2()]
+          }),
+        )
+        await cluster.world.drain()
+        expect([before, after]).toEqual([1, 1])
+      })
+    }
+  })
 })
+
+const weightThere = wholeLeaf([[1, 2]])
+const weighted = (x: Tensor): Tensor => mul(x, weightThere)
+async function backwardThere(): Promise<void> {
+  await distAutograd.currentContext()!.backward([(await call(2, weighted, [wholeLeaf([[1, 1]])])).sum()])
+}
+const visit = (): Promise<Tensor> => call(2, squared, [wholeLeaf([[1]])])
+expose({ weighted, backwardThere, visit })

@@ -6,8 +6,8 @@ import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { globalId, type IdCounter, LOCAL_ID_MAX } from '@postgrad/base/internal'
 import { type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 
-/** How many ids of released contexts of other workers are kept. What is later than that makes a context which lives until its maker dies. */
-export const TOMBSTONES_MAX = 4096
+/** So many ids of released contexts of other workers are kept at least. What is later than that makes a context which lives until its maker dies. */
+export const TOMBSTONES_MIN = 4096
 
 /** What the container needs of its worker. */
 export interface ContextHome {
@@ -22,7 +22,9 @@ export interface ContextHome {
 export class DistAutogradContainer {
   private readonly home: ContextHome
   private readonly contexts = new Map<bigint, DistAutogradContext>()
-  private readonly tombstones = new Set<bigint>()
+  /** In two generations, of which the older is forgotten as a whole: taking the oldest out of one Set each time costs ten times as much. */
+  private tombstones = new Set<bigint>()
+  private olderTombstones = new Set<bigint>()
   /** The newest context made here. */
   private newest = -1n
   /** Messages of one context come in runs, and looking up a bigint costs 50 ns. */
@@ -116,16 +118,16 @@ export class DistAutogradContainer {
   }
 
   private bury(contextId: bigint): void {
-    this.tombstones.add(contextId)
-    if (this.tombstones.size <= TOMBSTONES_MAX) return
-    for (const oldest of this.tombstones) {
-      this.tombstones.delete(oldest)
-      return
+    if (this.tombstones.size === TOMBSTONES_MIN) {
+      this.olderTombstones = this.tombstones
+      this.tombstones = new Set()
     }
+    this.tombstones.add(contextId)
   }
 
   /** The maker needs no tombstones: its counter never gives an id twice, so what is not newer than its newest and not there is released. */
   private isReleased(contextId: bigint): boolean {
-    return workerOf(contextId) === this.home.workerId ? contextId <= this.newest : this.tombstones.has(contextId)
+    if (workerOf(contextId) === this.home.workerId) return contextId <= this.newest
+    return this.tombstones.has(contextId) || this.olderTombstones.has(contextId)
   }
 }

@@ -10,6 +10,7 @@ import { raw } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import type { DistPass } from './pass.js'
+import type { PassLedger } from './pass-ledger.js'
 
 export interface DistBackwardOptions {
   /** Keeps what the nodes saved, so that another pass can run over them; default false. */
@@ -23,10 +24,11 @@ export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
 }
 
-/** A pass that ended well at its root, which the others have not been told yet: they need to know only before the next one. */
+/** A pass that ended well at its root, which the others have not been told yet. */
 export interface EndedPass {
   readonly id: bigint
-  readonly participants: readonly WorkerId[]
+  /** Knows who took part. */
+  readonly ledger: PassLedger
 }
 
 export class DistAutogradContext {
@@ -62,7 +64,7 @@ export class DistAutogradContext {
   /**
    * Runs the backward pass from `roots` (scalars, on this worker) through all workers of the context. Resolves when every gradient is in its
    * place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
-   * Rejects with NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND, WORKER_DIED,
+   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND, WORKER_DIED,
    * DIST_BACKWARD_TIMEOUT, CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker. After an error the gradients are as if
    * the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
    */
@@ -82,6 +84,12 @@ export class DistAutogradContext {
 
   /** Takes over the gradients of a pass that has ended. */
   absorb(pass: DistPass): void {
+    if (this.accumulated.size === 0 && this.summed === null) {
+      // The first one, of which nobody has seen a sum with others.
+      this.passes.delete(pass.id)
+      this.accumulated = pass.gradients
+      return
+    }
     const all = this.sum()
     this.passes.delete(pass.id)
     this.summed = null

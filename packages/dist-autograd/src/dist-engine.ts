@@ -60,8 +60,9 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
   private readonly self: WorkerId
   /** What node tasks run in: this worker's scope without grad mode (a distributed pass cannot be differentiated again). */
   private readonly scope: Scope
-  /** The pass whose node is being evaluated; evaluation is synchronous, so there is at most one. */
+  /** The pass whose node is being evaluated, and the node; evaluation is synchronous, so there is at most one. */
   private running: DistPass | null = null
+  private runningNode: Node | null = null
 
   constructor(runtime: WorkerRuntime, container: DistAutogradContainer) {
     this.runtime = runtime
@@ -79,7 +80,7 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
     const death = this.deathIn(context)
     if (death !== null) throw death
     const retainGraph = options.retainGraph ?? false
-    const timeoutMs = this.timeLeft(options.timeoutMs)
+    const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs)
     this.commitEnded(context)
 
     const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, context.sendFunctions.keys(), this)
@@ -96,8 +97,9 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
     return pass.ended
   }
 
-  /** In ms: never longer than what is left to the call that is being served. */
-  private timeLeft(timeoutMs: number = this.runtime.rpcTimeoutMs): number {
+  /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
+  private timeLeft(timeoutMs: number): number {
+    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)) throw invalidTimeout(timeoutMs)
     return Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
   }
 
@@ -119,8 +121,9 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       return
     }
     context.absorb(pass)
-    const participants = [...pass.ledger.participants()].filter((worker) => worker !== this.self)
-    if (participants.length > 0) context.endedPasses.push({ id: pass.id, participants })
+    context.endedPasses.push({ id: pass.id, ledger: pass.ledger })
+    // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
+    if (workerOf(context.contextId) !== this.self) this.commitEnded(context)
     pass.succeed()
   }
 
@@ -129,8 +132,11 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
    * contexts have one pass only.
    */
   private commitEnded(context: DistAutogradContext): void {
-    for (const { id, participants } of context.endedPasses.splice(0)) {
-      for (const worker of participants) this.postIfAlive(worker, MessageType.PASS_COMMIT, [], context.contextId, id)
+    if (context.endedPasses.length === 0) return
+    for (const { id, ledger } of context.endedPasses.splice(0)) {
+      for (const worker of ledger.participants()) {
+        if (worker !== this.self) this.postIfAlive(worker, MessageType.PASS_COMMIT, [], context.contextId, id)
+      }
     }
   }
 
@@ -160,7 +166,8 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       return
     }
     this.running = pass
-    inScope(this.scope, () => this.graph.evaluate(nodeTask))
+    this.runningNode = nodeTask.node
+    inScope(this.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
     if (task.error !== null) this.fail(pass, task.error)
   }
@@ -168,7 +175,8 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
   carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void {
     const pass = this.running
-    if (pass === null) throw crossesWorkers()
+    // A hook of another node may run a local backward in the middle of a pass.
+    if (pass === null || this.runningNode !== node) throw crossesWorkers()
     if (pass.contextId !== node.contextId) throw foreignContext(pass.contextId, node.contextId)
     this.runtime.post(node.from, MessageType.PROPAGATE_GRADIENTS, [grads, pass.task.keepGraph], {
       context: pass.contextId,
@@ -188,7 +196,7 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       return
     }
     const { version, received, sent, missingCount, missingSample } = pass.report()
-    const body = [version, received, [...sent], missingCount, missingSample]
+    const body = [version, received, sent, missingCount, missingSample]
     this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
     if (missingCount === 0) pass.gather()
   }
@@ -247,9 +255,8 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
   onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const [context, pass] = this.rootPass(contextId, passId)
     if (context === null || pass === null) return
-    const [version, received, sent, missingCount, missingSample] = body as [number, number, [WorkerId, number][], number, bigint[]]
-    const row: PassReport = { version, received, sent: new Map(sent), missingCount, missingSample }
-    pass.ledger.report(from.id, row)
+    const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, bigint[]]
+    pass.ledger.report(from.id, { version, received, sent, missingCount, missingSample })
     this.checkEnd(context, pass)
   }
 
@@ -361,6 +368,19 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       values: { timeoutMs, waitingFor: waiting },
     })
   }
+}
+
+function evaluateNode(graph: Engine, nodeTask: NodeTask): void {
+  graph.evaluate(nodeTask)
+}
+
+function invalidTimeout(timeoutMs: unknown): PostgradError {
+  return new PostgradError('TIMEOUT_INVALID', {
+    op: 'backward',
+    expected: 'a number of milliseconds, 0 for no limit',
+    got: String(timeoutMs),
+    remedy: 'Leave it out for the default of the worker.',
+  })
 }
 
 function crossesWorkers(): PostgradError {

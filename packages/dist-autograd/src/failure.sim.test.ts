@@ -225,6 +225,32 @@ describe('other ends of a pass', () => {
         void ctx
       })
     }))
+
+  test('DA-21 nor does a local backward that a hook runs in the middle of a pass', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const received = await call(1, pyAdd, [weight, weight])
+        const aside = received.sum()
+        let error: unknown = null
+        const home = wholeLeaf([[3, 4]])
+        home.registerHook((grad) => {
+          error ??= catching(() => aside.backward())
+          return grad
+        })
+        await ctx.backward([mul(received, home).sum()])
+        expect(isPostgradError(error, 'BACKWARD_CROSSES_WORKERS')).toBe(true)
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[6, 8]])
+      })
+    }))
+
+  test.each([-1, Number.NaN, '5' as unknown as number])('DA-26 a timeout of %p is refused as that of a call is', (timeoutMs) =>
+    overSeeds(1, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        expect(await codeOf(ctx.backward([mul(wholeLeaf([[1]]), 2).sum()], { timeoutMs }))).toBe('TIMEOUT_INVALID')
+      })
+    }),
+  )
 })
 
 expose({ addAndTell })

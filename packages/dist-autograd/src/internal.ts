@@ -2,7 +2,7 @@
 export { backward, context, getGradients } from './api.js'
 export { AutogradInterceptor } from './attach.js'
 export { currentContext, withContext } from './context-scope.js'
-export { DistAutogradContainer, TOMBSTONES_MAX } from './dist-autograd-container.js'
+export { DistAutogradContainer, TOMBSTONES_MIN } from './dist-autograd-container.js'
 export { DistAutogradContext } from './dist-autograd-context.js'
 export { DistEngine } from './dist-engine.js'
 export { RecvRpcBackward } from './functions/recv-rpc-backward.js'

@@ -38,7 +38,7 @@ function runModel(seed: number): number {
   const passive = (id: number) => {
     const worker = workers[id]!
     if (worker.queued > 0) return
-    const row = { version: ++worker.version, received: worker.received, sent: new Map(worker.sent), missingCount: 0, missingSample: [] }
+    const row = { version: ++worker.version, received: worker.received, sent: [...worker.sent], missingCount: 0, missingSample: [] }
     if (id === ROOT) ledger.report(ROOT, row)
     else post(id, ROOT, () => ledger.report(id, row))
     check()
@@ -90,19 +90,19 @@ describe('PassLedger', () => {
 
   test('DA-22 a worker to which something was sent and that has said nothing keeps the pass open', () => {
     const ledger = new PassLedger()
-    ledger.report(0, { version: 1, received: 0, sent: new Map([[1, 1]]), missingCount: 0, missingSample: [] })
+    ledger.report(0, { version: 1, received: 0, sent: [[1, 1]], missingCount: 0, missingSample: [] })
     expect(ledger.balanced).toBe(false)
     expect(ledger.unbalanced()).toEqual([1])
     expect([...ledger.participants()]).toEqual([0, 1])
-    ledger.report(1, { version: 1, received: 1, sent: new Map(), missingCount: 2, missingSample: [7n, 8n] })
+    ledger.report(1, { version: 1, received: 1, sent: [], missingCount: 2, missingSample: [7n, 8n] })
     expect(ledger.balanced).toBe(true)
     expect(ledger.incomplete().map(([worker]) => worker)).toEqual([1])
   })
 
   test('DA-22 an older report than the newest is ignored', () => {
     const ledger = new PassLedger()
-    ledger.report(1, { version: 2, received: 2, sent: new Map([[0, 1]]), missingCount: 0, missingSample: [] })
-    ledger.report(1, { version: 1, received: 1, sent: new Map(), missingCount: 1, missingSample: [] })
+    ledger.report(1, { version: 2, received: 2, sent: [[0, 1]], missingCount: 0, missingSample: [] })
+    ledger.report(1, { version: 1, received: 1, sent: [], missingCount: 1, missingSample: [] })
     expect(ledger.unbalanced().sort()).toEqual([0, 1])
     expect(ledger.incomplete()).toEqual([])
   })

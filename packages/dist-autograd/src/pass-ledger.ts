@@ -36,8 +36,8 @@ export interface PassReport {
   readonly version: number
   /** Gradient messages received. */
   readonly received: number
-  /** Gradient messages sent, by receiver. */
-  readonly sent: ReadonlyMap<WorkerId, number>
+  /** Gradient messages sent: receivers, each once, and their numbers. */
+  readonly sent: readonly (readonly [WorkerId, number])[]
   /** How many send functions of the worker have no gradient yet. */
   readonly missingCount: number
   /** Autograd message ids of some of them. */
@@ -55,7 +55,8 @@ export class PassLedger {
     if (before !== undefined && before.version >= row.version) return
     this.rows.set(worker, row)
     this.shift(worker, (before?.received ?? 0) - row.received)
-    for (const [to, count] of row.sent) this.shift(to, count - (before?.sent.get(to) ?? 0))
+    for (const [to, count] of row.sent) this.shift(to, count)
+    if (before !== undefined) for (const [to, count] of before.sent) this.shift(to, -count)
   }
 
   /** Whether everything that was sent was received, over the newest rows. With a passive root: whether the pass has ended. */
@@ -71,7 +72,7 @@ export class PassLedger {
   /** The workers that took part, as far as is known here: those with a row, and those to which somebody sent. */
   participants(): Set<WorkerId> {
     const all = new Set(this.rows.keys())
-    for (const row of this.rows.values()) for (const to of row.sent.keys()) all.add(to)
+    for (const row of this.rows.values()) for (const [to] of row.sent) all.add(to)
     return all
   }
 

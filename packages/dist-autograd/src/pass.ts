@@ -86,7 +86,7 @@ export class DistPass implements GradSink, ReadyQueue {
         missingSample.push(id)
       }
     }
-    return { version: ++this.version, received: this.received, sent: new Map(this.sent), missingCount, missingSample }
+    return { version: ++this.version, received: this.received, sent: [...this.sent], missingCount, missingSample }
   }
 
   /** All send functions have their gradients and everything has run: nothing can come any more, so the counts of the graph may go. */
