@@ -2,8 +2,10 @@
 
 Reads one JSON object a line on stdin, {"name": ..., "n": ...}, does that work n times on worker0, and answers {"seconds": ...}.
 """
+import ctypes
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -81,7 +83,13 @@ def local_backward(n):
 WORK = {f.__name__: f for f in (round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward)}
 
 
+PR_SET_PDEATHSIG = 1
+
+
 def worker(rank, port, commands):
+    if rank != 0:
+        # Whoever kills the first process ends the second with it.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2)

@@ -20,16 +20,18 @@ Options:
   --help         print this`
 const EXIT_USAGE = 2
 
-const perUnit = (scale: number) => (seconds: number, n: number) => (seconds / n) * scale
-const MICROSECONDS = 1e6
+const microseconds = (seconds: number, n: number) => (seconds / n) * 1e6
+
+/** A command line that makes no sense. */
+class UsageError extends Error {}
 
 async function bench({ json, only, turns }: { json: boolean; only: string; turns: number }): Promise<void> {
   const say = (line: string) => process.stderr.write(`${line}\n`)
   await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
+  const torch = await TorchPeer.start(say)
   const raw = new RawPair()
   const comlink = new ComlinkPair()
-  const torch = await TorchPeer.start(say)
   try {
     const withTorch = (name: string, share: number) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name), share } }
@@ -38,7 +40,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
         name: 'round trip of an empty call',
         unit: 'µs',
         n: 2000,
-        figure: perUnit(MICROSECONDS),
+        figure: microseconds,
         higherIsBetter: false,
         ours: (n) => worker0.run(program.roundTrip, n),
         limit: raw.roundTrip,
@@ -60,7 +62,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
         name: "the design note's whole pass",
         unit: 'µs',
         n: 500,
-        figure: perUnit(MICROSECONDS),
+        figure: microseconds,
         higherIsBetter: false,
         ours: (n) => worker0.run(program.designNote, n),
         limit: raw.roundTrip,
@@ -71,7 +73,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
         name: 'backward of the ping-pong graph, per hop there and back',
         unit: 'µs',
         n: 200,
-        figure: perUnit(MICROSECONDS),
+        figure: microseconds,
         higherIsBetter: false,
         ours: (n) => worker0.run(program.pingPongBackward, n),
         limit: raw.roundTrip,
@@ -82,7 +84,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
         name: 'local forward per node, 3×3 adds',
         unit: 'µs',
         n: 2000,
-        figure: perUnit(MICROSECONDS),
+        figure: microseconds,
         higherIsBetter: false,
         ours: (n) => worker0.run(program.localForward, n),
         limit: (n) => worker0.run(program.additions, n),
@@ -93,7 +95,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
         name: 'local backward per node, 3×3 adds',
         unit: 'µs',
         n: 2000,
-        figure: perUnit(MICROSECONDS),
+        figure: microseconds,
         higherIsBetter: false,
         ours: (n) => worker0.run(program.localBackward, n),
         limit: (n) => worker0.run(program.additions, n),
@@ -103,7 +105,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
     ]
     const chosen = plans.filter((plan) => plan.name.includes(only))
     if (chosen.length === 0)
-      throw new RangeError(`--only: no row's name contains '${only}'; there are: ${plans.map((plan) => plan.name).join('; ')}`)
+      throw new UsageError(`--only: no row's name contains '${only}'; there are: ${plans.map((plan) => plan.name).join('; ')}`)
     if (!json) console.log(tableHead(torch === null ? null : torch.version))
     for (const plan of chosen) {
       const row: Row = await measure(plan, turns, () => {
@@ -132,11 +134,11 @@ async function main(): Promise<number> {
       return 0
     }
     const turns = Number(values.turns)
-    if (!Number.isInteger(turns) || turns < 1) throw new RangeError(`--turns: expected a whole number from 1, got '${values.turns}'`)
+    if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
     await bench({ json: values.json, only: values.only, turns })
     return 0
   } catch (error) {
-    const usage = error instanceof RangeError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+    const usage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
     console.error(usage ? `bench: ${(error as Error).message}\nTry: npm run bench -- --help` : error)
     return usage ? EXIT_USAGE : 1
   }

@@ -5,8 +5,8 @@ export interface Row {
   /** Of `ours`, `limit`, `peers` and `aim`. */
   readonly unit: string
   readonly ours: number
-  /** The raw limit: the same bytes or additions without anything of ours; null where there is none. */
-  readonly limit: number | null
+  /** The raw limit: the same messages or additions without anything of ours. */
+  readonly limit: number
   readonly peers: Readonly<Record<string, number>>
   readonly aim: number
   readonly met: boolean
@@ -24,7 +24,7 @@ export interface RowPlan {
   readonly figure: (seconds: number, n: number) => number
   readonly higherIsBetter: boolean
   readonly ours: Contestant
-  readonly limit: Contestant | null
+  readonly limit: Contestant
   readonly peers: Readonly<
     Record<string, { readonly run: Contestant /** Does its work this much less often: it is slower. */; readonly share?: number }>
   >
@@ -38,8 +38,10 @@ const WARM_UP_TURNS_MAX = 200
 
 /** Perturbations of a shared machine only ever make a turn slower, so the median of many short turns is what stays. */
 export async function measure(plan: RowPlan, turns: number, tick: () => void): Promise<Row> {
-  const contestants: [string, Contestant, number][] = [['ours', plan.ours, plan.n]]
-  if (plan.limit !== null) contestants.push(['limit', plan.limit, plan.n])
+  const contestants: [string, Contestant, number][] = [
+    ['ours', plan.ours, plan.n],
+    ['limit', plan.limit, plan.n],
+  ]
   for (const [name, { run, share = 1 }] of Object.entries(plan.peers))
     contestants.push([`peer:${name}`, run, Math.max(1, Math.round(plan.n * share))])
   const figures = new Map<string, number[]>(contestants.map(([name]) => [name, []]))
@@ -53,8 +55,8 @@ export async function measure(plan: RowPlan, turns: number, tick: () => void): P
   }
   const of = (name: string) => median(figures.get(name)!)
   const ours = of('ours')
-  const limit = plan.limit === null ? null : of('limit')
-  const aim = plan.aim(limit ?? Number.NaN)
+  const limit = of('limit')
+  const aim = plan.aim(limit)
   return {
     name: plan.name,
     unit: plan.unit,

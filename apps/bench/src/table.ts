@@ -9,8 +9,7 @@ export function tableHead(torch: string | null): string {
 }
 
 export function rowText({ name, unit, ours, limit, peers, aim, met }: Row): string {
-  const ratio = limit === null ? '' : (ours / limit).toFixed(2)
-  const figures = [number(ours), limit === null ? '' : number(limit), ratio, number(aim)].map((text) => text.padStart(10)).join('')
+  const figures = [number(ours), number(limit), (ours / limit).toFixed(2), number(aim)].map((text) => text.padStart(10)).join('')
   const others = Object.entries(peers).map(([peer, value]) => `${peer} ${number(value)}`)
   return `${name.padEnd(NAME_WIDTH)}${unit.padEnd(8)}${figures}  ${met ? 'yes' : 'NO '}  ${others.join(', ')}`
 }

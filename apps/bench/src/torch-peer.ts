@@ -7,35 +7,54 @@ import type { Contestant } from './row.js'
 const PYTHON = '/usr/bin/python3'
 const SCRIPT = fileURLToPath(new URL('../python/torch_peer.py', import.meta.url))
 const START_MS = 60_000
+const CLOSE_MS = 5000
+/** Characters of its stderr: the last line says why it could not. */
+const COMPLAINTS_MAX = 4000
 
 export class TorchPeer {
   readonly version: string
   private readonly child: ChildProcess
   private readonly answers: AsyncIterator<string>
+  private readonly ended: Promise<unknown>
 
-  private constructor(version: string, child: ChildProcess, answers: AsyncIterator<string>) {
+  private constructor(version: string, child: ChildProcess, answers: AsyncIterator<string>, ended: Promise<unknown>) {
     this.version = version
     this.child = child
     this.answers = answers
+    this.ended = ended
   }
 
   /** Null, with the reason on `say`, where PyTorch is not to be had. */
   static async start(say: (line: string) => void): Promise<TorchPeer | null> {
-    const child = spawn(PYTHON, [SCRIPT], { stdio: ['pipe', 'pipe', 'ignore'] })
-    const failed = new Promise<null>((resolve) => {
-      child.once('error', () => resolve(null))
-      child.once('exit', () => resolve(null))
-      setTimeout(() => resolve(null), START_MS).unref()
+    const child = spawn(PYTHON, [SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'] })
+    let complaints = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaints = (complaints + text).slice(-COMPLAINTS_MAX)
     })
-    const answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
-    const first = await Promise.race([failed, answers.next()])
-    if (first === null || first.done) {
-      child.kill('SIGKILL')
-      say('PyTorch: not on this machine (Debian: apt-get install python3-torch), so its column is empty')
-      return null
+    // Its end shows in the answers; a write to a process that has gone says nothing more.
+    child.stdin.on('error', () => {})
+    const ended = new Promise<string>((resolve) => {
+      child.once('error', (error) => resolve(error.message))
+      child.once('close', () => resolve(complaints.trim().split('\n').at(-1) || 'it ended without a word'))
+    })
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<string>((resolve) => {
+      timer = setTimeout(() => resolve(`not ready after ${START_MS / 1000} s`), START_MS)
+    })
+    const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    const ready = async (): Promise<{ ready: string } | string> => {
+      const { value, done } = await answers.next()
+      return done ? ended : JSON.parse(value)
     }
-    const { ready } = JSON.parse(first.value) as { ready: string }
-    return new TorchPeer(ready, child, answers)
+    const first = await Promise.race([ended, late, ready()])
+    clearTimeout(timer)
+    if (typeof first !== 'string') return new TorchPeer(first.ready, child, answers, ended)
+    child.kill('SIGKILL')
+    const absent = /ENOENT|No module named 'torch'/.test(first)
+    say(
+      `PyTorch: ${absent ? 'not on this machine (Debian: apt-get install python3-torch)' : `could not start (${first})`}, so its column is empty`,
+    )
+    return null
   }
 
   /** The function of that name in the script. */
@@ -49,11 +68,9 @@ export class TorchPeer {
   }
 
   async close(): Promise<void> {
-    if (this.child.exitCode !== null) return
-    const exited = new Promise((resolve) => this.child.once('exit', resolve))
     this.child.stdin!.end()
-    const late = setTimeout(() => this.child.kill('SIGKILL'), 5000)
-    await exited
+    const late = setTimeout(() => this.child.kill('SIGKILL'), CLOSE_MS)
+    await this.ended
     clearTimeout(late)
   }
 }
