@@ -9,7 +9,7 @@
  *
  * The overrides of pnpm-workspace.yaml cannot travel, only the user's own project may have some. gpu.js therefore brings along what this
  * repository leaves out: `webgpu` (84 MB, never loaded) and the optional `gl`, whose build takes minutes or is given up. Whoever
- * minds writes the same two overrides, or installs with `--omit=optional` (which keeps `gl` out).
+ * minds writes the same two overrides, or installs with `--ignore-scripts` (`--omit=optional` would take tsx its compiler).
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
