@@ -33,17 +33,19 @@ export interface EndedPass {
 
 export class DistAutogradContext {
   readonly contextId: bigint
-  /** The workers, other than this one, that messages of this context went to or came from. */
+  /** The workers, other than this one, that messages of this context went to or came from. @internal */
   readonly knownWorkerIds = new Set<WorkerId>()
-  /** What messages with tensors left behind, by autograd message id, in the order in which they left and arrived. */
+  /** What messages with tensors left behind, by autograd message id, in the order in which they left. @internal */
   readonly sendFunctions = new Map<bigint, SendRpcBackward>()
+  /** The same, in the order in which they arrived. @internal */
   readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
-  /** Passes that this worker takes part in and does not know to have ended, by id. */
+  /** Passes that this worker takes part in and does not know to have ended, by id. @internal */
   readonly passes = new Map<bigint, DistPass>()
-  /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. */
+  /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
   readonly abortedPasses = new Set<bigint>()
-  /** Of the passes whose root this worker is. */
+  /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
+  /** @internal */
   released = false
   private readonly runner: BackwardRunner
   /** The gradients of the passes that are known here to have ended. */
@@ -82,7 +84,7 @@ export class DistAutogradContext {
     return new Map(this.sum())
   }
 
-  /** Takes over the gradients of a pass that has ended. */
+  /** Takes over the gradients of a pass that has ended. @internal */
   absorb(pass: DistPass): void {
     if (this.accumulated.size === 0 && this.summed === null) {
       // The first one, of which nobody has seen a sum with others.
@@ -115,7 +117,7 @@ export class DistAutogradContext {
     return of
   }
 
-  /** Lets go of everything that hangs on the graph. */
+  /** Lets go of everything that hangs on the graph. @internal */
   clear(): void {
     this.sendFunctions.clear()
     this.recvFunctions.clear()

@@ -354,7 +354,7 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
       op: 'backward',
       message: `the pass reached its end, but ${list.join(' and ')} sent tensors that no root depends on: their gradients would be incomplete`,
       remedy:
-        'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad.',
+        'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad. After a call that failed, try again in a context of its own.',
       values: { misses },
     })
   }

@@ -62,6 +62,19 @@ describe('DA-23 unused sends', () => {
       })
     }))
 
+  test('a call that failed has sent its tensors all the same; another context is free of it', () =>
+    overSeeds(SEEDS, 2, async () => {
+      const weight = wholeLeaf([[1, 2]])
+      const loss = async () => (await call(1, pyAdd, [weight, weight])).sum()
+      await distAutograd.context(async (ctx) => {
+        expect(await codeOf(call(1, mul, [weight, wholeLeaf([[1, 2, 3]])]))).toBe('SHAPE_MISMATCH')
+        expect(await codeOf(ctx.backward([await loss()]))).toBe('UNUSED_SEND')
+      })
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([await loss()])
+      })
+    }))
+
   test('on a worker that takes part', () =>
     overSeeds(SEEDS, 3, async () => {
       await distAutograd.context(async (ctx) => {
