@@ -1,9 +1,8 @@
 /** Runs one lane of jest in a process of its own and counts what came of it; `test.mjs` and `soak.mjs` stand on it. */
-import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
-import { read, root } from './setup.mjs'
+import { endTree, read, root, spawnWithUs } from './setup.mjs'
 
 /** Not a named import: on a Node that lacks it, that would fail before set-up can say that Node is too old. */
 const cores = os.availableParallelism?.() ?? os.cpus().length
@@ -33,7 +32,7 @@ export async function runLane(lane, args, { env = {}, limitMs }) {
     `--outputFile=${results}`,
     ...args.map(toPattern),
   ]
-  const child = spawn(process.execPath, command, {
+  const child = spawnWithUs(process.execPath, command, {
     cwd: root,
     env: { ...process.env, ...env, NODE_OPTIONS: nodeOptions() },
     stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
@@ -62,7 +61,7 @@ function ended(child, lane, results, limitMs) {
       if (written > 0 && now - written > LINGER_MS_MAX)
         trouble ??= `lane ${lane}: jest did not end ${LINGER_MS_MAX / 1000} s after its last test: something was left open`
       else if (now - start > limitMs) trouble ??= `lane ${lane}: stopped after ${Math.round(limitMs / 1000)} s`
-      if (trouble !== null) child.kill('SIGKILL')
+      if (trouble !== null) endTree(child)
     }, 500)
     child.on('error', reject)
     child.on('exit', (code, signal) => {

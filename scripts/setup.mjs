@@ -207,7 +207,7 @@ export function timed(say, what) {
 /** Runs a command without a stdin, and returns its exit code and what it wrote. */
 export function capture(command, args, options = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawnWithUs(command, args, { cwd: root, ...options, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8')
@@ -221,6 +221,36 @@ export function capture(command, args, options = {}) {
     })
     child.on('close', (code, signal) => resolve({ code: code ?? 1, signal, output }))
   })
+}
+
+const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
+const isPosix = process.platform !== 'win32'
+const running = new Set()
+
+/**
+ * Starts a child that goes, with all that it has started, when this process is told to go: jest's workers would test on, and CI and editors
+ * signal only the process that they know. So it leads a group of its own, which a terminal's Ctrl-C reaches through here.
+ */
+export function spawnWithUs(command, args, options) {
+  const child = spawn(command, args, { ...options, detached: isPosix })
+  if (running.size === 0) for (const signal of Object.keys(EXIT_BY_SIGNAL)) process.on(signal, endAll)
+  running.add(child)
+  const gone = () => {
+    running.delete(child)
+    if (running.size === 0) for (const signal of Object.keys(EXIT_BY_SIGNAL)) process.off(signal, endAll)
+  }
+  return child.once('exit', gone).once('error', gone)
+}
+
+/** Ends a child of `spawnWithUs` and what it has started. */
+export function endTree(child) {
+  if (!isPosix) child.kill('SIGKILL')
+  else if (running.has(child) && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+}
+
+function endAll(signal) {
+  for (const child of running) endTree(child)
+  process.exit(EXIT_BY_SIGNAL[signal])
 }
 
 export function read(path) {

@@ -82,7 +82,7 @@ function parse(argv) {
     } else if (argv[index] === '--lane' || argv[index].startsWith('--lane=')) {
       const lane = argv[index].split('=')[1] ?? argv[++index]
       if (!LANES.includes(lane)) {
-        console.error(`no lane '${lane}': ${LANES.join(', ')}`)
+        console.error(`--lane: expected ${LANES.join(', ')}, got ${lane === undefined ? 'nothing' : `'${lane}'`}`)
         process.exit(2)
       }
       chosen.push(lane)
