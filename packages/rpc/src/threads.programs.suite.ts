@@ -1,0 +1,73 @@
+/** What the workers of `threads.real.test.ts` expose, in the test's thread and in the others. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Tensor } from '@postgrad/tensor'
+import { call, currentWorker, remote } from './api.js'
+import { expose } from './function-registry.js'
+import type { RRef } from './rref.js'
+
+export const echo = <T>(value: T): T => value
+export const add = (a: number, b: number): number => a + b
+export const never = (): Promise<never> => new Promise<never>(() => {})
+export const callNever = (to: string): Promise<never> => call(to, never)
+export const fails = (): never => {
+  throw new RangeError('over there', { cause: 'why' })
+}
+export const exits = (): void => process.exit(3)
+export const info = (): Record<string, number> => currentWorker().debugInfo()
+export const log: string[] = []
+export const note = (text: string): void => {
+  log.push(text)
+}
+export const notes = (): readonly string[] => log
+export const bounce = async (hops: number, to: readonly number[]): Promise<number> => {
+  const [next, ...rest] = to
+  return hops === 0 ? 0 : 1 + (await call(next!, bounce, [hops - 1, [...rest, next!]]))
+}
+/** Keeps its thread busy. */
+export const spin = (ms: number): void => {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+export const scale = (t: Tensor, by: number): Tensor => {
+  const { array } = t.storage
+  for (let i = 0; i < array.length; i++) array[i]! *= by
+  return t
+}
+
+export class Counter {
+  private n: number
+  constructor(n: number) {
+    this.n = n
+  }
+  async add(m: number): Promise<number> {
+    await Promise.resolve()
+    this.n += m
+    return this.n
+  }
+}
+
+/** Uses a reference that came from elsewhere, and gives it up. */
+export const use = async (ref: RRef<Counter>): Promise<number> => {
+  using counter = ref
+  if (!counter.confirmedByOwner()) throw new Error('it is not confirmed')
+  return counter.call('add', [1])
+}
+
+/** Makes references and forgets them, as a careless program does. */
+export const forget = async (to: number, count: number): Promise<void> => {
+  for (let i = 0; i < count; i++) await remote(to, Counter, [i]).call('add', [1])
+}
+
+/** Collects what is forgotten, and lets finalizers run. */
+export const collect = async (): Promise<number> => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  for (let i = 0; i < 5; i++) {
+    gc()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return currentWorker().rrefs.finalized
+}
+
+expose({ echo, add, never, callNever, fails, exits, info, note, notes, bounce, spin, scale, Counter, use, forget, collect })
