@@ -5,6 +5,8 @@ import type { Point, TrainReport } from './program.js'
 
 const WIDTH = 960
 const HEIGHT = 540
+/** In the legend, what the series are. */
+const LINE_ICON = 'path://M0 0h24v3h-24z'
 const INK = '#2b2f36'
 const FAINT = '#6b7280'
 const TRAINING = '#9dc3e6'
@@ -27,7 +29,7 @@ function option({ training, heldOut, kernels, steps, seconds }: TrainReport, uni
   return {
     animation: false,
     backgroundColor: '#ffffff',
-    textStyle: { fontFamily: 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif' },
+    textStyle: { fontFamily: 'system-ui, Helvetica, Arial, sans-serif' },
     title: {
       text: 'A character model learns on three workers',
       subtext: `${source} · ${steps} steps in ${seconds.toFixed(1)} s · kernels ${kernels.trainer}`,
@@ -36,7 +38,7 @@ function option({ training, heldOut, kernels, steps, seconds }: TrainReport, uni
       textStyle: { color: INK, fontSize: 18 },
       subtextStyle: { color: FAINT, fontSize: 13 },
     },
-    legend: { bottom: 8, itemGap: 28, textStyle: { color: INK, fontSize: 13 } },
+    legend: { bottom: 8, itemGap: 28, icon: LINE_ICON, itemHeight: 4, textStyle: { color: INK, fontSize: 13 } },
     grid: { left: 64, right: 128, top: 76, bottom: 84 },
     xAxis: {
       ...axis,
@@ -44,7 +46,7 @@ function option({ training, heldOut, kernels, steps, seconds }: TrainReport, uni
       name: 'seconds',
       nameGap: 28,
       min: 0,
-      max: Math.max(seconds, 0.1),
+      max: Math.max(round(seconds, 2), 0.1),
       axisLabel: { ...axis.axisLabel, showMaxLabel: false },
     },
     yAxis: { ...axis, type: 'value', name: 'nats per character', nameGap: 40, scale: true, splitLine: { lineStyle: { color: '#eceef1' } } },
@@ -52,7 +54,7 @@ function option({ training, heldOut, kernels, steps, seconds }: TrainReport, uni
       {
         name: 'training, every step',
         type: 'line',
-        showSymbol: false,
+        symbol: 'none',
         color: TRAINING,
         lineStyle: { width: 1 },
         data: points(training),
@@ -60,7 +62,7 @@ function option({ training, heldOut, kernels, steps, seconds }: TrainReport, uni
       {
         name: 'unigram distribution',
         type: 'line',
-        showSymbol: false,
+        symbol: 'none',
         color: UNIGRAM,
         lineStyle: { type: 'dashed', width: 2 },
         endLabel: { show: true, color: UNIGRAM, fontSize: 13, formatter: `unigram ${unigram.toFixed(2)}` },

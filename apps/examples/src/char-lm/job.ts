@@ -2,21 +2,22 @@
  * The main job itself: launches the three workers, lets them train, and shows what came of it. Above it: `main.ts`, the command; below: `program.ts`,
  * what the workers run.
  */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
-import { type Cluster, launch } from 'postgrad'
-import { type TrainReport, train } from './program.js'
+import { type Cluster, launch, PostgradError } from 'postgrad'
+import { type TrainOptions, type TrainReport, train, WORKERS } from './program.js'
 import { progressDisplay } from './progress-display.js'
 import { readable } from './readable.js'
 import type { Settings } from './settings.js'
 import { type Corpus, unigramLoss } from './text.js'
 
-export const WORKERS = ['ps', 'trainer', 'evaluator'] as const
 const SAMPLE_CHARS = 400
 /** How often the held-out loss is measured on the way. */
 const MEASUREMENTS = 10
 
 export interface JobOptions {
+  /** What the workers load: `program.js`, or a module around it. */
+  readonly program: URL
   readonly settings: Settings
   readonly corpus: Corpus
   /** Where the picture goes. */
@@ -26,14 +27,15 @@ export interface JobOptions {
 }
 
 /** @throws (rejects) what the workers throw, WORKER_DIED as soon as one of them dies, CLUSTER_CLOSED after an abort */
-export async function runJob({ settings, corpus, out, signal }: JobOptions): Promise<void> {
+export async function runJob({ program, settings, corpus, out, signal }: JobOptions): Promise<void> {
+  await prepare(out)
   const unigram = unigramLoss(corpus)
   const { alphabet, training, heldOut } = corpus
   console.log(`text: ${corpus.source}, ${training.length} characters and ${heldOut.length} held out, ${alphabet.length} symbols`)
   console.log(`model: ${describeModel(alphabet.length, settings)}`)
   console.log(`loss of the unigram distribution on the held-out text: ${unigram.toFixed(3)} nats/char`)
   const display = progressDisplay(process.stdout)
-  const cluster = await launch(new URL('./program.js', import.meta.url), {
+  const cluster = await launch(program, {
     workers: WORKERS,
     device: settings.device,
     seed: settings.seed,
@@ -52,14 +54,21 @@ export async function runJob({ settings, corpus, out, signal }: JobOptions): Pro
     await cluster.close({ timeoutMs: 0 })
   }
   show(report, corpus, unigram)
-  await mkdir(dirname(out), { recursive: true })
   // Loaded when it is needed: the charts take a while.
   const { writeCurve } = await import('./curve.js')
   await writeCurve(out, report, unigram, corpus.source)
   console.log(`loss curve: ${relative(process.cwd(), out)}`)
 }
 
-function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt }: Corpus) {
+/** First of all, so that a wrong path is heard of before the work. @throws OUT_IS_A_FOLDER, or the system's error */
+async function prepare(out: string): Promise<void> {
+  await mkdir(dirname(out), { recursive: true })
+  const found = await stat(out).catch(() => null)
+  if (found?.isDirectory() !== true) return
+  throw new PostgradError('OUT_IS_A_FOLDER', { op: '--out', message: `${out} is a folder`, remedy: 'Name a file in it.', values: { out } })
+}
+
+function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt }: Corpus): TrainOptions {
   const { hidden, embedding, batch, sequence, learningRate, momentum, steps, seconds, seed } = settings
   return {
     alphabet: alphabet.length,

@@ -33,16 +33,22 @@ async function main(argv: readonly string[]): Promise<number> {
   try {
     const text = settings.data === null ? await repositoryText(REPOSITORY) : await readText(settings.data)
     const out = settings.out === null ? join(REPOSITORY, 'out', 'char-lm.svg') : resolve(settings.out)
-    await runJob({ settings, corpus: encode(text, settings), out, signal: abort.signal })
+    await runJob({ program: new URL('./program.js', import.meta.url), settings, corpus: encode(text, settings), out, signal: abort.signal })
     return 0
   } catch (error) {
     if (abort.signal.aborted) {
       console.error('\nnpm start: interrupted; nothing was written')
       return EXIT_INTERRUPTED
     }
-    console.error(`npm start: ${isPostgradError(error) ? error.message : error instanceof Error ? error.stack : String(error)}`)
+    console.error(`npm start: ${describe(error)}`)
     return EXIT_FAILURE
   }
+}
+
+/** What the user can mend needs no stack: our own errors, and the system's about files. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return isPostgradError(error) || 'syscall' in error ? error.message : (error.stack ?? error.message)
 }
 
 process.exitCode = await main(process.argv.slice(2))

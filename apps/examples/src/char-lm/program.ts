@@ -29,6 +29,8 @@ import {
 } from 'postgrad'
 import { Streams, streamsIn } from './streams.js'
 
+export const WORKERS = ['ps', 'trainer', 'evaluator'] as const
+
 /** The learning rate's course, in shares of the run and of its height. */
 const RISE_END = 0.04
 const FALL_BEGIN = 0.5

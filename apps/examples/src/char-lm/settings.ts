@@ -27,7 +27,7 @@ type Sizes = Pick<Settings, 'hidden' | 'embedding' | 'batch' | 'sequence' | 'lea
 /** In the default time the fast kernels can train a model of some size. */
 const LARGE: Sizes = { hidden: 128, embedding: 32, batch: 64, sequence: 16, learningRate: 3, heldOutMax: 32_768 }
 /** gpu.js on a CPU, and the reference loops, are more than ten times slower. */
-const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 16, sequence: 16, learningRate: 2, heldOutMax: 8192 }
+const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 32, sequence: 8, learningRate: 1.5, heldOutMax: 8192 }
 const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
   wasm: LARGE,
   gpujs: SMALL,
@@ -44,12 +44,14 @@ export const HELP = `Usage: npm start -- [options]
 Trains a character-level language model that is spread over three workers:
 ps holds the embedding and the decoder, trainer the LSTM and the loop, evaluator measures and samples.
 
+Where there are two defaults, the second is for devices other than wasm: they are slower.
+
 Options:
   --data FILE        the text to learn, in UTF-8 (default: this repository's source and documents)
   --device DEVICE    ${DEVICES.join(', ')} (default: wasm)
   --seconds N        how long to train (default: ${SECONDS})
   --steps N          train N steps instead, however long they take
-  --hidden N         size of the recurrent core (default: ${LARGE.hidden}; ${SMALL.hidden} on devices other than wasm, which are slower)
+  --hidden N         size of the recurrent core (default: ${LARGE.hidden}; ${SMALL.hidden})
   --embedding N      size of a character's vector (default: ${LARGE.embedding}; ${SMALL.embedding})
   --batch N          streams of text that are read at once (default: ${LARGE.batch}; ${SMALL.batch})
   --sequence N       characters that gradients run back over (default: ${LARGE.sequence}; ${SMALL.sequence})

@@ -62,9 +62,8 @@ export function encode({ characters, source, prompt }: Text, { heldOutMax, batch
   const least = Math.ceil((sequence + 1) / HELD_OUT_SHARE)
   if (all.length < least) {
     throw new PostgradError('TEXT_TOO_SHORT', {
-      op: 'the text',
-      expected: `at least ${least} characters, of which ${sequence + 1} are held out`,
-      got: `${all.length} (${source})`,
+      op: 'char-lm',
+      message: `${source} has ${all.length} characters, at least ${least} are needed`,
       remedy: 'Pass a longer text, or a smaller --sequence.',
       values: { source, characters: all.length, least },
     })
@@ -102,37 +101,36 @@ export async function readText(file: string): Promise<Text> {
     // As a stream: what is cut at the end may be half a character.
     characters = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true }).slice(0, CHARS_MAX)
   } catch (cause) {
-    throw unreadable(file, 'not UTF-8', cause)
+    throw unreadable(file, 'is not a text in UTF-8', 'Pass a text file; iconv converts other encodings.', cause)
   }
-  if (characters.includes('\0')) throw unreadable(file, 'a binary file', null)
+  if (characters.includes('\0')) throw unreadable(file, 'is a binary file', 'Pass a text file.')
   return { characters, source: file, prompt: null }
 }
 
 async function readBeginning(file: string, bytesMax: number): Promise<Uint8Array> {
   try {
-    await using handle = await open(file)
-    const buffer = new Uint8Array(bytesMax)
-    let length = 0
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, length, bytesMax - length)
-      if (bytesRead === 0) return buffer.subarray(0, length)
-      length += bytesRead
+    const handle = await open(file)
+    try {
+      const buffer = new Uint8Array(bytesMax)
+      let length = 0
+      while (length < bytesMax) {
+        const { bytesRead } = await handle.read(buffer, length, bytesMax - length)
+        if (bytesRead === 0) break
+        length += bytesRead
+      }
+      return buffer.subarray(0, length)
+    } finally {
+      await handle.close()
     }
   } catch (cause) {
     const { code } = cause as { code?: string }
-    throw unreadable(file, code === 'ENOENT' ? 'no file' : code === 'EISDIR' ? 'a folder' : (cause as Error).message, cause)
+    const why = code === 'ENOENT' ? 'does not exist' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${(cause as Error).message})`
+    throw unreadable(file, why, 'Check the path.', cause)
   }
 }
 
-function unreadable(file: string, got: string, cause: unknown): PostgradError {
-  return new PostgradError('TEXT_UNREADABLE', {
-    op: '--data',
-    expected: `${file} to be a text in UTF-8`,
-    got,
-    remedy: 'Check the path; other encodings can be converted with iconv.',
-    values: { file },
-    cause,
-  })
+function unreadable(file: string, why: string, remedy: string, cause?: unknown): PostgradError {
+  return new PostgradError('TEXT_UNREADABLE', { op: '--data', message: `${file} ${why}`, remedy, values: { file }, cause })
 }
 
 /** The repository's own source and documents, in a fixed order that mixes the packages. */

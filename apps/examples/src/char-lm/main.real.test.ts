@@ -1,0 +1,148 @@
+/** The main job as a user runs it, in a process of its own, small: what it prints and writes, how it is interrupted, and what it says when it cannot. */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { SENTENCES } from './fixtures/sentences.js'
+
+const PATIENCE_MS = 50_000
+
+let folder = ''
+let data = ''
+let out = ''
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'char-lm-'))
+  data = join(folder, 'text "of" <sentences> & more.txt')
+  out = join(folder, 'new', 'curve.svg')
+  await writeFile(data, SENTENCES)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+interface End {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** `onOutput` sees all of stdout so far, and may kill. */
+function run(
+  script: string,
+  args: readonly string[],
+  onOutput?: (stdout: string, kill: (signal: NodeJS.Signals) => void) => void,
+): Promise<End> {
+  return new Promise((resolve) => {
+    // jest's own flags (and their warnings) must not reach the child.
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const child = spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url)), ...args], { env, timeout: PATIENCE_MS })
+    let [stdout, stderr] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      onOutput?.(stdout, (signal) => child.kill(signal))
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+const main = (...args: string[]): Promise<End> => run('./main.js', args)
+const small = (...more: string[]): string[] => ['--data', data, '--hidden', '24', '--batch', '16', '--sequence', '8', '--out', out, ...more]
+
+/** Tags that open and close in order, attributes in quotes: what a browser insists on. */
+function expectWellFormed(picture: string): void {
+  const svg = picture.replaceAll(/<!\[CDATA\[.*?\]\]>/gs, '')
+  const open: string[] = []
+  const tag = /<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/y
+  for (let at = svg.indexOf('<'); at >= 0; at = svg.indexOf('<', tag.lastIndex)) {
+    tag.lastIndex = at
+    const found = tag.exec(svg)
+    if (found === null) throw new Error(`not well-formed: ${svg.slice(at, at + 200)}`)
+    const [, end, name, , empty] = found
+    if (end === '/') expect(open.pop()).toBe(name)
+    else if (empty === '') open.push(name!)
+  }
+  expect(open).toEqual([])
+}
+
+describe('a run', () => {
+  test.each([
+    ['wasm', 'ps wasm, trainer wasm, evaluator wasm'],
+    ['gpujs', 'ps gpujs: webasm, trainer gpujs: webasm, evaluator gpujs: webasm'],
+  ])('%s: 60 steps end below the unigram distribution; picture, samples and kernels', async (device, kernels) => {
+    const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '60', '--lr', '2'))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [, loss, unigram] = /held-out loss: ([\d.]+) nats\/char; unigram: ([\d.]+)/.exec(stdout)!.map(Number)
+    expect(loss).toBeLessThan(unigram! - 0.3)
+    expect(stdout).toContain(`loss of the unigram distribution on the held-out text: ${unigram!.toFixed(3)} nats/char`)
+    expect(stdout).toMatch(/training \d+%: /)
+    expect(stdout).toContain('sampled before training')
+    expect(stdout).toContain('sampled after 60 steps')
+    expect(stdout).toContain(`kernels that ran: ${kernels}`)
+    expect(stdout).not.toContain('\u001b')
+    const svg = await readFile(out, 'utf8')
+    expectWellFormed(svg)
+    expect(svg).toContain(`unigram ${unigram!.toFixed(2)}`)
+    expect(svg).toContain(`held out ${loss!.toFixed(2)}`)
+    await rm(out)
+  })
+
+  test('by time: it ends when the time is over', async () => {
+    const { code, stdout } = await main(...small('--seconds', '1'))
+    expect(code).toBe(0)
+    expect(Number(/trained \d+ steps in ([\d.]+) s/.exec(stdout)![1])).toBeLessThan(3)
+    await rm(out)
+  })
+})
+
+test('Ctrl-C in the middle: a word, code 130, nothing written, nothing left running', async () => {
+  let pressed = false
+  const { code, stdout, stderr } = await run('./main.js', small('--seconds', '60'), (printed, kill) => {
+    if (pressed || !/chars\/s/.test(printed)) return
+    pressed = true
+    kill('SIGINT')
+  })
+  expect({ code, stderr: stderr.trim() }).toEqual({ code: 130, stderr: 'npm start: interrupted; nothing was written' })
+  expect(stdout).not.toContain('held-out loss:')
+  expect(existsSync(out)).toBe(false)
+})
+
+test.each(['ps', 'trainer', 'evaluator'])('%s dies in the middle: the job fails at once and names it', async (victim) => {
+  process.env.POSTGRAD_TEST_VICTIM = victim
+  const { code, stdout, stderr } = await run('./fixtures/dies.js', [out])
+  delete process.env.POSTGRAD_TEST_VICTIM
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout.trim().split('\n').at(-1)).toMatch(new RegExp(`^WORKER_DIED about ${victim}`))
+})
+
+describe('what cannot be', () => {
+  test('help, and a flag that does not exist', async () => {
+    const help = await main('--help')
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toMatch(/^Usage: npm start -- \[options\]/)
+    expect(await main('--nonsense')).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining("'--nonsense'") })
+  })
+
+  test.each([
+    ['missing', null, 'does not exist'],
+    ['empty', '', 'has 0 characters'],
+    ['tiny', 'hello\n', 'has 6 characters'],
+    ['binary', Uint8Array.from({ length: 9000 }, (_, i) => (i * 7) % 256), 'is not a text in UTF-8'],
+    ['of NULs', new Uint8Array(9000), 'is a binary file'],
+  ])('a file that is %s', async (name, content, expected) => {
+    const file = join(folder, `${name}.txt`)
+    if (content !== null) await writeFile(file, content)
+    const { code, stdout, stderr } = await main('--data', file, '--out', out)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(`${file} ${expected}`)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('a folder as the data, and as the picture', async () => {
+    expect(await main('--data', folder)).toMatchObject({ code: 1, stderr: expect.stringContaining('is a folder') })
+    expect(await main('--data', data, '--out', folder)).toMatchObject({ code: 1, stderr: expect.stringContaining('is a folder') })
+  })
+})

@@ -1,0 +1,57 @@
+/** The command line: defaults by device, and what is refused with which words. */
+import { describe, expect, test } from '@jest/globals'
+import { HELP, readSettings } from './settings.js'
+
+describe('readSettings', () => {
+  test('defaults fit the device; the help names them', () => {
+    const wasm = readSettings([])!
+    const gpujs = readSettings(['--device', 'gpujs'])!
+    expect(wasm).toMatchObject({ device: 'wasm', data: null, steps: null, seed: 0 })
+    expect(gpujs.hidden).toBeLessThan(wasm.hidden)
+    expect(HELP).toContain(`(default: ${wasm.hidden}; ${gpujs.hidden})`)
+    expect(HELP).toContain(`(default: ${wasm.seconds})`)
+  })
+
+  test('what is given goes before the defaults', () => {
+    const given = [
+      '--device=gpujs:cpu',
+      '--steps',
+      '7',
+      '--hidden',
+      '9',
+      '--lr',
+      '0.25',
+      '--momentum',
+      '0',
+      '--seed',
+      '-3',
+      '--data',
+      'x.txt',
+    ]
+    expect(readSettings(given)).toMatchObject({
+      device: 'gpujs:cpu',
+      steps: 7,
+      hidden: 9,
+      learningRate: 0.25,
+      momentum: 0,
+      seed: -3,
+      data: 'x.txt',
+    })
+  })
+
+  test('help', () => expect(readSettings(['--steps', 'x', '--help'])).toBeNull())
+
+  test.each([
+    [['--device', 'cuda'], '--device: expected one of wasm, gpujs'],
+    [['--seconds', '0'], "--seconds: expected a positive number, got '0'"],
+    [['--seconds', 'Infinity'], '--seconds: expected a positive number'],
+    [['--steps', '1.5'], '--steps: expected a positive whole number'],
+    [['--steps', ''], "--steps: expected a positive whole number, got ''"],
+    [['--momentum', '1'], '--momentum: expected a number from 0 to below 1'],
+    [['--seed', 'x'], '--seed: expected a whole number'],
+    [['--speed', '9'], "Unknown option '--speed'"],
+    [['file.txt'], "Unexpected argument 'file.txt'"],
+  ])('%j is refused', (argv, message) => {
+    expect(() => readSettings(argv)).toThrow(message)
+  })
+})
