@@ -12,6 +12,6 @@ test('nothing reaches the terminal that would move its cursor or change its colo
 
 test('long lines are folded between characters, many lines cut', () => {
   const folded = readable('🙂'.repeat(100)).split('\n')
-  expect(folded).toEqual([`  │ ${'🙂'.repeat(96)}`, `  │ ${'🙂'.repeat(4)}`])
+  expect(folded).toEqual([`  │ ${'🙂'.repeat(76)}`, `  │ ${'🙂'.repeat(24)}`])
   expect(readable('\n'.repeat(99)).split('\n').at(-1)).toBe('  │ … (76 lines more)')
 })

@@ -1,6 +1,7 @@
 /** Sampled text as it can be shown on a terminal: line by line, long lines folded, nothing that moves the cursor or cannot be seen. */
 
-const WIDTH = 96
+/** With the margin, within 80 columns. */
+const WIDTH = 76
 const MARGIN = '  │ '
 /** Lines of a sample shown at most: an untrained model writes many line breaks. */
 const LINES_MAX = 24

@@ -13,21 +13,7 @@ describe('readSettings', () => {
   })
 
   test('what is given goes before the defaults', () => {
-    const given = [
-      '--device=gpujs:cpu',
-      '--steps',
-      '7',
-      '--hidden',
-      '9',
-      '--lr',
-      '0.25',
-      '--momentum',
-      '0',
-      '--seed',
-      '-3',
-      '--data',
-      'x.txt',
-    ]
+    const given = ['--device=gpujs:cpu', '--steps', '7', '--hidden', '9', '--lr', '0.25', '--momentum', '0', '--seed=-3', '--data', 'x.txt']
     expect(readSettings(given)).toMatchObject({
       device: 'gpujs:cpu',
       steps: 7,
