@@ -351,6 +351,21 @@ describe('values', () => {
   })
 })
 
+describe('what is too large', () => {
+  test('RPC-15: a result beyond the limits of a message is the error of the call, arguments are refused', async () => {
+    await overSeeds(1, 2, async () => {
+      for (const to of ['worker1', 'worker0']) {
+        expect(await failure(call(to, long))).toMatchObject({ code: 'WIRE_TOO_LARGE', workers: [currentWorker().resolve(to)] })
+        const error = await failure(call(to, echo, ['x'.repeat(9e6)]))
+        expect(error).toMatchObject({ code: 'WIRE_TOO_LARGE', workers: [] })
+      }
+    })
+  })
+})
+
+const long = () => 'x'.repeat(9e6)
+expose({ long })
+
 describe('who may be called', () => {
   const strange: [string, unknown][] = [
     ['a name', 'worker9'],

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
 import { GRAIN_MS } from './pending-calls.js'
-import type { OwnerRRef, RRef } from './rref.js'
+import { OwnerRRef, type RRef } from './rref.js'
 import { Cluster, type ClusterOptions, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 const sleep = (ms: number): Promise<number> => {
@@ -34,10 +34,20 @@ const makesRRef = async (ms: number) => {
   await sleep(ms)
   return rref('made')
 }
+class Later {
+  readonly ms: number
+  constructor(ms: number) {
+    this.ms = ms
+  }
+  name(): string {
+    return 'later'
+  }
+}
+const makesLater = async (ms: number): Promise<Later> => new Later(await sleep(ms))
 const take = async (_ref: RRef) => {
   log.push('took')
 }
-expose({ sleep, never, sleepThenCall, note, noteAndMake, makesRRef, take })
+expose({ sleep, never, sleepThenCall, note, noteAndMake, makesRRef, Later, makesLater, take })
 
 /** Runs `main` and says how much virtual time it took. */
 async function timed(cluster: Cluster, main: () => Promise<unknown>) {
@@ -193,20 +203,21 @@ describe('time in the mailbox', () => {
       const futures = [call('worker1', note, ['late'], { timeoutMs: 20 }), call('worker1', note, ['in time'], { timeoutMs: 200 })]
       const made = remote('worker1', noteAndMake, ['late'], { timeoutMs: 20 })
       const taken = call('worker1', take, [made], { timeoutMs: 20 })
+      const given = call('worker1', take, [rref('mine')], { timeoutMs: 20 })
       await sleep(100)
       pump.runNow = run
       cluster.workers[1]!.pushTask({ run: () => {} }, 0)
       expect(await failure(futures[0]!)).toMatchObject({ code: 'RPC_TIMEOUT' })
-      expect(await failure(taken)).toMatchObject({ code: 'RPC_TIMEOUT' })
+      for (const late of [taken, given]) expect(await failure(late)).toMatchObject({ code: 'RPC_TIMEOUT' })
       await futures[1]
       expect(log).toEqual(['in time'])
       expect(await failure(made.toHere())).toMatchObject({ code: 'RREF_CREATION_TIMEOUT' })
-      expect(gate.sent.slice(0, 4)).toEqual(['CALL', 'CALL', 'REMOTE_CALL', 'CALL'])
+      expect(gate.sent.slice(0, 5)).toEqual(['CALL', 'CALL', 'REMOTE_CALL', 'CALL', 'CALL'])
       made.dispose()
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.expired).toBe(3)
+    expect(cluster.workers[1]!.agent.deadLetters.counts.expired).toBe(4)
     // And at worker0 the confirmation of a reference that had failed.
-    expect(await cluster.leftovers({ letters: 4 })).toEqual([])
+    expect(await cluster.leftovers({ letters: 5 })).toEqual([])
   })
 })
 
@@ -218,11 +229,26 @@ describe('deadlines of references', () => {
         const { error, ms } = await timed(cluster, () => made.toHere({ timeoutMs: 100 }))
         expect(error.code).toBe('RPC_TIMEOUT')
         expectTime(ms, 100)
+        if (made instanceof OwnerRRef) expect(made.waiters.size).toBe(0)
         expect(await made.toHere()).toBe(500)
         made.dispose()
       }
     })
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+  })
+
+  test('RREF-3: without a limit it waits as long as it takes, whatever the defaults of the workers are', async () => {
+    const cluster = await inCluster(2, async () => {
+      for (const to of ['worker1', 'worker0']) {
+        const made = remote(to, makesLater, [600_000])
+        expect(await made.call('name', [], { timeoutMs: 0 })).toBe('later')
+        made.dispose()
+        const number = remote(to, sleep, [600_000])
+        expect(await number.toHere({ timeoutMs: 0 })).toBe(600_000)
+        number.dispose()
+      }
+    })
+    expect(await cluster.leftovers()).toEqual([])
   })
 
   test('RREF-3: a value that is never made keeps nobody waiting, nor its owner serving', async () => {

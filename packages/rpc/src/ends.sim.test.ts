@@ -251,6 +251,19 @@ describe('shutdown', () => {
     })
   })
 
+  test('RPC-33: what is served is waited for as well', async () => {
+    const cluster = new Cluster(5, 2)
+    log.length = 0
+    await cluster.run(1, async () => {
+      const served = call('worker0', sleepAndNote, [50])
+      await sleep(1)
+      await cluster.workers[0]!.close({ drainMs: 10_000 })
+      expect(log).toEqual(['worker0 was served'])
+      await served
+      expect(cluster.world.nowMs).toBeLessThan(60)
+    })
+  })
+
   test('RPC-34: what is being served goes on, calls nobody any more, and answers nobody', async () => {
     const cluster = new Cluster(6, 2)
     log.length = 0

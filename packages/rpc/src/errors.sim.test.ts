@@ -6,7 +6,7 @@ import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote } from './api.js'
 import { type AnyFunction, expose } from './function-registry.js'
 import type { RRef } from './rref.js'
-import { Cluster, failure, overSeeds } from './sim-cluster.suite.js'
+import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 class ShapeError extends Error {
   override name = 'ShapeError'
@@ -91,6 +91,7 @@ const catches = async (to: string) => {
   }
 }
 const echo = (value: unknown) => value
+const never = () => new Promise<never>(() => {})
 expose({
   throwsType,
   throwsLater,
@@ -106,6 +107,7 @@ expose({
   through,
   catches,
   echo,
+  never,
 })
 
 const WORKER1 = [{ name: 'worker1', id: 1 }]
@@ -208,6 +210,55 @@ describe('errors of user code', () => {
       expect(await call('worker1', rejectsWithThenable as () => PromiseLike<string>)).toBe('first')
       expect(await failure(call('worker1', thenThrows))).toBeInstanceOf(TypeError)
     })
+  })
+})
+
+describe('errors of this package', () => {
+  test('RPC-20: each is a PostgradError with its code, and says what to do', async () => {
+    const seen = new Map<string, PostgradError>()
+    const keep = (error: PostgradError) => seen.set(error.code, error)
+    const cluster = new Cluster(1, 2)
+    keep(await failure(call('worker1', echo, [1])))
+    await cluster.run(0, async () => {
+      const worker = currentWorker()
+      const made = remote('worker1', echo, [1])
+      const pending = remote('worker0', never)
+      keep(await failure(call('nobody', echo, [1])))
+      keep(await failure(call('worker1', () => 1)))
+      keep(await failure(call('worker1', 'echo' as unknown as AnyFunction)))
+      keep(await failure(call('worker1', never, [], { timeoutMs: 5 })))
+      keep(await failure(call('worker1', never, [], { timeoutMs: -5 })))
+      keep(await failure(call('worker1', echo, [() => 1])))
+      keep(await failure((made as RRef<{ go(): void }>).call('go', [])))
+      keep(thrown(() => made.localValue()))
+      keep(thrown(() => pending.localValue()))
+      keep(thrown(() => expose({ echo: () => 1 })))
+      keep(thrown(() => expose({ five: 5 as unknown as AnyFunction })))
+      keep(thrown(() => worker.connect(worker.info, cluster.world.link('worker0', 'x')[0])))
+      keep(thrown(() => worker.connect({ name: '', id: 5 }, cluster.world.link('worker0', 'x')[0])))
+      made.dispose()
+      keep(await failure(made.toHere()))
+      cluster.gate(0, 1).shut()
+      const late = remote('worker1', echo, [1], { timeoutMs: 5 })
+      await failure(call('worker1', echo, [1], { timeoutMs: 20 }))
+      keep(await failure(late.toHere()))
+      cluster.world.crash('worker1')
+      keep(await failure(call('worker1', echo, [1])))
+      await worker.close()
+      keep(await failure(call('worker0', echo, [1])))
+    })
+    expect([...seen.keys()].sort()).toEqual([
+      ...['EXPOSE_CONFLICT', 'EXPOSE_NOT_CALLABLE', 'FUNCTION_NOT_EXPOSED', 'METHOD_NOT_FOUND', 'NOT_CALLABLE'],
+      ...['RPC_NOT_INITIALIZED', 'RPC_SHUT_DOWN', 'RPC_TIMEOUT', 'RREF_CREATION_TIMEOUT', 'RREF_DELETED', 'RREF_NOT_OWNER'],
+      ...['RREF_VALUE_PENDING', 'TIMEOUT_INVALID', 'UNKNOWN_WORKER', 'WIRE_UNSUPPORTED_VALUE', 'WORKER_DIED'],
+      ...['WORKER_NAME_INVALID', 'WORKER_NAME_TAKEN'],
+    ])
+    for (const error of seen.values()) {
+      expect(error).toBeInstanceOf(PostgradError)
+      expect(error.message.startsWith(`${error.op}: `)).toBe(true)
+      expect(error.remedy).toMatch(/\.$/)
+      expect(error.message.endsWith(error.remedy!)).toBe(true)
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 /**
  * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer stands at the earliest
  * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
- * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-28 to RPC-32 are in SPEC.md.
+ * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-25 and RPC-26 are in SPEC.md.
  */
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'

@@ -345,7 +345,6 @@ export class RRefContext implements RRefProtocol {
     }
     const user = new UserRRef(rrefId, forkId, info, this, confirmed)
     user.failure = failure
-    user.ended = failure !== null
     return user
   }
 

@@ -529,6 +529,9 @@ describe('deaths', () => {
       made.dispose()
       await sleep(2)
       expect(cluster.info(0)).toMatchObject({ pendingChildren: 1 })
+      // Nobody else can accept for it.
+      for (let id = 0n; id < 50n; id++) cluster.workers[0]!.rrefs.onChildAccept(id, 1)
+      expect(cluster.info(0)).toMatchObject({ pendingChildren: 1 })
       cluster.world.crash('worker2')
       expect(await lost).toMatchObject({ code: 'WORKER_DIED' })
       await sleep(1)

@@ -140,6 +140,7 @@ describe('making a reference', () => {
           'late',
         ])
         expect(cluster.world.nowMs - beganMs).toBeGreaterThanOrEqual(20)
+        if (made instanceof OwnerRRef) expect(made.waiters.size).toBe(0)
         made.dispose()
       }
     })
