@@ -4,6 +4,7 @@
  */
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, launch, PostgradError } from 'postgrad'
 import { type TrainOptions, type TrainReport, train, WORKERS } from './program.js'
 import { progressDisplay } from './progress-display.js'
@@ -14,6 +15,9 @@ import { type Corpus, unigramLoss } from './text.js'
 const SAMPLE_CHARS = 400
 /** How often the held-out loss is measured on the way. */
 const MEASUREMENTS = 10
+
+/** A thread that has ended is known to have ended within this time. */
+const NEWS_OF_DEATH_MS = 250
 
 export interface JobOptions {
   /** What the workers load: `program.js`, or a module around it. */
@@ -89,14 +93,21 @@ function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt 
   }
 }
 
-/** The work's result, or the first death of a worker, at once: the trainer may need the dead one only later. */
+/**
+ * The work's result, or the first death of a worker, at once: the trainer may need the dead one only later. Where the work fails by a death, its error
+ * may come first and be about what the death has broken (a step of the optimizer); the death itself says why, so it gets a moment to be heard of.
+ */
 async function untilDeath<T>(cluster: Cluster, work: Promise<T>): Promise<T> {
   let stop = (): void => {}
   const death = new Promise<never>((_, reject) => {
     stop = cluster.onWorkerDeath((_, error) => reject(error))
   })
+  const explained = work.catch(async (error: unknown) => {
+    await Promise.race([death, sleep(NEWS_OF_DEATH_MS)])
+    throw error
+  })
   try {
-    return await Promise.race([work, death])
+    return await Promise.race([explained, death])
   } finally {
     stop()
   }

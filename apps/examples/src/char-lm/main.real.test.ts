@@ -115,7 +115,7 @@ test.each(['ps', 'trainer', 'evaluator'])('%s dies in the middle: the job fails 
   const { code, stdout, stderr } = await run('./fixtures/dies.js', [out])
   delete process.env.POSTGRAD_TEST_VICTIM
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout.trim().split('\n').at(-1)).toMatch(new RegExp(`^WORKER_DIED about ${victim}`))
+  expect(stdout.trim().split('\n').at(-1)).toMatch(new RegExp(`^WORKER_DIED about ${victim}: .*exit code 9`))
 })
 
 describe('what cannot be', () => {
