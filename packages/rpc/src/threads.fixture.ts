@@ -1,7 +1,7 @@
 /** One worker thread of `threads.real.test.ts`: a runtime with a link to each peer that it was given. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
-import './threads.programs.suite.js'
+import './threads-programs.fixture.js'
 import type { WorkerInfo } from './worker-info.js'
 import { WorkerRuntime } from './worker-runtime.js'
 

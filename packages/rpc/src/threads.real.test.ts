@@ -8,7 +8,7 @@ import { call, remote, rref } from './api.js'
 import { GRAIN_MS, STAND_MS } from './pending-calls.js'
 import { failure } from './sim-cluster.suite.js'
 import type { ThreadData } from './threads.fixture.js'
-import * as programs from './threads.programs.suite.js'
+import * as programs from './threads-programs.fixture.js'
 import { WorkerRuntime } from './worker-runtime.js'
 
 const { add, bounce, callNever, Counter, collect, echo, exits, fails, forget, info, never, note, notes, scale, spin, use } = programs
@@ -116,7 +116,7 @@ describe('between threads', () => {
     cluster.run(async () => {
       const error = await failure(call('worker1', fails))
       expect(error).toMatchObject({ name: 'RangeError', message: 'over there', cause: 'why', workers: [{ name: 'worker1', id: 1 }] })
-      expect(error.remoteStack).toContain('threads.programs')
+      expect(error.remoteStack).toContain('threads-programs')
     }))
 
   test("RPC-25: deadlines on the machine's clock are never early", () =>
