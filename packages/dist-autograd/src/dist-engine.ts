@@ -24,7 +24,7 @@
 import assert from 'node:assert'
 import { Engine, GraphRoot, gradientEdge, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
 import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, inScope, Scope } from '@postgrad/base/internal'
+import { currentScope, inScope, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { onesLike, type Tensor } from '@postgrad/tensor'
@@ -99,8 +99,7 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
 
   /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
   private timeLeft(timeoutMs: number): number {
-    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)) throw invalidTimeout(timeoutMs)
-    return Math.min(timeoutMs || Number.POSITIVE_INFINITY, Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
+    return Math.min(timeLimit('backward', timeoutMs), Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
   }
 
   /** A pass of a context that knows a dead worker cannot be complete. */
@@ -372,15 +371,6 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
 
 function evaluateNode(graph: Engine, nodeTask: NodeTask): void {
   graph.evaluate(nodeTask)
-}
-
-function invalidTimeout(timeoutMs: unknown): PostgradError {
-  return new PostgradError('TIMEOUT_INVALID', {
-    op: 'backward',
-    expected: 'a number of milliseconds, 0 for no limit',
-    got: String(timeoutMs),
-    remedy: 'Leave it out for the default of the worker.',
-  })
 }
 
 function crossesWorkers(): PostgradError {

@@ -3,11 +3,11 @@
  * of its workers.
  */
 import { PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import { Controller, type ControllerOptions } from './controller.js'
 import type { PayloadCodec } from './payload.js'
-import { checkTime } from './timeout.js'
 import type { ThreadUsage } from './usage.js'
 import type { WorkerThread } from './worker-thread.js'
 

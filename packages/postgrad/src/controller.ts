@@ -2,12 +2,12 @@
  * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
  * worker), and checks arguments and result by the function's type.
  */
+import { timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { transfer } from 'comlink'
 import { type PayloadCodec, transferables } from './payload.js'
 import type { Payload, WorkerFacade } from './protocol.js'
-import { timeLimit } from './timeout.js'
 import type { WorkerThread } from './worker-thread.js'
 
 export interface ControllerOptions {

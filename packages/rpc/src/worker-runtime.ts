@@ -3,7 +3,7 @@
  * from the machine (clock, links, generator, device) is passed in. Packages above add theirs with `slot`, `handle` and `intercept`.
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
-import { checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch } from '@postgrad/base/internal'
+import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch, timeLimit } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
@@ -64,7 +64,7 @@ export class WorkerRuntime {
     this.info = Object.freeze({ name: options.name, id: options.id })
     this.clock = options.clock
     this.ids = new IdCounter(options.id)
-    this.rpcTimeoutMs = checkTimeout(options.rpcTimeoutMs ?? RPC_TIMEOUT_MS)
+    this.rpcTimeoutMs = checkTime('rpcTimeoutMs', options.rpcTimeoutMs ?? RPC_TIMEOUT_MS, '0 for no limit')
     this.registry = options.registry ?? threadRegistry
     this.scope = new Scope({ worker: this, device: options.device ?? null, generator: options.generator ?? null }, {})
     this.rrefs = new RRefContext(
@@ -292,7 +292,7 @@ export class WorkerRuntime {
 
   /** The time that a call may take: its own, and never more than what is left to the call that is being served. @throws RPC_TIMEOUT */
   private timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
-    const own = checkTimeout(timeoutOption ?? this.rpcTimeoutMs) || Number.POSITIVE_INFINITY
+    const own = timeLimit(op, timeoutOption ?? this.rpcTimeoutMs)
     const { deadlineMs } = currentScope()
     if (deadlineMs === Number.POSITIVE_INFINITY) return own
     const left = deadlineMs - this.clock.now()
@@ -392,18 +392,6 @@ function invoke(value: unknown, method: string, args: readonly unknown[]): unkno
     })
   }
   return callable.apply(value, args)
-}
-
-function checkTimeout(timeoutMs: number): number {
-  if (typeof timeoutMs !== 'number' || Number.isNaN(timeoutMs) || timeoutMs < 0) {
-    throw new PostgradError('TIMEOUT_INVALID', {
-      op: 'timeoutMs',
-      expected: 'a number of milliseconds, 0 for no limit',
-      got: String(timeoutMs),
-      remedy: 'Leave it out for the default of the worker.',
-    })
-  }
-  return timeoutMs
 }
 
 function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {

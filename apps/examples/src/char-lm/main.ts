@@ -9,6 +9,8 @@ import { runJob } from './job.js'
 import { HELP, readSettings, type Settings } from './settings.js'
 import { encode, readText, repositoryText } from './text.js'
 
+// npm runs a script in the package's folder and says here where the user was.
+const FROM = process.env.INIT_CWD ?? process.cwd()
 const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url))
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
@@ -31,8 +33,8 @@ async function main(argv: readonly string[]): Promise<number> {
   // Once: whoever presses it again means it.
   process.once('SIGINT', () => abort.abort())
   try {
-    const text = settings.data === null ? await repositoryText(REPOSITORY) : await readText(settings.data)
-    const out = settings.out === null ? join(REPOSITORY, 'out', 'char-lm.svg') : resolve(settings.out)
+    const text = settings.data === null ? await repositoryText(REPOSITORY) : await readText(resolve(FROM, settings.data))
+    const out = settings.out === null ? join(REPOSITORY, 'out', 'char-lm.svg') : resolve(FROM, settings.out)
     await runJob({ program: new URL('./program.js', import.meta.url), settings, corpus: encode(text, settings), out, signal: abort.signal })
     return 0
   } catch (error) {
