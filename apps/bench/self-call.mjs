@@ -1,6 +1,6 @@
 /**
  * What an empty call costs in CPU time at both ends together: a worker calls itself, so that nothing but codec, mailbox and rpc is in it.
- * `npx tsc -b packages/rpc && node packages/rpc/bench/self-call.mjs [path of another build's packages/rpc]`. With a second build the two run in turns,
+ * `npx tsc -b packages/rpc && node apps/bench/self-call.mjs [path of another build's packages/rpc]`. With a second build the two run in turns,
  * in processes of their own, and the least of each is the figure: on a shared machine everything else is noise.
  */
 import { spawnSync } from 'node:child_process'
@@ -10,7 +10,7 @@ const CALLS = 50_000
 const BATCH = 1000
 const PASSES = 8
 const ROUNDS = 6
-const here = fileURLToPath(new URL('..', import.meta.url))
+const here = fileURLToPath(new URL('../../packages/rpc/', import.meta.url))
 
 if (process.argv[2] === '--one') {
   console.log(JSON.stringify(await measure(process.argv[3])))
