@@ -6,7 +6,7 @@ import { workerData } from 'node:worker_threads'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { messagePortLink, RealClock } from '@postgrad/transport/internal'
+import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { expose, transfer } from 'comlink'
 import { NodeEndpoint } from './node-endpoint.js'
 import { PayloadCodec, transferables } from './payload.js'
@@ -29,7 +29,8 @@ const runtime = new WorkerRuntime({
 installDistAutograd(runtime)
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
-for (const { info, port } of boot.peers) runtime.connect(info, messagePortLink(port))
+const stayAwake = new StayAwake()
+for (const { info, port } of boot.peers) runtime.connect(info, messagePortLink(port, { stayAwake }))
 
 let program: Readonly<Record<string, unknown>> = {}
 

@@ -3,3 +3,4 @@ export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.j
 export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
 export { align8, isMovable } from './post.js'
+export { StayAwake } from './stay-awake.js'

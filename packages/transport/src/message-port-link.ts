@@ -18,12 +18,15 @@ import { EndOfTurn } from './end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type Post, PostReader, PostWriter } from './post.js'
+import type { StayAwake } from './stay-awake.js'
 
 export interface MessagePortLinkOptions {
   /** Appears in errors. */
   readonly name?: string
   /** Does not keep the thread alive while it is open; it does by default. */
   readonly unref?: boolean
+  /** Told of every post, so that the thread does not fall asleep between two of them. Shared by the links of a thread; default: it may sleep. */
+  readonly stayAwake?: StayAwake
   /** A post leaves before the end of the turn when it holds this many frames, so that the receiver works while the sender still does. */
   readonly postFramesMax?: number
   /** As `postFramesMax`, in bytes (without those of moved segments). */
@@ -38,6 +41,7 @@ class MessagePortLink implements Link {
   readonly name: string
   private readonly port: MessagePort
   private readonly unref: boolean
+  private readonly stayAwake: StayAwake | null
   private readonly postFramesMax: number
   private readonly postBytesMax: number
   private readonly writer = new PostWriter()
@@ -58,6 +62,7 @@ class MessagePortLink implements Link {
     this.port = port
     this.name = options.name ?? 'message port'
     this.unref = options.unref ?? false
+    this.stayAwake = options.stayAwake ?? null
     this.postFramesMax = options.postFramesMax ?? POST_FRAMES_MAX
     this.postBytesMax = options.postBytesMax ?? POST_BYTES_MAX
     port.on('close', () => this.onPortClose())
@@ -92,6 +97,7 @@ class MessagePortLink implements Link {
     const { writer } = this
     if (writer.frames === 0 || this.isClosed) return
     const post = writer.take()
+    this.stayAwake?.onPost(false)
     if (writer.transfer === null) {
       this.port.postMessage(post)
       return
@@ -129,6 +135,7 @@ class MessagePortLink implements Link {
   private onPost(post: Post): void {
     // Node may still hand over what it had begun to deliver when the link was closed from here.
     if (this.reason !== null) return
+    this.stayAwake?.onPost(true)
     if (this.isRestDue) {
       this.behind.push(post)
       return
