@@ -1,6 +1,7 @@
 """The same work in PyTorch: two processes under torch.distributed.rpc, driven line by line from the benchmark.
 
 Reads one JSON object a line on stdin, {"name": ..., "n": ...}, does that work n times on worker0, and answers {"seconds": ...}.
+Its first line names its version and its two processes, which the benchmark stops while others are measured: TensorPipe polls without rest.
 """
 import ctypes
 import json
@@ -86,16 +87,15 @@ WORK = {f.__name__: f for f in (round_trip, pipelined, design_note, ping_pong_ba
 PR_SET_PDEATHSIG = 1
 
 
-def worker(rank, port, commands):
-    if rank != 0:
-        # Whoever kills the first process ends the second with it.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def worker(rank, port, commands, other=None):
+    # Whoever kills the benchmark or the first process ends the second with it, even while they are stopped.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2)
     if rank == 0:
         lines = os.fdopen(commands)
-        print(json.dumps({"ready": torch.__version__}), flush=True)
+        print(json.dumps({"ready": torch.__version__, "processes": [os.getpid(), other]}), flush=True)
         for line in lines:
             command = json.loads(line)
             start = time.perf_counter()
@@ -113,5 +113,5 @@ if __name__ == "__main__":
     context = mp.get_context("fork")
     other = context.Process(target=worker, args=(1, free_port, -1))
     other.start()
-    worker(0, free_port, os.dup(sys.stdin.fileno()))
+    worker(0, free_port, os.dup(sys.stdin.fileno()), other.pid)
     other.join()

@@ -11,14 +11,22 @@ const CLOSE_MS = 5000
 /** Characters of its stderr: the last line says why it could not. */
 const COMPLAINTS_MAX = 4000
 
+/** The script's first line. */
+interface Ready {
+  readonly ready: string
+  readonly processes: readonly number[]
+}
+
 export class TorchPeer {
   readonly version: string
+  private readonly processes: readonly number[]
   private readonly child: ChildProcess
   private readonly answers: AsyncIterator<string>
   private readonly ended: Promise<unknown>
 
-  private constructor(version: string, child: ChildProcess, answers: AsyncIterator<string>, ended: Promise<unknown>) {
-    this.version = version
+  private constructor({ ready, processes }: Ready, child: ChildProcess, answers: AsyncIterator<string>, ended: Promise<unknown>) {
+    this.version = ready
+    this.processes = processes
     this.child = child
     this.answers = answers
     this.ended = ended
@@ -42,13 +50,17 @@ export class TorchPeer {
       timer = setTimeout(() => resolve(`not ready after ${START_MS / 1000} s`), START_MS)
     })
     const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-    const ready = async (): Promise<{ ready: string } | string> => {
+    const ready = async (): Promise<Ready | string> => {
       const { value, done } = await answers.next()
       return done ? ended : JSON.parse(value)
     }
     const first = await Promise.race([ended, late, ready()])
     clearTimeout(timer)
-    if (typeof first !== 'string') return new TorchPeer(first.ready, child, answers, ended)
+    if (typeof first !== 'string') {
+      const peer = new TorchPeer(first, child, answers, ended)
+      peer.signal('SIGSTOP')
+      return peer
+    }
     child.kill('SIGKILL')
     const absent = /ENOENT|No module named 'torch'/.test(first)
     say(
@@ -60,14 +72,29 @@ export class TorchPeer {
   /** The function of that name in the script. */
   work(name: string): Contestant {
     return async (n) => {
+      this.signal('SIGCONT')
       this.child.stdin!.write(`${JSON.stringify({ name, n })}\n`)
       const { value, done } = await this.answers.next()
+      this.signal('SIGSTOP')
       if (done) throw new Error(`the PyTorch process ended during ${name}`)
       return (JSON.parse(value) as { seconds: number }).seconds
     }
   }
 
+  /** TensorPipe's threads poll without rest, so both processes stand still while others are measured. */
+  private signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    for (const pid of this.processes) {
+      try {
+        process.kill(pid, signal)
+      } catch (error) {
+        // It has gone; that shows in the answers.
+        if ((error as { code?: string }).code !== 'ESRCH') throw error
+      }
+    }
+  }
+
   async close(): Promise<void> {
+    this.signal('SIGCONT')
     this.child.stdin!.end()
     const late = setTimeout(() => this.child.kill('SIGKILL'), CLOSE_MS)
     await this.ended
