@@ -4,9 +4,9 @@
  */
 import { parseArgs } from 'node:util'
 import { launch } from 'postgrad'
-import { ComlinkPair } from './comlink-peer.js'
+import { comlinkPair } from './comlink-peer.js'
 import * as program from './program.js'
-import { RawPair } from './raw.js'
+import { rawPair } from './raw.js'
 import { measure, type Row, type RowPlan } from './row.js'
 import { rowText, tableHead } from './table.js'
 import { TorchPeer } from './torch-peer.js'
@@ -30,8 +30,8 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
   const torch = await TorchPeer.start(say)
-  const raw = new RawPair()
-  const comlink = new ComlinkPair()
+  const raw = rawPair()
+  const comlink = comlinkPair()
   try {
     const withTorch = (name: string, share: number) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name), share } }
