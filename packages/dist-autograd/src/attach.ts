@@ -61,6 +61,13 @@ export class AutogradInterceptor implements Interceptor {
     context.sendFunctions.set(message.autogradId, new SendRpcBackward(message.autogradId, edges, inputMeta))
   }
 
+  /** No gradient can come for what has not left. */
+  unsent({ type, context, autogradId }: OutgoingMessage): void {
+    // A gradient message names the send function at its other end, which is this worker's own in a call to itself.
+    if (context === null || autogradId === null || type === MessageType.PROPAGATE_GRADIENTS) return
+    this.container.find(context)?.sendFunctions.delete(autogradId)
+  }
+
   /** @throws CONTEXT_RELEASED for a call, and for a reply that carries a graph */
   incoming(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId } = message

@@ -17,6 +17,20 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   )
 }
 
+const firstOf = (a: Tensor, _text: string): Tensor => mul(a, 2)
+expose({ 'failure.firstOf': firstOf })
+
+test('DA-8 a call whose bytes could not be made leaves no send function behind, and the pass is right', () =>
+  overSeeds(1, 2, async () => {
+    await distAutograd.context(async (ctx) => {
+      const t = wholeLeaf([[1, 2]])
+      expect(await codeOf(call('worker1', firstOf, [t, 'x'.repeat(9 * 2 ** 20)]))).toBe('WIRE_TOO_LARGE')
+      expect(ctx.sendFunctions.size).toBe(0)
+      await ctx.backward([(await call('worker1', firstOf, [t, ''])).sum()])
+      expect(ctx.gradients().get(t)?.toArray()).toEqual([[2, 2]])
+    })
+  }))
+
 describe('DA-14 what cannot be a root', () => {
   test('case 53: none, without grad, not a scalar, a leaf', () =>
     overSeeds(1, 2, async () => {

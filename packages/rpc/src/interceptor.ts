@@ -9,6 +9,8 @@ import type { WorkerInfo } from './worker-info.js'
 export interface Interceptor {
   /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
   outgoing?(message: OutgoingMessage, to: WorkerInfo): void
+  /** The message of an earlier `outgoing` has not left: its bytes could not be made. What was noted of it is void. */
+  unsent?(message: OutgoingMessage): void
   /** At the receiver, before the body is used. A throw becomes the reply of a call, or the error of the future that waited. */
   incoming?(message: Message, from: WorkerInfo): void
   /** Changes the scope in which a call is served. */

@@ -233,7 +233,13 @@ export class RpcAgent {
   /** @throws WIRE_TOO_LARGE */
   send(peer: Peer, out: OutgoingMessage): void {
     const { link, env } = peer
-    const frame = this.codec.encode(out, env)
+    let frame: Frame
+    try {
+      frame = this.codec.encode(out, env)
+    } catch (error) {
+      for (const interceptor of this.interceptors) interceptor.unsent?.(out)
+      throw error
+    }
     if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
     if (link !== null) {
       link.send(frame)
