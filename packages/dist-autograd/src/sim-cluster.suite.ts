@@ -1,11 +1,13 @@
 /**
  * The fixture of this package's simulated tests: N runtimes over one SimWorld. Package `testing`, above, has the one that users get.
  */
-import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
+import { withSeed } from '@postgrad/rpc/suite'
 import { SimWorld } from '@postgrad/sim/internal'
 import { type DistAutograd, installDistAutograd } from './install.js'
+
+export { runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
 export class Cluster {
   readonly world: SimWorld
@@ -74,46 +76,6 @@ export async function overSeeds(count: number, size: number, main: (cluster: Clu
       if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
     })
   }
-}
-
-export async function withSeed<T>(seed: number | string, body: () => Promise<T>): Promise<T> {
-  try {
-    return await body()
-  } catch (error) {
-    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
-  }
-}
-
-/** Steps the world until `main` settles or nothing can happen, and lets `victim` crash when `step` steps have been taken. */
-export async function runWithCrash<T>(
-  { world }: Cluster,
-  main: Promise<T>,
-  victim: string,
-  step: number,
-): Promise<{ readonly outcome: 'value' | 'error' | 'pending'; readonly error: unknown; readonly crashed: boolean }> {
-  const state: { outcome: 'value' | 'error' | 'pending'; error: unknown } = { outcome: 'pending', error: null }
-  main.then(
-    () => {
-      state.outcome = 'value'
-    },
-    (error: unknown) => {
-      state.outcome = 'error'
-      state.error = error
-    },
-  )
-  let taken = 0
-  let crashed = false
-  await setImmediate()
-  while (state.outcome === 'pending') {
-    if (taken === step) {
-      world.crash(victim)
-      crashed = true
-    }
-    taken++
-    if (!world.step()) break
-    await setImmediate()
-  }
-  return { ...state, crashed }
 }
 
 /** The codes of an error and its causes, outermost first. */

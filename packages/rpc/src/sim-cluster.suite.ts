@@ -1,6 +1,7 @@
 /**
  * The fixture of this package's simulated tests: N runtimes over one SimWorld, each direction of each link with a gate in it that says what
- * passed, and that can be shut so that a test decides what arrives first. Package `testing`, above, has the one that users get.
+ * passed, and that can be shut so that a test decides what arrives first. Package `testing`, above, has the one that users get. The door `suite`
+ * lends what needs only a world to the tests of dist-autograd.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
@@ -173,7 +174,7 @@ export async function withSeed<T>(seed: number | string, body: () => Promise<T>)
 
 /** Steps the world until `main` settles or nothing can happen; the victim crashes before step `step`. */
 export async function runWithCrash<T>(
-  { world }: Cluster,
+  { world }: Pick<Cluster, 'world'>,
   main: Promise<T>,
   victim: string,
   step: number,
