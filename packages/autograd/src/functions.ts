@@ -3,7 +3,7 @@
  * shapes in `tensor/src/ops.ts`. Comparisons, argmax and detach have no gradient and are the raw functions themselves.
  */
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, withComposites } from '@postgrad/tensor/internal'
 import { binary, lists, lookup, type TensorOps, unary, where as whereRows } from './derivatives.js'
 import { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.js'
 import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
@@ -66,12 +66,14 @@ export const nllLoss = recordLookup('nllLoss', raw.nllLoss, lookup.nllLoss, reco
 export const crossEntropy = recordLookup('crossEntropy', raw.crossEntropy, lookup.crossEntropy, recorded)
 
 /** All of them, by name: what tensors' methods call, and derivatives under createGraph. A missing one does not compile. */
-export const operations: TensorOps = {
+export const operations: TensorOps = withComposites({
   ...{ neg, exp, log, sqrt, sin, cos, tanh, sigmoid, relu, abs, sign, clone, contiguous, to, pow, clamp },
   ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
-}
+})
+
+export const { flatten, split, chunk, unbind } = operations
 
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ }

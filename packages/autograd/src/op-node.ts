@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { DType, Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { rawOperations } from '@postgrad/tensor/internal'
 import type { Formula, ListRow, Readable, Saved, TensorOps } from './derivatives.js'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
@@ -96,7 +96,7 @@ export class OpNode extends Node implements Saved<unknown> {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
     const { spec, nextEdges } = this
-    const ops = currentScope().gradEnabled ? spec.recorded() : raw
+    const ops = currentScope().gradEnabled ? spec.recorded() : rawOperations
     const gradA = nextEdges[0] === null ? null : spec.gradA(g, this, ops)
     if (nextEdges.length === 1) return [gradA]
     return [gradA, nextEdges[1] === null ? null : spec.gradB!(g, this, ops)]
@@ -146,7 +146,7 @@ export class ListNode extends Node {
   apply(grads: Grads): Grads {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
-    const ops = currentScope().gradEnabled ? this.recorded() : raw
+    const ops = currentScope().gradEnabled ? this.recorded() : rawOperations
     return this.nextEdges.map((edge, i) => (edge === null ? null : this.each(g, i, this.shapes, this.dim, ops)))
   }
 }

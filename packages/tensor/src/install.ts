@@ -1,6 +1,7 @@
 /** Puts the raw operations behind the methods of `Tensor`, until autograd puts its own in their place. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
-import * as raw from './raw/index.js'
+import { operations } from './raw/operations.js'
+import { detach } from './raw/views.js'
 import { installOpHandler, type OpHandler } from './tensor.js'
 
 function needsAutograd(op: string): never {
@@ -11,10 +12,9 @@ function needsAutograd(op: string): never {
   })
 }
 
-const { nllLossBackward: _nll, sumToShape: _sum, ...ops } = raw
-
 const rawHandler: OpHandler = {
-  ...ops,
+  ...operations,
+  detach,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),
   backward: () => needsAutograd('backward'),
   registerHook: () => needsAutograd('registerHook'),

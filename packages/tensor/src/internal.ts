@@ -1,6 +1,7 @@
 /** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
 import './install.js'
 
+export { withComposites } from './composite/index.js'
 export { byteSize } from './create.js'
 export { currentKernels } from './device.js'
 export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './dtype.js'
@@ -10,6 +11,7 @@ export * from './kernels/table.js'
 export type {
   BinaryOps,
   CompareOps,
+  CompositeOps,
   GradOps,
   IndexOps,
   InPlaceOps,
@@ -17,12 +19,14 @@ export type {
   LossOps,
   MatmulOps,
   Ops,
+  PrimitiveOps,
   ReduceOps,
   UnaryOps,
   ViewOps,
 } from './ops.js'
 export * as raw from './raw/index.js'
 export { checkReduction } from './raw/indexing.js'
+export { operations as rawOperations } from './raw/operations.js'
 export {
   broadcastShapes,
   broadcastsTo,

@@ -118,7 +118,8 @@ export interface InPlaceOps<T> {
   zero_(x: T): T
 }
 
-export interface Ops<T>
+/** Ops with kernels and a row in the table of derivatives. */
+export interface PrimitiveOps<T>
   extends UnaryOps<T>,
     BinaryOps<T>,
     CompareOps<T>,
@@ -129,6 +130,23 @@ export interface Ops<T>
     IndexOps<T>,
     LossOps<T>,
     InPlaceOps<T> {}
+
+/** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */
+export interface CompositeOps<T> extends ShapeCompositeOps<T> {}
+
+/** The parts that these return share their input's storage (flatten: when it can). */
+export interface ShapeCompositeOps<T> {
+  /** Dimensions startDim … endDim (inclusive) as one. A 0-d tensor becomes [1]. */
+  flatten(x: T, startDim?: number, endDim?: number): T
+  /** Parts of `size` along `dim` (the last may be shorter), or of the sizes given, which add up to the extent. */
+  split(x: T, size: number | readonly number[], dim?: number): T[]
+  /** At most `count` parts of equal size along `dim`; the last may be shorter. */
+  chunk(x: T, count: number, dim?: number): T[]
+  /** All slices along `dim`, without it. */
+  unbind(x: T, dim?: number): T[]
+}
+
+export interface Ops<T> extends PrimitiveOps<T>, CompositeOps<T> {}
 
 export interface BackwardOptions {
   readonly retainGraph?: boolean

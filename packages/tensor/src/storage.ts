@@ -23,4 +23,9 @@ export class Storage {
   static allocate(dtype: DType, length: number): Storage {
     return new Storage(dtype, allocate(dtype, length))
   }
+
+  /** Holds anything: for who writes all of it. */
+  static uninitialized(dtype: DType, length: number): Storage {
+    return new Storage(dtype, allocate(dtype, length))
+  }
 }

@@ -65,6 +65,12 @@ export class Tensor {
     return new Tensor(Storage.allocate(dtype, numel), shape, contiguousStrides(shape), 0, numel, true)
   }
 
+  /** @internal A contiguous tensor whose elements are whatever lay there: for outputs that a kernel writes whole. */
+  static uninitialized(dtype: DType, shape: Shape): Tensor {
+    const numel = numelOf(shape)
+    return new Tensor(Storage.uninitialized(dtype, numel), shape, contiguousStrides(shape), 0, numel, true)
+  }
+
   /** @internal A contiguous tensor over `array`, which it takes over; array.length is the number of elements. */
   static over(dtype: DType, shape: Shape, array: TypedArray): Tensor {
     return new Tensor(new Storage(dtype, array), shape, contiguousStrides(shape), 0, numelOf(shape), true)
@@ -348,6 +354,18 @@ export class Tensor {
   }
   select(dim: number, index: number): Tensor {
     return ops().select(this, dim, index)
+  }
+  flatten(startDim?: number, endDim?: number): Tensor {
+    return ops().flatten(this, startDim, endDim)
+  }
+  split(size: number | readonly number[], dim?: number): Tensor[] {
+    return ops().split(this, size, dim)
+  }
+  chunk(count: number, dim?: number): Tensor[] {
+    return ops().chunk(this, count, dim)
+  }
+  unbind(dim?: number): Tensor[] {
+    return ops().unbind(this, dim)
   }
   softmax(dim: number): Tensor {
     return ops().softmax(this, dim)

@@ -12,7 +12,7 @@ export function copyKernel(dtype: DType): CopyKernel<TypedArray> {
 
 /** A new contiguous tensor of `dtype`. */
 function copyAs(x: Tensor, dtype: DType): Tensor {
-  const out = Tensor.empty(dtype, x.shape)
+  const out = Tensor.uninitialized(dtype, x.shape)
   const kernel = copyKernel(dtype)
   if (x.isContiguous) kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0)
   else kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, out.strides)

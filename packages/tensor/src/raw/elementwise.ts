@@ -18,7 +18,7 @@ function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
     kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0, p0, p1)
     return out
   }
-  const out = Tensor.empty(x.dtype, x.shape)
+  const out = Tensor.uninitialized(x.dtype, x.shape)
   kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, p0, p1)
   return out
 }
@@ -120,7 +120,7 @@ export function scalarTensor(value: number, dtype: DType): Tensor {
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
   const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
   const shape = broadcastShapes(op, a.shape, b.shape)
-  const out = Tensor.empty(compare ? 'bool' : a.dtype, shape)
+  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, shape)
   const aStep = flatStep(a, shape)
   const bStep = flatStep(b, shape)
   const to = out.storage.array
@@ -168,7 +168,7 @@ export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Ten
   }
   const [x, y] = operands('where', a, b)
   const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
-  const out = Tensor.empty(x.dtype, shape)
+  const out = Tensor.uninitialized(x.dtype, shape)
   const kernel = currentKernels().where[x.dtype] as WhereKernel<TypedArray>
   const [c, p, q, o] = [cond.storage.array as Uint8Array, x.storage.array, y.storage.array, out.storage.array]
   const cStep = flatStep(cond, shape)

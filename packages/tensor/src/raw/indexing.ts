@@ -33,7 +33,7 @@ export function embedding(weight: Tensor, indices: Tensor): Tensor {
   const at = checkedIndices('embedding', indices, weight.shape[0]!)
   const w = contiguous(weight)
   const width = weight.shape[1]!
-  const out = Tensor.empty(weight.dtype, [...indices.shape, width])
+  const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width])
   const kernel = currentKernels().embedding[weight.dtype] as EmbeddingKernel<TypedArray>
   kernel.run(at.numel, width, w.storage.array, w.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
   return out
@@ -85,7 +85,7 @@ export function nllLoss(logp: Tensor, target: Tensor, reduction: Reduction = 'me
   checkClasses('nllLoss', logp, target)
   const at = checkedIndices('nllLoss', target, logp.shape[1]!)
   const x = contiguous(logp)
-  const each = Tensor.empty(logp.dtype, target.shape)
+  const each = Tensor.uninitialized(logp.dtype, target.shape)
   const kernel = currentKernels().nll[logp.dtype] as NllKernel<TypedArray>
   kernel.run(at.numel, logp.shape[1]!, x.storage.array, x.offset, at.storage.array as Int32Array, at.offset, each.storage.array, 0)
   return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
@@ -106,7 +106,7 @@ export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): 
   }
   const at = checkedIndices('nllLossBackward', target, classes)
   const g = contiguous(grad)
-  const out = Tensor.empty(grad.dtype, [at.numel, classes])
+  const out = Tensor.uninitialized(grad.dtype, [at.numel, classes])
   const kernel = currentKernels().nllBackward[grad.dtype] as NllBackwardKernel<TypedArray>
   const step = g.numel === 1 ? 0 : 1
   kernel.run(at.numel, classes, g.storage.array, g.offset, step, at.storage.array as Int32Array, at.offset, out.storage.array, 0)

@@ -13,7 +13,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   let dtype: DType = tensors[0]!.dtype
   for (const t of tensors) dtype = promote(dtype, t.dtype)
   const parts = tensors.filter((t) => !(t.shape.length === 1 && t.numel === 0))
-  if (parts.length === 0) return Tensor.empty(dtype, [0])
+  if (parts.length === 0) return Tensor.uninitialized(dtype, [0])
   const first = parts[0]!
   if (first.shape.length === 0) throw shapeMismatch('cat', 'tensors with at least one dimension', '[]', 'Use stack() for 0-d tensors.')
   const d = normalizeDim('cat', dim, first.shape.length)
@@ -29,7 +29,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
     }
     extent += t.shape[d]!
   }
-  const out = Tensor.empty(dtype, first.shape.with(d, extent))
+  const out = Tensor.uninitialized(dtype, first.shape.with(d, extent))
   const kernel = copyKernel(dtype)
   let at = 0
   for (const t of parts) {

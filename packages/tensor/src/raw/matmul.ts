@@ -41,7 +41,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!
   const kernel = currentKernels().matmul[a.dtype] as MatmulKernel<TypedArray>
   if (aDims <= 2 && bDims <= 2) {
-    const out = Tensor.empty(a.dtype, aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n])
+    const out = Tensor.uninitialized(a.dtype, aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n])
     kernel.run(1, m, n, k, a.storage.array, a.offset, 0, aRow, aCol, b.storage.array, b.offset, 0, bRow, bCol, out.storage.array, 0)
     return out
   }
@@ -51,7 +51,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   const batchShape = broadcastShapes('matmul', aBatchShape, bBatchShape)
   const batch = numelOf(batchShape)
   const tail = aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n]
-  const out = Tensor.empty(a.dtype, [...batchShape, ...tail])
+  const out = Tensor.uninitialized(a.dtype, [...batchShape, ...tail])
   const aStrides = broadcastStrides(aBatchShape, a.strides.slice(0, aBatchShape.length), batchShape)
   const bStrides = broadcastStrides(bBatchShape, b.strides.slice(0, bBatchShape.length), batchShape)
   const aBatch = mergedStride(batchShape, aStrides)

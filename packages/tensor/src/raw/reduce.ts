@@ -15,7 +15,7 @@ import { permute, reshape } from './views.js'
 function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim: boolean, outDtype: DType): Tensor {
   const ndim = x.shape.length
   if (dims === null) {
-    const out = Tensor.empty(outDtype, keepdim ? new Array<number>(ndim).fill(1) : SCALAR_SHAPE)
+    const out = Tensor.uninitialized(outDtype, keepdim ? new Array<number>(ndim).fill(1) : SCALAR_SHAPE)
     if (x.numel === 0 && op !== 'sum') throw emptyReduction(op, x.shape)
     const dense = contiguous(x)
     const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
@@ -41,7 +41,7 @@ function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim
     for (const d of dims) k *= x.shape[d]!
     for (const d of kept) outer *= x.shape[d]!
   }
-  const out = Tensor.empty(outDtype, reducedShape(x.shape, dims, keepdim))
+  const out = Tensor.uninitialized(outDtype, reducedShape(x.shape, dims, keepdim))
   if (k === 0 && op !== 'sum' && out.numel > 0) throw emptyReduction(op, x.shape)
   const dense = contiguous(source)
   const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
@@ -121,7 +121,7 @@ function softmaxOf(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
   if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
   const d = normalizeDim(op, dim, x.shape.length)
   const dense = contiguous(x)
-  const out = Tensor.empty(x.dtype, x.shape)
+  const out = Tensor.uninitialized(x.dtype, x.shape)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
   const kernel = currentKernels()[op][x.dtype] as SoftmaxKernel<TypedArray>
   kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.array, dense.offset, out.storage.array, 0)

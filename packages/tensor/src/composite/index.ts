@@ -1,0 +1,15 @@
+/**
+ * Composite operations: each written once, over other operations. Over the raw ones they compute; over autograd's they record what they are
+ * made of, so none of them needs a derivative. Beside: `raw/`, the operations that have kernels.
+ */
+import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
+import type { Tensor } from '../tensor.js'
+import { shapeComposites } from './shape.js'
+
+/** `primitives` and, over them, all composites. */
+export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
+  // Filled below: a composite may call another, so they all get the whole.
+  const ops = { ...primitives } as Ops<Tensor>
+  const composites: CompositeOps<Tensor> = { ...shapeComposites(ops) }
+  return Object.assign(ops, composites)
+}
