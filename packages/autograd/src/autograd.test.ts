@@ -468,6 +468,47 @@ describe('defineFunction', () => {
   })
 })
 
+describe('gradcheck', () => {
+  const at = (...values: number[]) => tensor(Float64Array.from(values), { requiresGrad: true })
+  const wrong = F.defineFunction({
+    name: 'Wrong',
+    forward: (_, x: Tensor) => x.mul(2),
+    backward: (_, g) => g.mul(tensor(Float64Array.of(2, 2, 2.5, 2)).view([2, 2])),
+  })
+
+  test('names the element of a wrong derivative and both values; or answers false', () => {
+    const fn = (x: Tensor) => [x.mul(1), wrong(x.view([2, 2]))]
+    const error = refusal(() => F.gradcheck(fn, [at(1, 2, 3, 4)]))
+    expect(error).toMatchObject({ code: 'GRADCHECK_FAILED', values: { output: 1, at: [1, 0], input: 0, by: [2], analytical: 2.5 } })
+    expect(error.message).toContain('d output 1[1, 0] / d input 0[2] = ')
+    expect(F.gradcheck(fn, [at(1, 2, 3, 4)], { raiseException: false })).toBe(false)
+    expect(F.gradcheck(fn, [at(1, 2, 3, 4)], { atol: 0.6 })).toBe(true)
+  })
+
+  test('passes on what needs no gradient, leaves out integer outputs, needs float64', () => {
+    const fn = (x: Tensor, n: number, k: Tensor) => [x.mul(n).mul(k), x.argmax(), x.gt(0)]
+    expect(F.gradcheck(fn, [at(1, -2), 3, tensor([4, 5])])).toBe(true)
+    expect(F.gradgradcheck((x: Tensor, n: number) => [x.pow(n), x.argmax()], [at(1, 2), 3])).toBe(true)
+    for (const check of [F.gradcheck, F.gradgradcheck]) {
+      expect(refusal(() => check((x: Tensor) => x.mul(2), [leaf(1)]))).toMatchObject({ code: 'GRADCHECK_NEEDS_FLOAT64', op: check.name })
+    }
+  })
+
+  test('a second derivative that is wrong is found by gradgradcheck alone, a backward that changes its mind by gradcheck', () => {
+    const detached = F.defineFunction({
+      name: 'Detached',
+      forward: (ctx, x: Tensor) => after(ctx.saveForBackward(x), x.mul(x)),
+      backward: (ctx, g) => g.mul(ctx.savedTensors[0]!.detach()).mul(2),
+    })
+    expect(F.gradcheck(detached, [at(1, 2)])).toBe(true)
+    expect(refusal(() => F.gradgradcheck(detached, [at(1, 2)]))).toMatchObject({ code: 'GRADCHECK_FAILED', op: 'gradgradcheck' })
+    let runs = 0
+    const moody = F.defineFunction({ name: 'Moody', forward: (_, x: Tensor) => x.mul(2), backward: (_, g) => g.mul(2 + 1e-9 * runs++) })
+    expect(refusal(() => F.gradcheck(moody, [at(1)])).message).toContain('in every backward pass')
+    expect(F.gradcheck(moody, [at(1)], { nondetTol: 1e-6 })).toBe(true)
+  })
+})
+
 test('a random graph of all tensors used everywhere gives the same bits every time', () => {
   const run = () => {
     const x = tensor(Float32Array.from({ length: 9 }, (_, i) => Math.sin(i * 7.3)))

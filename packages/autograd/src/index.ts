@@ -70,6 +70,6 @@ export {
   zero_,
 } from './functions.js'
 export { enableGrad, isGradEnabled, noGrad } from './grad-mode.js'
-export { type GradcheckOptions, gradcheck } from './gradcheck.js'
+export { type GradcheckOptions, type GradgradcheckOptions, gradcheck, gradgradcheck } from './gradcheck.js'
 export type { Grads, NodePostHook, NodePreHook, TensorHook } from './hooks.js'
 export type { Edge, InputMeta, Node } from './node.js'
