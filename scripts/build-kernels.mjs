@@ -16,8 +16,12 @@ const TARGET = join(PACKAGE, 'dist', 'kernels.wasm')
 /** Beside the module: the hash of what it was made from. Times would lie after a checkout. */
 const STAMP = join(PACKAGE, 'dist', 'kernels.stamp')
 
-/** No runtime and no statics (scratch is passed in), so that instances may share a memory; no assertions, which would be abort imports. */
-const FLAGS = ['--runtime', 'stub', '--importMemory', '--noExportMemory', '--enable', 'simd', '-O3', '--noAssert']
+/** No runtime and no statics (scratch is passed in), so that instances share a memory; no assertions, which would be abort imports. */
+const FLAGS = [
+  ...['--runtime', 'stub', '-O3', '--noAssert', '--enable', 'simd,threads'],
+  // Of 4 GiB at most, which is what wasm32 addresses: a thread's memory may be smaller.
+  ...['--importMemory', '--noExportMemory', '--sharedMemory', '--maximumMemory', '65536'],
+]
 
 /** Returns true when it compiled, false when the module was up to date. Throws with the compiler's messages. */
 export async function buildKernels({ force = false } = {}) {

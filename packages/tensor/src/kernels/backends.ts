@@ -10,7 +10,7 @@ export type DeviceSpec = 'reference' | 'wasm' | 'gpujs' | 'gpujs:cpu' | 'gpujs:w
 /** The constructors by the name that a user gives to `device()`. Called at most once per thread and spec. */
 export const BACKENDS: Readonly<Record<DeviceSpec, () => Backend>> = {
   reference: createReferenceBackend,
-  wasm: createWasmBackend,
+  wasm: () => createWasmBackend(),
   // The faster of the two modes that run everywhere.
   gpujs: () => createGpujsBackend('webasm'),
   'gpujs:cpu': () => createGpujsBackend('cpu'),

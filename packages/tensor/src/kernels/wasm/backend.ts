@@ -10,14 +10,16 @@ import type { Backend, BinaryKernel, Dims, KernelOp, KernelTable } from '../tabl
 import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles, TILES_FROM } from './matmul.js'
+import { type KernelHeap, ScratchMemory } from './memory.js'
 import { AmaxRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 
-export function createWasmBackend(): Backend {
+/** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
+export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemory()): Backend {
   return {
     name: 'wasm',
     label: 'wasm',
     mode: null,
-    kernels: createTable(new LazyInstance()),
+    kernels: createTable(new LazyInstance(heap)),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -1,19 +1,19 @@
 /**
- * Element-wise kernels of the wasm backend: operands pass through kernels.wasm in chunks that stay in the first-level cache; where that
- * costs more than the work, plain rows with the same bits run instead. Which of the two depends on the number of elements alone.
+ * Element-wise kernels of the wasm backend. Operands that lie in the kernels' memory are used there; others pass through scratch in chunks that
+ * stay in the first-level cache. Where that costs more than the work, plain rows with the same bits run instead: by the number of elements alone.
  */
 import type { ArrayOf, TypedArray } from '../../dtype.js'
 import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table.js'
-import type { BinaryExport, LazyInstance, UnaryExport } from './instance.js'
+import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
 
 /** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
 export const SIMD_FROM = 80
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
 const CHUNK = 2048
-/** Below this, single elements are copied faster than views are made. */
-const SINGLE_BELOW = 32
+/** Elements of a call whose operands need no staging. */
+const SLICE = 131_072
 
 type F32 = ArrayOf['float32']
 /** The dtypes with SIMD arithmetic, and the instance's view on its memory for each. */
@@ -58,10 +58,12 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
       return
     }
     const instance = this.#instance.get()
+    const pointer = instance.begin(SINGLE_BELOW * 4)
     const memory = instance.f32
-    for (let i = 0; i < n; i++) memory[i] = x[xOffset + i]!
-    instance.kernels[this.#name](n, 0, SINGLE_BELOW * 4)
-    for (let i = 0; i < n; i++) out[outOffset + i] = memory[SINGLE_BELOW + i]!
+    const at = pointer / 4
+    for (let i = 0; i < n; i++) memory[at + i] = x[xOffset + i]!
+    instance.kernels[this.#name](n, pointer, pointer)
+    for (let i = 0; i < n; i++) out[outOffset + i] = memory[at + i]!
   }
 
   strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number): void {
@@ -73,16 +75,21 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
   }
 }
 
-/** x → out through memory at 0 and CHUNK floats, chunk by chunk. The first pages always exist, so no `begin`. */
+/** x → out, of at least SINGLE_BELOW elements. Staged elements are computed in place. */
 function stageUnary(lazy: LazyInstance, name: UnaryExport, n: number, x: F32, xOffset: number, out: F32, outOffset: number): void {
   const instance = lazy.get()
   const kernel = instance.kernels[name]
+  const staged = instance.begin(CHUNK * 4)
+  const xAt = instance.direct(x, xOffset)
+  const outAt = instance.direct(out, outOffset)
   const memory = instance.f32
-  for (let i = 0; i < n; i += CHUNK) {
-    const count = Math.min(CHUNK, n - i)
-    memory.set(x.subarray(xOffset + i, xOffset + i + count), 0)
-    kernel(count, 0, CHUNK * 4)
-    out.set(memory.subarray(CHUNK, CHUNK + count), outOffset + i)
+  const at = staged / 4
+  const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
+  for (let i = 0; i < n; i += chunk) {
+    const count = Math.min(chunk, n - i)
+    if (xAt < 0) memory.set(x.subarray(xOffset + i, xOffset + i + count), at)
+    kernel(count, xAt < 0 ? staged : xAt + i * 4, outAt < 0 ? staged : outAt + i * 4)
+    if (outAt < 0) out.set(memory.subarray(at, at + count), outOffset + i)
   }
 }
 
@@ -124,19 +131,30 @@ export class BinaryArithmetic<D extends SimdDType> implements BinaryKernel<Array
     walk3(this.#simdRow, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
   }
 
+  /** At least SIMD_FROM elements. A repeated element is always staged: its array may be tiny. */
   #stage(n: number, a: ArrayOf[D], ao: number, as: number, b: ArrayOf[D], bo: number, bs: number, out: ArrayOf[D], oo: number): void {
     const instance = this.#instance.get()
     const kernel = instance.kernels[this.#name]
+    const bytes = out.BYTES_PER_ELEMENT
+    const staged = instance.begin(3 * CHUNK * bytes)
     const memory = instance[this.#view] as TypedArray as ArrayOf[D]
-    const chunkBytes = CHUNK * memory.BYTES_PER_ELEMENT
-    if (as === 0) memory[0] = a[ao]!
-    if (bs === 0) memory[CHUNK] = b[bo]!
-    for (let i = 0; i < n; i += CHUNK) {
-      const count = Math.min(CHUNK, n - i)
-      if (as !== 0) memory.set(a.subarray(ao + i, ao + i + count), 0)
-      if (bs !== 0) memory.set(b.subarray(bo + i, bo + i + count), CHUNK)
-      kernel(count, 0, as, chunkBytes, bs, 2 * chunkBytes)
-      out.set(memory.subarray(2 * CHUNK, 2 * CHUNK + count), oo + i)
+    const at = staged / bytes
+    const aAt = as === 0 ? -1 : instance.direct(a, ao)
+    const bAt = bs === 0 ? -1 : instance.direct(b, bo)
+    const outAt = instance.direct(out, oo)
+    if (as === 0) memory[at] = a[ao]!
+    if (bs === 0) memory[at + CHUNK] = b[bo]!
+    const stageA = as !== 0 && aAt < 0
+    const stageB = bs !== 0 && bAt < 0
+    const chunk = stageA || stageB || outAt < 0 ? CHUNK : SLICE
+    for (let i = 0; i < n; i += chunk) {
+      const count = Math.min(chunk, n - i)
+      if (stageA) memory.set(a.subarray(ao + i, ao + i + count), at)
+      if (stageB) memory.set(b.subarray(bo + i, bo + i + count), at + CHUNK)
+      const aPointer = aAt < 0 ? staged : aAt + i * bytes
+      const bPointer = bAt < 0 ? staged + CHUNK * bytes : bAt + i * bytes
+      kernel(count, aPointer, as, bPointer, bs, outAt < 0 ? staged + 2 * CHUNK * bytes : outAt + i * bytes)
+      if (outAt < 0) out.set(memory.subarray(at + 2 * CHUNK, at + 2 * CHUNK + count), oo + i)
     }
   }
 }
@@ -176,15 +194,21 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
   #stage(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
     const instance = this.#instance.get()
     const kernel = instance.kernels[this.#name]
+    const bytes = out.BYTES_PER_ELEMENT
+    const staged = instance.begin(2 * CHUNK * bytes)
     const memory = instance[this.#view] as TypedArray as ArrayOf[D]
-    const chunkBytes = CHUNK * memory.BYTES_PER_ELEMENT
-    if (xs === 0) memory[0] = x[xo]!
-    for (let i = 0; i < n; i += CHUNK) {
-      const count = Math.min(CHUNK, n - i)
-      if (xs !== 0) memory.set(x.subarray(xo + i, xo + i + count), 0)
-      memory.set(out.subarray(oo + i, oo + i + count), CHUNK)
-      kernel(count, alpha, 0, xs, chunkBytes)
-      out.set(memory.subarray(CHUNK, CHUNK + count), oo + i)
+    const at = staged / bytes
+    const xAt = xs === 0 ? -1 : instance.direct(x, xo)
+    const outAt = instance.direct(out, oo)
+    if (xs === 0) memory[at] = x[xo]!
+    const stageX = xs !== 0 && xAt < 0
+    const chunk = stageX || outAt < 0 ? CHUNK : SLICE
+    for (let i = 0; i < n; i += chunk) {
+      const count = Math.min(chunk, n - i)
+      if (stageX) memory.set(x.subarray(xo + i, xo + i + count), at)
+      if (outAt < 0) memory.set(out.subarray(oo + i, oo + i + count), at + CHUNK)
+      kernel(count, alpha, xAt < 0 ? staged : xAt + i * bytes, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes)
+      if (outAt < 0) out.set(memory.subarray(at + CHUNK, at + CHUNK + count), oo + i)
     }
   }
 }

@@ -2,39 +2,49 @@
 import { expect, test } from '@jest/globals'
 import { createWasmBackend } from './backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
+import { ScratchMemory } from './memory.js'
 
 test('nothing is made before a kernel needs it', () => {
-  const lazy = new LazyInstance()
+  const lazy = new LazyInstance(() => new ScratchMemory())
   expect(lazy.made).toBe(false)
   lazy.get()
   expect(lazy.made).toBe(true)
   expect(lazy.get()).toBe(lazy.get())
 })
 
-test('memory grows with a call and the views follow; the next call starts at zero again', () => {
-  const instance = new WasmInstance()
-  const before = instance.byteLength
-  instance.begin(before + 16)
-  expect(instance.byteLength).toBeGreaterThan(before)
-  expect(instance.f32.byteLength).toBe(instance.byteLength)
-  expect(instance.f64.byteLength).toBe(instance.byteLength)
-  expect(instance.take(4)).toBe(0)
-  expect(instance.take(20)).toBe(16)
-  expect(instance.take(1)).toBe(48)
+test('memory grows with a call and the views follow; the next call starts anew', () => {
+  const heap = new ScratchMemory()
+  const instance = new WasmInstance(heap)
+  const before = heap.buffer.byteLength
+  const base = instance.begin(before + 16)
+  expect(heap.buffer.byteLength).toBeGreaterThan(before)
+  for (const view of [instance.f32, instance.f64, instance.i32, instance.u8]) expect(view.buffer).toBe(heap.buffer)
+  expect(instance.take(4)).toBe(base)
+  expect(instance.take(20)).toBe(base + 16)
+  expect(instance.take(1)).toBe(base + 48)
   instance.begin(64)
-  expect(instance.take(64)).toBe(0)
+  expect(instance.take(64)).toBe(base)
+})
+
+test('an array is direct when its buffer is the memory, by address', () => {
+  const heap = new ScratchMemory()
+  const instance = new WasmInstance(heap)
+  expect(instance.direct(new Float32Array(heap.buffer, 128, 100) as unknown as Float32Array, 3)).toBe(140)
+  expect(instance.direct(new Uint8Array(heap.buffer, 7, 100) as unknown as Uint8Array, 3)).toBe(10)
+  expect(instance.direct(new Float32Array(100), 3)).toBe(-1)
 })
 
 test('a kernel that takes more than it began with is a bug', () => {
-  const instance = new WasmInstance()
+  const instance = new WasmInstance(new ScratchMemory())
   instance.begin(align(20))
   instance.take(20)
   expect(() => instance.take(1)).toThrow('more than it began with')
 })
 
 test('what wasm cannot address is refused with a code', () => {
-  const instance = new WasmInstance()
+  const instance = new WasmInstance(new ScratchMemory())
   expect(() => instance.begin(2 ** 33)).toThrow(expect.objectContaining({ code: 'STAGING_EXHAUSTED', values: { bytes: 2 ** 33 } }))
+  instance.begin(16)
   expect(instance.take.bind(instance, 16)).not.toThrow()
 })
 

@@ -1,13 +1,12 @@
 /**
- * One instance of kernels.wasm with a memory of its own, into which operands are staged. Above: the kernels of this folder; below:
- * `packages/tensor/assembly`, whose exports `KernelExports` repeats. Nothing is compiled and no memory reserved before the first use.
- *
- * A kernel calls `begin(bytes)`, then `take`s its buffers and fills them: the allocator is a bump pointer that starts anew at each call, so
- * nothing is ever freed and nothing survives a call. The memory grows to the largest call so far and stays.
+ * One instance of kernels.wasm per thread, on the memory of `memory.ts`. Above: the kernels of this folder; below: `packages/tensor/assembly`,
+ * whose exports `KernelExports` repeats. Nothing is compiled and no memory reserved before the first use.
  */
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { PostgradError } from '@postgrad/base'
+import type { TypedArray } from '../../dtype.js'
+import type { KernelHeap } from './memory.js'
 
 type Unary = (n: number, x: number, out: number) => void
 type Binary = (n: number, a: number, aStep: number, b: number, bStep: number, out: number) => void
@@ -87,21 +86,10 @@ export type UnaryExport = ExportOf<Unary>
 export type BinaryExport = ExportOf<Binary>
 
 /** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */
-interface WasmMemory {
-  readonly buffer: ArrayBuffer
-  grow(pages: number): number
-}
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { readonly exports: object }
-  Memory: new (limits: { initial: number; maximum: number }) => WasmMemory
 }
-
-const PAGE_BYTES = 65_536
-/** wasm32 addresses 4 GiB. */
-const PAGES_MAX = 65_536
-/** Room for the element-wise chunks; most programs never need more for anything but products. */
-const PAGES_INITIAL = 16
 
 /** Compiled once per thread: compiling takes milliseconds, and the module has no state. */
 let compiled: object | null = null
@@ -126,35 +114,35 @@ function kernelModule(): object {
   return compiled
 }
 
+/**
+ * A kernel's call: `begin(bytes)` reserves scratch for all that is staged and `take` hands it out; `direct` says where an operand lies that
+ * needs no staging. Which code computes does not depend on that: only whether its operands are copied before and after.
+ */
 export class WasmInstance {
   readonly kernels: KernelExports
+  readonly heap: KernelHeap
   /** Views on the whole memory; they are replaced when it grows, so read them after `begin`. */
-  f32: Float32Array
-  f64: Float64Array
-  i32: Int32Array
-  readonly #memory: WasmMemory
+  f32!: Float32Array
+  f64!: Float64Array
+  i32!: Int32Array
+  u8!: Uint8Array
+  #buffer!: SharedArrayBuffer
   #next = 0
   #end = 0
 
-  constructor() {
-    this.#memory = new WebAssembly.Memory({ initial: PAGES_INITIAL, maximum: PAGES_MAX })
-    const imports = { env: { memory: this.#memory }, math: { sin: Math.sin, cos: Math.cos } }
+  constructor(heap: KernelHeap) {
+    this.heap = heap
+    const imports = { env: { memory: heap.memory }, math: { sin: Math.sin, cos: Math.cos } }
     this.kernels = new WebAssembly.Instance(kernelModule(), imports).exports as unknown as KernelExports
-    this.f32 = new Float32Array(this.#memory.buffer)
-    this.f64 = new Float64Array(this.#memory.buffer)
-    this.i32 = new Int32Array(this.#memory.buffer)
+    this.#view()
   }
 
-  /** Bytes of memory that this instance holds now. */
-  get byteLength(): number {
-    return this.#memory.buffer.byteLength
-  }
-
-  /** Starts a call that takes `bytes` in all (see `bytesFor`). @throws STAGING_EXHAUSTED when wasm's 4 GiB do not hold it */
-  begin(bytes: number): void {
-    this.#next = 0
-    this.#end = bytes
-    if (bytes > this.f32.byteLength) this.#grow(bytes)
+  /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */
+  begin(bytes: number): number {
+    this.#next = this.heap.scratch(bytes)
+    this.#end = this.#next + bytes
+    if (this.heap.buffer !== this.#buffer) this.#view()
+    return this.#next
   }
 
   /** The address of the next `bytes` bytes, 16-byte aligned. */
@@ -165,37 +153,43 @@ export class WasmInstance {
     return pointer
   }
 
-  #grow(bytes: number): void {
-    const pages = Math.ceil(bytes / PAGE_BYTES)
-    try {
-      this.#memory.grow(pages - this.#memory.buffer.byteLength / PAGE_BYTES)
-    } catch (cause) {
-      throw new PostgradError('STAGING_EXHAUSTED', {
-        op: 'kernel',
-        expected: `operands and result of at most ${PAGES_MAX * PAGE_BYTES} bytes together`,
-        got: `${bytes} bytes`,
-        remedy: 'Split the operands with narrow(), or run this call on another device.',
-        values: { bytes },
-        cause,
-      })
-    }
-    this.f32 = new Float32Array(this.#memory.buffer)
-    this.f64 = new Float64Array(this.#memory.buffer)
-    this.i32 = new Int32Array(this.#memory.buffer)
+  /**
+   * The address of x[offset] if x lies in the memory, else -1: then it must be staged. Ask only for arrays of more than 64 bytes (`SINGLE_BELOW`):
+   * V8 keeps smaller ones without a buffer, and makes one, for good, when asked.
+   */
+  direct(x: TypedArray, offset: number): number {
+    return x.buffer === this.#buffer ? x.byteOffset + offset * x.BYTES_PER_ELEMENT : -1
+  }
+
+  #view(): void {
+    const { buffer } = this.heap
+    this.#buffer = buffer
+    this.f32 = new Float32Array(buffer) as unknown as Float32Array
+    this.f64 = new Float64Array(buffer) as unknown as Float64Array
+    this.i32 = new Int32Array(buffer) as unknown as Int32Array
+    this.u8 = new Uint8Array(buffer) as unknown as Uint8Array
   }
 }
+
+/** Elements below which operands are copied one by one: two views and a bulk copy cost more, and see `direct`. */
+export const SINGLE_BELOW = 65
 
 /** What `take(bytes)` really takes. */
 export function align(bytes: number): number {
   return Math.ceil(bytes / 16) * 16 // beyond 2^31 as well
 }
 
-/** Makes the instance at its first use: a worker that never computes reserves no memory (each reserves 10 GiB of addresses in V8). */
+/** Makes the instance, and the memory if need be, at its first use: a worker that never computes reserves none. */
 export class LazyInstance {
+  readonly #heap: () => KernelHeap
   #instance: WasmInstance | null = null
 
+  constructor(heap: () => KernelHeap) {
+    this.#heap = heap
+  }
+
   get(): WasmInstance {
-    if (this.#instance === null) this.#instance = new WasmInstance()
+    if (this.#instance === null) this.#instance = new WasmInstance(this.#heap())
     return this.#instance
   }
 

@@ -5,7 +5,7 @@
  */
 import type { ArrayOf } from '../../dtype.js'
 import type { MatmulKernel } from '../table.js'
-import { align, type LazyInstance } from './instance.js'
+import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
@@ -18,18 +18,27 @@ const PACKED_ROWS_MIN = 8
 /** Bytes before the packed panel of `sgemm_unpacked`: its scratch tile. */
 const TILE_BYTES = 128
 
-/** Where a staged matrix lies: a byte address and element strides. */
-class Staged {
+/** Where a matrix lies for the kernel: a byte address and element strides. */
+class Placed {
   pointer = 0
   row = 0
   col = 0
+
+  /** Takes it where it lies, if it lies in the memory and the kernel takes its strides: any, or adjacent columns. */
+  isDirect(instance: WasmInstance, rows: number, cols: number, x: Real, xo: number, row: number, col: number, anyOrder: boolean): boolean {
+    if (rows * cols < SINGLE_BELOW || x.length < SINGLE_BELOW || !(anyOrder || col === 1)) return false
+    this.pointer = instance.direct(x, xo)
+    this.row = row
+    this.col = col
+    return this.pointer >= 0
+  }
 }
 
 export class MatmulTiles<A extends Real> implements MatmulKernel<A> {
   readonly #instance: LazyInstance
   readonly #bytes: 4 | 8
-  readonly #a = new Staged()
-  readonly #b = new Staged()
+  readonly #a = new Placed()
+  readonly #b = new Placed()
 
   constructor(instance: LazyInstance, dtype: 'float32' | 'float64') {
     this.#instance = instance
@@ -116,20 +125,24 @@ export class MatmulTiles<A extends Real> implements MatmulKernel<A> {
     const bytes = this.#bytes
     const packed = bytes === 4 && ((bCol !== 1 && n > 1) || (n * k > UNPACKED_MAX && m >= PACKED_ROWS_MIN))
     const scratchBytes = bytes === 8 ? 0 : packed ? kernels.sgemm_scratch() : TILE_BYTES + k * 32
-    instance.begin(align(m * k * bytes) + align(k * n * bytes) + align(m * n * bytes) + align(scratchBytes))
-    const aAt = instance.take(m * k * bytes)
-    const bAt = instance.take(k * n * bytes)
-    const outAt = instance.take(m * n * bytes)
-    const scratch = instance.take(scratchBytes)
-    const memory = (bytes === 4 ? instance.f32 : instance.f64) as A
-    stage(memory, aAt, m, k, a, ao, aRow, aCol, true, this.#a)
-    stage(memory, bAt, k, n, b, bo, bRow, bCol, packed, this.#b)
     const x = this.#a
     const y = this.#b
+    // What must be staged is known before scratch is reserved, and stays so: growing the memory makes nothing managed direct.
+    instance.begin(0)
+    const aBytes = x.isDirect(instance, m, k, a, ao, aRow, aCol, true) ? 0 : m * k * bytes
+    const bBytes = y.isDirect(instance, k, n, b, bo, bRow, bCol, packed) ? 0 : k * n * bytes
+    const direct = m * n < SINGLE_BELOW ? -1 : instance.direct(out, oo)
+    const outBytes = direct < 0 ? m * n * bytes : 0
+    instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
+    const memory = (bytes === 4 ? instance.f32 : instance.f64) as A
+    if (aBytes > 0) stage(memory, instance.take(aBytes), m, k, a, ao, aRow, aCol, true, x)
+    if (bBytes > 0) stage(memory, instance.take(bBytes), k, n, b, bo, bRow, bCol, packed, y)
+    const outAt = direct < 0 ? instance.take(outBytes) : direct
+    const scratch = instance.take(scratchBytes)
     if (bytes === 8) kernels.dgemm(m, n, k, x.pointer, x.row, x.col, y.pointer, y.row, outAt)
     else if (packed) kernels.sgemm_packed(m, n, k, x.pointer, x.row, x.col, y.pointer, y.row, y.col, outAt, scratch)
     else kernels.sgemm_unpacked(m, n, k, x.pointer, x.row, x.col, y.pointer, y.row, outAt, scratch)
-    out.set(memory.subarray(outAt / bytes, outAt / bytes + m * n), oo)
+    if (direct < 0) out.set(memory.subarray(outAt / bytes, outAt / bytes + m * n), oo)
   }
 }
 
@@ -147,7 +160,7 @@ function stage<A extends Real>(
   row: number,
   col: number,
   anyOrder: boolean,
-  to: Staged,
+  to: Placed,
 ): void {
   const at = pointer / memory.BYTES_PER_ELEMENT
   const span = (rows - 1) * row + (cols - 1) * col + 1

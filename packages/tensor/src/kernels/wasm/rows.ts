@@ -5,13 +5,17 @@
 import type { ArrayOf } from '../../dtype.js'
 import type { ReduceKernel, SoftmaxKernel } from '../table.js'
 import { SIMD_FROM } from './elementwise.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
+import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 
 type F32 = ArrayOf['float32']
 type Real = F32 | Float64Array
 
 /** Floats that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
 const CHUNK = 2048
+/** Floats of a call whose input needs no staging; a multiple of 8 as well. */
+const SLICE = 131_072
+/** Floats of room for eight double accumulators. */
+const SUMS = 16
 
 /**
  * Rule SUM, inner = 1: element i goes to double accumulator i mod 8 while whole groups of 8 last; the accumulators are joined in the order
@@ -73,56 +77,55 @@ export class SumRows implements ReduceKernel<F32, F32> {
     else for (let o = 0; o < outer; o++) out[oo + o] = this.#longRow(k, x, xo + o * k)
   }
 
-  /** Memory: chunk at 0, the eight accumulators behind it. */
   #longRow(k: number, x: F32, xo: number): number {
-    const { f32, f64, kernels } = this.#instance.get()
-    const sums = CHUNK / 2
-    f64.fill(0, sums, sums + 8)
+    const instance = this.#instance.get()
+    const staged = instance.begin((CHUNK + SUMS) * 4)
+    const sums = staged + CHUNK * 4
+    const { f32, f64, kernels } = instance
+    const at = sums / 8
+    f64.fill(0, at, at + 8)
+    const xAt = instance.direct(x, xo)
+    const chunk = xAt < 0 ? CHUNK : SLICE
     const groups = k - (k % 8)
-    for (let i = 0; i < groups; i += CHUNK) {
-      const count = Math.min(CHUNK, groups - i)
-      f32.set(x.subarray(xo + i, xo + i + count), 0)
-      kernels.sum_groups_f32(count, 0, CHUNK * 4)
+    for (let i = 0; i < groups; i += chunk) {
+      const count = Math.min(chunk, groups - i)
+      if (xAt < 0) f32.set(x.subarray(xo + i, xo + i + count), staged / 4)
+      kernels.sum_groups_f32(count, xAt < 0 ? staged : xAt + i * 4, sums)
     }
-    let total = join(
-      f64[sums]!,
-      f64[sums + 1]!,
-      f64[sums + 2]!,
-      f64[sums + 3]!,
-      f64[sums + 4]!,
-      f64[sums + 5]!,
-      f64[sums + 6]!,
-      f64[sums + 7]!,
-    )
+    let total = join(f64[at]!, f64[at + 1]!, f64[at + 2]!, f64[at + 3]!, f64[at + 4]!, f64[at + 5]!, f64[at + 6]!, f64[at + 7]!)
     for (let i = groups; i < k; i++) total += x[xo + i]!
     return total
   }
 
-  /** Tiles of columns; of each, as many rows at once as a chunk holds if they are whole. Memory: chunk at 0, double sums behind it. */
+  /** Tiles of columns; of each, as many rows at once as a chunk holds if they are whole. */
   #columns(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
-    const { f32, f64, kernels } = this.#instance.get()
-    const sums = CHUNK / 2
+    const instance = this.#instance.get()
+    const staged = instance.begin(CHUNK * 4 + CHUNK * 8)
+    const sums = staged + CHUNK * 4
+    const { f32, f64, kernels } = instance
+    const at = sums / 8
+    const xAt = instance.direct(x, xo)
     for (let o = 0; o < outer; o++) {
-      const base = xo + o * k * inner
+      const base = o * k * inner
       for (let i = 0; i < inner; i += CHUNK) {
         const width = Math.min(CHUNK, inner - i)
-        const rowsAtOnce = width === inner ? Math.max(1, Math.floor(CHUNK / inner)) : 1
-        f64.fill(0, sums, sums + width)
+        const rowsAtOnce = width === inner ? Math.max(1, Math.floor((xAt < 0 ? CHUNK : SLICE) / inner)) : 1
+        f64.fill(0, at, at + width)
         for (let r = 0; r < k; r += rowsAtOnce) {
           const rows = Math.min(rowsAtOnce, k - r)
-          const at = base + r * inner + i
-          f32.set(x.subarray(at, at + (rows - 1) * inner + width), 0)
-          kernels.add_rows_f32(rows, width, 0, CHUNK * 4)
+          const from = base + r * inner + i
+          if (xAt < 0) f32.set(x.subarray(xo + from, xo + from + (rows - 1) * inner + width), staged / 4)
+          kernels.add_rows_f32(rows, width, xAt < 0 ? staged : xAt + from * 4, sums)
         }
-        for (let c = 0; c < width; c++) out[oo + o * inner + i + c] = f64[sums + c]!
+        for (let c = 0; c < width; c++) out[oo + o * inner + i + c] = f64[at + c]!
       }
     }
   }
 }
 
-/** Whole rows through memory at 0, one result each behind the chunk. k ≤ CHUNK. */
+/** Whole rows, one result each; at least SINGLE_BELOW elements in all, and k ≤ CHUNK. */
 function shortRows(
-  { f32, kernels }: WasmInstance,
+  instance: WasmInstance,
   name: 'sum_rows_f32' | 'amax_rows_f32',
   rows: number,
   k: number,
@@ -131,12 +134,17 @@ function shortRows(
   out: F32,
   oo: number,
 ): void {
-  const atOnce = Math.floor(CHUNK / k)
+  const staged = instance.begin(2 * CHUNK * 4)
+  const { f32, kernels } = instance
+  const xAt = instance.direct(x, xo)
+  const results = staged + CHUNK * 4
+  const at = results / 4
+  const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : CHUNK
   for (let r = 0; r < rows; r += atOnce) {
     const count = Math.min(atOnce, rows - r)
-    f32.set(x.subarray(xo + r * k, xo + (r + count) * k), 0)
-    kernels[name](count, k, 0, CHUNK * 4)
-    for (let i = 0; i < count; i++) out[oo + r + i] = f32[CHUNK + i]!
+    if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
+    kernels[name](count, k, xAt < 0 ? staged : xAt + r * k * 4, results)
+    for (let i = 0; i < count; i++) out[oo + r + i] = f32[at + i]!
   }
 }
 
@@ -177,20 +185,29 @@ export class SoftmaxRows implements SoftmaxKernel<F32> {
     if (outer * k * inner === 0) return
     const instance = this.#instance.get()
     const all = outer * inner
-    const atOnce = Math.min(all, Math.max(1, Math.floor(CHUNK / k)))
-    const bytes = atOnce * k * 4
+    const chunk = Math.min(all, Math.max(1, Math.floor(CHUNK / k)))
+    const bytes = chunk * k * 4
     instance.begin(2 * align(bytes))
     const from = instance.take(bytes)
     const to = instance.take(bytes)
     const kernel = instance.kernels[this.#name]
     const { f32 } = instance
+    const inPlace = inner === 1 && all * k >= SINGLE_BELOW
+    const outAt = inPlace ? instance.direct(out, oo) : -1
+    let xAt = inPlace ? instance.direct(x, xo) : -1
+    if (xAt === outAt) xAt = -1 // logSoftmax needs x after it has begun to write
+    const atOnce = xAt < 0 || outAt < 0 ? chunk : Math.max(1, Math.floor(SLICE / k))
     for (let r = 0; r < all; r += atOnce) {
       const count = Math.min(atOnce, all - r)
-      if (inner === 1) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), from / 4)
-      else for (let i = 0; i < count; i++) fibre(r + i, k, inner, x, xo, f32, from / 4 + i * k)
-      kernel(count, k, from, to)
-      if (inner === 1) out.set(f32.subarray(to / 4, to / 4 + count * k), oo + r * k)
-      else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, to / 4 + i * k, out, oo)
+      if (xAt < 0) {
+        if (inner === 1) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), from / 4)
+        else for (let i = 0; i < count; i++) fibre(r + i, k, inner, x, xo, f32, from / 4 + i * k)
+      }
+      kernel(count, k, xAt < 0 ? from : xAt + r * k * 4, outAt < 0 ? to : outAt + r * k * 4)
+      if (outAt < 0) {
+        if (inner === 1) out.set(f32.subarray(to / 4, to / 4 + count * k), oo + r * k)
+        else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, to / 4 + i * k, out, oo)
+      }
     }
   }
 }

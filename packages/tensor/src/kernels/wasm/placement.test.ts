@@ -1,0 +1,112 @@
+/**
+ * Which code runs does not depend on where an operand lies: every kernel of the table on all combinations of arrays inside and outside of the
+ * kernels' memory, bit by bit against all of them outside. Arrays inside lie between guards, so that a write beyond one shows.
+ */
+import { describe, expect, test } from '@jest/globals'
+import { DTYPES, type TypedArray } from '../../dtype.js'
+import { checkKernel } from '../kernel.suite.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table.js'
+import { createWasmBackend } from './backend.js'
+import { type KernelHeap, PAGE_BYTES, PAGES_MAX, stagingExhausted, type WasmMemory } from './memory.js'
+
+declare const WebAssembly: { Memory: new (limits: object) => WasmMemory }
+
+const SCRATCH_BYTES = 256 * PAGE_BYTES
+const BLOCK_BYTES = 64 * PAGE_BYTES
+const GUARD = 0xa5
+/** Odd on purpose: blocks lie at every multiple of their element's size, not of 16 bytes. */
+const GUARD_BYTES = 40
+
+/** Scratch, and behind it room for the blocks of one call. */
+class TestHeap implements KernelHeap {
+  readonly memory = new WebAssembly.Memory({ initial: (SCRATCH_BYTES + BLOCK_BYTES) / PAGE_BYTES, maximum: PAGES_MAX, shared: true })
+  readonly buffer = this.memory.buffer
+  readonly #bytes = new Uint8Array(this.buffer)
+  #next = SCRATCH_BYTES
+
+  scratch(bytes: number): number {
+    if (bytes > SCRATCH_BYTES) throw stagingExhausted(bytes)
+    return 0
+  }
+
+  /** A copy of x inside, between guards. */
+  place(x: TypedArray): TypedArray {
+    const from = this.#next + GUARD_BYTES
+    const to = from + x.byteLength
+    this.#bytes.fill(GUARD, this.#next, from)
+    this.#bytes.fill(GUARD, to, to + GUARD_BYTES)
+    this.#next = Math.ceil((to + GUARD_BYTES) / 8) * 8
+    const array = new (x.constructor as new (buffer: SharedArrayBuffer, at: number, length: number) => TypedArray)(
+      this.buffer,
+      from,
+      x.length,
+    )
+    array.set(x)
+    return array
+  }
+
+  /** Copies `inside` back and forgets it. @throws an Error when a guard was written over */
+  takeBack(inside: TypedArray, x: TypedArray): void {
+    const from = inside.byteOffset
+    const to = from + inside.byteLength
+    for (let i = 1; i <= GUARD_BYTES; i++) {
+      if (this.#bytes[from - i] !== GUARD || this.#bytes[to + i - 1] !== GUARD) throw new Error(`a write ${i} bytes beyond an operand`)
+    }
+    x.set(inside)
+    this.#next = SCRATCH_BYTES
+  }
+}
+
+type Entry = (...args: unknown[]) => void
+
+/** `kernel`, with the k-th distinct array of each call placed inside if bit k of `mask` is set. Reports how many arrays there were. */
+function placed(kernel: object, heap: TestHeap, mask: number, seen: (arrays: number) => void): object {
+  const wrap =
+    (name: string): Entry =>
+    (...args) => {
+      const arrays = [...new Set(args.filter((arg) => ArrayBuffer.isView(arg)))] as TypedArray[]
+      seen(arrays.length)
+      const inside = new Map(arrays.filter((_, k) => (mask >> k) & 1).map((x) => [x, heap.place(x)]))
+      const target = kernel as Record<string, Entry>
+      target[name]!(...args.map((arg) => inside.get(arg as TypedArray) ?? arg))
+      for (const [x, copy] of inside) heap.takeBack(copy, x)
+    }
+  return { flat: wrap('flat'), strided: wrap('strided'), run: wrap('run') }
+}
+
+const heap = new TestHeap()
+const backend = createWasmBackend(() => heap)
+const SEED = 11
+/** Below and above every size at which another form begins. */
+const SHAPES = [[], [3, 0, 2], [2, 3, 4], [97], [3, 130], [2100]]
+
+describe(`PLACE: the same bits wherever operands lie (seed ${SEED})`, () => {
+  test.each(KERNEL_OPS)('%s', (op: KernelOp) => {
+    for (const dtype of DTYPES) {
+      const kernel = backend.kernels[op][dtype]
+      if (isUnsupported(kernel)) continue
+      // A plain loop never asks where its operands lie: once with all inside is enough.
+      const isLoop = backend.variantOf(op, dtype, [300, 300]) === 'loop'
+      let arrays = 1
+      for (let mask = isLoop ? ~0 : 1; mask < 1 << arrays; mask = isLoop ? 1 << arrays : mask + 1) {
+        const wrapped = placed(kernel, heap, mask, (count) => {
+          arrays = Math.max(arrays, count)
+        })
+        expect(checkKernel(op, dtype, wrapped, { seed: SEED, exact: () => true, expected: backend, shapes: SHAPES })).toBeGreaterThan(0)
+      }
+      expect(arrays).toBeGreaterThan(0)
+    }
+  })
+
+  test('canary: a write beyond an operand is found', () => {
+    const wild = {
+      flat(n: number, _value: number, out: TypedArray, oo: number) {
+        const bytes = new Uint8Array(out.buffer)
+        bytes[out.byteOffset + out.byteLength] = 0
+        out.fill(0, oo, oo + n)
+      },
+    }
+    const out = new Float32Array(8)
+    expect(() => (placed(wild, heap, 1, () => {}) as { flat: Entry }).flat(8, 0, out, 0)).toThrow('beyond an operand')
+  })
+})
