@@ -1,124 +1,13 @@
 """Writes packages/tensor/golden/ops.json: what PyTorch computes for every raw operation, over broadcasting, views, empty and 0-d tensors,
 promotion and special values. Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/ops.py
-
-A tensor is {"t": dtype, "shape", "data" (row-major, of the base), "via": view operations on the base}. int64 results are called int32,
-which is what postgrad has. An in-place case also holds the base after the write, so that a write outside of the view shows.
 """
-import json
 import math
-import os
 
-import numpy
 import torch
 import torch.nn.functional as F
+from common import DTYPES, NAMES, SPECIAL, In, case, in_place, layouts, seed, values, write
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int32, "bool": torch.bool}
-NAMES = {torch.float32: "float32", torch.float64: "float64", torch.int32: "int32", torch.int64: "int32", torch.bool: "bool"}
-rng = numpy.random.RandomState(20)
-cases = []
-
-
-def number(x, dtype):
-    """JSON has no NaN or infinities: these are strings. float32 in its shortest form."""
-    if dtype == torch.bool:
-        return int(x)
-    if dtype in (torch.int32, torch.int64):
-        return int(x)
-    x = float(x)
-    if math.isnan(x):
-        return "NaN"
-    if math.isinf(x):
-        return "Infinity" if x > 0 else "-Infinity"
-    if dtype == torch.float32:
-        x = float(str(numpy.float32(x)))
-    if x == 0 and math.copysign(1, x) < 0:
-        return "-0"
-    return int(x) if x == int(x) and abs(x) < 2**53 else x
-
-
-def plain(t):
-    return {"t": NAMES[t.dtype], "shape": list(t.shape), "data": [number(v, t.dtype) for v in t.detach().reshape(-1).tolist()]}
-
-
-class In:
-    """An input: a base tensor and the views taken of it."""
-
-    def __init__(self, base, *via):
-        self.base, self.via = base, via
-
-    def tensor(self):
-        x = self.base
-        for name, *args in self.via:
-            x = getattr(x, name)(*args)
-        return x
-
-    def json(self):
-        out = plain(self.base)
-        if self.via:
-            out["via"] = [list(v) for v in self.via]
-        return out
-
-
-def values(shape, dtype="float32", low=-2.0, high=2.0):
-    n = int(numpy.prod(shape)) if len(shape) else 1
-    if dtype == "bool":
-        data = rng.randint(0, 2, n).astype(bool)
-    elif dtype == "int32":
-        data = rng.randint(int(math.floor(low)) - 3, int(math.ceil(high)) + 4, n).astype(numpy.int32)
-    else:
-        # Few digits keep the file small; they are rounded to the dtype like any others.
-        data = numpy.round(rng.uniform(low, high, n), 3)
-    return torch.tensor(data.tolist(), dtype=DTYPES[dtype]).reshape(shape)
-
-
-def encode(a):
-    if isinstance(a, In):
-        return a.json()
-    if isinstance(a, list) and a and isinstance(a[0], In):
-        return {"list": [x.json() for x in a]}
-    if isinstance(a, float) and not math.isfinite(a):
-        return {"number": number(a, torch.float64)}
-    return a
-
-
-def decode(a):
-    if isinstance(a, In):
-        return a.tensor()
-    if isinstance(a, list) and a and isinstance(a[0], In):
-        return [x.tensor() for x in a]
-    return a
-
-
-def case(label, op, fn, *args):
-    out = fn(*[decode(a) for a in args])
-    cases.append({"label": label, "op": op, "args": [encode(a) for a in args], "out": plain(out)})
-
-
-def in_place(label, op, fn, x, *args):
-    encoded = [encode(x), *[encode(a) for a in args]]
-    out = fn(x.tensor(), *[decode(a) for a in args])
-    cases.append({"label": label, "op": op, "args": encoded, "out": plain(out), "base": plain(x.base)})
-
-
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, -3.4e38, 88.0, -88.0, 104.0, -104.0, math.inf, -math.inf, math.nan]
-
-
-def layouts(dtype, low=-2.0, high=2.0):
-    v = lambda *shape: values(shape, dtype, low, high)
-    return [
-        ("0-d", In(v())),
-        ("one element", In(v(1))),
-        ("dense", In(v(2, 3))),
-        ("empty", In(v(0, 3))),
-        ("transposed", In(v(2, 3), ("transpose", 0, 1))),
-        ("narrow with an offset", In(v(4, 3), ("narrow", 0, 1, 2))),
-        ("strided inside", In(v(3, 5), ("narrow", 1, 1, 3))),
-        ("selected column", In(v(3, 4), ("select", 1, 2))),
-        ("expanded", In(v(3, 1), ("expand", [3, 4]))),
-        ("permuted 3-d", In(v(2, 3, 4), ("permute", [2, 0, 1]))),
-        ("vector of 37", In(v(37))),
-    ]
-
+seed(20)
 
 # --- unary ---
 UNARY = {
@@ -464,9 +353,4 @@ for dtype in DTYPES:
         in_place(f"{target} {dtype}", "fill_", lambda t, v: t.fill_(v), x(dtype), 3)
     in_place(dtype, "zero_", lambda t: t.zero_(), In(values((2, 3), dtype), ("transpose", 0, 1)))
 
-path = os.path.join(os.path.dirname(__file__), "..", "..", "packages", "tensor", "golden", "ops.json")
-with open(path, "w") as file:
-    head = json.dumps({"by": "scripts/golden/ops.py", "torch": torch.__version__})[:-1]
-    lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
-    file.write(f'{head}, "cases": [\n{lines}\n]}}\n')
-print(f"{len(cases)} cases")
+write("ops")

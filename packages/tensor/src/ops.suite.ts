@@ -1,13 +1,14 @@
 /**
- * What every backend must hold: PyTorch's results (golden/ops.json, written by scripts/golden/ops.py) for all raw operations, over
- * broadcasting, views, empty and 0-d tensors, promotion and special values. The test of a backend is a call of this.
+ * What every backend must hold: PyTorch's results (golden/*.json, written by the scripts of the same names in scripts/golden) for all
+ * operations, over broadcasting, views, empty and 0-d tensors, promotion and special values. The test of a backend is a call of this.
  */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { type Device, withDevice } from './device.js'
 import { allocate, type DType, type TypedArray } from './dtype.js'
 import * as raw from './raw/index.js'
-import { Tensor } from './tensor.js'
+import { operations } from './raw/operations.js'
+import { isTensor, Tensor } from './tensor.js'
 
 type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
 
@@ -22,7 +23,11 @@ interface GoldenCase {
   readonly label: string
   readonly op: string
   readonly args: readonly Json[]
-  readonly out: GoldenTensor
+  readonly out?: GoldenTensor
+  /** Results of an operation that gives several, by name or place. */
+  readonly parts?: Readonly<Record<string, GoldenTensor>>
+  /** The result of a question, such as `equal`. */
+  readonly value?: boolean
   /** In place: the first argument's base after the write. */
   readonly base?: GoldenTensor
 }
@@ -39,10 +44,15 @@ export interface OpsSuiteOptions {
   readonly skip?: (op: string, label: string, dtypes: readonly DType[]) => string | null
 }
 
+const GOLDEN = new URL('../golden/', import.meta.url)
+
+/** The cases of all families: every file there is one. */
 export function goldenCases(): readonly GoldenCase[] {
-  const text = readFileSync(new URL('../golden/ops.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { cases: GoldenCase[] }).cases
+  return readdirSync(GOLDEN).flatMap((file) => (JSON.parse(readFileSync(new URL(file, GOLDEN), 'utf8')) as { cases: GoldenCase[] }).cases)
 }
+
+/** Raw operations and composites over them, by name. */
+const CALLS = { ...operations, ...raw } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
 
 export function opsSuite(name: string, makeDevice: () => Device | Promise<Device>, options: OpsSuiteOptions): void {
   describe(`operations on ${name}`, () => {
@@ -76,7 +86,7 @@ export async function goldenFailures(device: Device, cases: readonly GoldenCase[
 
 /** The dtypes of all tensors of a case. */
 function dtypesOf(c: GoldenCase): DType[] {
-  const out: DType[] = [c.out.t]
+  const out: DType[] = [...(c.out ? [c.out.t] : []), ...Object.values(c.parts ?? {}).map((part) => part.t)]
   const visit = (json: Json): void => {
     if (Array.isArray(json)) for (const item of json) visit(item)
     else if (typeof json === 'object' && json !== null) {
@@ -93,8 +103,8 @@ async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null
   const args = c.args.map((a) => decode(a, bases))
   const before = bases.map((base) => base.storage.array.slice())
   const versions = bases.map((base) => base.storage.version)
-  const out = (raw as unknown as Record<string, (...args: unknown[]) => Tensor>)[c.op]!(...args)
-  const failure = compare(await out.data(), out, c.out, tolerance)
+  const out = CALLS[c.op]!(...args)
+  const failure = await compareResult(out, c, tolerance)
   if (failure !== null) return failure
   if (c.base) {
     if (out !== args[0]) return 'an in-place operation returns its first argument'
@@ -108,17 +118,29 @@ async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null
   return null
 }
 
+async function compareResult(out: unknown, c: GoldenCase, tolerance: Tolerance): Promise<string | null> {
+  if (c.value !== undefined) return out === c.value ? null : `expected ${c.value}, got ${out}`
+  if (c.out !== undefined) return isTensor(out) ? compare(await out.data(), out, c.out, tolerance) : `expected a tensor, got ${typeof out}`
+  for (const [name, want] of Object.entries(c.parts ?? {})) {
+    const part = (out as Readonly<Record<string, Tensor>>)[name]!
+    const failure = compare(await part.data(), part, want, tolerance)
+    if (failure !== null) return `${name}: ${failure}`
+  }
+  return null
+}
+
 function decode(json: Json, bases: Tensor[]): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json ?? undefined
   const object = json as { readonly [key: string]: Json }
   if ('list' in object) return (object.list as readonly Json[]).map((item) => decode(item, bases))
   if ('number' in object) return Number(object.number)
+  if (!('t' in object)) return object // options
   const golden = json as unknown as GoldenTensor
   const base = Tensor.over(golden.t, golden.shape, decodeData(golden))
   bases.push(base)
   let x = base
   for (const [method, ...args] of golden.via ?? []) {
-    x = (raw as unknown as Record<string, (...args: unknown[]) => Tensor>)[method]!(x, ...args)
+    x = CALLS[method]!(x, ...args) as Tensor
   }
   return x
 }

@@ -1,0 +1,167 @@
+"""The format of the golden cases of operations, shared by the scripts of this folder that write packages/tensor/golden/*.json. Such a script seeds,
+makes its cases and writes them; `ops.suite.ts` of tensor runs them on every backend, and autograd checks the gradients of those that hold some.
+
+A tensor is {"t": dtype, "shape", "data" (row-major, of the base), "via": view operations on the base}. int64 results are called int32,
+which is what postgrad has. The result is "out" (one tensor), "parts" (several, by name or place) or "value" (a boolean). An in-place case also
+holds the base after the write, so that a write outside of the view shows. "grads": the gradients of sum(out * weights) for each tensor
+argument, null for those that have none; see `weights`.
+"""
+import json
+import math
+import os
+
+import numpy
+import torch
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int32, "bool": torch.bool}
+NAMES = {torch.float32: "float32", torch.float64: "float64", torch.int32: "int32", torch.int64: "int32", torch.bool: "bool"}
+rng = numpy.random.RandomState(20)
+cases = []
+
+
+def seed(n):
+    rng.seed(n)
+
+
+def number(x, dtype):
+    """JSON has no NaN or infinities: these are strings. float32 in its shortest form."""
+    if dtype == torch.bool:
+        return int(x)
+    if dtype in (torch.int32, torch.int64):
+        return int(x)
+    x = float(x)
+    if math.isnan(x):
+        return "NaN"
+    if math.isinf(x):
+        return "Infinity" if x > 0 else "-Infinity"
+    if dtype == torch.float32:
+        x = float(str(numpy.float32(x)))
+    if x == 0 and math.copysign(1, x) < 0:
+        return "-0"
+    return int(x) if x == int(x) and abs(x) < 2**53 else x
+
+
+def plain(t):
+    return {"t": NAMES[t.dtype], "shape": list(t.shape), "data": [number(v, t.dtype) for v in t.detach().reshape(-1).tolist()]}
+
+
+class In:
+    """An input: a base tensor and the views taken of it."""
+
+    def __init__(self, base, *via):
+        self.base, self.via = base, via
+
+    def tensor(self):
+        x = self.base
+        for name, *args in self.via:
+            x = getattr(x, name)(*args)
+        return x
+
+    def json(self):
+        out = plain(self.base)
+        if self.via:
+            out["via"] = [list(v) for v in self.via]
+        return out
+
+
+def values(shape, dtype="float32", low=-2.0, high=2.0):
+    n = int(numpy.prod(shape)) if len(shape) else 1
+    if dtype == "bool":
+        data = rng.randint(0, 2, n).astype(bool)
+    elif dtype == "int32":
+        data = rng.randint(int(math.floor(low)) - 3, int(math.ceil(high)) + 4, n).astype(numpy.int32)
+    else:
+        # Few digits keep the file small; they are rounded to the dtype like any others.
+        data = numpy.round(rng.uniform(low, high, n), 3)
+    return torch.tensor(data.tolist(), dtype=DTYPES[dtype]).reshape(shape)
+
+
+def encode(a):
+    if isinstance(a, In):
+        return a.json()
+    if isinstance(a, list) and a and isinstance(a[0], In):
+        return {"list": [x.json() for x in a]}
+    if isinstance(a, float) and not math.isfinite(a):
+        return {"number": number(a, torch.float64)}
+    return a
+
+
+def decode(a):
+    if isinstance(a, In):
+        return a.tensor()
+    if isinstance(a, list) and a and isinstance(a[0], In):
+        return [x.tensor() for x in a]
+    return a
+
+
+def encode_result(out):
+    if isinstance(out, torch.Tensor):
+        return {"out": plain(out)}
+    if isinstance(out, bool):
+        return {"value": out}
+    return {"parts": {str(k): plain(v) for k, v in (out.items() if isinstance(out, dict) else enumerate(out))}}
+
+
+def case(label, op, fn, *args):
+    out = fn(*[decode(a) for a in args])
+    cases.append({"label": label, "op": op, "args": [encode(a) for a in args], **encode_result(out)})
+
+
+def weights(t):
+    """What the elements of a result are weighted with before they are summed for a gradient: exact in every dtype, none is 0."""
+    w = [((i * 7) % 11 - 5.5) / 4 for i in range(t.numel())]
+    return torch.tensor(w, dtype=t.dtype).reshape(t.shape)
+
+
+def grad_case(label, op, fn, *args):
+    """As `case`, with the gradients of the arguments that are tensors of floating point."""
+    decoded = [decode(a) for a in args]
+    leaf = lambda x: x.detach().clone().requires_grad_(True) if torch.is_floating_point(x) else x
+    decoded = [leaf(x) if isinstance(x, torch.Tensor) else [leaf(y) for y in x] if isinstance(x, list) and x and isinstance(x[0], torch.Tensor) else x for x in decoded]
+    tensors = [y for x in decoded for y in (x if isinstance(x, list) else [x]) if isinstance(y, torch.Tensor)]
+    out = fn(*decoded)
+    parts = [out] if isinstance(out, torch.Tensor) else list(out.values()) if isinstance(out, dict) else list(out)
+    loss = sum((p * weights(p)).sum() for p in parts if p.requires_grad)
+    wanted = [t for t in tensors if t.requires_grad]
+    found = iter(torch.autograd.grad(loss, wanted, allow_unused=True) if isinstance(loss, torch.Tensor) else [None] * len(wanted))
+    grads = []
+    for t in tensors:
+        g = next(found) if t.requires_grad else None
+        grads.append(None if g is None else plain(g))
+    cases.append({"label": label, "op": op, "args": [encode(a) for a in args], **encode_result(out), "grads": grads})
+
+
+def in_place(label, op, fn, x, *args):
+    encoded = [encode(x), *[encode(a) for a in args]]
+    out = fn(x.tensor(), *[decode(a) for a in args])
+    cases.append({"label": label, "op": op, "args": encoded, "out": plain(out), "base": plain(x.base)})
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, -3.4e38, 88.0, -88.0, 104.0, -104.0, math.inf, -math.inf, math.nan]
+
+
+def layouts(dtype, low=-2.0, high=2.0):
+    v = lambda *shape: values(shape, dtype, low, high)
+    return [
+        ("0-d", In(v())),
+        ("one element", In(v(1))),
+        ("dense", In(v(2, 3))),
+        ("empty", In(v(0, 3))),
+        ("transposed", In(v(2, 3), ("transpose", 0, 1))),
+        ("narrow with an offset", In(v(4, 3), ("narrow", 0, 1, 2))),
+        ("strided inside", In(v(3, 5), ("narrow", 1, 1, 3))),
+        ("selected column", In(v(3, 4), ("select", 1, 2))),
+        ("expanded", In(v(3, 1), ("expand", [3, 4]))),
+        ("permuted 3-d", In(v(2, 3, 4), ("permute", [2, 0, 1]))),
+        ("vector of 37", In(v(37))),
+    ]
+
+
+def write(name):
+    """All cases so far to packages/tensor/golden/<name>.json."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "packages", "tensor", "golden", f"{name}.json")
+    with open(path, "w") as file:
+        head = json.dumps({"by": f"scripts/golden/{name}.py", "torch": torch.__version__})[:-1]
+        lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
+        file.write(f'{head}, "cases": [\n{lines}\n]}}\n')
+    print(f"{len(cases)} cases")
