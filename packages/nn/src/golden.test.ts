@@ -149,7 +149,7 @@ describe('20 steps of SGD', () => {
       const parameters = [...net.parameters()]
       const found = grad(crossEntropy(net.forward(double(each.data)), target), parameters)
       const grads = new Map(parameters.map((p, i) => [p, found[i]!]))
-      if (each.clip !== null) clipGradNorm_(parameters, each.clip, grads)
+      if (each.clip !== null) clipGradNorm_(parameters, each.clip, { grads })
       optimizer.step(grads)
     }
     for (const [path, parameter] of net.namedParameters()) {

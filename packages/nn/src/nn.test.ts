@@ -237,7 +237,7 @@ test('clipGradNorm_ returns the norm, scales only what is too long, skips what h
 test('clipGradNorm_ scales each gradient of a map once, also where one sum has the gradient of both', () => {
   const [a, b] = [zeros([2], { requiresGrad: true }), zeros([2], { requiresGrad: true })]
   const found = grad(a.add(b).mul(2).sum(), [a, b])
-  clipGradNorm_([a, b], 2, new Map([a, b].map((p, i) => [p, found[i]!])))
+  clipGradNorm_([a, b], 2, { grads: new Map([a, b].map((p, i) => [p, found[i]!])) })
   for (const g of found) for (const v of values(g)) expect(v).toBeCloseTo(1, 5)
 })
 

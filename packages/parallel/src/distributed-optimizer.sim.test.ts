@@ -4,12 +4,13 @@ import { add, matmul, noGrad } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { type Optimizer, SGD } from '@postgrad/nn'
+import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
+import type { OptimizerClass } from './local-optimizer.js'
 
 const SEEDS = 6
 
@@ -81,19 +82,28 @@ async function overSeeds(size: number, main: (workers: readonly WorkerRuntime[])
   }
 }
 
-const settings: [string, ConstructorParameters<typeof SGD>[1]][] = [
-  ['SGD .05', { lr: 0.05 }],
-  ['SGD with momentum, weight decay, nesterov', { lr: 1e-3, momentum: 1, weightDecay: 1, nesterov: true }],
+const settings: [string, OptimizerClass, object][] = [
+  ['SGD .05', SGD, { lr: 0.05 }],
+  ['SGD with momentum, weight decay, nesterov', SGD, { lr: 1e-3, momentum: 1, weightDecay: 1, nesterov: true }],
+  ['Adam with amsgrad', Adam, { lr: 0.01, betas: [0.8, 0.9], amsgrad: true }],
+  ['AdamW', AdamW, {}],
+  ['NAdam', NAdam, {}],
+  ['RAdam', RAdam, {}],
+  ['Adagrad', Adagrad, { initialAccumulatorValue: 0.1 }],
+  ['Adadelta', Adadelta, {}],
+  ['Adamax', Adamax, {}],
+  ['RMSprop, centered, with momentum', RMSprop, { centered: true, momentum: 0.5 }],
+  ['Rprop', Rprop, {}],
 ]
 
 describe('DistributedOptimizer', () => {
-  test.each(settings)('%s: remote weights move as local ones do', (_, options) =>
+  test.each(settings)('%s: remote weights move as local ones do', (_, Class, options) =>
     overSeeds(3, async () => {
       const [local1, local2] = [new MyModule(), new MyModule()]
-      const localOptimizer = new SGD([local1.w, local2.w], options)
+      const localOptimizer = new Class([local1.w, local2.w], options)
       const [remote1, remote2] = [remote(1, MyModule, []), remote(2, MyModule, [])]
       const parameters = [await remote1.call('parameter', []), await remote2.call('parameter', [])]
-      const optimizer = new DistributedOptimizer(SGD, parameters, options)
+      const optimizer = new DistributedOptimizer(Class, parameters, options)
       for (let n = 0; n < 3; n++) {
         const [t1, t2] = [rand([3, 3]), rand([3, 3])]
         localOptimizer.zeroGrad()

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
-import { SGD } from '@postgrad/nn'
+import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import { type LocalOptimizer, makeLocalOptimizer, type OptimizerClass, stepLocalOptimizer } from './local-optimizer.js'
@@ -34,7 +34,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
   private disposed = false
 
   /**
-   * Makes one `optimizerClass` on every owner of `params`, with the same options. The class must be exposed on the owners (SGD is). Returns at
+   * Makes one `optimizerClass` on every owner of `params`, with the same options. The class must be exposed on the owners (those of nn are). Returns at
    * once; `ready()` and the first `step` wait for the owners.
    * @throws NO_PARAMETERS, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
    */
@@ -137,4 +137,4 @@ function throwFirst(code: string, op: string, failures: readonly { readonly owne
   })
 }
 
-expose({ SGD })
+expose({ SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop })

@@ -1,20 +1,59 @@
 /** Bounds the length of all gradients together. PyTorch: `torch.nn.utils.clip_grad_norm_`. */
+import { PostgradError } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { invalidArgument, raw } from '@postgrad/tensor/internal'
+
+export interface ClipGradOptions {
+  /** The gradients, as for `Optimizer.step`; left out: `.grad`. Parameters without one do not count. */
+  readonly grads?: ReadonlyMap<Tensor, Tensor>
+}
+
+export interface ClipGradNormOptions extends ClipGradOptions {
+  /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
+  readonly normType?: number
+  /** Throw instead of scaling by a norm that is infinite or NaN. Reads the norm back from the device. Default false. */
+  readonly errorIfNonfinite?: boolean
+}
 
 /**
- * Scales the gradients in place by min(1, maxNorm / norm), where norm is the 2-norm of all of them as one vector. Nothing is read back from the
- * device.
- * @param grads the gradients, as for `Optimizer.step`; left out: `.grad`. Parameters without one do not count.
+ * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all of them as one vector. Nothing is read back from the
+ * device unless `errorIfNonfinite` asks for it.
  * @returns the norm before, a tensor []
+ * @throws INVALID_ARGUMENT for a norm type that is not > 0, GRAD_NOT_FINITE (nothing is scaled then)
  */
-export function clipGradNorm_(parameters: Iterable<Tensor>, maxNorm: number, grads?: ReadonlyMap<Tensor, Tensor>): Tensor {
-  const found = Array.from(parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter((g) => g !== null && g !== undefined)
+export function clipGradNorm_(parameters: Iterable<Tensor>, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
+  const { normType = 2, errorIfNonfinite = false } = options
+  if (!(normType > 0)) throw invalidArgument('clipGradNorm_', 'a normType > 0 or Infinity', normType)
+  const found = gradientsOf(parameters, options)
   if (found.length === 0) return zeros([])
-  const squares = found.map((g) => raw.sum(raw.mul(g, g)))
-  const norm = raw.sqrt(raw.sum(raw.stack(squares)))
+  const norm = normOf(found, normType)
+  if (errorIfNonfinite && !Number.isFinite(norm.itemSync())) {
+    throw new PostgradError('GRAD_NOT_FINITE', {
+      op: 'clipGradNorm_',
+      expected: 'gradients whose norm is finite',
+      got: `a norm of ${norm.itemSync()}`,
+      remedy: 'Skip this step, lower the learning rate, or leave errorIfNonfinite out.',
+      values: { normType: String(normType) },
+    })
+  }
   // The small term is PyTorch's: it keeps 0 / 0 away.
   const factor = raw.clamp(raw.div(maxNorm, raw.add(norm, 1e-6)), null, 1)
   for (const g of found) raw.mul_(g, factor)
   return norm
+}
+
+/** The gradients of those parameters that have one. */
+export function gradientsOf(parameters: Iterable<Tensor>, { grads }: ClipGradOptions): Tensor[] {
+  return Array.from(parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter((g) => g !== null && g !== undefined)
+}
+
+function normOf(found: readonly Tensor[], normType: number): Tensor {
+  if (normType === Number.POSITIVE_INFINITY) {
+    // No elements have no largest one; they add nothing to a norm.
+    const largest = found.filter((g) => g.numel > 0).map((g) => raw.amax(raw.abs(g)))
+    return largest.length === 0 ? zeros([]) : raw.amax(raw.stack(largest))
+  }
+  const power = (g: Tensor) => (normType === 2 ? raw.mul(g, g) : normType === 1 ? raw.abs(g) : raw.pow(raw.abs(g), normType))
+  const total = raw.sum(raw.stack(found.map((g) => raw.sum(power(g)))))
+  return normType === 1 ? total : normType === 2 ? raw.sqrt(total) : raw.pow(total, 1 / normType)
 }

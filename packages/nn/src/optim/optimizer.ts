@@ -4,9 +4,18 @@ import type { Tensor } from '@postgrad/tensor'
 /** Parameters that share their settings; the settings may be changed between steps (a schedule sets `lr`). */
 export type ParamGroup<Settings> = { readonly params: readonly Tensor[] } & Settings
 
-/** Plain data and tensors; parameters by their place over all groups, so that it fits another copy of the model. */
+/** A group as an optimizer is given it: settings that it leaves out are the optimizer's. */
+export type ParamGroupOptions<Settings> = Partial<Settings> & { readonly params: Iterable<Tensor> }
+
+/** What an optimizer has gathered about one parameter, by name. */
+export type ParamState = Readonly<Record<string, Tensor | number>>
+
+/**
+ * Plain data and tensors; parameters by their place over all groups, so that it fits another copy of the model. It is PyTorch's state dict with
+ * names in camelCase (`exp_avg` is `expAvg`, `param_groups` is `paramGroups`); a counter such as `step` is a number.
+ */
 export interface OptimizerState<Settings> {
-  readonly state: Readonly<Record<number, Readonly<Record<string, Tensor>>>>
+  readonly state: Readonly<Record<number, ParamState>>
   readonly paramGroups: readonly (Settings & { readonly params: readonly number[] })[]
 }
 

@@ -1,0 +1,63 @@
+/**
+ * Adadelta. PyTorch: `torch.optim.Adadelta`, whose formulas these are:
+ *
+ *     g ← ±g + weightDecay · p                  (− to maximize)
+ *     v ← rho · v + (1 − rho) · g²
+ *     d = √(u + eps) / √(v + eps) · g
+ *     u ← rho · u + (1 − rho) · d²
+ *     p ← p − lr · d
+ */
+import { type Tensor, zerosLike } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { decaySquare_, direction } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, refusal } from './settings.js'
+
+export interface AdadeltaSettings {
+  /** Default 1. */
+  lr: number
+  /** Of both running averages; default 0.9. */
+  rho: number
+  /** Default 1e-6. */
+  eps: number
+  weightDecay: number
+  /** Go up instead of down. */
+  maximize: boolean
+}
+
+export type AdadeltaOptions = Partial<AdadeltaSettings>
+
+type AdadeltaState = { step: number; squareAvg: Tensor; accDelta: Tensor }
+
+const DEFAULTS: AdadeltaSettings = { lr: 1, rho: 0.9, eps: 1e-6, weightDecay: 0, maximize: false }
+const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
+
+/** State per parameter: `step`, `squareAvg` (v), `accDelta` (u). */
+export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
+  protected override readonly layout = { step: 'number', squareAvg: 'tensor', accDelta: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdadeltaSettings>>, options: AdadeltaOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: AdadeltaSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps', 'weightDecay')
+    if (!(settings.rho >= 0 && settings.rho <= 1)) throw refusal(this.op, 'rho in [0, 1]', settings.rho)
+  }
+
+  protected override update(p: Tensor, grad: Tensor, { lr, rho, eps, weightDecay, maximize }: AdadeltaSettings): void {
+    const state = this.stateOf(p, () => ({ step: 0, squareAvg: zerosLike(p), accDelta: zerosLike(p) }))
+    const g = direction(p, grad, maximize, weightDecay)
+    state.step++
+    decaySquare_(state.squareAvg, g, rho)
+    const delta = raw.div_(raw.sqrt(raw.add(state.accDelta, eps)), raw.sqrt(raw.add(state.squareAvg, eps)))
+    raw.mul_(delta, g)
+    decaySquare_(state.accDelta, delta, rho)
+    raw.add_(p, delta, -lr)
+  }
+}

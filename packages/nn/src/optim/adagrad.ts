@@ -1,0 +1,58 @@
+/**
+ * Adagrad. PyTorch: `torch.optim.Adagrad`, whose formulas these are, at step t = 1, 2, …:
+ *
+ *     g ← ±g + weightDecay · p                                (− to maximize)
+ *     s ← s + g²                                              (from initialAccumulatorValue)
+ *     p ← p − lr / (1 + (t − 1) · lrDecay) · g / (√s + eps)
+ */
+import { full, type Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { addQuotient_, direction, rootPlus } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0 } from './settings.js'
+
+export interface AdagradSettings {
+  /** Default 1e-2. */
+  lr: number
+  lrDecay: number
+  weightDecay: number
+  initialAccumulatorValue: number
+  /** Default 1e-10. */
+  eps: number
+  /** Go up instead of down. */
+  maximize: boolean
+}
+
+export type AdagradOptions = Partial<AdagradSettings>
+
+type AdagradState = { step: number; sum: Tensor }
+
+const DEFAULTS: AdagradSettings = { lr: 1e-2, lrDecay: 0, weightDecay: 0, initialAccumulatorValue: 0, eps: 1e-10, maximize: false }
+const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
+
+/** State per parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s). */
+export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
+  protected override readonly layout = { step: 'number', sum: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdagradSettings>>, options: AdagradOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: AdagradSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'lrDecay', 'weightDecay', 'initialAccumulatorValue', 'eps')
+  }
+
+  protected override update(p: Tensor, grad: Tensor, settings: AdagradSettings): void {
+    const { lr, lrDecay, weightDecay, initialAccumulatorValue, eps, maximize } = settings
+    const state = this.stateOf(p, () => ({ step: 0, sum: full(p.shape, initialAccumulatorValue, { dtype: p.dtype }) }))
+    const g = direction(p, grad, maximize, weightDecay)
+    raw.add_(state.sum, raw.mul(g, g))
+    addQuotient_(p, g, rootPlus(state.sum, eps), -lr / (1 + state.step * lrDecay))
+    state.step++
+  }
+}

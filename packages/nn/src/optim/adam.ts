@@ -1,0 +1,89 @@
+/**
+ * Adam and AdamW. PyTorch: `torch.optim.Adam` and `torch.optim.AdamW`, whose formulas these are, at step t = 1, 2, …:
+ *
+ *     Adam:  g ← ±g + weightDecay · p          (− to maximize)
+ *     AdamW: p ← p − lr · weightDecay · p
+ *     m ← β₁ · m + (1 − β₁) · g
+ *     v ← β₂ · v + (1 − β₂) · g²               (amsgrad: v̂ is the maximum of all v so far, else v)
+ *     p ← p − lr / (1 − β₁ᵗ) · m / (√(v̂ / (1 − β₂ᵗ)) + eps)
+ */
+import { type Tensor, zerosLike } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, checkBetas } from './settings.js'
+
+export interface AdamSettings {
+  /** Default 1e-3. */
+  lr: number
+  /** Of the two running averages; default [0.9, 0.999]. */
+  betas: readonly [number, number]
+  /** Default 1e-8. */
+  eps: number
+  /** Default 0; of AdamW 1e-2. */
+  weightDecay: number
+  amsgrad: boolean
+  /** Go up instead of down. */
+  maximize: boolean
+}
+
+export type AdamOptions = Partial<AdamSettings>
+
+type AdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor; maxExpAvgSq?: Tensor }
+
+const DEFAULTS: AdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false }
+const NAMES = Object.keys(DEFAULTS) as (keyof AdamSettings)[]
+
+/** State per parameter: `step`, `expAvg` (m), `expAvgSq` (v), with amsgrad `maxExpAvgSq`. */
+export class Adam extends OptimizerBase<AdamSettings, AdamState> {
+  protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor', maxExpAvgSq: 'tensor?' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: AdamSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps', 'weightDecay')
+    checkBetas(this.op, settings.betas)
+  }
+
+  protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
+    this.descend(p, direction(p, grad, settings.maximize, settings.weightDecay), settings)
+  }
+
+  protected descend(p: Tensor, g: Tensor, { lr, betas, eps, amsgrad }: AdamSettings): void {
+    const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
+    state.step++
+    decay_(state.expAvg, g, betas[0])
+    decaySquare_(state.expAvgSq, g, betas[1])
+    let second = state.expAvgSq
+    if (amsgrad) {
+      second = raw.maximum(state.maxExpAvgSq ?? zerosLike(p), state.expAvgSq)
+      state.maxExpAvgSq = second
+    }
+    // Both corrections are numbers: taking the second one out of the root's quotient saves a pass over the parameter.
+    const root = Math.sqrt(1 - betas[1] ** state.step)
+    addQuotient_(p, state.expAvg, rootPlus(second, eps * root), (-lr * root) / (1 - betas[0] ** state.step))
+  }
+}
+
+/** As Adam, but weights decay by themselves, not through the running averages. */
+export class AdamW extends Adam {
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
+    super(params, { weightDecay: 1e-2, ...options })
+  }
+
+  protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
+    if (settings.weightDecay !== 0) raw.mul_(p, 1 - settings.lr * settings.weightDecay)
+    this.descend(p, direction(p, grad, settings.maximize, 0), settings)
+  }
+}

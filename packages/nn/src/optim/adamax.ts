@@ -1,0 +1,60 @@
+/**
+ * Adamax: Adam by the infinity norm. PyTorch: `torch.optim.Adamax`, whose formulas these are, at step t = 1, 2, …:
+ *
+ *     g ← ±g + weightDecay · p                  (− to maximize)
+ *     m ← β₁ · m + (1 − β₁) · g
+ *     u ← max(β₂ · u, |g| + eps)
+ *     p ← p − lr / (1 − β₁ᵗ) · m / u
+ */
+import { type Tensor, zerosLike } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { addQuotient_, decay_, direction } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, checkBetas } from './settings.js'
+
+export interface AdamaxSettings {
+  /** Default 2e-3. */
+  lr: number
+  /** Default [0.9, 0.999]. */
+  betas: readonly [number, number]
+  /** Default 1e-8. */
+  eps: number
+  weightDecay: number
+  /** Go up instead of down. */
+  maximize: boolean
+}
+
+export type AdamaxOptions = Partial<AdamaxSettings>
+
+type AdamaxState = { step: number; expAvg: Tensor; expInf: Tensor }
+
+const DEFAULTS: AdamaxSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, maximize: false }
+const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
+
+/** State per parameter: `step`, `expAvg` (m), `expInf` (u). */
+export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
+  protected override readonly layout = { step: 'number', expAvg: 'tensor', expInf: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamaxSettings>>, options: AdamaxOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: AdamaxSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps', 'weightDecay')
+    checkBetas(this.op, settings.betas)
+  }
+
+  protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay, maximize }: AdamaxSettings): void {
+    const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expInf: zerosLike(p) }))
+    const g = direction(p, grad, maximize, weightDecay)
+    state.step++
+    decay_(state.expAvg, g, betas[0])
+    state.expInf = raw.maximum(raw.mul_(state.expInf, betas[1]), raw.add_(raw.abs(g), eps))
+    addQuotient_(p, state.expAvg, state.expInf, -lr / (1 - betas[0] ** state.step))
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Adam with Nesterov momentum. PyTorch: `torch.optim.NAdam`, whose formulas these are, at step t = 1, 2, …:
+ *
+ *     g ← g + weightDecay · p
+ *     μₜ = β₁ · (1 − ½ · 0.96^(t · momentumDecay));  Π ← Π · μₜ
+ *     m ← β₁ · m + (1 − β₁) · g;  v ← β₂ · v + (1 − β₂) · g²
+ *     p ← p − lr · ((1 − μₜ) / (1 − Π) · g + μₜ₊₁ / (1 − Π · μₜ · μₜ₊₁) · m) / (√(v / (1 − β₂ᵗ)) + eps)
+ *
+ * The factor Π · μₜ · μₜ₊₁ (with μₜ twice, since Π has it already) is PyTorch 1.13's, and so is that Π is rounded to float32 for all dtypes.
+ */
+import { type Tensor, zerosLike } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, checkBetas } from './settings.js'
+
+export interface NAdamSettings {
+  /** Default 2e-3. */
+  lr: number
+  /** Default [0.9, 0.999]. */
+  betas: readonly [number, number]
+  /** Default 1e-8. */
+  eps: number
+  weightDecay: number
+  /** Default 4e-3. */
+  momentumDecay: number
+}
+
+export type NAdamOptions = Partial<NAdamSettings>
+
+type NAdamState = { step: number; muProduct: number; expAvg: Tensor; expAvgSq: Tensor }
+
+const DEFAULTS: NAdamSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, momentumDecay: 4e-3 }
+const NAMES = Object.keys(DEFAULTS) as (keyof NAdamSettings)[]
+
+/** State per parameter: `step`, `muProduct` (Π), `expAvg` (m), `expAvgSq` (v). */
+export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
+  protected override readonly layout = { step: 'number', muProduct: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<NAdamSettings>>, options: NAdamOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: NAdamSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps', 'weightDecay', 'momentumDecay')
+    checkBetas(this.op, settings.betas)
+  }
+
+  protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay, momentumDecay }: NAdamSettings): void {
+    const state = this.stateOf(p, () => ({ step: 0, muProduct: 1, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
+    const g = direction(p, grad, false, weightDecay)
+    const mu = (t: number) => betas[0] * (1 - 0.5 * 0.96 ** (t * momentumDecay))
+    state.step++
+    const [now, next] = [mu(state.step), mu(state.step + 1)]
+    state.muProduct = Math.fround(state.muProduct * Math.fround(now))
+    const ahead = Math.fround(Math.fround(state.muProduct * Math.fround(now)) * Math.fround(next))
+    decay_(state.expAvg, g, betas[0])
+    decaySquare_(state.expAvgSq, g, betas[1])
+    // As in Adam, the correction of v is taken out of the root.
+    const root = Math.sqrt(1 - betas[1] ** state.step)
+    const towards = raw.mul(state.expAvg, next / (1 - ahead))
+    raw.add_(towards, g, (1 - now) / (1 - state.muProduct))
+    addQuotient_(p, towards, rootPlus(state.expAvgSq, eps * root), -lr * root)
+  }
+}

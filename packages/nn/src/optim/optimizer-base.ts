@@ -1,0 +1,246 @@
+/**
+ * What all optimizers have in common: groups with their settings, the walk over parameters that have gradients, a state per parameter that can be
+ * saved. An optimizer adds its formula (`update`), the checks of its settings and the layout of its state. PyTorch: `torch.optim.Optimizer`.
+ */
+import { enableGrad } from '@postgrad/autograd'
+import { PostgradError } from '@postgrad/base'
+import { isTensor, type Tensor } from '@postgrad/tensor'
+import { invalidArgument, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
+import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
+
+/** How the entries of a parameter's state are stored; a `?` marks what some settings do without. Tensors have the parameter's shape and dtype. */
+export type StateLayout<State> = { readonly [Name in keyof State]-?: 'number' | 'tensor' | 'tensor?' }
+
+/** Extend it to write an optimizer of your own; `DistributedOptimizer` takes it as it takes those that are here. */
+export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
+  /** The settings of groups that have none of their own. */
+  readonly defaults: Readonly<Settings>
+  private readonly groups: ParamGroup<Settings>[] = []
+  private readonly states = new Map<Tensor, State>()
+  private steps = 0
+
+  protected abstract readonly layout: StateLayout<State>
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @param known the settings that `options` may have
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  protected constructor(
+    params: Iterable<Tensor> | Iterable<ParamGroupOptions<Settings>>,
+    defaults: Settings,
+    known: readonly (keyof Settings & string)[],
+  ) {
+    const unknown = Object.keys(defaults).filter((name) => !(known as readonly string[]).includes(name))
+    if (unknown.length > 0) throw invalidArgument(this.op, `settings ${known.join(', ')}`, unknown.join(', '), 'Check the names.')
+    if (isTensor(params)) throw invalidArgument(this.op, 'a list of parameters', 'a tensor', 'Wrap it in an array.')
+    this.defaults = defaults
+    const list = [...params] as (Tensor | ParamGroupOptions<Settings>)[]
+    const groups = list.some(isTensor) ? [{ params: list }] : list
+    for (const group of groups) this.addParamGroup(group as ParamGroupOptions<Settings>)
+    if (this.parameters().length > 0) return
+    throw new PostgradError('NO_PARAMETERS', {
+      op: this.op,
+      expected: 'at least one parameter',
+      got: 'none',
+      remedy: 'Pass module.parameters().',
+    })
+  }
+
+  get paramGroups(): readonly ParamGroup<Settings>[] {
+    return this.groups
+  }
+
+  /** How many steps were taken since this object was made; a scheduler looks at it to tell that it was called too early. */
+  get stepCount(): number {
+    return this.steps
+  }
+
+  /**
+   * Adds parameters that join the training, such as layers that were frozen so far. Settings that the group leaves out are the optimizer's.
+   * @throws INVALID_ARGUMENT, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF; nothing is added then
+   */
+  addParamGroup({ params, ...settings }: ParamGroupOptions<Settings>): void {
+    if (isTensor(params)) throw invalidArgument(this.op, 'a list of parameters', 'a tensor', 'Wrap it in an array.')
+    const group = { ...this.defaults, ...settings, params: [...params] } as unknown as ParamGroup<Settings>
+    this.check(group)
+    checkParams(this.op, group.params, new Set(this.parameters()))
+    this.groups.push(group)
+  }
+
+  /**
+   * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
+   * is left untouched, and its state too. Does not write to the gradients, and reads nothing back from the device.
+   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter; nothing is changed then
+   */
+  step(grads?: ReadonlyMap<Tensor, Tensor>): void
+  /**
+   * Calls `closure`, with gradients recorded, which computes the loss and its backward pass; then steps by `.grad`.
+   * @returns the closure's result
+   * @throws INVALID_ARGUMENT when the closure returns a promise: its gradients would come after the step
+   */
+  step<Loss>(closure: () => Loss): Loss
+  step<Loss>(from?: ReadonlyMap<Tensor, Tensor> | (() => Loss)): Loss | undefined {
+    const loss = typeof from === 'function' ? this.evaluate(from) : undefined
+    const grads = typeof from === 'function' ? undefined : from
+    if (grads !== undefined) this.checkGrads(grads)
+    for (const group of this.groups) {
+      for (const p of group.params) {
+        const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
+        if (grad !== null) this.update(p, grad, group)
+      }
+    }
+    this.steps++
+    return loss
+  }
+
+  zeroGrad(): void {
+    for (const p of this.parameters()) p.grad = null
+  }
+
+  /** Copies: later steps do not change it. */
+  stateDict(): OptimizerState<Settings> {
+    const places = new Map(this.parameters().map((p, place) => [p, place]))
+    return {
+      state: Object.fromEntries([...this.states].map(([p, state]) => [places.get(p)!, mapTensors(state, raw.clone)])),
+      paramGroups: this.groups.map(({ params, ...settings }) => ({
+        ...structuredClone(settings as unknown as Settings),
+        params: params.map((p) => places.get(p)!),
+      })),
+    }
+  }
+
+  /**
+   * Takes over the settings of all groups and the state of all parameters, converted to the parameters' dtypes; all or nothing. Steps go on from
+   * there with the same bits.
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse
+   */
+  loadStateDict({ state, paramGroups }: OptimizerState<Settings>): void {
+    const sizes = (groups: readonly { readonly params: readonly unknown[] }[]) => groups.map(({ params }) => params.length).join(', ')
+    if (sizes(paramGroups) !== sizes(this.groups)) {
+      throw this.mismatch(`groups of ${sizes(this.groups)} parameters`, sizes(paramGroups))
+    }
+    const groups = this.groups.map((group, i) => {
+      const { params: _, ...settings } = structuredClone(paramGroups[i]!)
+      const next = { ...this.defaults, ...settings, params: group.params } as unknown as ParamGroup<Settings>
+      this.check(next)
+      return next
+    })
+    const params = this.parameters()
+    // A saved group may list its parameters by any numbers: they fit by order, as in PyTorch.
+    const numbers = paramGroups.flatMap((group) => group.params)
+    const states = new Map<Tensor, State>()
+    for (const [place, p] of params.entries()) {
+      const saved = state[numbers[place]!]
+      if (saved !== undefined) states.set(p, this.restored(saved, p, place))
+    }
+    for (const [i, group] of groups.entries()) {
+      for (const name of Object.keys(this.groups[i]!)) if (!(name in group)) delete this.groups[i]![name as keyof ParamGroup<Settings>]
+      Object.assign(this.groups[i]!, group)
+    }
+    this.states.clear()
+    for (const [p, entry] of states) this.states.set(p, entry)
+  }
+
+  /** The name in errors. */
+  protected get op(): string {
+    return this.constructor.name
+  }
+
+  /** @throws INVALID_ARGUMENT for a setting that makes no sense */
+  protected abstract check(settings: Settings): void
+
+  /** One parameter's step, by raw operations: a step is never recorded, whatever the grad mode around it. May not write to `grad` or keep it. */
+  protected abstract update(p: Tensor, grad: Tensor, settings: Settings): void
+
+  /** What was gathered about `p`, made by `initial` at its first step. */
+  protected stateOf(p: Tensor, initial: () => State): State {
+    let state = this.states.get(p)
+    if (state === undefined) {
+      state = initial()
+      this.states.set(p, state)
+    }
+    return state
+  }
+
+  private parameters(): Tensor[] {
+    return this.groups.flatMap((group) => group.params)
+  }
+
+  private evaluate<Loss>(closure: () => Loss): Loss {
+    const loss = enableGrad(closure)
+    if (typeof (loss as { then?: unknown } | null | undefined)?.then === 'function') {
+      throw invalidArgument(`${this.op}.step`, 'a closure that returns its loss', 'a promise', 'Await the loss first, then call step().')
+    }
+    return loss
+  }
+
+  private checkGrads(grads: ReadonlyMap<Tensor, Tensor>): void {
+    for (const p of this.parameters()) {
+      const grad = grads.get(p)
+      if (grad === undefined || (grad.dtype === p.dtype && sameShape(grad.shape, p.shape))) continue
+      throw new PostgradError('GRAD_MISMATCH', {
+        op: `${this.op}.step`,
+        expected: `a gradient of shape ${shapeText(p.shape)} and dtype ${p.dtype}`,
+        got: `shape ${shapeText(grad.shape)} and dtype ${grad.dtype}`,
+        remedy: 'Give each parameter a gradient of its own shape and dtype.',
+        values: { expected: [...p.shape], got: [...grad.shape] },
+      })
+    }
+  }
+
+  /** A copy of a saved entry that fits `p`. */
+  private restored(saved: ParamState, p: Tensor, place: number): State {
+    const layout = this.layout as Readonly<Record<string, 'number' | 'tensor' | 'tensor?'>>
+    for (const name of Object.keys(saved)) {
+      if (layout[name] === undefined) throw this.mismatch(`${Object.keys(layout).join(', ')} for parameter ${place}`, name)
+    }
+    for (const [name, kind] of Object.entries(layout)) {
+      const value = saved[name]
+      if (value === undefined ? kind === 'tensor?' : kind === 'number' ? Number.isFinite(value) : fits(value, p)) continue
+      const expected = kind === 'number' ? 'a finite number' : `a tensor of shape ${shapeText(p.shape)}`
+      throw this.mismatch(
+        `${name} for parameter ${place}: ${expected}`,
+        isTensor(value) ? `a tensor of shape ${shapeText(value.shape)}` : String(value),
+      )
+    }
+    return mapTensors(saved, (t) => (t.dtype === p.dtype ? raw.clone(t) : raw.to(t, p.dtype))) as State
+  }
+
+  private mismatch(expected: string, got: string): PostgradError {
+    return new PostgradError('STATE_DICT_MISMATCH', {
+      op: `${this.op}.loadStateDict`,
+      expected,
+      got,
+      remedy: 'Load it into an optimizer of the same class over the same parameters in the same groups.',
+    })
+  }
+}
+
+function fits(value: Tensor | number, p: Tensor): boolean {
+  return isTensor(value) && sameShape(value.shape, p.shape)
+}
+
+function mapTensors(state: ParamState, fn: (t: Tensor) => Tensor): ParamState {
+  return Object.fromEntries(Object.entries(state).map(([name, value]) => [name, isTensor(value) ? fn(value) : value]))
+}
+
+function checkParams(op: string, params: readonly Tensor[], others: ReadonlySet<Tensor>): void {
+  for (const p of params) if (!isTensor(p)) throw invalidArgument(op, 'parameters that are tensors', p === null ? 'null' : typeof p)
+  if (new Set(params).size !== params.length || params.some((p) => others.has(p))) {
+    throw new PostgradError('DUPLICATE_PARAMETER', {
+      op,
+      message: 'a parameter is listed more than once',
+      remedy: 'List each parameter once, in one group.',
+    })
+  }
+  const at = params.findIndex((p) => !p.isLeaf)
+  if (at >= 0) {
+    throw new PostgradError('PARAMETER_NOT_A_LEAF', {
+      op,
+      expected: 'leaves',
+      got: `parameter ${at}, which was computed from others`,
+      remedy: 'Pass the parameters themselves, or detach() the tensor first.',
+    })
+  }
+}

@@ -1,0 +1,198 @@
+/** What all optimizers promise beside their formulas: groups, refusals, closures, state that is their own. */
+import { describe, expect, test } from '@jest/globals'
+import { isGradEnabled, noGrad } from '@postgrad/autograd'
+import { isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '../index.js'
+
+const p = (...v: number[]) => tensor(v, { requiresGrad: true })
+const values = (t: Tensor) => Array.from(t.dataSync())
+
+function refusal(fn: () => unknown): unknown {
+  try {
+    fn()
+  } catch (error) {
+    return error
+  }
+  throw new Error('expected it to throw')
+}
+
+const ALL: readonly (readonly [string, (params: Iterable<Tensor>) => Optimizer])[] = [
+  ['SGD', (params) => new SGD(params, { lr: 0.1 })],
+  ['SGD with momentum', (params) => new SGD(params, { lr: 0.1, momentum: 0.9 })],
+  ['SGD with Nesterov momentum', (params) => new SGD(params, { lr: 0.1, momentum: 0.9, nesterov: true })],
+  ['Adam', (params) => new Adam(params, { amsgrad: true })],
+  ['AdamW', (params) => new AdamW(params)],
+  ['NAdam', (params) => new NAdam(params)],
+  ['RAdam', (params) => new RAdam(params)],
+  ['Adagrad', (params) => new Adagrad(params)],
+  ['Adadelta', (params) => new Adadelta(params)],
+  ['Adamax', (params) => new Adamax(params)],
+  ['RMSprop', (params) => new RMSprop(params, { momentum: 0.5, centered: true })],
+  ['Rprop', (params) => new Rprop(params)],
+]
+
+describe.each(ALL)('%s', (_, make) => {
+  test('writes to parameters in place, not to gradients, and keeps no gradient as its state', () => {
+    const [a, scalar, none] = [p(1, -2), tensor(0.5, { requiresGrad: true }), zeros([0, 2], { requiresGrad: true })]
+    const { storage } = a
+    const grads = new Map([
+      [a, tensor([0.5, -0.25])],
+      [scalar, tensor(1)],
+      [none, zeros([0, 2])],
+    ])
+    const optimizer = make([a, scalar, none])
+    for (let step = 0; step < 3; step++) optimizer.step(grads)
+    expect(a.storage).toBe(storage)
+    expect(values(a)).not.toEqual([1, -2])
+    expect(values(scalar)).not.toEqual([0.5])
+    expect([...grads.values()].map(values)).toEqual([[0.5, -0.25], [1], []])
+    const kept = [...(optimizer as unknown as { states: Map<Tensor, object> }).states.values()].flatMap(Object.values).filter(isTensor)
+    const held = [...grads.values()].map((g) => g.storage)
+    expect(kept.filter((t) => held.includes(t.storage))).toEqual([])
+  })
+
+  test('raises the version of what it writes, so that a backward pass notices', () => {
+    const a = p(1)
+    const before = a.storage.version
+    make([a]).step(new Map([[a, ones([1])]]))
+    expect(a.storage.version).toBeGreaterThan(before)
+  })
+
+  test('records nothing, and what it does is not undone by an absent gradient', () => {
+    const [a, b] = [p(1), p(1)]
+    const optimizer = make([a, b])
+    a.grad = ones([1])
+    optimizer.step()
+    expect([a.gradFn, a.isLeaf, values(b)]).toEqual([null, true, [1]])
+    expect(Object.keys(optimizer.stateDict().state)).not.toContain('1')
+  })
+})
+
+describe('groups', () => {
+  test('join later, with the optimizer’s settings where they have none', () => {
+    const [a, b, c] = [p(1), p(1), p(1)]
+    const optimizer = new SGD([a], { lr: 0.5 })
+    optimizer.addParamGroup({ params: [b] })
+    optimizer.addParamGroup({ params: [c], lr: 0.25 })
+    optimizer.step(new Map([a, b, c].map((t) => [t, ones([1])])))
+    expect([a, b, c].map(values)).toEqual([[0.5], [0.5], [0.75]])
+    expect(optimizer.paramGroups.map(({ lr }) => lr)).toEqual([0.5, 0.5, 0.25])
+  })
+
+  test('that are refused are not added', () => {
+    const a = p(1)
+    const optimizer = new Adam([a])
+    for (const [code, group] of [
+      ['DUPLICATE_PARAMETER', { params: [a] }],
+      ['DUPLICATE_PARAMETER', { params: [p(1), a] }],
+      ['PARAMETER_NOT_A_LEAF', { params: [a.mul(2)] }],
+      ['INVALID_ARGUMENT', { params: [p(1)], eps: -1 }],
+      ['INVALID_ARGUMENT', { params: [p(1)], betas: [0.9, 1] as const }],
+      ['INVALID_ARGUMENT', { params: [1 as unknown as Tensor] }],
+      ['INVALID_ARGUMENT', { params: a as unknown as Tensor[] }],
+    ] as const) {
+      expect(refusal(() => optimizer.addParamGroup(group))).toMatchObject({ code, op: 'Adam' })
+    }
+    expect(optimizer.paramGroups.length).toBe(1)
+  })
+})
+
+test.each([
+  ['lr ≥ 0', () => new Adam([p(1)], { lr: -1 })],
+  ['lr ≥ 0', () => new RMSprop([p(1)], { lr: Number.NaN })],
+  ['betas', () => new AdamW([p(1)], { betas: [1, 0.5] })],
+  ['betas', () => new NAdam([p(1)], { betas: [0.5] as unknown as [number, number] })],
+  ['eps ≥ 0', () => new RAdam([p(1)], { eps: -1 })],
+  ['lrDecay ≥ 0', () => new Adagrad([p(1)], { lrDecay: -1 })],
+  ['rho in [0, 1]', () => new Adadelta([p(1)], { rho: 1.1 })],
+  ['weightDecay ≥ 0', () => new Adamax([p(1)], { weightDecay: -0.1 })],
+  ['momentum ≥ 0', () => new RMSprop([p(1)], { momentum: -0.1 })],
+  ['etas', () => new Rprop([p(1)], { etas: [1.2, 0.5] })],
+  ['stepSizes', () => new Rprop([p(1)], { stepSizes: [1, 0.5] })],
+  ['settings lr', () => new Adam([p(1)], { learningRate: 1 } as object)],
+])('INVALID_ARGUMENT: expected %s', (expected, fn) => {
+  expect(refusal(fn)).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(expected) })
+})
+
+describe('step', () => {
+  test('of a closure: computes with gradients recorded, steps, gives the closure’s result', () => {
+    const a = p(3)
+    const optimizer = new SGD([a], { lr: 0.5 })
+    const loss = noGrad(() =>
+      optimizer.step(() => {
+        expect(isGradEnabled()).toBe(true)
+        const squared = a.mul(a).sum()
+        squared.backward()
+        return squared
+      }),
+    )
+    expect([loss.itemSync(), values(a), optimizer.stepCount]).toEqual([9, [0], 1])
+  })
+
+  test('a closure whose gradients would come too late is refused', () => {
+    const a = p(3)
+    a.grad = ones([1])
+    expect(refusal(() => new SGD([a], { lr: 1 }).step(async () => 0))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'SGD.step' })
+    expect(values(a)).toEqual([3])
+  })
+
+  test('GRAD_MISMATCH changes nothing, also not the parameters before', () => {
+    const [a, b] = [p(1), p(1, 2)]
+    const grads = new Map([
+      [a, ones([1])],
+      [b, ones([1])],
+    ])
+    expect(refusal(() => new SGD([a, b], { lr: 1 }).step(grads))).toMatchObject({
+      code: 'GRAD_MISMATCH',
+      values: { expected: [2], got: [1] },
+    })
+    expect(refusal(() => new SGD([a], { lr: 1 }).step(new Map([[a, ones([1], { dtype: 'float64' })]])))).toMatchObject({
+      code: 'GRAD_MISMATCH',
+    })
+    expect(values(a)).toEqual([1])
+  })
+})
+
+describe('a state dict', () => {
+  const moved = () => {
+    const a = p(1, 2)
+    const optimizer = new Adam([a], { lr: 0.1 })
+    optimizer.step(new Map([[a, ones([2])]]))
+    return optimizer.stateDict()
+  }
+
+  test('has PyTorch’s names in camelCase, and a step that is a number', () => {
+    expect(moved()).toMatchObject({
+      state: { 0: { step: 1, expAvg: expect.anything(), expAvgSq: expect.anything() } },
+      paramGroups: [{ lr: 0.1, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false, params: [0] }],
+    })
+  })
+
+  test('converts to the dtype of the parameters it is loaded for', () => {
+    const a = tensor([1, 2], { dtype: 'float64', requiresGrad: true })
+    const optimizer = new Adam([a])
+    optimizer.loadStateDict(moved())
+    expect((optimizer.stateDict().state[0]!.expAvg as Tensor).dtype).toBe('float64')
+  })
+
+  test.each<[string, (state: ReturnType<typeof moved>) => unknown, string]>([
+    ['another shape', ({ state }) => ({ 0: { ...state[0], expAvg: ones([3]) } }), 'expAvg for parameter 0: a tensor of shape [2]'],
+    ['a tensor that is missing', ({ state }) => ({ 0: { step: 1, expAvg: state[0]!.expAvg } }), 'expAvgSq'],
+    ['a step that is none', ({ state }) => ({ 0: { ...state[0], step: Number.NaN } }), 'step'],
+    ['a name of another optimizer', ({ state }) => ({ 0: { ...state[0], momentumBuffer: ones([2]) } }), 'momentumBuffer'],
+  ])('STATE_DICT_MISMATCH for %s; nothing is loaded', (_, change, what) => {
+    const saved = moved()
+    const optimizer = new Adam([p(5, 6)], { lr: 7 })
+    const load = () => optimizer.loadStateDict({ ...saved, state: change(saved) as typeof saved.state })
+    expect(refusal(load)).toMatchObject({ code: 'STATE_DICT_MISMATCH', message: expect.stringContaining(what) })
+    expect([optimizer.paramGroups[0]!.lr, optimizer.stateDict().state]).toEqual([7, {}])
+  })
+
+  test('with settings that the constructor would refuse: INVALID_ARGUMENT, and nothing is loaded', () => {
+    const saved = moved()
+    const optimizer = new Adam([p(5, 6)])
+    const load = () => optimizer.loadStateDict({ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, lr: -1 }] })
+    expect(refusal(load)).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(optimizer.paramGroups[0]!.lr).toBe(1e-3)
+  })
+})

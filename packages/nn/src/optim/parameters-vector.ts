@@ -1,0 +1,29 @@
+/** All parameters as one vector, and back. PyTorch: `torch.nn.utils.parameters_to_vector`, `vector_to_parameters`. */
+import { cat } from '@postgrad/autograd'
+import type { Tensor } from '@postgrad/tensor'
+import { invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+
+/** The elements of all parameters one after the other, [n]; recorded. @throws INVALID_ARGUMENT without parameters */
+export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
+  const parts = Array.from(parameters, (p) => p.reshape([p.numel]))
+  if (parts.length === 0) throw invalidArgument('parametersToVector', 'at least one parameter', 'none', 'Pass module.parameters().')
+  return cat(parts)
+}
+
+/**
+ * Copies the elements of `vector` [n] into the parameters, in place and unrecorded, all or none. PyTorch makes the parameters views of the vector
+ * instead, and ignores what the vector has too much.
+ * @throws SHAPE_MISMATCH unless n is the number of elements of all parameters
+ */
+export function vectorToParameters(vector: Tensor, parameters: Iterable<Tensor>): void {
+  const all = [...parameters]
+  const total = all.reduce((sum, p) => sum + p.numel, 0)
+  if (vector.ndim !== 1 || vector.numel !== total) {
+    throw shapeMismatch('vectorToParameters', `a vector [${total}]`, shapeText(vector.shape), 'Pass what parametersToVector() gave.')
+  }
+  let at = 0
+  for (const p of all) {
+    raw.copy_(p, raw.reshape(raw.narrow(vector, 0, at, p.numel), p.shape))
+    at += p.numel
+  }
+}

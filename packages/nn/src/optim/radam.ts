@@ -1,0 +1,69 @@
+/**
+ * Rectified Adam. PyTorch: `torch.optim.RAdam`, whose formulas these are, at step t = 1, 2, …:
+ *
+ *     g ← g + weightDecay · p
+ *     m ← β₁ · m + (1 − β₁) · g;  v ← β₂ · v + (1 − β₂) · g²
+ *     ρ∞ = 2 / (1 − β₂) − 1;  ρ = ρ∞ − 2 t β₂ᵗ / (1 − β₂ᵗ)
+ *     r = √((ρ − 4)(ρ − 2) ρ∞ / ((ρ∞ − 4)(ρ∞ − 2) ρ))
+ *     p ← p − lr / (1 − β₁ᵗ) · m · (ρ > 5 ? r · √(1 − β₂ᵗ) / (√v + eps) : 1)
+ */
+import { type Tensor, zerosLike } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
+import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, checkBetas } from './settings.js'
+
+export interface RAdamSettings {
+  /** Default 1e-3. */
+  lr: number
+  /** Default [0.9, 0.999]. */
+  betas: readonly [number, number]
+  /** Default 1e-8. */
+  eps: number
+  weightDecay: number
+}
+
+export type RAdamOptions = Partial<RAdamSettings>
+
+type RAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
+
+const DEFAULTS: RAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0 }
+const NAMES = Object.keys(DEFAULTS) as (keyof RAdamSettings)[]
+
+/** State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
+export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
+  protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RAdamSettings>>, options: RAdamOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: RAdamSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps', 'weightDecay')
+    checkBetas(this.op, settings.betas)
+  }
+
+  protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay }: RAdamSettings): void {
+    const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
+    const g = direction(p, grad, false, weightDecay)
+    state.step++
+    decay_(state.expAvg, g, betas[0])
+    decaySquare_(state.expAvgSq, g, betas[1])
+    const power = betas[1] ** state.step
+    const rate = -lr / (1 - betas[0] ** state.step)
+    // The length of the running average of g², at its end and now: the variance of a short one is not to be trusted.
+    const full = 2 / (1 - betas[1]) - 1
+    const length = full - (2 * state.step * power) / (1 - power)
+    if (length > 5) {
+      const rectified = Math.sqrt(((length - 4) * (length - 2) * full) / ((full - 4) * (full - 2) * length))
+      addQuotient_(p, state.expAvg, rootPlus(state.expAvgSq, eps), rate * rectified * Math.sqrt(1 - power))
+    } else {
+      raw.add_(p, state.expAvg, rate)
+    }
+  }
+}

@@ -1,0 +1,22 @@
+/** Refusals of settings, worded once for all optimizers. */
+import type { PostgradError } from '@postgrad/base'
+import { invalidArgument } from '@postgrad/tensor/internal'
+
+export function refusal(op: string, expected: string, got: unknown): PostgradError {
+  return invalidArgument(op, expected, got, 'Check the settings of the optimizer and of its groups.')
+}
+
+/** @throws INVALID_ARGUMENT for a named setting that is no number ≥ 0 (NaN is none) */
+export function checkAtLeast0<Settings>(op: string, settings: Settings, ...names: readonly (keyof Settings & string)[]): void {
+  for (const name of names) {
+    const value: unknown = settings[name]
+    if (!(typeof value === 'number' && value >= 0)) throw refusal(op, `${name} ≥ 0`, value)
+  }
+}
+
+/** @throws INVALID_ARGUMENT unless both are in [0, 1) */
+export function checkBetas(op: string, betas: readonly number[]): void {
+  if (!(Array.isArray(betas) && betas.length === 2 && betas.every((beta) => beta >= 0 && beta < 1))) {
+    throw refusal(op, 'betas: two numbers in [0, 1)', betas)
+  }
+}
