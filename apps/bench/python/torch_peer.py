@@ -1,6 +1,6 @@
 """The same work in PyTorch: two processes under torch.distributed.rpc, driven line by line from the benchmark.
 
-Reads one JSON object a line on stdin, {"name": ..., "n": ...}, does that work n times on worker0, and answers {"seconds": ...}.
+Reads one JSON object a line on stdin, {"name": ..., "n": ..., "args": [...]}, does that work n times on worker0, and answers {"seconds": ...}.
 Its first line names its version and its two processes, which the benchmark stops while others are measured: TensorPipe polls without rest.
 """
 import ctypes
@@ -15,6 +15,8 @@ import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
+import torch.nn as nn
+import torch.nn.functional as F
 
 torch.set_num_threads(1)
 
@@ -81,7 +83,104 @@ def local_backward(n):
     return time.perf_counter() - start
 
 
-WORK = {f.__name__: f for f in (round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward)}
+def timed(n, work):
+    start = time.perf_counter()
+    for _ in range(n):
+        work()
+    return time.perf_counter() - start
+
+
+def products(n, size):
+    a, b = torch.rand(size, size), torch.rand(size, size)
+    return timed(n, lambda: a @ b)
+
+
+def softmaxes(n, rows, columns):
+    x = torch.randn(rows, columns)
+    return timed(n, lambda: torch.softmax(x, 1))
+
+
+def sums(n, length):
+    a, b = torch.rand(length), torch.rand(length)
+    return timed(n, lambda: a + b)
+
+
+def tanhs(n, length):
+    x = torch.randn(length)
+    return timed(n, lambda: torch.tanh(x))
+
+
+def mlp_steps(n, batch):
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.randn(batch, 784), torch.randint(0, 10, (batch,))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return timed(n, step)
+
+
+def lstm_steps(n, steps, batch, width):
+    lstm = nn.LSTM(width, width)
+    x = torch.randn(steps, batch, width)
+
+    def step():
+        lstm.zero_grad(set_to_none=True)
+        lstm(x)[0].sum().backward()
+
+    return timed(n, step)
+
+
+def policy_steps(n, hidden):
+    model = nn.Sequential(nn.Linear(4, hidden), nn.Tanh(), nn.Linear(hidden, 2))
+    x, action = torch.randn(1, 4), torch.randint(0, 2, (1,))
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), action).backward()
+
+    return timed(n, step)
+
+
+def tiny_chain(n, op):
+    work = (torch.mul, lambda x, y: torch.tanh(x), torch.matmul, lambda x, y: torch.softmax(x, 1))[op]
+    x, y = torch.rand(3, 3, requires_grad=True), torch.eye(3, requires_grad=True)
+    start = time.perf_counter()
+    for _ in range(n):
+        x = work(x, y)
+    x.backward(torch.ones_like(x))
+    return time.perf_counter() - start
+
+
+def tiny_passes(n):
+    x, y, gradient = torch.rand(3, 3, requires_grad=True), torch.rand(3, 3), torch.rand(3, 3)
+
+    def step():
+        x.grad = None
+        torch.mul(x, y).backward(gradient)
+
+    return timed(n, step)
+
+
+def same(t):
+    return t
+
+
+def tensor_round_trips(n, length):
+    x = torch.rand(length)
+    return timed(n, lambda: rpc.rpc_sync("worker1", same, args=(x,)))
+
+
+WORK = {
+    f.__name__: f
+    for f in (
+        round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
+        products, softmaxes, sums, tanhs, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
+    )
+}
 
 
 PR_SET_PDEATHSIG = 1
@@ -99,7 +198,7 @@ def worker(rank, port, commands, other=None):
         for line in lines:
             command = json.loads(line)
             start = time.perf_counter()
-            seconds = WORK[command["name"]](command["n"])
+            seconds = WORK[command["name"]](command["n"], *command["args"])
             if seconds is None:
                 seconds = time.perf_counter() - start
             print(json.dumps({"seconds": seconds}), flush=True)

@@ -8,8 +8,9 @@ export interface Row {
   /** The raw limit: the same messages or additions without anything of ours. */
   readonly limit: number
   readonly peers: Readonly<Record<string, number>>
-  readonly aim: number
-  readonly met: boolean
+  /** Null where the row has none, and `met` with it. */
+  readonly aim: number | null
+  readonly met: boolean | null
 }
 
 /** One contestant of a row: does its work n times and gives the seconds that it took. */
@@ -28,8 +29,8 @@ export interface RowPlan {
   readonly peers: Readonly<
     Record<string, { readonly run: Contestant /** Does its work this much less often: it is slower. */; readonly share?: number }>
   >
-  /** The aim in the row's unit, from the limit measured beside it. */
-  readonly aim: (limit: number) => number
+  /** The aim in the row's unit, from what was measured beside it; null: there is none, or the peer that it needs is not there. */
+  readonly aim: (limit: number, peers: Readonly<Record<string, number>>) => number | null
 }
 
 /** How long each contestant works before it is measured, in s of what is measured, and in turns. */
@@ -56,15 +57,16 @@ export async function measure(plan: RowPlan, turns: number, tick: () => void): P
   const of = (name: string) => median(figures.get(name)!)
   const ours = of('ours')
   const limit = of('limit')
-  const aim = plan.aim(limit)
+  const peers = Object.fromEntries(Object.keys(plan.peers).map((name) => [name, of(`peer:${name}`)]))
+  const aim = plan.aim(limit, peers)
   return {
     name: plan.name,
     unit: plan.unit,
     ours,
     limit,
-    peers: Object.fromEntries(Object.keys(plan.peers).map((name) => [name, of(`peer:${name}`)])),
+    peers,
     aim,
-    met: plan.higherIsBetter ? ours >= aim : ours <= aim,
+    met: aim === null ? null : plan.higherIsBetter ? ours >= aim : ours <= aim,
   }
 }
 

@@ -9,9 +9,11 @@ export function tableHead(torch: string | null): string {
 }
 
 export function rowText({ name, unit, ours, limit, peers, aim, met }: Row): string {
-  const figures = [number(ours), number(limit), (ours / limit).toFixed(2), number(aim)].map((text) => text.padStart(10)).join('')
+  const figures = [number(ours), number(limit), (ours / limit).toFixed(2), aim === null ? '-' : number(aim)]
+    .map((text) => text.padStart(10))
+    .join('')
   const others = Object.entries(peers).map(([peer, value]) => `${peer} ${number(value)}`)
-  return `${name.padEnd(NAME_WIDTH)}${unit.padEnd(8)}${figures}  ${met ? 'yes' : 'NO '}  ${others.join(', ')}`
+  return `${name.padEnd(NAME_WIDTH)}${unit.padEnd(8)}${figures}  ${met === null ? ' - ' : met ? 'yes' : 'NO '}  ${others.join(', ')}`
 }
 
 function number(value: number): string {

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Contestant } from './row.js'
+import type { Contestant } from '../row.js'
 
 const PYTHON = '/usr/bin/python3'
-const SCRIPT = fileURLToPath(new URL('../python/torch_peer.py', import.meta.url))
+const SCRIPT = fileURLToPath(new URL('../../python/torch_peer.py', import.meta.url))
 const START_MS = 60_000
 const CLOSE_MS = 5000
 /** Characters of its stderr: the last line says why it could not. */
@@ -69,11 +69,11 @@ export class TorchPeer {
     return null
   }
 
-  /** The function of that name in the script. */
-  work(name: string): Contestant {
+  /** The function of that name in the script, called with n and these. */
+  work(name: string, ...args: readonly number[]): Contestant {
     return async (n) => {
       this.signal('SIGCONT')
-      this.child.stdin!.write(`${JSON.stringify({ name, n })}\n`)
+      this.child.stdin!.write(`${JSON.stringify({ name, n, args })}\n`)
       const { value, done } = await this.answers.next()
       this.signal('SIGSTOP')
       if (done) throw new Error(`the PyTorch process ended during ${name}`)

@@ -1,7 +1,7 @@
 /** The same call by comlink, between two threads: what a JavaScript programmer would use today. */
 import { expose, wrap } from 'comlink'
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs'
-import { inThread, ThreadPair, WINDOW } from './thread-pair.js'
+import { inThread, ThreadPair, WINDOW } from '../thread-pair.js'
 
 const service = { noop: () => null }
 

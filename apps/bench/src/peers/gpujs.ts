@@ -1,0 +1,23 @@
+/** gpu.js by itself: the product as its own documentation writes it. */
+import { GPU } from 'gpu.js'
+import type { Contestant } from '../row.js'
+
+/** [size, size] · [size, size], n times. */
+export function gpujsMatmul(size: number): Contestant {
+  const kernel = new GPU({ mode: 'webasm' as 'cpu' }).createKernel(
+    `function (a, b) {
+      let sum = 0;
+      for (let p = 0; p < this.constants.size; p++) { sum += a[this.thread.y * this.constants.size + p] * b[p * this.constants.size + this.thread.x]; }
+      return sum;
+    }` as unknown as () => number,
+    { output: [size, size], constants: { size } },
+  )
+  const random = () => Float32Array.from({ length: size * size }, () => Math.random() - 0.5)
+  const call = kernel as unknown as (a: Float32Array, b: Float32Array) => unknown
+  const [a, b] = [random(), random()]
+  return async (n) => {
+    const started = performance.now()
+    for (let i = 0; i < n; i++) call(a, b)
+    return (performance.now() - started) / 1000
+  }
+}
