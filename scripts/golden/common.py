@@ -76,11 +76,16 @@ def values(shape, dtype="float32", low=-2.0, high=2.0):
     return torch.tensor(data.tolist(), dtype=DTYPES[dtype]).reshape(shape)
 
 
+def listed(a):
+    """A list of arguments of which some are tensors."""
+    return isinstance(a, list) and any(isinstance(x, In) for x in a)
+
+
 def encode(a):
     if isinstance(a, In):
         return a.json()
-    if isinstance(a, list) and a and isinstance(a[0], In):
-        return {"list": [x.json() for x in a]}
+    if listed(a):
+        return {"list": [encode(x) for x in a]}
     if isinstance(a, float) and not math.isfinite(a):
         return {"number": number(a, torch.float64)}
     return a
@@ -89,8 +94,8 @@ def encode(a):
 def decode(a):
     if isinstance(a, In):
         return a.tensor()
-    if isinstance(a, list) and a and isinstance(a[0], In):
-        return [x.tensor() for x in a]
+    if listed(a):
+        return [decode(x) for x in a]
     return a
 
 
@@ -115,9 +120,8 @@ def weights(t):
 
 def grad_case(label, op, fn, *args):
     """As `case`, with the gradients of the arguments that are tensors of floating point."""
-    decoded = [decode(a) for a in args]
-    leaf = lambda x: x.detach().clone().requires_grad_(True) if torch.is_floating_point(x) else x
-    decoded = [leaf(x) if isinstance(x, torch.Tensor) else [leaf(y) for y in x] if isinstance(x, list) and x and isinstance(x[0], torch.Tensor) else x for x in decoded]
+    leaf = lambda x: x.detach().clone().requires_grad_(torch.is_floating_point(x)) if isinstance(x, torch.Tensor) else x
+    decoded = [[leaf(x) for x in a] if isinstance(a, list) else leaf(a) for a in (decode(a) for a in args)]
     tensors = [y for x in decoded for y in (x if isinstance(x, list) else [x]) if isinstance(y, torch.Tensor)]
     out = fn(*decoded)
     parts = [out] if isinstance(out, torch.Tensor) else list(out.values()) if isinstance(out, dict) else list(out)
