@@ -6,6 +6,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { raw, withComposites } from '@postgrad/tensor/internal'
 import { binary, lists, lookup, type TensorOps, unary, where as whereRows } from './derivatives.js'
 import { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.js'
+import { neuralFunctions } from './neural/functions.js'
 import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
 
 /** For formulas under createGraph; late, since it is made of what follows. */
@@ -72,8 +73,10 @@ export const operations: TensorOps = withComposites({
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
+  ...neuralFunctions(recorded),
 })
 
 export const { flatten, split, chunk, unbind } = operations
+export const { linear } = operations
 
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ }

@@ -31,6 +31,7 @@ export {
   ge,
   gt,
   le,
+  linear,
   log,
   logSoftmax,
   lt,

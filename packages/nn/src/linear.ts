@@ -1,4 +1,5 @@
 /** A fully connected layer. PyTorch: `torch.nn.Linear`. */
+import { linear } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { type ParameterOptions, uniform } from './init.js'
 import { Module } from './module.js'
@@ -24,7 +25,6 @@ export class Linear extends Module {
 
   /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
-    const product = x.matmul(this.weight.T)
-    return this.bias === null ? product : product.add(this.bias)
+    return linear(x, this.weight, this.bias)
   }
 }

@@ -43,6 +43,7 @@ export {
   type InputMeta,
   isGradEnabled,
   le,
+  linear,
   log,
   logSoftmax,
   lt,

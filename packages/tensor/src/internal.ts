@@ -24,8 +24,10 @@ export type {
   UnaryOps,
   ViewOps,
 } from './ops.js'
+export type { NeuralOps } from './ops-neural.js'
 export * as raw from './raw/index.js'
 export { checkReduction } from './raw/indexing.js'
+export * as rawNeural from './raw/neural/index.js'
 export { operations as rawOperations } from './raw/operations.js'
 export {
   broadcastShapes,

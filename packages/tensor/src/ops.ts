@@ -4,6 +4,7 @@
  * Semantics, broadcasting and promotion are PyTorch's functions of the same name unless a line says otherwise.
  */
 import type { DType } from './dtype.js'
+import type { NeuralOps } from './ops-neural.js'
 
 /** One dimension or several; negative ones count from the end. */
 export type DimsArg = number | readonly number[]
@@ -129,6 +130,7 @@ export interface PrimitiveOps<T>
     JoinOps<T>,
     IndexOps<T>,
     LossOps<T>,
+    NeuralOps<T>,
     InPlaceOps<T> {}
 
 /** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */

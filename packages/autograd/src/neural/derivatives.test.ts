@@ -1,0 +1,59 @@
+/** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
+import { describe, expect, test } from '@jest/globals'
+import { type Tensor, tensor } from '@postgrad/tensor'
+import * as F from '../index.js'
+import { operations } from '../internal.js'
+import type { NeuralTable } from './derivatives.js'
+
+interface Case {
+  readonly shapes: readonly (readonly number[])[]
+  readonly fn: (...inputs: Tensor[]) => Tensor | readonly Tensor[]
+}
+
+/** Shapes as '2,3; 3'. */
+const c = (shapes: string, fn: Case['fn']): Case => ({ shapes: shapes.split(';').map((shape) => shape.split(',').map(Number)), fn })
+
+const CASES: Readonly<Record<keyof NeuralTable, readonly Case[]>> = {
+  linear: [
+    c('2,3; 2,3; 2', operations.linear),
+    c('3; 2,3; 2', operations.linear),
+    c('2,2,3; 2,3', (x, w) => operations.linear(x, w)),
+    c('3,2; 3,2; 2', (x, w, b) => operations.linear(x.T, w.T, b)),
+    c('2,2,3; 2,3', (x, w) => operations.linear(x.permute([1, 0, 2]), w, null)),
+  ],
+}
+
+/** Irregular values in (−2, 2), never twice the same. */
+function inputs({ shapes }: Case): Tensor[] {
+  let k = 0
+  return shapes.map((shape) => {
+    const size = shape.reduce((n, extent) => n * extent, 1)
+    return tensor(Float64Array.from({ length: size }, () => (((++k * 0.6180339887498949) % 1) - 0.5) * 4))
+      .reshape(shape)
+      .detach()
+      .requiresGrad_()
+  })
+}
+
+describe.each(Object.entries(CASES))('%s', (_, cases) => {
+  test.each(cases.map((each, i) => [i, each] as const))('case %d', (_i, each) => {
+    expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
+    expect(F.gradgradcheck(each.fn, inputs(each))).toBe(true)
+  })
+})
+
+test('only what a gradient reads is saved, and reading it twice needs retainGraph', () => {
+  const [x, w, b] = inputs(c('2,3; 2,3; 2', operations.linear))
+  const loss = F.linear(x!, w!.detach(), b!).sum()
+  // The weight needs no gradient, so x is not saved and may be written to.
+  F.noGrad(() => x!.fill_(9))
+  expect(F.grad(loss, [x!])[0]!.shape).toEqual([2, 3])
+  expect(() => F.grad(loss, [x!])).toThrow(expect.objectContaining({ code: 'GRAPH_FREED' }))
+})
+
+test('linear says what does not fit', () => {
+  const [x, w] = inputs(c('2,3; 2,4', operations.linear))
+  expect(() => F.linear(x!, w!)).toThrow(expect.objectContaining({ code: 'SHAPE_MISMATCH' }))
+  expect(() => F.linear(x!, x!, w!)).toThrow(/bias \[2\]/)
+  expect(() => F.linear(x!, x!.to('float32'))).toThrow(expect.objectContaining({ code: 'DTYPE_MISMATCH' }))
+})

@@ -1,0 +1,14 @@
+/** The recorded operations of neural networks: each raw one joined with its row. `../functions.ts` joins them with all others. */
+
+import type { Tensor } from '@postgrad/tensor'
+import { type NeuralOps, rawNeural } from '@postgrad/tensor/internal'
+import type { TensorOps } from '../derivatives.js'
+import { recordMany } from '../record-many.js'
+import { neural } from './derivatives.js'
+
+/** @param recorded all recorded operations, for formulas under createGraph; called late, since it is made of these */
+export function neuralFunctions(recorded: () => TensorOps): NeuralOps<Tensor> {
+  return {
+    linear: recordMany('linear', rawNeural.linear, neural.linear, recorded),
+  }
+}

@@ -1,0 +1,2 @@
+/** The raw operations of neural networks by name, as `raw/index.ts` has the others. */
+export { linear } from './linear.js'
