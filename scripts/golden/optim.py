@@ -14,6 +14,8 @@ import torch.nn as nn
 import torch.optim as optim
 from torch.optim import lr_scheduler as sched
 
+# SequentialLR steps its members by an epoch, which warns.
+warnings.simplefilter("ignore")
 OUT = pathlib.Path(__file__).resolve().parents[2] / "packages/nn/golden/optim.json"
 STEPS, SNAPSHOTS = 50, (1, 2, 10, 50)
 rng = numpy.random.RandomState(3)
@@ -115,9 +117,86 @@ RUNS = [
     run("Rprop", "maximize", {"lr": 0.002, "maximize": True, "stepSizes": [1e-6, 0.01]}),
 ]
 
+# Functions by name; the test has the same ones. They use nothing that two languages could round differently.
+LAMBDAS = {"harmonic": lambda e: 1 / (1 + e / 4), "stairs": lambda e: 1 - 0.0625 * (e // 10), "shrink": lambda e: 0.96875, "scale": lambda x: 1 / x}
+TORCH_NAMES = {"tMax": "T_max", "t0": "T_0", "tMult": "T_mult"}
+METRICS = numpy.round(1 + numpy.cos(numpy.arange(STEPS) * 0.35) * 0.4 - numpy.minimum(numpy.arange(STEPS), 20) * 0.03, 3).tolist()
+
+
+def make_scheduler(opt, kind, options):
+    if kind == "ChainedScheduler":
+        return sched.ChainedScheduler([make_scheduler(opt, k, o) for k, o in options["schedulers"]])
+    if kind == "SequentialLR":
+        return sched.SequentialLR(opt, [make_scheduler(opt, k, o) for k, o in options["schedulers"]], options["milestones"])
+    look_up = lambda v: [look_up(x) for x in v] if isinstance(v, list) else LAMBDAS.get(v, v) if isinstance(v, str) else v
+    return getattr(sched, kind)(opt, **{TORCH_NAMES.get(k, snake(k)): look_up(v) for k, v in options.items()})
+
+
+def schedule(kind, name, options, optimizer="SGD"):
+    """Learning rates (and momentums) of both groups: at first, then after each step. And the parameters at the end, in float64."""
+    model, x, y = net(torch.float64)
+    settings = {"lr": 0.1, "momentum": 0.5} if optimizer == "SGD" else {"lr": 0.1}
+    opt = getattr(optim, optimizer)(grouped(model, [{}, {"lr": 0.04}]), **settings)
+    scheduler = make_scheduler(opt, kind, options)
+    rates, momentums = [], []
+
+    def note():
+        rates.append([float("%.15g" % g["lr"]) for g in opt.param_groups])
+        momentums.append([float("%.15g" % (g["betas"][0] if "betas" in g else g["momentum"])) for g in opt.param_groups])
+
+    note()
+    for step in range(STEPS):
+        descend(model, x, y, opt)
+        scheduler.step(METRICS[step]) if kind == "ReduceLROnPlateau" else scheduler.step()
+        note()
+    moves = any(m != momentums[0] for m in momentums)
+    out = {"scheduler": kind, "name": name, "options": options, "optimizer": optimizer, "settings": settings, "lr": rates}
+    return {**out, "momentum": momentums if moves else None, "end": values(model, torch.float64)}
+
+
+SCHEDULES = [
+    schedule("LambdaLR", "one function", {"lrLambda": "harmonic"}),
+    schedule("LambdaLR", "one per group", {"lrLambda": ["harmonic", "stairs"]}),
+    schedule("MultiplicativeLR", "one function", {"lrLambda": "shrink"}),
+    schedule("StepLR", "every 7", {"stepSize": 7, "gamma": 0.5}),
+    schedule("StepLR", "defaults", {"stepSize": 20}),
+    schedule("MultiStepLR", "one twice", {"milestones": [5, 20, 20, 33], "gamma": 0.6}),
+    schedule("ConstantLR", "defaults", {}),
+    schedule("ConstantLR", "longer", {"factor": 0.25, "totalIters": 12}),
+    schedule("LinearLR", "defaults", {}),
+    schedule("LinearLR", "down", {"startFactor": 0.9, "endFactor": 0.1, "totalIters": 30}),
+    schedule("ExponentialLR", "0.95", {"gamma": 0.95}),
+    schedule("PolynomialLR", "defaults", {}),
+    schedule("PolynomialLR", "square", {"totalIters": 40, "power": 2}),
+    schedule("CosineAnnealingLR", "one way", {"tMax": 50}),
+    schedule("CosineAnnealingLR", "there and back", {"tMax": 8, "etaMin": 0.01}),
+    schedule("CosineAnnealingWarmRestarts", "same length", {"t0": 9}),
+    schedule("CosineAnnealingWarmRestarts", "longer and longer", {"t0": 5, "tMult": 2, "etaMin": 0.001}),
+    schedule("OneCycleLR", "defaults", {"maxLr": 0.2, "totalSteps": 50}),
+    schedule("OneCycleLR", "linear, three phases, per group", {"maxLr": [0.2, 0.1], "epochs": 10, "stepsPerEpoch": 5, "pctStart": 0.4,
+             "annealStrategy": "linear", "threePhase": True, "divFactor": 10, "finalDivFactor": 100, "baseMomentum": 0.6, "maxMomentum": 0.7}),
+    schedule("OneCycleLR", "betas", {"maxLr": 0.05, "totalSteps": 50}, "Adam"),
+    schedule("OneCycleLR", "without momentum", {"maxLr": 0.05, "totalSteps": 60, "pctStart": 0.1, "cycleMomentum": False}),
+    schedule("CyclicLR", "triangular", {"baseLr": 0.01, "maxLr": 0.1, "stepSizeUp": 6}),
+    schedule("CyclicLR", "triangular2, per group", {"baseLr": [0.01, 0.02], "maxLr": [0.1, 0.05], "stepSizeUp": 5, "stepSizeDown": 9,
+             "mode": "triangular2", "baseMomentum": 0.4, "maxMomentum": [0.5, 0.6]}),
+    schedule("CyclicLR", "exp_range", {"baseLr": 0.01, "maxLr": 0.1, "stepSizeUp": 4, "mode": "exp_range", "gamma": 0.97, "cycleMomentum": False}),
+    schedule("CyclicLR", "a function of its own", {"baseLr": 0.01, "maxLr": 0.1, "stepSizeUp": 4, "scaleFn": "scale", "cycleMomentum": False}, "Adam"),
+    schedule("ReduceLROnPlateau", "patience", {"patience": 3, "factor": 0.5}),
+    schedule("ReduceLROnPlateau", "max, absolute, cooldown, minima", {"mode": "max", "patience": 1, "factor": 0.3, "threshold": 0.05,
+             "thresholdMode": "abs", "cooldown": 4, "minLr": [0.001, 0.01]}),
+    schedule("SequentialLR", "warm-up, then decay", {"schedulers": [["LinearLR", {"startFactor": 0.1, "totalIters": 8}],
+             ["ExponentialLR", {"gamma": 0.9}]], "milestones": [8]}),
+    schedule("SequentialLR", "three", {"schedulers": [["ConstantLR", {"factor": 0.5, "totalIters": 4}], ["CosineAnnealingLR", {"tMax": 10}],
+             ["CosineAnnealingWarmRestarts", {"t0": 6}]], "milestones": [6, 25]}),
+    schedule("SequentialLR", "steps, functions", {"schedulers": [["StepLR", {"stepSize": 3}], ["LambdaLR", {"lrLambda": "harmonic"}],
+             ["MultiStepLR", {"milestones": [4, 6]}], ["PolynomialLR", {"totalIters": 9}]], "milestones": [10, 20, 35]}),
+    schedule("ChainedScheduler", "two", {"schedulers": [["ConstantLR", {"factor": 0.1, "totalIters": 5}], ["ExponentialLR", {"gamma": 0.9}]]}),
+]
+
 OUT.parent.mkdir(exist_ok=True)
 line = lambda c: json.dumps(c, separators=(",", ":"))
-head = {"torch": torch.__version__, "snapshots": SNAPSHOTS, "start": [v for p in START for v in p], "x": X, "y": Y}
-runs = ",\n".join(map(line, RUNS))
-OUT.write_text(line(head)[:-1] + f',\n"runs":[\n{runs}\n]}}\n')
-print(f"{len(RUNS)} runs -> {OUT}")
+head = {"torch": torch.__version__, "snapshots": SNAPSHOTS, "start": [v for p in START for v in p], "x": X, "y": Y, "metrics": METRICS}
+lines = lambda all: ",\n".join(map(line, all))
+OUT.write_text(line(head)[:-1] + f',\n"runs":[\n{lines(RUNS)}\n],\n"schedules":[\n{lines(SCHEDULES)}\n]}}\n')
+print(f"{len(RUNS)} runs, {len(SCHEDULES)} schedules -> {OUT}")

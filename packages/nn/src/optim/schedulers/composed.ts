@@ -1,0 +1,124 @@
+/** Schedulers made of schedulers. PyTorch: `torch.optim.lr_scheduler.SequentialLR`, `ChainedScheduler`. */
+import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkOption, checkState, type LRScheduler, type Scheduled, type Scheduler, type SchedulerState } from './lr-scheduler.js'
+
+/** A scheduler whose step needs no measure. */
+export type SteppingScheduler = Scheduler & { step(): void }
+
+export interface SequentialLROptions {
+  readonly schedulers: readonly LRScheduler[]
+  /** Epochs at which the next scheduler takes over, ascending; one less than there are schedulers. */
+  readonly milestones: readonly number[]
+}
+
+/** One scheduler after the other; each begins with its epoch 0. */
+export class SequentialLR implements Scheduler {
+  readonly optimizer: Scheduled
+  lastEpoch = 0
+  private readonly schedulers: readonly LRScheduler[]
+  private readonly milestones: readonly number[]
+  private lastLr: number[]
+
+  /** @throws INVALID_ARGUMENT for schedulers of another optimizer, or milestones that do not fit them */
+  constructor(optimizer: Scheduled, { schedulers, milestones }: SequentialLROptions) {
+    checkMembers('SequentialLR', optimizer, schedulers)
+    const expected = `${schedulers.length - 1} ascending milestones`
+    const ascending = milestones.every((epoch, i) => i === 0 || epoch > milestones[i - 1]!)
+    checkOption('SequentialLR', milestones.length === schedulers.length - 1 && ascending, expected, milestones)
+    this.optimizer = optimizer
+    this.schedulers = [...schedulers]
+    this.milestones = [...milestones]
+    // All have taken their first step while they were made: it is undone for all of them, and done again by the first one alone.
+    for (const group of optimizer.paramGroups) group.lr = group.initialLr!
+    for (const scheduler of schedulers) scheduler.stepBack()
+    schedulers[0]!.start()
+    this.lastLr = schedulers[0]!.getLastLr()
+  }
+
+  step(): void {
+    this.lastEpoch++
+    const at = this.milestones.filter((epoch) => epoch <= this.lastEpoch).length
+    const scheduler = this.schedulers[at]!
+    if (at > 0 && this.milestones[at - 1] === this.lastEpoch) scheduler.stepTo(0)
+    else scheduler.step()
+    this.lastLr = scheduler.getLastLr()
+  }
+
+  getLastLr(): number[] {
+    return [...this.lastLr]
+  }
+
+  stateDict(): SchedulerState {
+    const { lastEpoch, milestones, lastLr } = this
+    return { lastEpoch, milestones: [...milestones], lastLr: [...lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
+  }
+
+  loadStateDict(state: SchedulerState): void {
+    checkState('SequentialLR', this.stateDict(), state, this.optimizer.paramGroups.length)
+    loadMembers('SequentialLR', this.schedulers, state.schedulers as readonly SchedulerState[])
+    this.lastEpoch = state.lastEpoch as number
+    this.lastLr = [...(state.lastLr as number[])]
+    setRates(this.optimizer, this.lastLr)
+  }
+}
+
+/** Several schedulers that all step at once: their factors multiply. */
+export class ChainedScheduler implements Scheduler {
+  readonly optimizer: Scheduled
+  private readonly schedulers: readonly SteppingScheduler[]
+  private lastLr: number[]
+
+  /** @throws INVALID_ARGUMENT without schedulers, or for schedulers of different optimizers */
+  constructor(schedulers: readonly SteppingScheduler[]) {
+    const optimizer = schedulers[0]?.optimizer
+    if (optimizer === undefined) throw invalidArgument('ChainedScheduler', 'at least one scheduler', 'none')
+    checkMembers('ChainedScheduler', optimizer, schedulers)
+    this.optimizer = optimizer
+    this.schedulers = [...schedulers]
+    this.lastLr = optimizer.paramGroups.map((group) => group.lr)
+  }
+
+  step(): void {
+    for (const scheduler of this.schedulers) scheduler.step()
+    this.lastLr = this.optimizer.paramGroups.map((group) => group.lr)
+  }
+
+  getLastLr(): number[] {
+    return [...this.lastLr]
+  }
+
+  stateDict(): SchedulerState {
+    return { lastLr: [...this.lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
+  }
+
+  loadStateDict(state: SchedulerState): void {
+    checkState('ChainedScheduler', this.stateDict(), state, this.optimizer.paramGroups.length)
+    loadMembers('ChainedScheduler', this.schedulers, state.schedulers as readonly SchedulerState[])
+    this.lastLr = [...(state.lastLr as number[])]
+    setRates(this.optimizer, this.lastLr)
+  }
+}
+
+function checkMembers(op: string, optimizer: Scheduled, schedulers: readonly Scheduler[]): void {
+  checkOption(op, schedulers.length > 0, 'at least one scheduler', schedulers.length)
+  const at = schedulers.findIndex((one) => one.optimizer !== optimizer)
+  checkOption(op, at < 0, 'schedulers of one and the same optimizer', `another one of scheduler ${at}`)
+}
+
+/** All or none: what one refuses is undone in those before. */
+function loadMembers(op: string, schedulers: readonly Scheduler[], states: readonly SchedulerState[]): void {
+  checkOption(`${op}.loadStateDict`, states.length === schedulers.length, `${schedulers.length} schedulers`, states.length)
+  const before = schedulers.map((one) => one.stateDict())
+  for (const [i, scheduler] of schedulers.entries()) {
+    try {
+      scheduler.loadStateDict(states[i]!)
+    } catch (error) {
+      for (let j = 0; j < i; j++) schedulers[j]!.loadStateDict(before[j]!)
+      throw error
+    }
+  }
+}
+
+function setRates({ paramGroups }: Scheduled, rates: readonly number[]): void {
+  for (const [i, group] of paramGroups.entries()) group.lr = rates[i]!
+}

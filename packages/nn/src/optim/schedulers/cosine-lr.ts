@@ -1,0 +1,113 @@
+/** Rates along a cosine. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`, `CosineAnnealingWarmRestarts`. */
+import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
+
+export interface CosineAnnealingLROptions extends LRSchedulerOptions {
+  /** Half a period, in epochs. */
+  readonly tMax: number
+  /** The least rate; default 0. */
+  readonly etaMin?: number
+}
+
+/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again */
+export class CosineAnnealingLR extends LRScheduler {
+  private readonly tMax: number
+  private readonly etaMin: number
+
+  /** @throws INVALID_ARGUMENT unless tMax is a positive integer */
+  constructor(optimizer: Scheduled, options: CosineAnnealingLROptions) {
+    super(optimizer, options)
+    checkOption(this.op, Number.isInteger(options.tMax) && options.tMax > 0, 'a positive integer as tMax', options.tMax)
+    this.tMax = options.tMax
+    this.etaMin = options.etaMin ?? 0
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const { tMax, etaMin, lastEpoch } = this
+    const rates = this.currentLrs()
+    if (lastEpoch === 0) return rates
+    if (this.stepCount === 1) return this.closedForm()
+    // At the lowest point the quotient below would be 0 / 0: the first step up is taken from the closed form.
+    if ((lastEpoch - 1 - tMax) % (2 * tMax) === 0) {
+      return rates.map((lr, i) => lr + ((this.baseLrs[i]! - etaMin) * (1 - Math.cos(Math.PI / tMax))) / 2)
+    }
+    const height = (epoch: number) => 1 + Math.cos((Math.PI * epoch) / tMax)
+    return rates.map((lr) => (height(lastEpoch) / height(lastEpoch - 1)) * (lr - etaMin) + etaMin)
+  }
+
+  protected override closedForm(): number[] {
+    const { tMax, etaMin, lastEpoch } = this
+    return this.baseLrs.map((lr) => etaMin + ((lr - etaMin) * (1 + Math.cos((Math.PI * lastEpoch) / tMax))) / 2)
+  }
+}
+
+export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
+  /** Epochs until the first restart. */
+  readonly t0: number
+  /** Each stretch is so many times as long as the one before; default 1. */
+  readonly tMult?: number
+  /** The least rate; default 0. */
+  readonly etaMin?: number
+}
+
+/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI those until the next */
+export class CosineAnnealingWarmRestarts extends LRScheduler {
+  private readonly t0: number
+  private readonly tMult: number
+  private readonly etaMin: number
+  private tI: number
+  private tCur: number
+
+  /** @throws INVALID_ARGUMENT unless t0 and tMult are positive integers */
+  constructor(optimizer: Scheduled, options: CosineAnnealingWarmRestartsOptions) {
+    super(optimizer, options)
+    const { t0, tMult = 1, etaMin = 0 } = options
+    checkOption(this.op, Number.isInteger(t0) && t0 > 0, 'a positive integer as t0', t0)
+    checkOption(this.op, Number.isInteger(tMult) && tMult > 0, 'a positive integer as tMult', tMult)
+    this.t0 = t0
+    this.tMult = tMult
+    this.etaMin = etaMin
+    this.tI = t0
+    this.tCur = this.lastEpoch
+    this.start()
+  }
+
+  /**
+   * Goes on by one epoch, or to `epoch`, which may have a fraction: `step(epoch + batch / batches)`.
+   * @throws INVALID_ARGUMENT for a negative epoch
+   */
+  override step(epoch?: number): void {
+    const target = epoch ?? (this.lastEpoch < 0 ? 0 : undefined)
+    if (target !== undefined) {
+      this.stepTo(target)
+      return
+    }
+    this.tCur++
+    if (this.tCur >= this.tI) {
+      this.tCur -= this.tI
+      this.tI *= this.tMult
+    }
+    super.step()
+  }
+
+  /** @internal */
+  override stepTo(epoch: number): void {
+    checkOption(`${this.op}.step`, epoch >= 0, 'an epoch ≥ 0', epoch)
+    const { t0, tMult } = this
+    if (epoch < t0) {
+      this.tI = t0
+      this.tCur = epoch
+    } else if (tMult === 1) {
+      this.tCur = epoch % t0
+    } else {
+      const restarts = Math.floor(Math.log((epoch / t0) * (tMult - 1) + 1) / Math.log(tMult))
+      this.tCur = epoch - (t0 * (tMult ** restarts - 1)) / (tMult - 1)
+      this.tI = t0 * tMult ** restarts
+    }
+    super.stepTo(Math.floor(epoch))
+  }
+
+  protected override rates(): number[] {
+    return this.baseLrs.map((lr) => this.etaMin + ((lr - this.etaMin) * (1 + Math.cos((Math.PI * this.tCur) / this.tI))) / 2)
+  }
+}

@@ -1,0 +1,40 @@
+/** Rates from a function of the epoch. PyTorch: `torch.optim.lr_scheduler.LambdaLR`, `MultiplicativeLR`. */
+import { LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
+
+export interface LambdaLROptions extends LRSchedulerOptions {
+  /** From the epoch to a factor; one for all groups or one per group. It is not saved: the scheduler that loads has its own. */
+  readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]
+}
+
+/** lr = initialLr · lrLambda(epoch) */
+export class LambdaLR extends LRScheduler {
+  private readonly lrLambdas: readonly ((epoch: number) => number)[]
+
+  /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
+  constructor(optimizer: Scheduled, options: LambdaLROptions) {
+    super(optimizer, options)
+    this.lrLambdas = perGroup(this.op, 'lrLambda', options.lrLambda, optimizer)
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    return this.baseLrs.map((lr, i) => lr * this.lrLambdas[i]!(this.lastEpoch))
+  }
+}
+
+/** lr ← lr · lrLambda(epoch), from epoch 1 on */
+export class MultiplicativeLR extends LRScheduler {
+  private readonly lrLambdas: readonly ((epoch: number) => number)[]
+
+  /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
+  constructor(optimizer: Scheduled, options: LambdaLROptions) {
+    super(optimizer, options)
+    this.lrLambdas = perGroup(this.op, 'lrLambda', options.lrLambda, optimizer)
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const rates = this.currentLrs()
+    return this.lastEpoch > 0 ? rates.map((lr, i) => lr * (this.lrLambdas[i]?.(this.lastEpoch) ?? 1)) : rates
+  }
+}

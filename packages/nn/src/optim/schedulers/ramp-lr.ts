@@ -1,0 +1,109 @@
+/** Rates that go from one factor to another within some epochs. PyTorch: `torch.optim.lr_scheduler.ConstantLR`, `LinearLR`, `PolynomialLR`. */
+import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
+
+export interface ConstantLROptions extends LRSchedulerOptions {
+  /** In (0, 1]; default 1/3. */
+  readonly factor?: number
+  /** In epochs; default 5. */
+  readonly totalIters?: number
+}
+
+/** lr = initialLr · factor until epoch `totalIters`, then initialLr */
+export class ConstantLR extends LRScheduler {
+  private readonly factor: number
+  private readonly totalIters: number
+
+  /** @throws INVALID_ARGUMENT for a factor outside (0, 1] (PyTorch takes 0, and divides by it at the end) */
+  constructor(optimizer: Scheduled, options: ConstantLROptions = {}) {
+    super(optimizer, options)
+    const { factor = 1 / 3, totalIters = 5 } = options
+    checkOption(this.op, factor > 0 && factor <= 1, 'a factor in (0, 1]', factor)
+    this.factor = factor
+    this.totalIters = totalIters
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const factor = this.lastEpoch === 0 ? this.factor : this.lastEpoch === this.totalIters ? 1 / this.factor : 1
+    return this.currentLrs().map((lr) => lr * factor)
+  }
+
+  protected override closedForm(): number[] {
+    return this.baseLrs.map((lr) => lr * (this.lastEpoch >= this.totalIters ? 1 : this.factor))
+  }
+}
+
+export interface LinearLROptions extends LRSchedulerOptions {
+  /** In (0, 1]; default 1/3. */
+  readonly startFactor?: number
+  /** In [0, 1]; default 1. */
+  readonly endFactor?: number
+  /** In epochs; default 5. */
+  readonly totalIters?: number
+}
+
+/** lr goes from initialLr · startFactor to initialLr · endFactor in equal steps, within `totalIters` epochs: a warm-up */
+export class LinearLR extends LRScheduler {
+  private readonly startFactor: number
+  private readonly endFactor: number
+  private readonly totalIters: number
+
+  /** @throws INVALID_ARGUMENT for factors outside of their ranges (PyTorch takes a startFactor of 0, and divides by it) */
+  constructor(optimizer: Scheduled, options: LinearLROptions = {}) {
+    super(optimizer, options)
+    const { startFactor = 1 / 3, endFactor = 1, totalIters = 5 } = options
+    checkOption(this.op, startFactor > 0 && startFactor <= 1, 'a startFactor in (0, 1]', startFactor)
+    checkOption(this.op, endFactor >= 0 && endFactor <= 1, 'an endFactor in [0, 1]', endFactor)
+    this.startFactor = startFactor
+    this.endFactor = endFactor
+    this.totalIters = totalIters
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const { startFactor, endFactor, totalIters, lastEpoch } = this
+    const rates = this.currentLrs()
+    if (lastEpoch === 0) return rates.map((lr) => lr * startFactor)
+    if (lastEpoch > totalIters) return rates
+    const change = endFactor - startFactor
+    return rates.map((lr) => lr * (1 + change / (totalIters * startFactor + (lastEpoch - 1) * change)))
+  }
+
+  protected override closedForm(): number[] {
+    const { startFactor, endFactor, totalIters, lastEpoch } = this
+    const factor = startFactor + ((endFactor - startFactor) * Math.min(totalIters, lastEpoch)) / totalIters
+    return this.baseLrs.map((lr) => lr * factor)
+  }
+}
+
+export interface PolynomialLROptions extends LRSchedulerOptions {
+  /** In epochs; default 5. */
+  readonly totalIters?: number
+  /** Default 1. */
+  readonly power?: number
+}
+
+/** lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on */
+export class PolynomialLR extends LRScheduler {
+  private readonly totalIters: number
+  private readonly power: number
+
+  constructor(optimizer: Scheduled, options: PolynomialLROptions = {}) {
+    super(optimizer, options)
+    this.totalIters = options.totalIters ?? 5
+    this.power = options.power ?? 1
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const { totalIters, power, lastEpoch } = this
+    const rates = this.currentLrs()
+    if (lastEpoch === 0 || lastEpoch > totalIters) return rates
+    const factor = ((1 - lastEpoch / totalIters) / (1 - (lastEpoch - 1) / totalIters)) ** power
+    return rates.map((lr) => lr * factor)
+  }
+
+  protected override closedForm(): number[] {
+    return this.baseLrs.map((lr) => lr * (1 - Math.min(this.totalIters, this.lastEpoch) / this.totalIters) ** this.power)
+  }
+}

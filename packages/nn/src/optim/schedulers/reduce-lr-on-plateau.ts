@@ -1,0 +1,107 @@
+/** Rates that fall when a measure stops getting better. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
+import { checkOption, checkState, perGroup, plainFields, type Scheduled, type Scheduler, type SchedulerState } from './lr-scheduler.js'
+
+export interface ReduceLROnPlateauOptions {
+  /** Whether smaller or greater is better; default 'min'. */
+  readonly mode?: 'min' | 'max'
+  /** lr ← lr · factor; below 1; default 0.1. */
+  readonly factor?: number
+  /** So many epochs in a row may be no better; the next one reduces. Default 10. */
+  readonly patience?: number
+  /** What counts as better: by this part of the best ('rel'), or by this much ('abs'); default 1e-4. */
+  readonly threshold?: number
+  /** Default 'rel'. */
+  readonly thresholdMode?: 'rel' | 'abs'
+  /** Epochs after a reduction that do not count; default 0. */
+  readonly cooldown?: number
+  /** The least rate; one for all groups or one per group; default 0. */
+  readonly minLr?: number | readonly number[]
+  /** A change of the rate that is not greater is not made; default 1e-8. */
+  readonly eps?: number
+}
+
+export class ReduceLROnPlateau implements Scheduler {
+  readonly optimizer: Scheduled
+  lastEpoch = 0
+  private readonly mode: 'min' | 'max'
+  private readonly factor: number
+  private readonly patience: number
+  private readonly threshold: number
+  private readonly thresholdMode: 'rel' | 'abs'
+  private readonly cooldown: number
+  private readonly minLrs: number[]
+  private readonly eps: number
+  /** null before the first step. */
+  private best: number | null = null
+  private numBadEpochs = 0
+  private cooldownCounter = 0
+  private lastLr: number[]
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(optimizer: Scheduled, options: ReduceLROnPlateauOptions = {}) {
+    const { mode = 'min', factor = 0.1, thresholdMode = 'rel' } = options
+    checkOption('ReduceLROnPlateau', factor < 1, 'a factor < 1', factor)
+    checkOption('ReduceLROnPlateau', mode === 'min' || mode === 'max', "mode 'min' or 'max'", mode)
+    checkOption('ReduceLROnPlateau', thresholdMode === 'rel' || thresholdMode === 'abs', "thresholdMode 'rel' or 'abs'", thresholdMode)
+    this.optimizer = optimizer
+    this.mode = mode
+    this.factor = factor
+    this.patience = options.patience ?? 10
+    this.threshold = options.threshold ?? 1e-4
+    this.thresholdMode = thresholdMode
+    this.cooldown = options.cooldown ?? 0
+    this.minLrs = perGroup('ReduceLROnPlateau', 'minLr', options.minLr ?? 0, optimizer)
+    this.eps = options.eps ?? 1e-8
+    this.lastLr = optimizer.paramGroups.map((group) => group.lr)
+  }
+
+  /** @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it is a number */
+  step(metrics: number): void {
+    checkOption('ReduceLROnPlateau.step', typeof metrics === 'number', 'a number', typeof metrics)
+    this.lastEpoch++
+    if (this.isBetter(metrics)) {
+      this.best = metrics
+      this.numBadEpochs = 0
+    } else {
+      this.numBadEpochs++
+    }
+    if (this.cooldownCounter > 0) {
+      this.cooldownCounter--
+      this.numBadEpochs = 0
+    }
+    if (this.numBadEpochs > this.patience) {
+      this.reduce()
+      this.cooldownCounter = this.cooldown
+      this.numBadEpochs = 0
+    }
+    this.lastLr = this.optimizer.paramGroups.map((group) => group.lr)
+  }
+
+  getLastLr(): number[] {
+    return [...this.lastLr]
+  }
+
+  stateDict(): SchedulerState {
+    return plainFields(this)
+  }
+
+  loadStateDict(state: SchedulerState): void {
+    checkState('ReduceLROnPlateau', this.stateDict(), state, this.optimizer.paramGroups.length)
+    Object.assign(this, structuredClone(state))
+    for (const [i, group] of this.optimizer.paramGroups.entries()) group.lr = this.lastLr[i]!
+  }
+
+  private isBetter(value: number): boolean {
+    const { threshold, thresholdMode } = this
+    const best = this.best ?? (this.mode === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
+    if (this.mode === 'min') return value < (thresholdMode === 'rel' ? best * (1 - threshold) : best - threshold)
+    return value > (thresholdMode === 'rel' ? best * (1 + threshold) : best + threshold)
+  }
+
+  private reduce(): void {
+    for (const [i, group] of this.optimizer.paramGroups.entries()) {
+      const next = Math.max(group.lr * this.factor, this.minLrs[i] ?? 0)
+      if (group.lr - next > this.eps) group.lr = next
+    }
+  }
+}

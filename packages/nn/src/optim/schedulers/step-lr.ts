@@ -1,0 +1,88 @@
+/** Rates that fall by a factor now and then. PyTorch: `torch.optim.lr_scheduler.StepLR`, `MultiStepLR`, `ExponentialLR`. */
+import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
+
+export interface StepLROptions extends LRSchedulerOptions {
+  /** In epochs. */
+  readonly stepSize: number
+  /** Default 0.1. */
+  readonly gamma?: number
+}
+
+/** lr ← lr · gamma every `stepSize` epochs */
+export class StepLR extends LRScheduler {
+  private readonly stepSize: number
+  private readonly gamma: number
+
+  /** @throws INVALID_ARGUMENT unless stepSize is a positive integer */
+  constructor(optimizer: Scheduled, options: StepLROptions) {
+    super(optimizer, options)
+    const { stepSize, gamma = 0.1 } = options
+    checkOption(this.op, Number.isInteger(stepSize) && stepSize > 0, 'a positive integer as stepSize', stepSize)
+    this.stepSize = stepSize
+    this.gamma = gamma
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const now = this.lastEpoch !== 0 && this.lastEpoch % this.stepSize === 0
+    return this.currentLrs().map((lr) => (now ? lr * this.gamma : lr))
+  }
+
+  protected override closedForm(): number[] {
+    return this.baseLrs.map((lr) => lr * this.gamma ** Math.floor(this.lastEpoch / this.stepSize))
+  }
+}
+
+export interface MultiStepLROptions extends LRSchedulerOptions {
+  /** Epochs; one that is listed twice counts twice. */
+  readonly milestones: readonly number[]
+  /** Default 0.1. */
+  readonly gamma?: number
+}
+
+/** lr ← lr · gamma at each of the milestones */
+export class MultiStepLR extends LRScheduler {
+  private readonly milestones: readonly number[]
+  private readonly gamma: number
+
+  constructor(optimizer: Scheduled, options: MultiStepLROptions) {
+    super(optimizer, options)
+    this.milestones = [...options.milestones]
+    this.gamma = options.gamma ?? 0.1
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    const times = this.milestones.filter((epoch) => epoch === this.lastEpoch).length
+    return this.currentLrs().map((lr) => (times === 0 ? lr : lr * this.gamma ** times))
+  }
+
+  protected override closedForm(): number[] {
+    const passed = this.milestones.filter((epoch) => epoch <= this.lastEpoch).length
+    return this.baseLrs.map((lr) => lr * this.gamma ** passed)
+  }
+}
+
+export interface ExponentialLROptions extends LRSchedulerOptions {
+  readonly gamma: number
+}
+
+/** lr ← lr · gamma every epoch */
+export class ExponentialLR extends LRScheduler {
+  private readonly gamma: number
+
+  constructor(optimizer: Scheduled, options: ExponentialLROptions) {
+    super(optimizer, options)
+    checkOption(this.op, typeof options.gamma === 'number', 'a number as gamma', options.gamma)
+    this.gamma = options.gamma
+    this.start()
+  }
+
+  protected override rates(): number[] {
+    return this.currentLrs().map((lr) => (this.lastEpoch === 0 ? lr : lr * this.gamma))
+  }
+
+  protected override closedForm(): number[] {
+    return this.baseLrs.map((lr) => lr * this.gamma ** this.lastEpoch)
+  }
+}
