@@ -42,6 +42,7 @@ const everywhere = (fn: (x: Tensor) => Tensor, domain?: Case['domain']): Case[] 
   c([[4, 3]], (x) => fn(x.narrow(0, 1, 2)), domain),
 ]
 const positive = (x: number) => Math.abs(x) + 0.3
+const within = (x: number) => x * 0.4
 const awayFromZero = (x: number) => x + Math.sign(x) * 0.2
 
 /** Equal shapes, broadcasting in both directions, a scalar, numbers on either side. */
@@ -101,6 +102,30 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
     c([[5]], (x) => F.clamp(x, null, 0.7)),
     c([[5]], (x) => F.clamp(x, undefined, 0.7)),
   ],
+  floor: everywhere(F.floor),
+  ceil: everywhere(F.ceil),
+  round: everywhere(F.round),
+  trunc: everywhere(F.trunc),
+  reciprocal: everywhere(F.reciprocal, positive),
+  rsqrt: everywhere(F.rsqrt, positive),
+  square: everywhere(F.square),
+  log1p: everywhere(F.log1p, positive),
+  expm1: everywhere(F.expm1),
+  log2: everywhere(F.log2, positive),
+  log10: everywhere(F.log10, positive),
+  exp2: everywhere(F.exp2),
+  tan: everywhere(F.tan, within),
+  sinh: everywhere(F.sinh),
+  cosh: everywhere(F.cosh),
+  asin: everywhere(F.asin, within),
+  acos: everywhere(F.acos, within),
+  atan: everywhere(F.atan),
+  erf: everywhere(F.erf),
+  silu: everywhere(F.silu),
+  leakyRelu: [...everywhere(F.leakyRelu, awayFromZero), c('5', (x) => F.leakyRelu(x, 0.3), awayFromZero)],
+  gelu: [...everywhere(F.gelu), ...everywhere((x) => F.gelu(x, { approximate: 'tanh' }))],
+  softplus: [...everywhere(F.softplus), c('2,3', (x) => F.softplus(x, { beta: 2, threshold: 1 }), awayFromZero)],
+  elu: [...everywhere(F.elu, awayFromZero), c('5', (x) => F.elu(x, 0.3), awayFromZero)],
   add: broadcasting(F.add),
   sub: broadcasting(F.sub),
   mul: broadcasting(F.mul),

@@ -6,78 +6,30 @@
  * Formulas compute with the `ops` they are given: the raw operations normally, the recorded ones under createGraph. g is the gradient of the
  * result; a and b are the operation's arguments. Rows are grouped as in `tensor/src/ops.ts`.
  */
-import { arange, type DimsArg, type DType, type Reduction, Tensor } from '@postgrad/tensor'
-import type { BinaryOps, IndexOps, JoinOps, LossOps, MatmulOps, Ops, ReduceOps, UnaryOps, ViewOps } from '@postgrad/tensor/internal'
+import { arange, type DimsArg, type Reduction, Tensor } from '@postgrad/tensor'
+import type {
+  ActivationOps,
+  BinaryOps,
+  IndexOps,
+  JoinOps,
+  LossOps,
+  MathOps,
+  MatmulOps,
+  ReduceOps,
+  UnaryOps,
+  ViewOps,
+} from '@postgrad/tensor/internal'
 import { raw } from '@postgrad/tensor/internal'
+import { activations } from './derivatives-activation.js'
+import { math } from './derivatives-math.js'
+import { type BinaryRows, formula, type ListRows, type LookupRows, ofTensor, type TensorOps, type UnaryRows } from './formula.js'
 import { sumToShape } from './sum-to-shape.js'
 
 type T = Tensor
 type Shape = readonly number[]
-export type TensorOps = Ops<Tensor>
-
-/** What a formula may read of the forward pass. a and b are null where the gradient does not need them, b a number if it was one. */
-export interface Saved<Attrs> {
-  readonly a: Tensor | number
-  readonly b: Tensor | number
-  /** The argument that has no gradient of its own: a condition, indices, targets. */
-  readonly index: Tensor
-  readonly result: Tensor
-  /** Always known, nothing is saved for these. */
-  readonly shapeA: Shape
-  readonly shapeB: Shape
-  readonly dtypeA: DType
-  /** The arguments that are not tensors, in order. */
-  readonly attrs: Attrs
-}
-
-export type Readable = 'a' | 'b' | 'index' | 'result'
-type Free = 'shapeA' | 'shapeB' | 'dtypeA' | 'attrs'
-
-/** The gradient of one argument, and what it reads. */
-export interface Formula<Attrs> {
-  readonly reads: readonly Readable[]
-  readonly grad: (g: Tensor, s: Saved<Attrs>, ops: TensorOps) => Tensor
-}
-
-/** Within the table the compiler sees to it that a formula reads nothing but what it says. For one-tensor rows, a is a tensor. */
-function formula<R extends Readable, Attrs>(
-  reads: readonly R[],
-  grad: (g: Tensor, s: Pick<Saved<Attrs>, R | Free>, ops: TensorOps) => Tensor,
-): Formula<Attrs> {
-  return { reads, grad }
-}
-
-/** The same for rows whose a is always a tensor. */
-function ofTensor<R extends Readable, Attrs>(
-  reads: readonly R[],
-  grad: (g: Tensor, s: Pick<Saved<Attrs> & { readonly a: Tensor }, R | Free>, ops: TensorOps) => Tensor,
-): Formula<Attrs> {
-  return { reads, grad: grad as Formula<Attrs>['grad'] }
-}
-
-/** One tensor a, then attributes. */
-export interface UnaryRow<Attrs> {
-  readonly a: Formula<Attrs>
-}
-/** Two tensors (or numbers) a and b. `where` has its condition as index. */
-export interface BinaryRow {
-  readonly a: Formula<unknown>
-  readonly b: Formula<unknown>
-}
-/** A list of tensors: the gradient of the i-th, from the shapes of all. */
-export interface ListRow {
-  readonly each: (g: Tensor, i: number, shapes: readonly Shape[], dim: number, ops: TensorOps) => Tensor
-}
-
-/** The arguments after the first one (two). */
-type After1<F> = F extends (x: never, ...rest: infer R) => unknown ? R : never
-type After2<F> = F extends (x: never, y: never, ...rest: infer R) => unknown ? R : never
-type UnaryRows<G> = { readonly [K in keyof G]: UnaryRow<After1<G[K]>> }
-type LookupRows<G> = { readonly [K in keyof G]: UnaryRow<After2<G[K]>> }
-type BinaryRows<G> = { readonly [K in keyof G]: BinaryRow }
-type ListRows<G> = { readonly [K in keyof G]: ListRow }
-
-export type UnaryTable = UnaryRows<UnaryOps<T> & Omit<ReduceOps<T>, 'argmax'> & ViewOps<T> & Pick<LossOps<T>, 'softmax' | 'logSoftmax'>>
+export type UnaryTable = UnaryRows<
+  UnaryOps<T> & MathOps<T> & ActivationOps<T> & Omit<ReduceOps<T>, 'argmax'> & ViewOps<T> & Pick<LossOps<T>, 'softmax' | 'logSoftmax'>
+>
 export type BinaryTable = BinaryRows<BinaryOps<T> & MatmulOps<T>>
 export type WhereTable = BinaryRows<Pick<IndexOps<T>, 'where'>>
 export type LookupTable = LookupRows<Omit<IndexOps<T>, 'where'> & Omit<LossOps<T>, 'softmax' | 'logSoftmax'>>
@@ -180,7 +132,7 @@ const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
   },
 }
 
-export const unary: UnaryTable = { ...elementwise, ...reductions, ...views, ...normalizers }
+export const unary: UnaryTable = { ...elementwise, ...math, ...activations, ...reductions, ...views, ...normalizers }
 
 export const binary: BinaryTable = {
   // g, g

@@ -4,7 +4,8 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import { raw, withComposites } from '@postgrad/tensor/internal'
-import { binary, lists, lookup, type TensorOps, unary, where as whereRows } from './derivatives.js'
+import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
+import type { TensorOps } from './formula.js'
 import { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.js'
 import { neuralFunctions } from './neural/functions.js'
 import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
@@ -28,6 +29,31 @@ export const contiguous = recordUnary('contiguous', raw.contiguous, unary.contig
 export const to = recordAttributed('to', raw.to, unary.to, recorded)
 export const pow = recordAttributed('pow', raw.pow, unary.pow, recorded)
 export const clamp = recordAttributed('clamp', raw.clamp, unary.clamp, recorded)
+
+export const floor = recordUnary('floor', raw.floor, unary.floor, recorded)
+export const ceil = recordUnary('ceil', raw.ceil, unary.ceil, recorded)
+export const round = recordUnary('round', raw.round, unary.round, recorded)
+export const trunc = recordUnary('trunc', raw.trunc, unary.trunc, recorded)
+export const reciprocal = recordUnary('reciprocal', raw.reciprocal, unary.reciprocal, recorded)
+export const rsqrt = recordUnary('rsqrt', raw.rsqrt, unary.rsqrt, recorded)
+export const square = recordUnary('square', raw.square, unary.square, recorded)
+export const log1p = recordUnary('log1p', raw.log1p, unary.log1p, recorded)
+export const expm1 = recordUnary('expm1', raw.expm1, unary.expm1, recorded)
+export const log2 = recordUnary('log2', raw.log2, unary.log2, recorded)
+export const log10 = recordUnary('log10', raw.log10, unary.log10, recorded)
+export const exp2 = recordUnary('exp2', raw.exp2, unary.exp2, recorded)
+export const tan = recordUnary('tan', raw.tan, unary.tan, recorded)
+export const sinh = recordUnary('sinh', raw.sinh, unary.sinh, recorded)
+export const cosh = recordUnary('cosh', raw.cosh, unary.cosh, recorded)
+export const asin = recordUnary('asin', raw.asin, unary.asin, recorded)
+export const acos = recordUnary('acos', raw.acos, unary.acos, recorded)
+export const atan = recordUnary('atan', raw.atan, unary.atan, recorded)
+export const erf = recordUnary('erf', raw.erf, unary.erf, recorded)
+export const silu = recordUnary('silu', raw.silu, unary.silu, recorded)
+export const leakyRelu = recordAttributed('leakyRelu', raw.leakyRelu, unary.leakyRelu, recorded)
+export const gelu = recordAttributed('gelu', raw.gelu, unary.gelu, recorded)
+export const softplus = recordAttributed('softplus', raw.softplus, unary.softplus, recorded)
+export const elu = recordAttributed('elu', raw.elu, unary.elu, recorded)
 
 export const add = recordBinary('add', raw.add, binary.add, recorded)
 export const sub = recordBinary('sub', raw.sub, binary.sub, recorded)
@@ -69,6 +95,8 @@ export const crossEntropy = recordLookup('crossEntropy', raw.crossEntropy, looku
 /** All of them, by name: what tensors' methods call, and derivatives under createGraph. A missing one does not compile. */
 export const operations: TensorOps = withComposites({
   ...{ neg, exp, log, sqrt, sin, cos, tanh, sigmoid, relu, abs, sign, clone, contiguous, to, pow, clamp },
+  ...{ floor, ceil, round, trunc, reciprocal, rsqrt, square, log1p, expm1, log2, log10, exp2 },
+  ...{ tan, sinh, cosh, asin, acos, atan, erf, leakyRelu, gelu, silu, softplus, elu },
   ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
@@ -78,5 +106,9 @@ export const operations: TensorOps = withComposites({
 
 export const { flatten, split, chunk, unbind } = operations
 export const { linear } = operations
+export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
+// Names of globals, since they are PyTorch's.
+// biome-ignore lint/suspicious/noShadowRestrictedNames: as above.
+export const { isNaN, isInf, isFinite, nanToNum, logicalNot, logicalAnd, logicalOr, logicalXor } = operations
 
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ }

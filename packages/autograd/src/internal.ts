@@ -2,8 +2,8 @@
 import './install.js'
 
 export { AccumulateGrad } from './accumulate-grad.js'
-export type { TensorOps } from './derivatives.js'
 export { Engine, graphRoot } from './engine.js'
+export type { TensorOps } from './formula.js'
 export { operations } from './functions.js'
 export { dotGradSink, type GradSink, keepable } from './grad-sink.js'
 export { GraphRoot } from './graph-root.js'

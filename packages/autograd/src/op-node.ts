@@ -5,7 +5,7 @@
 import { currentScope } from '@postgrad/base/internal'
 import type { DType, Tensor } from '@postgrad/tensor'
 import { rawOperations } from '@postgrad/tensor/internal'
-import type { Formula, ListRow, Readable, Saved, TensorOps } from './derivatives.js'
+import type { Formula, ListRow, Readable, Saved, TensorOps } from './formula.js'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
 import type { SavedVariable } from './saved-variable.js'

@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import type { BinaryRow, ListRow, TensorOps, UnaryRow } from './derivatives.js'
+import type { BinaryRow, ListRow, TensorOps, UnaryRow } from './formula.js'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from './op-node.js'
 import { SavedVariable } from './saved-variable.js'
 import { gradientEdge, setHistory, VariableMeta } from './variable.js'

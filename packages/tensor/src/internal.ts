@@ -9,6 +9,7 @@ export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, sha
 export { BACKENDS } from './kernels/backends.js'
 export * from './kernels/table.js'
 export type {
+  ActivationOps,
   BinaryOps,
   CompareOps,
   CompositeOps,
@@ -17,6 +18,7 @@ export type {
   InPlaceOps,
   JoinOps,
   LossOps,
+  MathOps,
   MatmulOps,
   Ops,
   PrimitiveOps,

@@ -34,6 +34,57 @@ export interface UnaryOps<T> {
   clamp(x: T, min?: number | null, max?: number | null): T
 }
 
+/** More functions of one tensor; int32 and bool become float32 first, unless a line says otherwise. */
+export interface MathOps<T> {
+  /** The four roundings leave int32 as it is and refuse bool. */
+  floor(x: T): T
+  ceil(x: T): T
+  /** Halves go to the even neighbour. */
+  round(x: T): T
+  trunc(x: T): T
+  reciprocal(x: T): T
+  rsqrt(x: T): T
+  /** x · x; int32 stays, bool becomes int32. */
+  square(x: T): T
+  log1p(x: T): T
+  expm1(x: T): T
+  log2(x: T): T
+  log10(x: T): T
+  exp2(x: T): T
+  tan(x: T): T
+  sinh(x: T): T
+  cosh(x: T): T
+  asin(x: T): T
+  acos(x: T): T
+  atan(x: T): T
+  erf(x: T): T
+}
+
+export interface GeluOptions {
+  /** 'none' (the default): x Φ(x); 'tanh': the approximation by tanh. */
+  readonly approximate?: 'none' | 'tanh'
+}
+
+export interface SoftplusOptions {
+  /** Default 1. */
+  readonly beta?: number
+  /** Where x · beta is above it, the result is x. Default 20. */
+  readonly threshold?: number
+}
+
+/** Activations, `torch.nn.functional`'s; real numbers only. */
+export interface ActivationOps<T> {
+  /** x where positive, else x · negativeSlope (default 0.01). */
+  leakyRelu(x: T, negativeSlope?: number): T
+  gelu(x: T, options?: GeluOptions): T
+  /** x σ(x) */
+  silu(x: T): T
+  /** log(1 + exp(beta x)) / beta */
+  softplus(x: T, options?: SoftplusOptions): T
+  /** x where positive, else alpha (eˣ − 1); alpha is 1 by default. */
+  elu(x: T, alpha?: number): T
+}
+
 /** Broadcasting; one of the two may be a number. An integer-valued number counts as an integer for promotion. */
 export interface BinaryOps<T> {
   add(a: T | number, b: T | number): T
@@ -122,6 +173,8 @@ export interface InPlaceOps<T> {
 /** Ops with kernels and a row in the table of derivatives. */
 export interface PrimitiveOps<T>
   extends UnaryOps<T>,
+    MathOps<T>,
+    ActivationOps<T>,
     BinaryOps<T>,
     CompareOps<T>,
     ReduceOps<T>,
@@ -134,7 +187,42 @@ export interface PrimitiveOps<T>
     InPlaceOps<T> {}
 
 /** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */
-export interface CompositeOps<T> extends ShapeCompositeOps<T> {}
+export interface CompositeOps<T> extends ShapeCompositeOps<T>, ActivationCompositeOps<T>, LogicOps<T> {}
+
+/** `torch.nn.functional`'s. */
+export interface ActivationCompositeOps<T> {
+  /** x between its bounds (defaults −1 and 1); the gradient at a bound is 0, where clamp's is 1. */
+  hardtanh(x: T, min?: number, max?: number): T
+  relu6(x: T): T
+  /** log σ(x) */
+  logSigmoid(x: T): T
+  /** x tanh(softplus x) */
+  mish(x: T): T
+  /** x / (1 + |x|) */
+  softsign(x: T): T
+  /** x − tanh x */
+  tanhshrink(x: T): T
+}
+
+export interface NanToNumOptions {
+  /** In the place of NaN; default 0. */
+  readonly nan?: number
+  /** In the place of ±∞; by default the largest finite numbers of the dtype. */
+  readonly posinf?: number
+  readonly neginf?: number
+}
+
+/** Results are bool, except nanToNum's. Numbers count as true unless they are 0; NaN is true. */
+export interface LogicOps<T> {
+  isNaN(x: T): T
+  isInf(x: T): T
+  isFinite(x: T): T
+  nanToNum(x: T, options?: NanToNumOptions): T
+  logicalNot(x: T): T
+  logicalAnd(a: T, b: T): T
+  logicalOr(a: T, b: T): T
+  logicalXor(a: T, b: T): T
+}
 
 /** The parts that these return share their input's storage (flatten: when it can). */
 export interface ShapeCompositeOps<T> {

@@ -7,7 +7,17 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
-import type { BackwardOptions, DimsArg, GradOps, Ops, Reduction, RemovableHandle } from './ops.js'
+import type {
+  BackwardOptions,
+  DimsArg,
+  GeluOptions,
+  GradOps,
+  NanToNumOptions,
+  Ops,
+  Reduction,
+  RemovableHandle,
+  SoftplusOptions,
+} from './ops.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
 import { Storage } from './storage.js'
@@ -247,6 +257,120 @@ export class Tensor {
   }
   sign(): Tensor {
     return ops().sign(this)
+  }
+  floor(): Tensor {
+    return ops().floor(this)
+  }
+  ceil(): Tensor {
+    return ops().ceil(this)
+  }
+  round(): Tensor {
+    return ops().round(this)
+  }
+  trunc(): Tensor {
+    return ops().trunc(this)
+  }
+  reciprocal(): Tensor {
+    return ops().reciprocal(this)
+  }
+  rsqrt(): Tensor {
+    return ops().rsqrt(this)
+  }
+  square(): Tensor {
+    return ops().square(this)
+  }
+  log1p(): Tensor {
+    return ops().log1p(this)
+  }
+  expm1(): Tensor {
+    return ops().expm1(this)
+  }
+  log2(): Tensor {
+    return ops().log2(this)
+  }
+  log10(): Tensor {
+    return ops().log10(this)
+  }
+  exp2(): Tensor {
+    return ops().exp2(this)
+  }
+  tan(): Tensor {
+    return ops().tan(this)
+  }
+  sinh(): Tensor {
+    return ops().sinh(this)
+  }
+  cosh(): Tensor {
+    return ops().cosh(this)
+  }
+  asin(): Tensor {
+    return ops().asin(this)
+  }
+  acos(): Tensor {
+    return ops().acos(this)
+  }
+  atan(): Tensor {
+    return ops().atan(this)
+  }
+  erf(): Tensor {
+    return ops().erf(this)
+  }
+  leakyRelu(negativeSlope?: number): Tensor {
+    return ops().leakyRelu(this, negativeSlope)
+  }
+  gelu(options?: GeluOptions): Tensor {
+    return ops().gelu(this, options)
+  }
+  silu(): Tensor {
+    return ops().silu(this)
+  }
+  softplus(options?: SoftplusOptions): Tensor {
+    return ops().softplus(this, options)
+  }
+  elu(alpha?: number): Tensor {
+    return ops().elu(this, alpha)
+  }
+  hardtanh(min?: number, max?: number): Tensor {
+    return ops().hardtanh(this, min, max)
+  }
+  relu6(): Tensor {
+    return ops().relu6(this)
+  }
+  logSigmoid(): Tensor {
+    return ops().logSigmoid(this)
+  }
+  mish(): Tensor {
+    return ops().mish(this)
+  }
+  softsign(): Tensor {
+    return ops().softsign(this)
+  }
+  tanhshrink(): Tensor {
+    return ops().tanhshrink(this)
+  }
+  isNaN(): Tensor {
+    return ops().isNaN(this)
+  }
+  isInf(): Tensor {
+    return ops().isInf(this)
+  }
+  isFinite(): Tensor {
+    return ops().isFinite(this)
+  }
+  nanToNum(options?: NanToNumOptions): Tensor {
+    return ops().nanToNum(this, options)
+  }
+  logicalNot(): Tensor {
+    return ops().logicalNot(this)
+  }
+  logicalAnd(other: Tensor): Tensor {
+    return ops().logicalAnd(this, other)
+  }
+  logicalOr(other: Tensor): Tensor {
+    return ops().logicalOr(this, other)
+  }
+  logicalXor(other: Tensor): Tensor {
+    return ops().logicalXor(this, other)
   }
   clone(): Tensor {
     return ops().clone(this)

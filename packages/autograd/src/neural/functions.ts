@@ -2,7 +2,7 @@
 
 import type { Tensor } from '@postgrad/tensor'
 import { type NeuralOps, rawNeural } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../derivatives.js'
+import type { TensorOps } from '../formula.js'
 import { recordMany } from '../record-many.js'
 import { neural } from './derivatives.js'
 

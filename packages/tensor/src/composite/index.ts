@@ -4,12 +4,14 @@
  */
 import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
 import type { Tensor } from '../tensor.js'
+import { activationComposites } from './activation.js'
+import { logicComposites } from './logic.js'
 import { shapeComposites } from './shape.js'
 
 /** `primitives` and, over them, all composites. */
 export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
   // Filled below: a composite may call another, so they all get the whole.
   const ops = { ...primitives } as Ops<Tensor>
-  const composites: CompositeOps<Tensor> = { ...shapeComposites(ops) }
+  const composites: CompositeOps<Tensor> = { ...shapeComposites(ops), ...activationComposites(ops), ...logicComposites(ops) }
   return Object.assign(ops, composites)
 }

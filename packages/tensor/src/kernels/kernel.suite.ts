@@ -52,6 +52,15 @@ type Run<K> = (kernel: K, out: Any) => void
 
 const SHAPES: readonly (readonly number[])[] = [[], [1], [7], [0], [3, 0, 2], [4, 5], [2, 3, 4], [2, 1, 3, 2], [33], [97], [3, 130], [5000]]
 const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
+/** p0 and p1 of functions that have some. */
+const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
+  leakyRelu: [[0.01], [-0.5], [0]],
+  elu: [[1], [0.3]],
+  softplus: [
+    [1, 20],
+    [2, 5],
+  ],
+}
 const RUBBISH = 77
 const MARGIN = 3
 
@@ -300,7 +309,7 @@ class Cell {
               [0, Infinity],
               [2, -2],
             ]
-          : [[0, 0]]
+          : (PARAMETERS[this.#op] ?? [[0, 0]])
     for (const shape of this.#shapes) {
       const n = elementsOf(shape)
       for (const [p0 = 0, p1 = 0] of params) {

@@ -1,4 +1,5 @@
 /** Each element-wise operation as a function of numbers: the definition that the reference backend maps over its buffers. */
+import { erf, erfc } from './erf.js'
 import type { Scalar1, Scalar2 } from './loops.js'
 import type { BinaryOp, CompareOp, UnaryOp } from './table.js'
 
@@ -18,6 +19,32 @@ export const UNARY_FLOAT: Readonly<Record<UnaryOp, Scalar1>> = {
   sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
   pow: (x, exponent) => power(x, exponent),
   clamp: (x, low, high) => Math.min(Math.max(x, low), high),
+  floor: (x) => Math.floor(x),
+  ceil: (x) => Math.ceil(x),
+  round: (x) => roundHalfEven(x),
+  trunc: (x) => Math.trunc(x),
+  reciprocal: (x) => 1 / x,
+  rsqrt: (x) => 1 / Math.sqrt(x),
+  log1p: (x) => Math.log1p(x),
+  expm1: (x) => Math.expm1(x),
+  log2: (x) => Math.log2(x),
+  log10: (x) => Math.log10(x),
+  exp2: (x) => 2 ** x,
+  tan: (x) => Math.tan(x),
+  sinh: (x) => Math.sinh(x),
+  cosh: (x) => Math.cosh(x),
+  asin: (x) => Math.asin(x),
+  acos: (x) => Math.acos(x),
+  atan: (x) => Math.atan(x),
+  erf: (x) => erf(x),
+  leakyRelu: (x, slope) => (x > 0 ? x : x * slope),
+  // x Φ(x); by erfc, so that the left tail keeps its digits.
+  gelu: (x) => 0.5 * x * erfc(-x * Math.SQRT1_2),
+  // x (1 + tanh u) / 2 is x / (1 + e⁻²ᵘ).
+  geluTanh: (x) => x / (1 + Math.exp(-2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x * x * x))),
+  silu: (x) => x / (1 + Math.exp(-x)),
+  softplus: (x, beta, threshold) => (x * beta > threshold ? x : Math.log1p(Math.exp(x * beta)) / beta),
+  elu: (x, alpha) => (x <= 0 ? alpha * Math.expm1(x) : x),
 }
 
 export const UNARY_INT: Readonly<Record<'neg' | 'relu' | 'abs' | 'sign' | 'pow' | 'clamp', Scalar1>> = {
@@ -70,6 +97,11 @@ function power(x: number, exponent: number): number {
   if (x === 1 || (x === -1 && (exponent === Number.POSITIVE_INFINITY || exponent === Number.NEGATIVE_INFINITY))) return 1
   // biome-ignore lint/style/useExponentiationOperator: the call reads as the definition.
   return Math.pow(x, exponent)
+}
+
+function roundHalfEven(x: number): number {
+  const up = Math.round(x)
+  return up - x === 0.5 && up % 2 !== 0 ? up - 1 : up
 }
 
 /** By squaring, modulo 2^32; exponent an integer ≥ 0. */

@@ -16,7 +16,14 @@
 import type { ArrayOf, DType, TypedArray } from '../dtype.js'
 
 /** PyTorch's element-wise functions; `pow` takes its exponent in p0, `clamp` its bounds in p0 and p1 (±Infinity: no bound). NaN passes through. */
-export const UNARY_OPS = ['neg', 'exp', 'log', 'sqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'relu', 'abs', 'sign', 'pow', 'clamp'] as const
+export const UNARY_OPS = [
+  ...(['neg', 'exp', 'log', 'sqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'relu', 'abs', 'sign', 'pow', 'clamp'] as const),
+  // `round` to even at halves.
+  ...(['floor', 'ceil', 'round', 'trunc', 'reciprocal', 'rsqrt', 'log1p', 'expm1', 'log2', 'log10', 'exp2'] as const),
+  ...(['tan', 'sinh', 'cosh', 'asin', 'acos', 'atan', 'erf'] as const),
+  // p0 is leakyRelu's slope, elu's alpha, softplus's beta; p1 softplus's threshold.
+  ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
+] as const
 /** Output dtype is input dtype; on bool add is or, mul is and. `maximum`, `minimum` give NaN when either is NaN. */
 export const BINARY_OPS = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const
 /** Output is bool. */

@@ -11,7 +11,7 @@ import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 // --- unary ---
 
-function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
+export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
   const kernel = currentKernels()[op][x.dtype] as UnaryKernel<TypedArray>
   if (x.isContiguous) {
     const out = new Tensor(new Storage(x.dtype, allocate(x.dtype, x.numel)), x.shape, x.strides, 0, x.numel, true)
@@ -24,11 +24,11 @@ function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
 }
 
 /** For functions of real numbers: int32 and bool are computed in float32. */
-function realUnary(op: UnaryOp, x: Tensor): Tensor {
+export function realUnary(op: UnaryOp, x: Tensor): Tensor {
   return unaryKernel(op, isFloating(x.dtype) ? x : to(x, 'float32'), 0, 0)
 }
 
-function notOnBool(op: string, x: Tensor): void {
+export function notOnBool(op: string, x: Tensor): void {
   if (x.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
 }
 

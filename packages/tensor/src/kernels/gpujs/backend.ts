@@ -40,6 +40,13 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
 /** Done by the host for every dtype: nothing is computed. */
 const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
 
+/** Functions of real numbers alone. */
+const REAL_OPS = [
+  ...(['exp', 'log', 'sqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'floor', 'ceil', 'round', 'trunc', 'reciprocal', 'rsqrt'] as const),
+  ...(['log1p', 'expm1', 'log2', 'log10', 'exp2', 'tan', 'sinh', 'cosh', 'asin', 'acos', 'atan', 'erf'] as const),
+  ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
+] as const
+
 function createTable(gpu: GpuKernels): KernelTable {
   const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({
     float32,
@@ -55,11 +62,13 @@ function createTable(gpu: GpuKernels): KernelTable {
     bool: make('bool'),
   })
   const unary = Object.fromEntries(UNARY_OPS.map((op) => [op, float<'neg'>(gpu.unary(op))])) as Pick<KernelTable, UnaryOp>
+  const realOps = Object.fromEntries(REAL_OPS.map((op) => [op, real<'exp'>(gpu.unary(op))])) as Pick<KernelTable, (typeof REAL_OPS)[number]>
   const compare = Object.fromEntries(
     COMPARE_OPS.map((op) => [op, { ...float<'eq'>(gpu.binary(op)), bool: gpu.binary<Uint8Array, Uint8Array>(op) }]),
   ) as Pick<KernelTable, CompareOp>
   return {
     ...unary,
+    ...realOps,
     sign: { ...unary.sign, bool: gpu.unary('sign') },
     ...compare,
     // On bool: or is the maximum, and the product.

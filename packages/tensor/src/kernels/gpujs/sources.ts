@@ -7,6 +7,25 @@
  */
 import type { BinaryOp, CompareOp, UnaryOp } from '../table.js'
 
+/**
+ * Of a ≥ 0: `series`, which is erf a / a where a < 1, and `tail`, which is erfc a elsewhere. Polynomials of Cephes (Moshier, `ndtrf.c`), error
+ * 2e-7. a² is split into a part that is exact in float32 and the rest, since its rounding error would be multiplied in the exponential.
+ */
+const ERFC = `const s = a * a;
+    const series = ((((((7.853861353153693e-5 * s - 8.010193625184903e-4) * s + 5.188327685732524e-3) * s - 2.685381193529856e-2) * s + 1.128358514861418e-1) * s - 3.761262582423300e-1) * s + 1.128379165726710);
+    let tail = 0;
+    if (a != a) { tail = a; }
+    if (a >= 1 && a < 10.5) {
+      const h = Math.floor(a * 256) / 256;
+      const q = 1 / a;
+      const y = q * q;
+      let p = ((((((((2.326819970068386e-2 * y - 1.387039388740657e-1) * y + 3.687424674597105e-1) * y - 5.824733027278666e-1) * y + 6.210004621745983e-1) * y - 4.944515323274145e-1) * y + 3.404879937665872e-1) * y - 2.741127028184656e-1) * y + 5.638259427386472e-1);
+      if (a >= 2) {
+        p = (((((((-10.47766399936249 * y + 12.97719955372516) * y - 7.495518717768503) * y + 2.921019019210786) * y - 1.015265279202700) * y + 4.218463358204948e-1) * y - 2.820767439740514e-1) * y + 5.641895067754075e-1);
+      }
+      tail = Math.exp(-h * h) * Math.exp((h - a) * (h + a)) * q * p;
+    }`
+
 /** Element-wise functions of `v`, with parameters `p0` and `p1`. */
 export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
   neg: 'return -v;',
@@ -23,6 +42,47 @@ export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
   // As PyTorch: a power of ±0.5 is the square root; 1 to any power, NaN as well, is 1 (in JavaScript it is not).
   pow: 'if (p0 == 0.5) { return Math.sqrt(v); } if (p0 == -0.5) { return 1 / Math.sqrt(v); } if (v == 1) { return 1; } return Math.pow(v, p0);',
   clamp: 'return Math.min(Math.max(v, p0), p1);',
+  floor: 'return Math.floor(v);',
+  ceil: 'return Math.ceil(v);',
+  // Of the absolute value, and v itself where it is a zero, which keeps the sign of a zero.
+  round: `if (v == 0) { return v; }
+    const a = Math.abs(v);
+    const f = Math.floor(a);
+    let r = f;
+    if (a - f > 0.5) { r = f + 1; }
+    if (a - f == 0.5 && f - 2 * Math.floor(f / 2) != 0) { r = f + 1; }
+    if (v < 0) { return -r; }
+    return r;`,
+  trunc: 'return Math.trunc(v);',
+  reciprocal: 'return 1 / v;',
+  rsqrt: 'return 1 / Math.sqrt(v);',
+  log1p: 'return Math.log1p(v);',
+  expm1: 'return Math.expm1(v);',
+  log2: 'return Math.log2(v);',
+  log10: 'return Math.log10(v);',
+  exp2: 'return Math.pow(2, v);',
+  tan: 'return Math.tan(v);',
+  sinh: 'return Math.sinh(v);',
+  cosh: 'return Math.cosh(v);',
+  asin: 'return Math.asin(v);',
+  acos: 'return Math.acos(v);',
+  atan: 'return Math.atan(v);',
+  erf: `const a = Math.abs(v);
+    ${ERFC}
+    if (a < 1) { return v * series; }
+    if (v < 0) { return tail - 1; }
+    return 1 - tail;`,
+  leakyRelu: 'if (v > 0) { return v; } return v * p0;',
+  gelu: `const w = v * 0.7071067811865476;
+    const a = Math.abs(w);
+    ${ERFC}
+    if (a < 1) { return 0.5 * v * (1 + w * series); }
+    if (v < 0) { return 0.5 * v * tail; }
+    return 0.5 * v * (2 - tail);`,
+  geluTanh: 'return v / (1 + Math.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)));',
+  silu: 'return v / (1 + Math.exp(-v));',
+  softplus: 'if (v * p0 > p1) { return v; } return Math.log1p(Math.exp(v * p0)) / p0;',
+  elu: 'if (v <= 0) { return p0 * Math.expm1(v); } return v;',
 }
 
 export const BINARY_BODY: Readonly<Record<BinaryOp | CompareOp, string>> = {
