@@ -4,4 +4,6 @@
  */
 export * from './elementwise'
 export * from './matmul'
+export * from './move'
 export * from './rows'
+export * from './select'

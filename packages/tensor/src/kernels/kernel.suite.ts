@@ -46,11 +46,30 @@ export interface KernelSuiteOptions {
   readonly expected?: Backend
 }
 
+// In jest's realm a look-up of a global costs more than what the loops below do with it.
+const { floor } = Math
+const { isNaN: isNan } = Number
+
 type Any = TypedArray
 /** What is common to all families, so that one test function can call them. */
 type Run<K> = (kernel: K, out: Any) => void
 
-const SHAPES: readonly (readonly number[])[] = [[], [1], [7], [0], [3, 0, 2], [4, 5], [2, 3, 4], [2, 1, 3, 2], [33], [97], [3, 130], [5000]]
+const SHAPES: readonly (readonly number[])[] = [
+  [],
+  [1],
+  [7],
+  [0],
+  [3, 0, 2],
+  [4, 5],
+  [2, 3, 4],
+  [2, 1, 3, 2],
+  [33],
+  [97],
+  [3, 130],
+  [3, 2, 5, 9],
+  [35, 33],
+  [5000],
+]
 const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
 /** p0 and p1 of functions that have some. */
 const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
@@ -260,8 +279,8 @@ class Cell {
   #number(dtype: DType): number {
     const u = this.#random()
     if (dtype === 'bool') return u < 0.5 ? 0 : 1
-    if (dtype === 'int32') return Math.floor((u - 0.5) * 2000)
-    const scale = 10 ** Math.floor(this.#random() * 4 - 2)
+    if (dtype === 'int32') return floor((u - 0.5) * 2000)
+    const scale = 10 ** floor(this.#random() * 4 - 2)
     return (u - 0.5) * 2 * scale
   }
 
@@ -285,7 +304,7 @@ class Cell {
     for (let i = 0; i < want.length; i++) {
       const g = got[i]!
       const w = want[i]!
-      if (Object.is(g, w) || (Number.isNaN(g) && Number.isNaN(w))) continue
+      if (g === w ? g !== 0 || 1 / g === 1 / w : isNan(g) && isNan(w)) continue
       if (!this.#exact && close(g, w, got.constructor === Float64Array ? 1e-12 : 1e-5, terms, scale)) continue
       throw new Error(`${this.#op} ${this.#dtype}, ${what}, element ${i} of ${want.length}: got ${show(g)}, expected ${show(w)}`)
     }

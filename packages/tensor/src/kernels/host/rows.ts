@@ -65,6 +65,19 @@ export const reluF32: Row2<F32, F32> = (n, x, xo, xs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = Math.max(x[xo + i * xs]!, 0)
 }
 
+export const negWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = -x[xo + i * xs]!
+}
+export const absWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = Math.abs(x[xo + i * xs]!)
+}
+export const sqrtWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = Math.sqrt(x[xo + i * xs]!)
+}
+export const reluWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = Math.max(x[xo + i * xs]!, 0)
+}
+
 export const copyF32: Row2<F32, F32> = (n, x, xo, xs, out, oo, os) => {
   if (xs === 1 && os === 1 && n >= BULK_FROM) out.set(x.subarray(xo, xo + n), oo)
   else for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!

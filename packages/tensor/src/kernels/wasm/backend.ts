@@ -1,17 +1,19 @@
 /**
  * The wasm backend: which kernel of this folder stands in which cell of the table, and plain loops of the reference backend where SIMD
- * has nothing to give (comparisons, `where`, bool, int32 and float64 functions: staging would cost more than the loop).
+ * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
-import type { ArrayOf, DType } from '../../dtype.js'
+import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
 import { copyKernel, embeddingKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
 import { createReferenceBackend } from '../reference/backend.js'
-import type { Backend, BinaryKernel, Dims, KernelOp, KernelTable } from '../table.js'
-import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
+import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
+import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles, TILES_FROM } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
 import { AmaxRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
+import { compareKernel, whereKernel } from './select.js'
+import { moveStrided } from './strided.js'
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemory()): Backend {
@@ -41,12 +43,36 @@ function createTable(instance: LazyInstance): KernelTable {
     new BinaryArithmetic(instance, 'float64', `${name}_f64`, row as never) as BinaryKernel<Float64Array, Float64Array>
   const i32 = (name: 'add' | 'sub' | 'mul' | 'maximum' | 'minimum', row: typeof rows.addWide | typeof rows.mulI32) =>
     new BinaryArithmetic(instance, 'int32', `${name}_i32`, row as never) as BinaryKernel<Int32Array, Int32Array>
+  const unary = (name: 'neg' | 'abs' | 'sqrt' | 'relu', row: typeof rows.negF32, wide: typeof rows.negWide) => ({
+    float32: new UnaryArithmetic(instance, 'float32', `${name}_f32`, row),
+    float64: new UnaryArithmetic(instance, 'float64', `${name}_f64`, wide as never) as UnaryKernel<Float64Array>,
+  })
+  const unaryInt = (name: 'neg' | 'abs' | 'relu', wide: typeof rows.negWide) => ({
+    int32: new UnaryArithmetic(instance, 'int32', `${name}_i32`, wide as never) as UnaryKernel<Int32Array>,
+  })
+  const compare = <Op extends CompareOp>(op: Op) => {
+    const cells = loops[op] as Callable<Op>
+    return {
+      ...cells,
+      float32: compareKernel(instance, 'float32', op, cells.float32 as BinaryKernel<Float32Array, Uint8Array>),
+      float64: compareKernel(instance, 'float64', op, cells.float64 as BinaryKernel<Float64Array, Uint8Array>),
+      int32: compareKernel(instance, 'int32', op, cells.int32 as BinaryKernel<Int32Array, Uint8Array>),
+    }
+  }
+  const where = loops.where as Callable<'where'>
   return {
     ...loops,
-    neg: { ...loops.neg, float32: new UnaryArithmetic(instance, 'neg_f32', rows.negF32) },
-    abs: { ...loops.abs, float32: new UnaryArithmetic(instance, 'abs_f32', rows.absF32) },
-    sqrt: { ...loops.sqrt, float32: new UnaryArithmetic(instance, 'sqrt_f32', rows.sqrtF32) },
-    relu: { ...loops.relu, float32: new UnaryArithmetic(instance, 'relu_f32', rows.reluF32) },
+    neg: { ...loops.neg, ...unary('neg', rows.negF32, rows.negWide), ...unaryInt('neg', rows.negWide) },
+    abs: { ...loops.abs, ...unary('abs', rows.absF32, rows.absWide), ...unaryInt('abs', rows.absWide) },
+    sqrt: { ...loops.sqrt, ...unary('sqrt', rows.sqrtF32, rows.sqrtWide) },
+    relu: { ...loops.relu, ...unary('relu', rows.reluF32, rows.reluWide), ...unaryInt('relu', rows.reluWide) },
+    ...{ eq: compare('eq'), ne: compare('ne'), lt: compare('lt'), le: compare('le'), gt: compare('gt'), ge: compare('ge') },
+    where: {
+      ...loops.where,
+      float32: whereKernel(instance, 'float32', where.float32),
+      float64: whereKernel(instance, 'float64', where.float64),
+      int32: whereKernel(instance, 'int32', where.int32),
+    },
     exp: { ...loops.exp, float32: new UnaryPolynomial(instance, 'exp_f32') },
     log: { ...loops.log, float32: new UnaryPolynomial(instance, 'log_f32') },
     tanh: { ...loops.tanh, float32: new UnaryPolynomial(instance, 'tanh_f32') },
@@ -70,7 +96,7 @@ function createTable(instance: LazyInstance): KernelTable {
       int32: i32('minimum', rows.minimumWide),
     },
     axpy: { ...loops.axpy, float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') },
-    copy: everywhere(copyKernel) as KernelTable['copy'],
+    copy: everywhere((dtype) => stridedCopy(instance, copyKernel(dtype))) as KernelTable['copy'],
     fill: everywhere(fillKernel) as KernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
     amax: { ...loops.amax, float32: new AmaxRows(instance) },
@@ -85,6 +111,23 @@ function createTable(instance: LazyInstance): KernelTable {
   }
 }
 
+/** The loops of the reference backend have all of these cells. */
+type Callable<Op extends KernelOp> = { readonly [D in DType]: KernelMap<D>[Op] }
+
+/** Dense runs and conversions by the host, strided moves of enough elements by kernels.wasm. */
+function stridedCopy<A extends TypedArray>(instance: LazyInstance, host: CopyKernel<A>): CopyKernel<A> {
+  return {
+    flat: host.flat,
+    strided(shape, x, xo, xStrides, out, oo, outStrides) {
+      const ran =
+        x.constructor === out.constructor &&
+        elementsOf(shape) >= SIMD_FROM &&
+        moveStrided(instance.get(), shape, { array: x, offset: xo, strides: xStrides }, { array: out, offset: oo, strides: outStrides })
+      if (!ran) host.strided(shape, x, xo, xStrides, out, oo, outStrides)
+    },
+  }
+}
+
 type Rule = (elements: number, shape: Dims) => string
 const bySize: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd')
 const always: Rule = () => 'simd'
@@ -96,17 +139,24 @@ const byTile: Rule = (_, shape) => {
 }
 const movement: Rule = () => 'host copy'
 
+const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize }
 const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...{ exp: always, log: always, tanh: always, sigmoid: always, softmax: always, logSoftmax: always },
   ...{ sin: () => 'wasm', cos: () => 'wasm' },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
   ...{ sum: byInput, amax: byInput, matmul: byTile },
+  ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize, matmul: byTile },
+  ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
+  ...SELECT_RULES,
 }
-const I32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = { add: bySize, sub: bySize, mul: bySize, maximum: bySize, minimum: bySize }
+const I32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
+  ...{ add: bySize, sub: bySize, mul: bySize, maximum: bySize, minimum: bySize, neg: bySize, abs: bySize, relu: bySize },
+  ...SELECT_RULES,
+}
 const RULES: Readonly<Partial<Record<DType, Partial<Record<KernelOp, Rule>>>>> = {
   float32: F32_RULES,
   float64: F64_RULES,
@@ -114,7 +164,7 @@ const RULES: Readonly<Partial<Record<DType, Partial<Record<KernelOp, Rule>>>>> =
 }
 const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
 
-/** For dense operands; strided ones run the same rows without SIMD, with the same bits. */
+/** For dense operands; strided ones may run as loops, with the same bits. */
 function variantOf(op: KernelOp, dtype: DType, shape: Dims): string {
   let elements = 1
   for (let d = 0; d < shape.length; d++) elements *= shape[d]!

@@ -1,44 +1,51 @@
 /**
- * Element-wise kernels of the wasm backend. Operands that lie in the kernels' memory are used there; others pass through scratch in chunks that
- * stay in the first-level cache. Where that costs more than the work, plain rows with the same bits run instead: by the number of elements alone.
+ * Arithmetic, functions and axpy of the wasm backend. Operands that lie in the kernels' memory are used there; others pass through scratch in chunks
+ * that stay in the first-level cache. Where that costs more than the work, plain rows with the same bits run instead: by the number of
+ * elements alone. Comparisons and `where`: `select.ts`.
  */
 import type { ArrayOf, TypedArray } from '../../dtype.js'
 import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table.js'
 import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
+import { moveStrided, runStrided } from './strided.js'
 
 /** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
 export const SIMD_FROM = 80
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
-const CHUNK = 2048
+export const CHUNK = 2048
 /** Elements of a call whose operands need no staging. */
-const SLICE = 131_072
+export const SLICE = 131_072
 
 type F32 = ArrayOf['float32']
 /** The dtypes with SIMD arithmetic, and the instance's view on its memory for each. */
-const VIEWS = { float32: 'f32', float64: 'f64', int32: 'i32' } as const
-type SimdDType = keyof typeof VIEWS
+export const VIEWS = { float32: 'f32', float64: 'f64', int32: 'i32' } as const
+export type SimdDType = keyof typeof VIEWS
 
 /** A function that has the same bits as a plain row: the row runs below SIMD_FROM. */
-export class UnaryArithmetic implements UnaryKernel<F32> {
+export class UnaryArithmetic<D extends SimdDType> implements UnaryKernel<ArrayOf[D]> {
   readonly #instance: LazyInstance
   readonly #name: UnaryExport
-  readonly #row: Row2<F32, F32>
+  readonly #view: (typeof VIEWS)[D]
+  readonly #row: Row2<ArrayOf[D], ArrayOf[D]>
 
-  constructor(instance: LazyInstance, name: UnaryExport, row: Row2<F32, F32>) {
+  constructor(instance: LazyInstance, dtype: D, name: UnaryExport, row: Row2<ArrayOf[D], ArrayOf[D]>) {
     this.#instance = instance
     this.#name = name
+    this.#view = VIEWS[dtype]
     this.#row = row
   }
 
-  flat(n: number, x: F32, xOffset: number, out: F32, outOffset: number): void {
+  flat(n: number, x: ArrayOf[D], xOffset: number, out: ArrayOf[D], outOffset: number): void {
     if (n < SIMD_FROM) this.#row(n, x, xOffset, 1, out, outOffset, 1)
-    else stageUnary(this.#instance, this.#name, n, x, xOffset, out, outOffset)
+    else runUnary(this.#instance, this.#name, this.#view, n, x, xOffset, out, outOffset)
   }
 
-  strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number): void {
-    walk2(this.#row, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
+  strided(shape: Dims, x: ArrayOf[D], xOffset: number, xStrides: Dims, out: ArrayOf[D], outOffset: number): void {
+    const n = elementsOf(shape)
+    if (n < SIMD_FROM || !gather(this.#instance, shape, x, xOffset, xStrides, out, outOffset)) {
+      walk2(this.#row, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
+    } else runUnary(this.#instance, this.#name, this.#view, n, out, outOffset, out, outOffset)
   }
 }
 
@@ -54,7 +61,7 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
 
   flat(n: number, x: F32, xOffset: number, out: F32, outOffset: number): void {
     if (n >= SINGLE_BELOW) {
-      stageUnary(this.#instance, this.#name, n, x, xOffset, out, outOffset)
+      runUnary(this.#instance, this.#name, 'f32', n, x, xOffset, out, outOffset)
       return
     }
     const instance = this.#instance.get()
@@ -67,30 +74,53 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
   }
 
   strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number): void {
-    // The output is dense and no other view of x: it can hold the gathered input. (In place, x is dense too and the copy moves nothing.)
-    walk2(copyF32, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
-    let n = 1
-    for (let d = 0; d < shape.length; d++) n *= shape[d]!
+    const n = elementsOf(shape)
+    if (n < SIMD_FROM || !gather(this.#instance, shape, x, xOffset, xStrides, out, outOffset)) {
+      walk2(copyF32, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
+    }
     this.flat(n, out, outOffset, out, outOffset)
   }
 }
 
 /** x → out, of at least SINGLE_BELOW elements. Staged elements are computed in place. */
-function stageUnary(lazy: LazyInstance, name: UnaryExport, n: number, x: F32, xOffset: number, out: F32, outOffset: number): void {
+function runUnary<D extends SimdDType>(
+  lazy: LazyInstance,
+  name: UnaryExport,
+  view: (typeof VIEWS)[D],
+  n: number,
+  x: ArrayOf[D],
+  xOffset: number,
+  out: ArrayOf[D],
+  outOffset: number,
+): void {
   const instance = lazy.get()
   const kernel = instance.kernels[name]
-  const staged = instance.begin(CHUNK * 4)
+  const bytes = out.BYTES_PER_ELEMENT
+  const staged = instance.begin(CHUNK * bytes)
   const xAt = instance.direct(x, xOffset)
   const outAt = instance.direct(out, outOffset)
-  const memory = instance.f32
-  const at = staged / 4
+  const memory = instance[view] as TypedArray as ArrayOf[D]
+  const at = staged / bytes
   const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
     if (xAt < 0) memory.set(x.subarray(xOffset + i, xOffset + i + count), at)
-    kernel(count, xAt < 0 ? staged : xAt + i * 4, outAt < 0 ? staged : outAt + i * 4)
+    kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes)
     if (outAt < 0) out.set(memory.subarray(at, at + count), outOffset + i)
   }
+}
+
+/**
+ * Gathers x into the dense output, which can hold it: it is no other view of x. (In place, x is dense too and the copy moves nothing.)
+ * Returns false where a walk is better.
+ */
+function gather(lazy: LazyInstance, shape: Dims, x: TypedArray, xo: number, xStrides: Dims, out: TypedArray, oo: number): boolean {
+  return moveStrided(
+    lazy.get(),
+    shape,
+    { array: x, offset: xo, strides: xStrides },
+    { array: out, offset: oo, strides: denseStrides(shape) },
+  )
 }
 
 export class BinaryArithmetic<D extends SimdDType> implements BinaryKernel<ArrayOf[D], ArrayOf[D]> {
@@ -98,22 +128,17 @@ export class BinaryArithmetic<D extends SimdDType> implements BinaryKernel<Array
   readonly #name: BinaryExport
   readonly #view: (typeof VIEWS)[D]
   readonly #row: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]>
-  readonly #simdRow: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]>
 
   constructor(instance: LazyInstance, dtype: D, name: BinaryExport, row: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]>) {
     this.#instance = instance
     this.#name = name
     this.#view = VIEWS[dtype]
     this.#row = row
-    this.#simdRow = (n, a, ao, as, b, bo, bs, out, oo, os) => {
-      if (n < SIMD_FROM || os !== 1 || as > 1 || bs > 1) row(n, a, ao, as, b, bo, bs, out, oo, os)
-      else this.#stage(n, a, ao, as, b, bo, bs, out, oo)
-    }
   }
 
   flat(n: number, a: ArrayOf[D], ao: number, as: number, b: ArrayOf[D], bo: number, bs: number, out: ArrayOf[D], oo: number): void {
     if (n < SIMD_FROM) this.#row(n, a, ao, as, b, bo, bs, out, oo, 1)
-    else this.#stage(n, a, ao, as, b, bo, bs, out, oo)
+    else runBinary(this.#instance, this.#name, this.#view, this.#view, n, a, ao, as, b, bo, bs, out, oo)
   }
 
   strided(
@@ -128,35 +153,82 @@ export class BinaryArithmetic<D extends SimdDType> implements BinaryKernel<Array
     oo: number,
     outStrides: Dims,
   ): void {
-    walk3(this.#simdRow, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
-  }
-
-  /** At least SIMD_FROM elements. A repeated element is always staged: its array may be tiny. */
-  #stage(n: number, a: ArrayOf[D], ao: number, as: number, b: ArrayOf[D], bo: number, bs: number, out: ArrayOf[D], oo: number): void {
-    const instance = this.#instance.get()
-    const kernel = instance.kernels[this.#name]
-    const bytes = out.BYTES_PER_ELEMENT
-    const staged = instance.begin(3 * CHUNK * bytes)
-    const memory = instance[this.#view] as TypedArray as ArrayOf[D]
-    const at = staged / bytes
-    const aAt = as === 0 ? -1 : instance.direct(a, ao)
-    const bAt = bs === 0 ? -1 : instance.direct(b, bo)
-    const outAt = instance.direct(out, oo)
-    if (as === 0) memory[at] = a[ao]!
-    if (bs === 0) memory[at + CHUNK] = b[bo]!
-    const stageA = as !== 0 && aAt < 0
-    const stageB = bs !== 0 && bAt < 0
-    const chunk = stageA || stageB || outAt < 0 ? CHUNK : SLICE
-    for (let i = 0; i < n; i += chunk) {
-      const count = Math.min(chunk, n - i)
-      if (stageA) memory.set(a.subarray(ao + i, ao + i + count), at)
-      if (stageB) memory.set(b.subarray(bo + i, bo + i + count), at + CHUNK)
-      const aPointer = aAt < 0 ? staged : aAt + i * bytes
-      const bPointer = bAt < 0 ? staged + CHUNK * bytes : bAt + i * bytes
-      kernel(count, aPointer, as, bPointer, bs, outAt < 0 ? staged + 2 * CHUNK * bytes : outAt + i * bytes)
-      if (outAt < 0) out.set(memory.subarray(at + 2 * CHUNK, at + 2 * CHUNK + count), oo + i)
+    if (elementsOf(shape) >= SIMD_FROM) {
+      if (stridedBinary(this.#instance, this.#name, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)) return
     }
+    walk3(this.#row, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
   }
+}
+
+/** At least SIMD_FROM elements. A repeated element is always staged: its array may be tiny. */
+export function runBinary(
+  lazy: LazyInstance,
+  name: BinaryExport,
+  view: (typeof VIEWS)[SimdDType],
+  outView: (typeof VIEWS)[SimdDType] | 'u8',
+  n: number,
+  a: TypedArray,
+  ao: number,
+  as: number,
+  b: TypedArray,
+  bo: number,
+  bs: number,
+  out: TypedArray,
+  oo: number,
+): void {
+  const instance = lazy.get()
+  const kernel = instance.kernels[name]
+  const bytes = a.BYTES_PER_ELEMENT
+  const outBytes = out.BYTES_PER_ELEMENT
+  const staged = instance.begin((2 * bytes + outBytes) * CHUNK)
+  const stagedB = staged + CHUNK * bytes
+  const stagedOut = stagedB + CHUNK * bytes
+  const memory = instance[view] as TypedArray
+  const at = staged / bytes
+  const aAt = as === 0 ? -1 : instance.direct(a, ao)
+  const bAt = bs === 0 ? -1 : instance.direct(b, bo)
+  const outAt = instance.direct(out, oo)
+  if (as === 0) memory[at] = a[ao]!
+  if (bs === 0) memory[at + CHUNK] = b[bo]!
+  const stageA = as !== 0 && aAt < 0
+  const stageB = bs !== 0 && bAt < 0
+  const chunk = stageA || stageB || outAt < 0 ? CHUNK : SLICE
+  for (let i = 0; i < n; i += chunk) {
+    const count = Math.min(chunk, n - i)
+    if (stageA) memory.set(a.subarray(ao + i, ao + i + count), at)
+    if (stageB) memory.set(b.subarray(bo + i, bo + i + count), at + CHUNK)
+    const aPointer = aAt < 0 ? staged : aAt + i * bytes
+    const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
+    kernel(1, count, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * outBytes, 0)
+    if (outAt < 0) out.set(instance[outView].subarray(stagedOut / outBytes, stagedOut / outBytes + count), oo + i)
+  }
+}
+
+/** False where a walk is better. */
+export function stridedBinary(
+  lazy: LazyInstance,
+  name: BinaryExport,
+  shape: Dims,
+  a: TypedArray,
+  ao: number,
+  aStrides: Dims,
+  b: TypedArray,
+  bo: number,
+  bStrides: Dims,
+  out: TypedArray,
+  oo: number,
+  outStrides: Dims,
+): boolean {
+  const instance = lazy.get()
+  const kernel = instance.kernels[name]
+  const operands = [
+    { array: a, offset: ao, strides: aStrides },
+    { array: b, offset: bo, strides: bStrides },
+    { array: out, offset: oo, strides: outStrides },
+  ]
+  return runStrided(instance, shape, operands, false, (rows, n, p, row, step) => {
+    kernel(rows, n, p[0]!, row[0]!, step[0]!, p[1]!, row[1]!, step[1]!, p[2]!, row[2]!)
+  })
 }
 
 export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKernel<ArrayOf[D]> {
@@ -174,14 +246,23 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
 
   flat(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
     if (n < SIMD_FROM) this.#loop(n, alpha, x, xo, xs, out, oo, 1)
-    else this.#stage(n, alpha, x, xo, xs, out, oo)
+    else this.#run(n, alpha, x, xo, xs, out, oo)
   }
 
   strided(shape: Dims, alpha: number, x: ArrayOf[D], xo: number, xStrides: Dims, out: ArrayOf[D], oo: number, outStrides: Dims): void {
-    const row: Row2<ArrayOf[D], ArrayOf[D]> = (n, x, xo, xs, out, oo, os) => {
-      if (n < SIMD_FROM || xs > 1 || os !== 1) this.#loop(n, alpha, x, xo, xs, out, oo, os)
-      else this.#stage(n, alpha, x, xo, xs, out, oo)
+    if (elementsOf(shape) >= SIMD_FROM) {
+      const instance = this.#instance.get()
+      const kernel = instance.kernels[this.#name]
+      const operands = [
+        { array: x, offset: xo, strides: xStrides },
+        { array: out, offset: oo, strides: outStrides },
+      ]
+      const ran = runStrided(instance, shape, operands, true, (rows, n, p, row, step) => {
+        kernel(rows, n, alpha, p[0]!, row[0]!, step[0]!, p[1]!, row[1]!)
+      })
+      if (ran) return
     }
+    const row: Row2<ArrayOf[D], ArrayOf[D]> = (n, x, xo, xs, out, oo, os) => this.#loop(n, alpha, x, xo, xs, out, oo, os)
     walk2(row, shape, x, xo, xStrides, out, oo, outStrides)
   }
 
@@ -191,7 +272,7 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
     for (let i = 0; i < n; i++) out[oo + i * os] = out[oo + i * os]! + round(scale * x[xo + i * xs]!)
   }
 
-  #stage(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
+  #run(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
     const instance = this.#instance.get()
     const kernel = instance.kernels[this.#name]
     const bytes = out.BYTES_PER_ELEMENT
@@ -207,10 +288,16 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
       const count = Math.min(chunk, n - i)
       if (stageX) memory.set(x.subarray(xo + i, xo + i + count), at)
       if (outAt < 0) memory.set(out.subarray(oo + i, oo + i + count), at + CHUNK)
-      kernel(count, alpha, xAt < 0 ? staged : xAt + i * bytes, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes)
+      kernel(1, count, alpha, xAt < 0 ? staged : xAt + i * bytes, 0, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes, 0)
       if (outAt < 0) out.set(memory.subarray(at + CHUNK, at + CHUNK + count), oo + i)
     }
   }
 }
 
 const identity = (x: number): number => x
+
+export function elementsOf(shape: Dims): number {
+  let n = 1
+  for (let d = 0; d < shape.length; d++) n *= shape[d]!
+  return n
+}

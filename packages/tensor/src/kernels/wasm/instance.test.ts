@@ -55,6 +55,7 @@ test('chosen by size alone, and named', () => {
   expect(backend.variantOf('tanh', 'float32', [1])).toBe('simd')
   expect(backend.variantOf('matmul', 'float32', [3, 3])).toBe('loop')
   expect(backend.variantOf('matmul', 'float64', [8, 64, 64])).toBe('simd tiles')
-  expect(backend.variantOf('eq', 'int32', [1000])).toBe('loop')
+  expect(backend.variantOf('eq', 'int32', [1000])).toBe('simd')
+  expect(backend.variantOf('eq', 'bool', [1000])).toBe('loop')
   expect(backend.variantOf('copy', 'bool', [1000])).toBe('host copy')
 })

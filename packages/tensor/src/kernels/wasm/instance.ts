@@ -9,10 +9,36 @@ import type { TypedArray } from '../../dtype.js'
 import type { KernelHeap } from './memory.js'
 
 type Unary = (n: number, x: number, out: number) => void
-type Binary = (n: number, a: number, aStep: number, b: number, bStep: number, out: number) => void
+type Binary = (
+  rows: number,
+  n: number,
+  a: number,
+  aRow: number,
+  aStep: number,
+  b: number,
+  bRow: number,
+  bStep: number,
+  out: number,
+  outRow: number,
+) => void
+type Axpy = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
+type Where = (
+  rows: number,
+  n: number,
+  cond: number,
+  condRow: number,
+  a: number,
+  aRow: number,
+  aStep: number,
+  b: number,
+  bRow: number,
+  bStep: number,
+  out: number,
+) => void
+type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, out: number, outRow: number, outCol: number) => void
 type Rows = (rows: number, k: number, x: number, out: number) => void
 
-/** Pointers are bytes, steps 0 or 1, strides elements; see the assembly's comments for each. */
+/** Pointers and rows are bytes, steps 0 or 1 element, strides elements; see the assembly's comments for each. */
 export interface KernelExports {
   readonly neg_f32: Unary
   readonly abs_f32: Unary
@@ -24,6 +50,13 @@ export interface KernelExports {
   readonly sigmoid_f32: Unary
   readonly sin_f32: Unary
   readonly cos_f32: Unary
+  readonly neg_f64: Unary
+  readonly abs_f64: Unary
+  readonly sqrt_f64: Unary
+  readonly relu_f64: Unary
+  readonly neg_i32: Unary
+  readonly abs_i32: Unary
+  readonly relu_i32: Unary
   readonly add_f32: Binary
   readonly sub_f32: Binary
   readonly mul_f32: Binary
@@ -41,8 +74,25 @@ export interface KernelExports {
   readonly mul_i32: Binary
   readonly maximum_i32: Binary
   readonly minimum_i32: Binary
-  readonly axpy_f32: (n: number, alpha: number, x: number, xStep: number, out: number) => void
-  readonly axpy_f64: (n: number, alpha: number, x: number, xStep: number, out: number) => void
+  readonly axpy_f32: Axpy
+  readonly axpy_f64: Axpy
+  readonly eq_f32: Binary
+  readonly ne_f32: Binary
+  readonly lt_f32: Binary
+  readonly le_f32: Binary
+  readonly eq_f64: Binary
+  readonly ne_f64: Binary
+  readonly lt_f64: Binary
+  readonly le_f64: Binary
+  readonly eq_i32: Binary
+  readonly ne_i32: Binary
+  readonly lt_i32: Binary
+  readonly le_i32: Binary
+  readonly where_32: Where
+  readonly where_64: Where
+  readonly move_8: Move
+  readonly move_32: Move
+  readonly move_64: Move
   readonly sum_rows_f32: Rows
   readonly sum_groups_f32: (n: number, x: number, accumulators: number) => void
   readonly add_rows_f32: (rows: number, n: number, x: number, sums: number) => void
