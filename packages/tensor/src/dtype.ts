@@ -25,8 +25,14 @@ export const INT32_SPAN = 2 ** 31
 /** Order of promotion: the result of two dtypes is the one with the higher rank (they form a chain). */
 const RANK: Readonly<Record<DType, number>> = { bool: 0, int32: 1, float32: 2, float64: 3 }
 
-/** A fresh array of `length` zeros. */
+/**
+ * A fresh array of `length` zeros. Arrays of more than 64 bytes have a buffer behind them, which costs some 500 ns and a place in the collector's
+ * lists; so those up to `SLAB_ARRAY_MAX` share one, a slab, as Node's Buffers do. What shares a buffer may not be transferred, and a small array
+ * that is kept keeps its slab, so slabs are small.
+ */
 export function allocate(dtype: DType, length: number): TypedArray {
+  const bytes = length * BYTES_PER_ELEMENT[dtype]
+  if (bytes > IN_OBJECT_MAX && bytes <= SLAB_ARRAY_MAX) return inSlab(dtype, length, (bytes + 7) & ~7)
   switch (dtype) {
     case 'float32':
       return new Float32Array(length)
@@ -36,6 +42,34 @@ export function allocate(dtype: DType, length: number): TypedArray {
       return new Int32Array(length)
     case 'bool':
       return new Uint8Array(length)
+  }
+}
+
+/** V8 keeps the elements of arrays up to this size in the object. */
+const IN_OBJECT_MAX = 64
+const SLAB_ARRAY_MAX = 2048
+const SLAB_BYTES = 8192
+
+/** The slab of this thread that is being cut up. */
+let slab = new ArrayBuffer(SLAB_BYTES)
+let slabUsed = 0
+
+function inSlab(dtype: DType, length: number, bytes: number): TypedArray {
+  if (slabUsed + bytes > SLAB_BYTES) {
+    slab = new ArrayBuffer(SLAB_BYTES)
+    slabUsed = 0
+  }
+  const at = slabUsed
+  slabUsed += bytes
+  switch (dtype) {
+    case 'float32':
+      return new Float32Array(slab, at, length)
+    case 'float64':
+      return new Float64Array(slab, at, length)
+    case 'int32':
+      return new Int32Array(slab, at, length)
+    case 'bool':
+      return new Uint8Array(slab, at, length)
   }
 }
 

@@ -47,12 +47,13 @@ export function byteLengthOf(tensor: Tensor): number {
   return tensor.numel * BYTES_PER_ELEMENT[tensor.dtype]
 }
 
-/** The elements in row-major order, in an array of their own that nobody else holds. */
+/** The elements in row-major order, in an array with a buffer of its own that nobody else holds. */
 export function elementsOf(tensor: Tensor): TypedArray {
   const { numel, offset } = tensor
   const { array, dtype } = tensor.storage
   if (tensor.isContiguous) return array.slice(offset, offset + numel)
-  const out = allocate(dtype, numel)
+  // Not by `allocate`, whose small arrays share a buffer: this one is moved.
+  const out = new Views(new ArrayBuffer(byteLengthOf(tensor))).of(dtype)
   gather(tensor, out, 0)
   return out
 }
