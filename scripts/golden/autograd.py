@@ -2,24 +2,10 @@
 
 Run with any PyTorch >= 1.13:  python3 scripts/golden/autograd.py   (writes packages/autograd/golden/graphs.json)
 """
-import json
-import pathlib
-
 import torch
 import torch.nn.functional as F
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "packages/autograd/golden/graphs.json"
-GRAPHS = {}
-
-
-def graph(*shapes):
-    """Inputs of these shapes, then a function of them; all in float64, from the seed that is the graph's name."""
-
-    def register(fn):
-        GRAPHS[fn.__name__] = (shapes, fn)
-        return fn
-
-    return register
+from graphs import graph, write
 
 
 @graph((3, 3), (3, 3), (3, 3))
@@ -88,25 +74,4 @@ def long_chain(x):
     return y.sum()
 
 
-def case(name, shapes, fn):
-    torch.manual_seed(sum(map(ord, name)))
-    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    loss = fn(*inputs)
-    first = torch.autograd.grad(loss, inputs, create_graph=True)
-    # Second derivatives: of the sum of squares of the first ones.
-    second = torch.autograd.grad(sum((g**2).sum() for g in first), inputs, allow_unused=True)
-    dump = lambda t: [] if t is None else t.flatten().tolist()
-    return {
-        "name": name,
-        "inputs": [{"shape": list(t.shape), "values": dump(t)} for t in inputs],
-        "loss": loss.item(),
-        "first": [dump(g) for g in first],
-        "second": [dump(g) for g in second],
-    }
-
-
-cases = [case(name, shapes, fn) for name, (shapes, fn) in GRAPHS.items()]
-OUT.parent.mkdir(exist_ok=True)
-lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
-OUT.write_text(f'{{"torch":"{torch.__version__}","cases":[\n{lines}\n]}}\n')
-print(f"{len(cases)} graphs -> {OUT}")
+write("graphs")

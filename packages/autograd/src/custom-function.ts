@@ -5,11 +5,13 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
+import { isFloating } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
 import { needsGrad } from './record.js'
 import { graphFreed, SavedVariable } from './saved-variable.js'
 import { gradientEdge, setHistory } from './variable.js'
+import { ViewMeta } from './views.js'
 
 /** What forward leaves for backward. */
 export class FunctionContext<State = unknown> {
@@ -94,7 +96,10 @@ export function defineFunction<Args extends readonly unknown[], R extends Output
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
     const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta)
     outputs.forEach((output, i) => {
-      if (output.dtype === 'float32' || output.dtype === 'float64') setHistory(output, node, i)
+      if (!isFloating(output.dtype)) return
+      const input = args.find((arg): arg is Tensor => isTensor(arg) && arg.storage === output.storage)
+      if (input === undefined) setHistory(output, node, i)
+      else output.autograd = ViewMeta.ofCustomFunction(input, node, i)
     })
     ctx.seal()
     return (isTensor(result) ? outputs[0] : outputs) as R

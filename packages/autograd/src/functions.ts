@@ -6,7 +6,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { raw, withComposites } from '@postgrad/tensor/internal'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
-import { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.js'
+import { inPlace, overwriting } from './in-place.js'
 import { neuralFunctions } from './neural/functions.js'
 import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
 
@@ -92,6 +92,29 @@ export const logSoftmax = recordAttributed('logSoftmax', raw.logSoftmax, unary.l
 export const nllLoss = recordLookup('nllLoss', raw.nllLoss, lookup.nllLoss, recorded)
 export const crossEntropy = recordLookup('crossEntropy', raw.crossEntropy, lookup.crossEntropy, recorded)
 
+type Operand = Tensor | number
+/** alpha · y, for the operations that have an alpha. */
+const scaled = (y: Operand, alpha: number): Operand => (alpha === 1 ? y : typeof y === 'number' ? y * alpha : mul(y, alpha))
+
+export const add_ = inPlace('add_', raw.add_, (x: Tensor, y: Operand, alpha = 1) => add(x, scaled(y, alpha)))
+export const sub_ = inPlace('sub_', raw.sub_, (x: Tensor, y: Operand, alpha = 1) => sub(x, scaled(y, alpha)))
+export const mul_ = inPlace<[y: Operand]>('mul_', raw.mul_, mul)
+export const div_ = inPlace<[y: Operand]>('div_', raw.div_, div)
+export const neg_ = inPlace('neg_', raw.neg_, neg)
+export const exp_ = inPlace('exp_', raw.exp_, exp)
+export const log_ = inPlace('log_', raw.log_, log)
+export const sqrt_ = inPlace('sqrt_', raw.sqrt_, sqrt)
+export const sin_ = inPlace('sin_', raw.sin_, sin)
+export const cos_ = inPlace('cos_', raw.cos_, cos)
+export const tanh_ = inPlace('tanh_', raw.tanh_, tanh)
+export const sigmoid_ = inPlace('sigmoid_', raw.sigmoid_, sigmoid)
+export const relu_ = inPlace('relu_', raw.relu_, relu)
+export const abs_ = inPlace('abs_', raw.abs_, abs)
+export const sign_ = inPlace('sign_', raw.sign_, sign)
+export const pow_ = inPlace('pow_', raw.pow_, pow)
+export const clamp_ = inPlace('clamp_', raw.clamp_, clamp)
+export const { copy_, fill_, zero_ } = overwriting(recorded)
+
 /** All of them, by name: what tensors' methods call, and derivatives under createGraph. A missing one does not compile. */
 export const operations: TensorOps = withComposites({
   ...{ neg, exp, log, sqrt, sin, cos, tanh, sigmoid, relu, abs, sign, clone, contiguous, to, pow, clamp },
@@ -101,6 +124,7 @@ export const operations: TensorOps = withComposites({
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
+  ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
   ...neuralFunctions(recorded),
 })
 
@@ -110,5 +134,3 @@ export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = opera
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.
 export const { isNaN, isInf, isFinite, nanToNum, logicalNot, logicalAnd, logicalOr, logicalXor } = operations
-
-export { add_, copy_, div_, fill_, mul_, sub_, zero_ }

@@ -1,19 +1,8 @@
 /** Whole graphs against PyTorch: losses, first and second derivatives; made by `scripts/golden/autograd.py`, where each graph has its twin. */
-import { readFileSync } from 'node:fs'
-import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
+import { goldenSuite } from './golden.suite.js'
 import * as F from './index.js'
 
-interface Golden {
-  readonly name: string
-  readonly inputs: readonly { readonly shape: readonly number[]; readonly values: readonly number[] }[]
-  readonly loss: number
-  readonly first: readonly (readonly number[])[]
-  /** Empty where an input has no second derivative. */
-  readonly second: readonly (readonly number[])[]
-}
-
-const { cases } = JSON.parse(readFileSync(new URL('../golden/graphs.json', import.meta.url), 'utf8')) as { cases: Golden[] }
 const ints = (...values: number[]) => tensor(Int32Array.from(values))
 
 const GRAPHS: Readonly<Record<string, (...inputs: Tensor[]) => Tensor>> = {
@@ -77,30 +66,4 @@ const GRAPHS: Readonly<Record<string, (...inputs: Tensor[]) => Tensor>> = {
   },
 }
 
-function expectClose(got: Tensor, expected: readonly number[], what: string): void {
-  const values = Array.from(got.dataSync())
-  expect(values).toHaveLength(expected.length)
-  values.forEach((value, i) => {
-    const error = Math.abs(value - expected[i]!) / (1 + Math.abs(expected[i]!))
-    if (!(error < 1e-10)) throw new Error(`${what}[${i}]: PyTorch has ${expected[i]}, got ${value}`)
-  })
-}
-
-describe('as PyTorch', () => {
-  test('every golden graph has its twin here', () => {
-    expect(cases.map(({ name }) => name).sort()).toEqual(Object.keys(GRAPHS).sort())
-  })
-
-  test.each(cases.map((golden) => [golden.name, golden] as const))('%s', (name, golden) => {
-    const inputs = golden.inputs.map(({ shape, values }) => tensor(Float64Array.from(values)).reshape(shape).requiresGrad_())
-    const loss = GRAPHS[name]!(...inputs)
-    expectClose(loss, [golden.loss], 'loss')
-    const first = F.grad(loss, inputs, { createGraph: true })
-    for (const [i, g] of first.entries()) expectClose(g, golden.first[i]!, `gradient ${i}`)
-    const squares = first.map((g) => g.mul(g).sum()).reduce((a, b) => a.add(b))
-    const second = F.grad(squares, inputs, { allowUnused: true, retainGraph: true })
-    for (const [i, g] of second.entries()) expectClose(g ?? tensor(Float64Array.of()), golden.second[i]!, `second derivative ${i}`)
-    F.backward(loss)
-    for (const [i, input] of inputs.entries()) expectClose(input.grad!, golden.first[i]!, `.grad of ${i}`)
-  })
-})
+goldenSuite('graphs', GRAPHS)

@@ -4,10 +4,12 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
+import { isFloating } from '@postgrad/tensor/internal'
 import type { BinaryRow, ListRow, TensorOps, UnaryRow } from './formula.js'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from './op-node.js'
 import { SavedVariable } from './saved-variable.js'
 import { gradientEdge, setHistory, VariableMeta } from './variable.js'
+import { ViewMeta } from './views.js'
 
 type Operand = Tensor | number
 
@@ -34,7 +36,7 @@ export function recordUnary(
   })
 }
 
-/** f(x, …attributes): at most three of them. */
+/** f(x, …attributes): at most three of them. What shares its storage with x is noted as a view of it. */
 export function recordAttributed<A extends readonly unknown[]>(
   op: string,
   forward: (x: Tensor, ...attrs: A) => Tensor,
@@ -45,8 +47,16 @@ export function recordAttributed<A extends readonly unknown[]>(
   const call = forward as unknown as (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
   const wrapper = (x: Tensor, p?: unknown, q?: unknown, r?: unknown): Tensor => {
     const out = call(x, p, q, r)
-    if (!needsGrad(x) || out === x || !currentScope().gradEnabled) return out
-    newNode(spec, x, out).attrs = [p, q, r]
+    if (out === x) return out
+    const { gradEnabled } = currentScope()
+    let node: OpNode | null = null
+    if (gradEnabled && needsGrad(x)) {
+      node = newNode(spec, x, out)
+      node.attrs = [p, q, r]
+    }
+    if (out.storage === x.storage && isFloating(out.dtype)) {
+      out.autograd = new ViewMeta(x, wrapper, p, q, r, node, gradEnabled ? null : 'made under noGrad')
+    }
     return out
   }
   return named(op, wrapper) as unknown as (x: Tensor, ...attrs: A) => Tensor

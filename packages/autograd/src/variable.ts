@@ -29,9 +29,14 @@ export class VariableMeta implements AutogradMeta {
   }
 }
 
-/** The slot, narrowed: only this package fills it. */
+/** The slot, narrowed: only this package fills it. A view's meta has the same fields (`views.ts`), which follow its base. */
 export function metaOf(t: Tensor): VariableMeta | null {
   return t.autograd as VariableMeta | null
+}
+
+/** Whether `t` is a leaf that was made with, or given, `requiresGrad` (also if that was switched off since): a parameter, say. */
+export function isVariable(t: Tensor): boolean {
+  return t.autograd instanceof VariableMeta && t.autograd.gradFn === null
 }
 
 /** Makes `t` a non-leaf: output `outputNr` of `node`. It then requires grad. */
@@ -78,7 +83,8 @@ export function setRequiresGrad(t: Tensor, flag: boolean): void {
       remedy: "Convert it first: x.to('float32').",
     })
   }
-  if (meta !== null) meta.requiresGrad = flag
+  // A view that becomes a leaf is no view any more (Note [Views and writes]).
+  if (meta instanceof VariableMeta) meta.requiresGrad = flag
   else if (flag) t.autograd = new VariableMeta(true, null, 0)
 }
 

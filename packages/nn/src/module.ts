@@ -9,6 +9,7 @@
  *
  * PyTorch: `torch.nn.Module`. Here `forward` is called directly: there are no hooks around it.
  */
+import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { raw, sameShape } from '@postgrad/tensor/internal'
@@ -54,7 +55,7 @@ export abstract class Module {
    * (also if it was switched off since). A module whose parameters' names are not its fields' overrides it.
    */
   *ownParameters(): IterableIterator<[name: string, parameter: Tensor]> {
-    for (const [name, value] of fields(this)) if (isTensor(value) && value.autograd !== null && value.isLeaf) yield [name, value]
+    for (const [name, value] of fields(this)) if (isTensor(value) && isVariable(value)) yield [name, value]
   }
 
   /** All parameters by path, shared ones under each of their names. They are the parameters themselves without history, not copies. */

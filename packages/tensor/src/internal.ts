@@ -29,6 +29,7 @@ export type {
 export type { NeuralOps } from './ops-neural.js'
 export * as raw from './raw/index.js'
 export { checkReduction } from './raw/indexing.js'
+export { overwrite } from './raw/inplace.js'
 export * as rawNeural from './raw/neural/index.js'
 export { operations as rawOperations } from './raw/operations.js'
 export {

@@ -168,6 +168,20 @@ export interface InPlaceOps<T> {
   copy_(x: T, src: T): T
   fill_(x: T, value: number): T
   zero_(x: T): T
+  /** Those of one tensor: as without the underscore, where x's dtype can hold the result (\`exp_\` of integers cannot). */
+  neg_(x: T): T
+  exp_(x: T): T
+  log_(x: T): T
+  sqrt_(x: T): T
+  sin_(x: T): T
+  cos_(x: T): T
+  tanh_(x: T): T
+  sigmoid_(x: T): T
+  relu_(x: T): T
+  abs_(x: T): T
+  sign_(x: T): T
+  pow_(x: T, exponent: number): T
+  clamp_(x: T, min?: number | null, max?: number | null): T
 }
 
 /** Ops with kernels and a row in the table of derivatives. */

@@ -534,6 +534,58 @@ export class Tensor {
     ops().zero_(this)
     return this
   }
+  neg_(): this {
+    ops().neg_(this)
+    return this
+  }
+  exp_(): this {
+    ops().exp_(this)
+    return this
+  }
+  log_(): this {
+    ops().log_(this)
+    return this
+  }
+  sqrt_(): this {
+    ops().sqrt_(this)
+    return this
+  }
+  sin_(): this {
+    ops().sin_(this)
+    return this
+  }
+  cos_(): this {
+    ops().cos_(this)
+    return this
+  }
+  tanh_(): this {
+    ops().tanh_(this)
+    return this
+  }
+  sigmoid_(): this {
+    ops().sigmoid_(this)
+    return this
+  }
+  relu_(): this {
+    ops().relu_(this)
+    return this
+  }
+  abs_(): this {
+    ops().abs_(this)
+    return this
+  }
+  sign_(): this {
+    ops().sign_(this)
+    return this
+  }
+  pow_(exponent: number): this {
+    ops().pow_(this, exponent)
+    return this
+  }
+  clamp_(min?: number | null, max?: number | null): this {
+    ops().clamp_(this, min, max)
+    return this
+  }
 }
 
 /** True for a tensor of any copy of this package (`instanceof` fails across jest's realms). */

@@ -1,0 +1,37 @@
+/**
+ * The history of a tensor after something was written into a view of it: everywhere else it is what it was, where the view lies it is what was
+ * written. See Note [Views and writes] in `views.ts`. PyTorch: `CopySlices` in `torch/csrc/autograd/functions/tensor.h`.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import type { Grads } from './hooks.js'
+import { type Edge, type InputMeta, Node } from './node.js'
+import type { ViewMeta } from './views.js'
+
+export class CopySlices extends Node {
+  private readonly view: ViewMeta
+
+  /** @param edges of the base as it was, of what was written */
+  constructor(view: ViewMeta, edges: readonly [Edge | null, Edge | null], base: InputMeta) {
+    super(edges, [base])
+    this.view = view
+  }
+
+  get name(): string {
+    return 'CopySlices'
+  }
+
+  /** The gradient for the base is a copy with zeros in it, the one for what was written a view of g. */
+  override get returnsFresh(): boolean {
+    return true
+  }
+
+  apply([g]: Grads): Grads {
+    if (g === null || g === undefined) return []
+    // Dense first: a view of a dense base need not be one of a gradient with other strides.
+    const written: Tensor = this.view.of(g.contiguous())
+    if (this.nextEdges[0] === null) return [null, written]
+    const rest = g.clone()
+    this.view.of(rest).zero_()
+    return [rest, this.nextEdges[1] === null ? null : written]
+  }
+}
