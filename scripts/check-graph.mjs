@@ -24,6 +24,7 @@ const ROWS = {
   wire: 2,
   sim: 2,
   nn: 3,
+  data: 3,
   actor: 3,
   rpc: 4,
   'dist-autograd': 5,

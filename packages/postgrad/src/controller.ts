@@ -5,9 +5,9 @@
 import { timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
+import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
-import { type PayloadCodec, transferables } from './payload.js'
-import type { Payload, WorkerFacade } from './protocol.js'
+import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
 
 export interface ControllerOptions {

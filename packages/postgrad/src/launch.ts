@@ -2,17 +2,15 @@
  * `launch`: a cluster of worker threads from one process. It checks the names, makes one channel per pair of workers, starts a thread per name,
  * and resolves when every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { MessageChannel, type ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { locateModule, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
+import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
-import { PayloadCodec } from './payload.js'
 import type { PeerPort, Progress } from './protocol.js'
 import { workerInfos } from './worker-names.js'
 import { type OutputSink, WorkerThread } from './worker-thread.js'
@@ -100,17 +98,14 @@ function checkSeed(seed: number): number {
 
 /** @throws PROGRAM_NOT_FOUND */
 function programUrl(program: URL | string): string {
-  const url = typeof program !== 'string' ? program : program.startsWith('file:') ? new URL(program) : pathToFileURL(resolve(program))
-  if (url.protocol === 'file:') {
-    // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
-    for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')]) if (existsSync(fileURLToPath(href))) return href
-  }
+  const { url, isThere } = locateModule(program)
+  if (isThere) return url
   throw new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
     expected: 'a file: URL or a path that exists',
-    got: url.protocol === 'file:' ? fileURLToPath(url) : url.href,
+    got: url.startsWith('file:') ? fileURLToPath(url) : url,
     remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
-    values: { program: url.href },
+    values: { program: url },
   })
 }
 

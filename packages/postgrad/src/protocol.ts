@@ -1,7 +1,7 @@
 /**
  * What the cluster (main thread) and a worker's thread say to each other, to be read alone; `worker-thread.ts` is the one end,
  * `worker-entry.ts` the other. Calls go through comlink on one control port per worker. Comlink loses the class, code and cause of errors,
- * so arguments, results and errors travel as `Payload`s: frames that wire's codec made (`payload.ts`).
+ * so arguments, results and errors travel as `Payload`s: frames that wire's codec made (its `payload.ts`).
  *
  *     cluster                                  worker
  *        │ new Worker(workerData: BootData)      │ builds runtime, connects peers
@@ -16,12 +16,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
-
-/** One message of wire as plain bytes: structured clone carries it, tensors beside the header. */
-export interface Payload {
-  readonly header: Uint8Array
-  readonly segments: readonly Uint8Array[]
-}
+import type { Payload } from '@postgrad/wire/internal'
 
 /** A port to another worker, made by the launcher: one channel per pair. */
 export interface PeerPort {

@@ -3,16 +3,17 @@
  * It imports little (several workers start at once); the program and the kernels come later. `protocol.ts` has the conversation.
  */
 import { workerData } from 'node:worker_threads'
+import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
+import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { NodeEndpoint } from './node-endpoint.js'
-import { PayloadCodec, transferables } from './payload.js'
-import { importProgram, type MainContext, mainOf } from './program.js'
+import { type MainContext, mainOf } from './program.js'
 import { progressOf } from './progress.js'
-import type { BootData, Payload, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, ProgressEvent, WorkerFacade } from './protocol.js'
 import { threadUsage } from './usage.js'
 
 const boot = workerData as BootData
@@ -50,7 +51,7 @@ const facade: WorkerFacade = {
   start: () =>
     reply(async () => {
       if (boot.device !== null) await device(boot.device as DeviceSpec).ready()
-      program = await runtime.run(() => importProgram(boot.program, boot.typescript))
+      program = await runtime.run(() => importModule(boot.program, boot.typescript))
     }),
   run: (call) =>
     reply(() => {

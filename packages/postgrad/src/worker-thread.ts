@@ -11,10 +11,10 @@ import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'n
 import { PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
+import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import { NodeEndpoint } from './node-endpoint.js'
-import type { PayloadCodec } from './payload.js'
-import type { BootData, Payload, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void

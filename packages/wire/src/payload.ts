@@ -1,18 +1,23 @@
 /**
- * Arguments, results and errors between the main thread and a worker as wire's frames, so that tensors, every structured-clone type and errors
- * with class, code, cause and stack survive comlink, which would lose them. Each end holds one codec, without rpc's extensions: an RRef belongs to
- * workers, the main thread is none.
+ * Arguments, results and errors as plain bytes for a channel that is not a link (comlink's, a pool's): wire's frames, so that tensors, every
+ * structured-clone type and errors with class, code, cause and stack survive. Each end holds one codec, without rpc's extensions: an RRef belongs to workers.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
-import type { WorkerInfo } from '@postgrad/rpc'
-import { Codec, type Message, MessageType } from '@postgrad/wire/internal'
-import type { Payload } from './protocol.js'
+import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
+import { Codec } from './codec.js'
+import type { Message } from './message.js'
+import { MessageType } from './message-type.js'
+
+/** One message of wire as plain bytes: structured clone carries it, tensors beside the header. */
+export interface Payload {
+  readonly header: Uint8Array
+  readonly segments: readonly Uint8Array[]
+}
 
 export class PayloadCodec {
   private readonly codec: Codec
 
   /** @param worker at which end this is; null is the main thread. Errors that leave a worker name it in their path. */
-  constructor(worker: WorkerInfo | null) {
+  constructor(worker: WorkerHop | null) {
     this.codec = new Codec(worker === null ? {} : { worker })
   }
 

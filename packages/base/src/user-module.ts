@@ -1,0 +1,85 @@
+/**
+ * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs a loader before Node 22.18; it is
+ * registered only when the module is TypeScript, because it costs 160 ms.
+ */
+import { existsSync } from 'node:fs'
+import nodeModule, { createRequire } from 'node:module'
+import { resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { PostgradError } from './errors.js'
+import { resolveSync } from './typescript-format.js'
+
+/** From here on Node strips types by itself. */
+const NODE_STRIPS_TYPES = [22, 18] as const
+
+/** What a URL, or a path from the working directory, names; `isThere` is false for what cannot be found. */
+export function locateModule(module: URL | string): { readonly url: string; readonly isThere: boolean } {
+  const url = typeof module !== 'string' ? module : module.startsWith('file:') ? new URL(module) : pathToFileURL(resolve(module))
+  if (url.protocol === 'file:') {
+    // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
+    for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')])
+      if (existsSync(fileURLToPath(href))) return { url: href, isThere: true }
+  }
+  return { url: url.href, isThere: false }
+}
+
+/**
+ * @param url `file:` URL of the module
+ * @param typescript URL of `tsx/esm/api` if it is known, else null
+ * @throws TYPESCRIPT_LOADER_MISSING, or whatever the module throws while it is evaluated
+ */
+export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
+  if (isTypeScript(url)) await registerTypeScript(url, typescript)
+  return (await import(url)) as Record<string, unknown>
+}
+
+export function isTypeScript(url: string): boolean {
+  return /\.m?ts$/.test(new URL(url).pathname)
+}
+
+async function registerTypeScript(program: string, known: string | null): Promise<void> {
+  const loader = typescriptLoader(program, known ?? resolveTsx(program), process.versions.node)
+  if (loader === null) return
+  const tsx = (await import(loader)) as { register: () => unknown }
+  tsx.register()
+  // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.
+  const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: typeof resolveSync }) => unknown }
+  if (registerHooks !== undefined) registerHooks({ resolve: resolveSync })
+  else nodeModule.register(new URL('./typescript-format.js', import.meta.url))
+}
+
+/**
+ * What has to be imported before a TypeScript module: tsx where it is installed (it also finds `x.ts` under the name `x.js`), nothing where Node
+ * strips types by itself.
+ * @param tsx URL of `tsx/esm/api`, null if it is not installed
+ * @throws TYPESCRIPT_LOADER_MISSING
+ */
+export function typescriptLoader(program: string, tsx: string | null, nodeVersion: string): string | null {
+  if (tsx !== null || stripsTypes(nodeVersion)) return tsx
+  throw new PostgradError('TYPESCRIPT_LOADER_MISSING', {
+    op: 'import',
+    message: `the module is TypeScript, which Node ${nodeVersion} does not run by itself, and tsx is not installed`,
+    remedy: `Install tsx (npm install --save-dev tsx), or use Node ${NODE_STRIPS_TYPES.join('.')} or later, or compile the module.`,
+    values: { program },
+  })
+}
+
+/** tsx beside the module, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
+function resolveTsx(program: string): string | null {
+  for (const from of [program, import.meta.url]) {
+    try {
+      const require = createRequire(from)
+      const { exports } = require('tsx/package.json') as { exports: { './esm/api': { import: { default: string } } } }
+      return new URL(exports['./esm/api'].import.default, pathToFileURL(require.resolve('tsx/package.json'))).href
+    } catch (error) {
+      const code = (error as { code?: string }).code
+      if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error
+    }
+  }
+  return null
+}
+
+function stripsTypes(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > NODE_STRIPS_TYPES[0] || (major === NODE_STRIPS_TYPES[0] && minor >= NODE_STRIPS_TYPES[1])
+}

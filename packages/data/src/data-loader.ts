@@ -1,0 +1,297 @@
+/**
+ * DataLoader: a dataset as batches. Which samples form a batch is the sampler's matter, how they are put together collate's; here is when they are loaded.
+ * PyTorch: `torch.utils.data.DataLoader`.
+ *
+ * Note [What an epoch depends on]. When an iteration begins, it draws from the generator: one seed for the epoch's samples, then what the sampler draws (one
+ * seed). Nothing is drawn later. Each sample is loaded in a scope whose generator is seeded by the epoch's seed and the sample's place in the epoch.
+ * So the state of the generator before an epoch decides all of it; neither the number of workers, nor the batches that were loaded ahead, nor a loop that
+ * ends early change what comes then. PyTorch seeds by worker instead, so its random numbers change with the number of workers.
+ */
+import { PostgradError } from '@postgrad/base'
+import { timeLimit, withScope } from '@postgrad/base/internal'
+import { Generator } from '@postgrad/tensor'
+import { invalidArgument } from '@postgrad/tensor/internal'
+import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
+import { type Collated, defaultCollate } from './collate.js'
+import { type Dataset, type IterableDataset, isMapStyle } from './dataset.js'
+import { sourceOf } from './random.js'
+import { BatchSampler, checkCount, RandomSampler, type Sampler, SequentialSampler } from './sampler.js'
+import { type Sources, sourcesOf } from './worker-dataset.js'
+import { WorkerPool } from './worker-pool.js'
+
+export interface DataLoaderOptions<T, B = Collated<T>> {
+  /** Samples in a batch; default 1. */
+  readonly batchSize?: number
+  /** A new random order in each epoch; default false. */
+  readonly shuffle?: boolean
+  /** In which order samples come, instead of `shuffle`. */
+  readonly sampler?: Sampler
+  /** Which samples form a batch, instead of `batchSize`, `shuffle`, `sampler` and `dropLast`. */
+  readonly batchSampler?: Sampler<readonly number[]>
+  /** Leave out a last batch that is not full; default false. */
+  readonly dropLast?: boolean
+  /** Makes a batch of samples; default `defaultCollate`, which workers run. One that is given runs in this thread, on samples that workers sent. */
+  readonly collate?: (samples: readonly T[]) => B | Promise<B>
+  /** See Note [What an epoch depends on]. Default: the scope's generator, else the thread's, at the begin of each iteration. */
+  readonly generator?: Generator
+  /** Threads that load batches; default 0: this thread does, when a batch is asked for. The dataset must be one of `workerDataset`. */
+  readonly workers?: number
+  /** How many batches per worker are loaded or lie ready before they are asked for; default 2. */
+  readonly prefetchFactor?: number
+  /** Keep the threads, with their datasets, from one epoch to the next, until `close`; default false. */
+  readonly persistentWorkers?: boolean
+  /** How long to wait for a batch of a worker, in ms; 0 is no limit. Default 60,000. The first batch includes making the dataset. */
+  readonly timeoutMs?: number
+}
+
+const PREFETCH_FACTOR = 2
+const TIMEOUT_MS = 60_000
+
+/**
+ * Batches of a dataset, by `for await`; each iteration is one epoch. With workers, batches come in the order of the sampler, whichever worker is first.
+ * A loop that ends, early or not, leaves no thread behind unless `persistentWorkers` asks for it; `close`, or `await using`, ends those as well.
+ *
+ * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of what collate threw or COLLATE_FAILED,
+ * SAMPLE_NOT_SENDABLE for what cannot travel between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. After that it has ended.
+ */
+export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
+  readonly dataset: Dataset<T> | IterableDataset<T>
+  readonly batchSize: number
+  readonly workers: number
+  private readonly options: DataLoaderOptions<T, B>
+  /** null for an IterableDataset. */
+  private readonly batches: Sampler<readonly number[]> | null
+  private readonly sources: Sources | null
+  private readonly timeoutMs: number
+  private readonly inFlightMax: number
+  private readonly pools = new Set<WorkerPool>()
+  private persistent: WorkerPool | null = null
+  private closed = false
+
+  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
+  constructor(dataset: Dataset<T> | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
+    const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
+    checkCount('DataLoader', 'batchSize', batchSize)
+    checkCount('DataLoader', 'prefetchFactor', prefetchFactor)
+    if (!Number.isSafeInteger(workers) || workers < 0) throw invalidArgument('DataLoader', 'workers to be an integer ≥ 0', workers)
+    this.dataset = dataset
+    this.batchSize = batchSize
+    this.workers = workers
+    this.options = options
+    this.timeoutMs = timeLimit('timeoutMs', timeoutMs)
+    this.inFlightMax = workers * prefetchFactor
+    if (isMapStyle(dataset)) {
+      this.batches = batchesOf(dataset, batchSize, options)
+      this.sources = workers === 0 ? null : sourcesOf(dataset)
+    } else {
+      checkStream(dataset, options)
+      this.batches = null
+      this.sources = null
+    }
+  }
+
+  /** Batches of an epoch. @throws INVALID_ARGUMENT for an IterableDataset, whose end is not known */
+  get length(): number {
+    if (this.batches !== null) return this.batches.length
+    throw invalidArgument('DataLoader.length', 'a dataset with a length', 'an IterableDataset', 'Count the batches while they come.')
+  }
+
+  /** Begins an epoch. @throws LOADER_CLOSED */
+  [Symbol.asyncIterator](): AsyncGenerator<B, void, undefined> {
+    this.checkOpen()
+    const seed = sourceOf(this.options)
+    if (this.batches === null) return this.stream(this.dataset as IterableDataset<T>, seed)
+    const plans = planned(this.batches[Symbol.iterator](), seed)
+    return this.sources === null ? this.here(this.dataset as Dataset<T>, plans) : this.inWorkers(this.sources, plans)
+  }
+
+  /** Ends all threads; what waits for a batch rejects with LOADER_CLOSED. Idempotent. */
+  async close(): Promise<void> {
+    this.closed = true
+    await Promise.all([...this.pools].map((pool) => this.end(pool)))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  private async *here(dataset: Dataset<T>, plans: Iterator<BatchPlan>): AsyncGenerator<B, void, undefined> {
+    for (let next = plans.next(); next.done !== true; next = plans.next()) {
+      this.checkOpen()
+      const samples = await loadSamples(next.value, (index) => dataset.get(index))
+      yield await this.collate(samples, next.value)
+    }
+  }
+
+  private async *inWorkers(sources: Sources, plans: Iterator<BatchPlan>): AsyncGenerator<B, void, undefined> {
+    this.checkOpen()
+    const pool = this.openPool(sources)
+    const inFlight: { readonly plan: BatchPlan; readonly batch: Promise<unknown> }[] = []
+    try {
+      for (;;) {
+        this.checkOpen()
+        while (inFlight.length < this.inFlightMax) {
+          const next = plans.next()
+          if (next.done === true) break
+          const plan = next.value
+          const batch = pool.load({ plan, items: plan.indices.map(sources.locate), collate: this.options.collate === undefined })
+          // It is looked at when its turn comes; until then its failure is nobody's.
+          batch.catch(() => {})
+          inFlight.push({ plan, batch })
+        }
+        const first = inFlight.shift()
+        if (first === undefined) return
+        const answer = await this.arrival(first.batch, first.plan)
+        yield this.options.collate === undefined ? (answer as B) : await this.collate(answer as readonly T[], first.plan)
+      }
+    } catch (error) {
+      // The pool is no good any more, or its end has begun.
+      if (ENDS_POOL.has((error as { code?: string }).code ?? '')) await this.end(pool)
+      throw error
+    } finally {
+      if (this.options.persistentWorkers !== true) await this.end(pool)
+    }
+  }
+
+  /** Rejects with what the worker answered, BATCH_TIMEOUT, LOADER_CLOSED. */
+  private async arrival(batch: Promise<unknown>, plan: BatchPlan): Promise<unknown> {
+    let timer: NodeJS.Timeout | undefined
+    const limit = new Promise<never>((_, reject) => {
+      if (this.timeoutMs !== Number.POSITIVE_INFINITY) timer = setTimeout(() => reject(timedOut(plan, this.timeoutMs)), this.timeoutMs)
+    })
+    try {
+      return await Promise.race([batch, limit])
+    } catch (error) {
+      this.checkOpen()
+      throw isNotSendable(error) ? notSendable(plan, error) : error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  private openPool(sources: Sources): WorkerPool {
+    if (this.persistent !== null && !this.persistent.isClosed) return this.persistent
+    const pool = new WorkerPool({ sources: sources.sources, typescript: null }, this.workers)
+    this.pools.add(pool)
+    if (this.options.persistentWorkers === true) this.persistent = pool
+    return pool
+  }
+
+  private async end(pool: WorkerPool): Promise<void> {
+    await pool.close()
+    this.pools.delete(pool)
+  }
+
+  private async *stream(dataset: IterableDataset<T>, seed: number): AsyncGenerator<B, void, undefined> {
+    // One generator for all of it: what comes later in a stream may depend on what came before.
+    const generator = new Generator(seed)
+    const inStream = <R>(fn: () => R): R => withScope({ generator }, fn)
+    const samples = inStream(() => (Symbol.asyncIterator in dataset ? dataset[Symbol.asyncIterator]() : dataset[Symbol.iterator]()))
+    let [ended, number] = [false, 0]
+    try {
+      while (!ended) {
+        this.checkOpen()
+        const batch: T[] = []
+        while (!ended && batch.length < this.batchSize) {
+          const next = await inStream(() => samples.next())
+          if (next.done === true) ended = true
+          else batch.push(next.value)
+        }
+        if (batch.length === this.batchSize || (batch.length > 0 && this.options.dropLast !== true)) {
+          yield await this.collate(batch, { number: number++, seed })
+        }
+      }
+    } finally {
+      if (!ended) await samples.return?.()
+    }
+  }
+
+  private collate(samples: readonly T[], plan: Pick<BatchPlan, 'number' | 'seed'>): Promise<B> {
+    return collateSamples(this.options.collate ?? (defaultCollate as unknown as (samples: readonly T[]) => B), samples, plan)
+  }
+
+  private checkOpen(): void {
+    if (!this.closed) return
+    throw new PostgradError('LOADER_CLOSED', { op: 'DataLoader', message: 'it is closed', remedy: 'Make another one.' })
+  }
+}
+
+const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
+
+/** @throws INVALID_ARGUMENT for options that exclude each other */
+function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLoaderOptions<T, B>): Sampler<readonly number[]> {
+  const { shuffle = false, sampler, batchSampler, dropLast = false, generator } = options
+  if (batchSampler !== undefined) {
+    if (options.batchSize !== undefined || shuffle || sampler !== undefined || dropLast) {
+      throw invalidArgument(
+        'DataLoader',
+        'batchSampler alone',
+        'batchSize, shuffle, sampler or dropLast beside it',
+        'The batchSampler decides all four.',
+      )
+    }
+    return batchSampler
+  }
+  if (sampler !== undefined && shuffle) {
+    throw invalidArgument('DataLoader', 'sampler or shuffle', 'both', 'RandomSampler is what shuffle stands for.')
+  }
+  const order =
+    sampler ?? (shuffle ? new RandomSampler(dataset, generator === undefined ? {} : { generator }) : new SequentialSampler(dataset))
+  return new BatchSampler(order, batchSize, dropLast)
+}
+
+/** @throws INVALID_ARGUMENT for what is no stream, or an option that needs a dataset with indices */
+function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, workers = 0 }: DataLoaderOptions<T, B>): void {
+  const d = dataset as Partial<Iterable<T> & AsyncIterable<T>> | null
+  if (typeof d?.[Symbol.asyncIterator] !== 'function' && typeof d?.[Symbol.iterator] !== 'function') {
+    throw invalidArgument('DataLoader', 'a dataset: length and get(index), or an iterable', dataset === null ? 'null' : typeof dataset)
+  }
+  if (shuffle === true || sampler !== undefined || batchSampler !== undefined) {
+    throw invalidArgument(
+      'DataLoader',
+      'an IterableDataset in its own order',
+      'shuffle, sampler or batchSampler',
+      'Shuffle inside the dataset.',
+    )
+  }
+  if (workers > 0) {
+    throw invalidArgument(
+      'DataLoader',
+      'a dataset with length and get(index) for workers',
+      'an IterableDataset',
+      'A stream is read in one place: leave out { workers }.',
+    )
+  }
+}
+
+function* planned(batches: Iterator<readonly number[]>, seed: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
+  let [number, place] = [0, 0]
+  for (let next = batches.next(); next.done !== true; next = batches.next()) {
+    yield { number: number++, place, indices: next.value, seed }
+    place += next.value.length
+  }
+}
+
+/** The worker could not put its answer into a payload: errors of dataset and collate have other codes. */
+function isNotSendable(error: unknown): boolean {
+  return /^WIRE_/.test((error as { code?: string }).code ?? '')
+}
+
+function notSendable({ number, indices }: BatchPlan, cause: unknown): PostgradError {
+  return new PostgradError('SAMPLE_NOT_SENDABLE', {
+    op: 'DataLoader',
+    message: `batch ${number} cannot be sent from its worker: ${(cause as Error).message}`,
+    remedy: 'Samples that travel are plain values, typed arrays and tensors.',
+    values: { batch: number, indices },
+    cause,
+  })
+}
+
+function timedOut({ number, indices }: BatchPlan, timeoutMs: number): PostgradError {
+  return new PostgradError('BATCH_TIMEOUT', {
+    op: 'DataLoader',
+    message: `batch ${number} has not come within ${timeoutMs} ms`,
+    remedy: 'Pass a larger timeoutMs, or see what the dataset waits for at these indices.',
+    values: { batch: number, indices, timeoutMs },
+  })
+}

@@ -1,0 +1,154 @@
+/**
+ * Datasets: what gives a sample for an index, and what is made of others. Samplers and the DataLoader stand above. PyTorch: `torch.utils.data.dataset`.
+ */
+import { Generator, type Tensor } from '@postgrad/tensor'
+import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { type RandomSource, shuffled, sourceOf } from './random.js'
+
+/** Samples by index, 0 … length−1. Any object of this form is one; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
+export interface Dataset<T> {
+  readonly length: number
+  get(index: number): T | Promise<T>
+}
+
+/** Samples in an order of their own, each time it is iterated. PyTorch: `IterableDataset`. */
+export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>
+
+/** True for what has `length` and `get`: such a dataset is not iterated, even if it could be. */
+export function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
+  const d = dataset as Partial<Dataset<unknown>> | null
+  return typeof d === 'object' && d !== null && typeof d.length === 'number' && typeof d.get === 'function'
+}
+
+/** Tensors of the same first extent N; sample i is the i-th of each: `[x[i], y[i]]`, views without a copy. PyTorch: `TensorDataset`. */
+export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
+  readonly tensors: T
+  readonly length: number
+
+  /** @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH unless all have the same first extent */
+  constructor(...tensors: T) {
+    const first = tensors[0]
+    if (first === undefined) throw invalidArgument('TensorDataset', 'at least one tensor', 'none')
+    for (const one of tensors) {
+      if (one.ndim > 0 && one.shape[0] === first.shape[0]) continue
+      throw shapeMismatch(
+        'TensorDataset',
+        'tensors of the same first extent',
+        tensors.map(({ shape }) => shapeText(shape)).join(' and '),
+        'The first dimension counts the samples; unsqueeze(0) makes one of extent 1.',
+      )
+    }
+    this.tensors = tensors
+    this.length = first.shape[0] as number
+  }
+
+  /** @throws INDEX_OUT_OF_RANGE */
+  get(index: number): T {
+    checkIndex('TensorDataset.get', index, this.length)
+    return this.tensors.map((one) => one.select(0, index)) as readonly Tensor[] as T
+  }
+}
+
+/** The samples of another dataset at these indices, in this order. PyTorch: `Subset`. */
+export class Subset<T> implements Dataset<T> {
+  readonly dataset: Dataset<T>
+  readonly indices: readonly number[]
+
+  /** @throws INDEX_OUT_OF_RANGE for an index that the dataset does not have */
+  constructor(dataset: Dataset<T>, indices: readonly number[]) {
+    for (const index of indices) checkIndex('Subset', index, dataset.length)
+    this.dataset = dataset
+    this.indices = [...indices]
+  }
+
+  get length(): number {
+    return this.indices.length
+  }
+
+  /** @throws INDEX_OUT_OF_RANGE */
+  get(index: number): T | Promise<T> {
+    return this.dataset.get(this.indexOf(index))
+  }
+
+  /** Which sample of `dataset` the index-th is. @throws INDEX_OUT_OF_RANGE */
+  indexOf(index: number): number {
+    checkIndex('Subset.get', index, this.length)
+    return this.indices[index] as number
+  }
+}
+
+/** One dataset behind the other. PyTorch: `ConcatDataset`. */
+export class ConcatDataset<T> implements Dataset<T> {
+  readonly datasets: readonly Dataset<T>[]
+  readonly length: number
+
+  /** @throws INVALID_ARGUMENT for no datasets */
+  constructor(datasets: readonly Dataset<T>[]) {
+    if (datasets.length === 0) throw invalidArgument('ConcatDataset', 'at least one dataset', 'none')
+    this.datasets = [...datasets]
+    this.length = datasets.reduce((sum, { length }) => sum + length, 0)
+  }
+
+  /** @throws INDEX_OUT_OF_RANGE */
+  get(index: number): T | Promise<T> {
+    const [dataset, own] = this.locate(index)
+    return dataset.get(own)
+  }
+
+  /** The dataset that holds the index-th sample, and that sample's index there. @throws INDEX_OUT_OF_RANGE */
+  locate(index: number): readonly [dataset: Dataset<T>, index: number] {
+    checkIndex('ConcatDataset.get', index, this.length)
+    let own = index
+    for (const dataset of this.datasets) {
+      if (own < dataset.length) return [dataset, own]
+      own -= dataset.length
+    }
+    throw invalidArgument('ConcatDataset.get', `datasets of ${this.length} samples together`, 'fewer', 'A dataset must keep its length.')
+  }
+}
+
+/**
+ * Disjoint subsets of these sizes, drawn at random; one seed is drawn from the generator. Fractions add up to 1; what rounding down leaves over goes to
+ * the first subsets, one sample each. PyTorch: `random_split`.
+ * @throws INVALID_ARGUMENT unless the lengths add up to the dataset's, or the fractions to 1
+ */
+export function randomSplit<T>(dataset: Dataset<T>, lengths: readonly number[], options: RandomSource = {}): Subset<T>[] {
+  const sizes = sizesOf(dataset.length, lengths)
+  const order = shuffled(dataset.length, new Generator(sourceOf(options)))
+  let from = 0
+  return sizes.map((size) => {
+    from += size
+    return new Subset(dataset, order.slice(from - size, from))
+  })
+}
+
+/** Sums of fractions that differ from 1 by less than this are 1; torch compares as `math.isclose` does. */
+const CLOSE = 1e-9
+
+function sizesOf(length: number, lengths: readonly number[]): readonly number[] {
+  const sum = lengths.reduce((a, b) => a + b, 0)
+  const areCounts = lengths.every((one) => Number.isSafeInteger(one) && one >= 0)
+  if (areCounts && sum === length) return lengths
+  if (lengths.every((one) => one >= 0 && one <= 1) && Math.abs(sum - 1) <= CLOSE) {
+    const sizes = lengths.map((one) => Math.floor(one * length))
+    const left = length - sizes.reduce((a, b) => a + b, 0)
+    for (let i = 0; i < left; i++) sizes[i % sizes.length] = (sizes[i % sizes.length] as number) + 1
+    return sizes
+  }
+  throw invalidArgument(
+    'randomSplit',
+    `lengths that add up to ${length}, or fractions of it that add up to 1`,
+    `[${lengths.join(', ')}]`,
+    'Leave out nothing: a part that is not wanted is a subset that is not used.',
+  )
+}
+
+function checkIndex(op: string, index: number, length: number): void {
+  if (Number.isSafeInteger(index) && index >= 0 && index < length) return
+  throw indexOutOfRange(
+    op,
+    length === 0 ? 'no index: it is empty' : `an index in 0 … ${length - 1}`,
+    index,
+    'Negative indices do not count from the end here.',
+  )
+}

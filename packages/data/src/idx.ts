@@ -1,0 +1,206 @@
+/**
+ * IDX, the format of MNIST: tensors as bytes, plain or gzipped. http://yann.lecun.com/exdb/mnist (at the end of the page).
+ *
+ *     ┌───┬───┬──────┬──────┬──────────────────────────┬──────────────────────────┐
+ *     │ 0 │ 0 │ type │ ndim │ extents, uint32 each     │ elements, row by row     │   all of it big-endian
+ *     └───┴───┴──────┴──────┴──────────────────────────┴──────────────────────────┘
+ *
+ * Bounds are checked before anything is allocated: what the header promises must be what is there, to the byte; gzipped, it must be possible.
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { constants, gunzip, gunzipSync, gzip } from 'node:zlib'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { type DType, Tensor } from '@postgrad/tensor'
+import { allocate, dtypeMismatch, invalidArgument, shapeText } from '@postgrad/tensor/internal'
+
+/** Names of the format's element types. */
+export type IdxType = 'ubyte' | 'byte' | 'short' | 'int' | 'float' | 'double'
+
+interface TypeRow {
+  readonly code: number
+  readonly bytes: number
+  /** The dtype that holds every value. */
+  readonly dtype: DType
+  readonly min: number
+  readonly max: number
+  get(view: DataView, at: number): number
+  set(view: DataView, at: number, value: number): void
+}
+
+const integer = (bits: number, isSigned: boolean): { readonly dtype: 'int32'; readonly min: number; readonly max: number } => ({
+  dtype: 'int32',
+  min: isSigned ? -(2 ** (bits - 1)) : 0,
+  max: 2 ** (isSigned ? bits - 1 : bits) - 1,
+})
+const real = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY } as const
+
+const TYPES: Readonly<Record<IdxType, TypeRow>> = {
+  ubyte: { code: 0x08, bytes: 1, ...integer(8, false), get: (v, at) => v.getUint8(at), set: (v, at, x) => v.setUint8(at, x) },
+  byte: { code: 0x09, bytes: 1, ...integer(8, true), get: (v, at) => v.getInt8(at), set: (v, at, x) => v.setInt8(at, x) },
+  short: { code: 0x0b, bytes: 2, ...integer(16, true), get: (v, at) => v.getInt16(at), set: (v, at, x) => v.setInt16(at, x) },
+  int: { code: 0x0c, bytes: 4, ...integer(32, true), get: (v, at) => v.getInt32(at), set: (v, at, x) => v.setInt32(at, x) },
+  float: { code: 0x0d, bytes: 4, dtype: 'float32', ...real, get: (v, at) => v.getFloat32(at), set: (v, at, x) => v.setFloat32(at, x) },
+  double: { code: 0x0e, bytes: 8, dtype: 'float64', ...real, get: (v, at) => v.getFloat64(at), set: (v, at, x) => v.setFloat64(at, x) },
+}
+
+const TYPE_OF_DTYPE: Readonly<Record<DType, IdxType>> = { float32: 'float', float64: 'double', int32: 'int', bool: 'ubyte' }
+
+const MAGIC_BYTES = 4
+const EXTENT_BYTES = 4
+const NDIM_MAX = 255
+/** Of a gzipped file, enough for the longest header and gzip's own with a file name in it. */
+const GZIP_BEGIN_BYTES = 8192
+/** Deflate makes no more than 1032 bytes of one (258 bytes of two bits). */
+const DEFLATE_RATIO_MAX = 1032
+
+export interface IdxReadOptions {
+  /** Convert to it while reading; default: int32 of ubyte, byte, short and int, float32 of float, float64 of double. */
+  readonly dtype?: DType
+}
+
+/**
+ * The tensor of a file; gzipped ones are recognized by their first bytes.
+ * @throws (rejects) IDX_INVALID with the file in `values`; what the file system throws
+ */
+export async function readIdx(path: string | URL, options: IdxReadOptions = {}): Promise<Tensor> {
+  try {
+    return await decodeIdx(await readFile(path), options)
+  } catch (error) {
+    if (!isPostgradError(error, 'IDX_INVALID')) throw error
+    const { message, cause } = error
+    throw new PostgradError('IDX_INVALID', { op: 'readIdx', message: `${String(path)}: ${message}`, values: { path: String(path) }, cause })
+  }
+}
+
+/** As `readIdx`, of bytes. @throws (rejects) IDX_INVALID */
+export async function decodeIdx(bytes: Uint8Array, options: IdxReadOptions = {}): Promise<Tensor> {
+  const isGzip = bytes.length >= 2 && bytes[0] === 0x1f && bytes[1] === 0x8b
+  return parse(isGzip ? await gunzipped(bytes) : bytes, options)
+}
+
+interface IdxHeader {
+  readonly type: TypeRow
+  readonly shape: readonly number[]
+  readonly bytes: number
+  readonly numel: number
+  /** Of header and elements. */
+  readonly total: number
+}
+
+/** @throws IDX_INVALID */
+function headerOf(bytes: Uint8Array): IdxHeader {
+  if (bytes.length < MAGIC_BYTES) throw invalid(`a header of ${MAGIC_BYTES} bytes`, `${bytes.length} bytes`)
+  const view = viewOf(bytes)
+  const [zero, code, ndim] = [view.getUint16(0), view.getUint8(2), view.getUint8(3)]
+  if (zero !== 0) throw invalid('two bytes of 0 at its begin', `0x${zero.toString(16).padStart(4, '0')}`)
+  const type = Object.values(TYPES).find((one) => one.code === code)
+  if (type === undefined) throw invalid('a type of elements (0x08, 0x09, 0x0b … 0x0e)', `0x${code.toString(16)}`)
+  const length = MAGIC_BYTES + ndim * EXTENT_BYTES
+  if (bytes.length < length) throw invalid(`${ndim} extents, ${length} bytes`, `${bytes.length} bytes`)
+  const shape = Array.from({ length: ndim }, (_, d) => view.getUint32(MAGIC_BYTES + d * EXTENT_BYTES))
+  const numel = shape.reduce((product, extent) => product * extent, 1)
+  const total = length + numel * type.bytes
+  // Also where an extent is 0: the others must not be such that a shape cannot be counted.
+  if (!Number.isSafeInteger(shape.reduce((product, extent) => product * Math.max(extent, 1), type.bytes))) {
+    throw invalid('a shape that can be counted', shapeText(shape))
+  }
+  return { type, shape, bytes: length, numel, total }
+}
+
+function parse(bytes: Uint8Array, { dtype }: IdxReadOptions): Tensor {
+  const header = headerOf(bytes)
+  const { type, shape, numel, total } = header
+  if (bytes.length !== total) throw invalid(`${total} bytes for shape ${shapeText(shape)}`, `${bytes.length}`)
+  const into = dtype ?? type.dtype
+  const array = allocate(into, numel)
+  const view = viewOf(bytes)
+  const isBool = into === 'bool'
+  for (let i = 0, at = header.bytes; i < numel; i++, at += type.bytes) {
+    const value = type.get(view, at)
+    array[i] = isBool ? Number(value !== 0) : value
+  }
+  return Tensor.over(into, [...shape], array)
+}
+
+const gunzipAsync = promisify(gunzip)
+const gzipAsync = promisify(gzip)
+
+/** Looks at the header first: what it promises bounds what is unpacked. */
+async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
+  try {
+    // Unpacked as far as the first bytes reach.
+    const begin = gunzipSync(bytes.subarray(0, GZIP_BEGIN_BYTES), { finishFlush: constants.Z_SYNC_FLUSH })
+    const { total, shape } = headerOf(begin)
+    if (total > bytes.length * DEFLATE_RATIO_MAX)
+      throw invalid(`${total} bytes for shape ${shapeText(shape)}`, `${bytes.length} gzipped, which cannot hold them`)
+    return await gunzipAsync(bytes, { maxOutputLength: total })
+  } catch (error) {
+    if (isPostgradError(error)) throw error
+    const tooLong = (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
+    throw invalid(
+      tooLong ? 'no more bytes than its shape needs' : 'whole gzip data',
+      tooLong ? 'more' : String((error as Error).message),
+      error,
+    )
+  }
+}
+
+export interface IdxWriteOptions {
+  /** Default: float of float32, double of float64, int of int32, ubyte of bool. */
+  readonly type?: IdxType
+  /** Default: whether the path ends in '.gz'. */
+  readonly gzip?: boolean
+}
+
+/** @throws (rejects) IDX_OUT_OF_RANGE for a value that the type cannot hold, DTYPE_MISMATCH for floats as integers; what the file system throws */
+export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
+  const bytes = encodeIdx(x, options)
+  await writeFile(path, (options.gzip ?? /\.gz$/.test(String(path))) ? await gzipAsync(bytes) : bytes)
+}
+
+/** The bytes of a file, not gzipped. @throws as `writeIdx` */
+export function encodeIdx(x: Tensor, options: Pick<IdxWriteOptions, 'type'> = {}): Uint8Array {
+  const name = options.type ?? TYPE_OF_DTYPE[x.dtype]
+  const type = TYPES[name]
+  if (type === undefined) throw invalidArgument('encodeIdx', `a type of ${Object.keys(TYPES).join(', ')}`, name)
+  if (x.ndim > NDIM_MAX) throw invalidArgument('encodeIdx', `at most ${NDIM_MAX} dimensions`, x.ndim)
+  if (type.dtype === 'int32' && (x.dtype === 'float32' || x.dtype === 'float64')) {
+    throw dtypeMismatch('encodeIdx', `an int32 or bool tensor for type ${name}`, x.dtype, "Round and convert it: x.to('int32').")
+  }
+  const out = new Uint8Array(MAGIC_BYTES + x.ndim * EXTENT_BYTES + x.numel * type.bytes)
+  const view = viewOf(out)
+  view.setUint8(2, type.code)
+  view.setUint8(3, x.ndim)
+  let at = MAGIC_BYTES
+  for (const extent of x.shape) {
+    view.setUint32(at, extent)
+    at += EXTENT_BYTES
+  }
+  for (const value of x.dataSync()) {
+    if (value < type.min || value > type.max) {
+      throw new PostgradError('IDX_OUT_OF_RANGE', {
+        op: 'encodeIdx',
+        expected: `values in ${type.min} … ${type.max} for type ${name}`,
+        got: String(value),
+        remedy: 'Pass a type that holds them.',
+        values: { value, type: name },
+      })
+    }
+    type.set(view, at, value)
+    at += type.bytes
+  }
+  return out
+}
+
+const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+function invalid(expected: string, got: string, cause?: unknown): PostgradError {
+  return new PostgradError('IDX_INVALID', {
+    op: 'decodeIdx',
+    expected,
+    got,
+    remedy: 'The file is damaged, not whole, or no IDX file.',
+    cause,
+  })
+}

@@ -1,0 +1,20 @@
+/** What users get from data: datasets, samplers, the DataLoader, readers of files. */
+export { type Collated, defaultCollate } from './collate.js'
+export { DataLoader, type DataLoaderOptions } from './data-loader.js'
+export { ConcatDataset, type Dataset, type IterableDataset, randomSplit, Subset, TensorDataset } from './dataset.js'
+export { decodeIdx, encodeIdx, type IdxReadOptions, type IdxType, type IdxWriteOptions, readIdx, writeIdx } from './idx.js'
+export type { RandomSource } from './random.js'
+export {
+  BatchSampler,
+  DistributedSampler,
+  type DistributedSamplerOptions,
+  RandomSampler,
+  type RandomSamplerOptions,
+  type Sampler,
+  SequentialSampler,
+  type Sized,
+  SubsetRandomSampler,
+  WeightedRandomSampler,
+  type WeightedRandomSamplerOptions,
+} from './sampler.js'
+export { type DatasetFactory, WorkerDataset, workerDataset } from './worker-dataset.js'

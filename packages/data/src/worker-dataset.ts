@@ -1,0 +1,162 @@
+/**
+ * Datasets that workers can load. Code does not travel between threads: a module's URL, the name of a function that it exports, and plain arguments do. The
+ * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-entry.ts`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { importModule, locateModule } from '@postgrad/base/internal'
+import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
+import { textOf } from './batch.js'
+import { ConcatDataset, type Dataset, isMapStyle, Subset } from './dataset.js'
+
+/** How a worker makes the dataset. */
+export interface WorkerSource {
+  /** `file:` URL of the module. */
+  readonly url: string
+  readonly name: string
+  /** The arguments, encoded once. */
+  readonly args: Payload
+}
+
+/** Makes a dataset: it runs in the thread that calls `workerDataset`, and once in each worker. */
+export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | Promise<Dataset<T>>
+
+/** A dataset that exists in this thread and can be made again in others. `workerDataset` makes it. */
+export class WorkerDataset<T> implements Dataset<T> {
+  /** @internal */
+  readonly source: WorkerSource
+  private readonly here: Dataset<T>
+
+  /** @internal */
+  constructor(source: WorkerSource, here: Dataset<T>) {
+    this.source = source
+    this.here = here
+  }
+
+  get length(): number {
+    return this.here.length
+  }
+
+  get(index: number): T | Promise<T> {
+    return this.here.get(index)
+  }
+}
+
+/**
+ * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
+ * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
+ * for the same arguments. Arguments are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
+ *
+ *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
+ *
+ * @throws (rejects) DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
+ * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
+ */
+export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
+  url: URL | string,
+  factory: DatasetFactory<A, T> | string,
+  args: A,
+): Promise<WorkerDataset<T>> {
+  const found = locateModule(url)
+  if (!found.isThere) {
+    throw new PostgradError('DATASET_MODULE_NOT_FOUND', {
+      op: 'workerDataset',
+      expected: 'the file: URL or path of a module that exists',
+      got: found.url,
+      remedy: "new URL('./my-dataset.js', import.meta.url) names a file beside the running one.",
+      values: { url: found.url },
+    })
+  }
+  const name = typeof factory === 'string' ? factory : await nameIn(found.url, factory as DatasetFactory<never, unknown>)
+  const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
+  return new WorkerDataset(source, (await makeDataset(source, null)) as Dataset<T>)
+}
+
+/**
+ * Imports the module and calls the factory; in each thread anew.
+ * @throws (rejects) as `workerDataset`
+ */
+export async function makeDataset({ url, name, args }: WorkerSource, typescript: string | null): Promise<Dataset<unknown>> {
+  const factory = (await load(url, typescript))[name]
+  if (typeof factory !== 'function') throw exportMissing(url, `a function exported as '${name}'`, typeof factory)
+  let dataset: unknown
+  try {
+    dataset = await factory(...new PayloadCodec(null).decodeCall(args).args)
+  } catch (error) {
+    throw failed(`${name}() of ${url}`, error, { url, name })
+  }
+  if (isMapStyle(dataset)) return dataset
+  throw new PostgradError('DATASET_INVALID', {
+    op: 'workerDataset',
+    expected: `${name}() to return a dataset: an object with length and get(index)`,
+    got: dataset === null ? 'null' : typeof dataset,
+    remedy: 'An IterableDataset is read in this thread, without workers.',
+    values: { url, name },
+  })
+}
+
+async function nameIn(url: string, factory: DatasetFactory<never, unknown>): Promise<string> {
+  const found = Object.entries(await load(url, null)).find(([, value]) => value === factory)
+  if (found !== undefined) return found[0]
+  throw exportMissing(url, `an export that is the function '${factory.name}'`, 'no such export')
+}
+
+async function load(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return await importModule(url, typescript)
+  } catch (error) {
+    throw failed(`the module ${url}`, error, { url })
+  }
+}
+
+function failed(what: string, error: unknown, values: Readonly<Record<string, unknown>>): PostgradError {
+  return new PostgradError('DATASET_FAILED', { op: 'workerDataset', message: `${what} threw ${textOf(error)}`, values, cause: error })
+}
+
+function exportMissing(url: string, expected: string, got: string): PostgradError {
+  return new PostgradError('DATASET_EXPORT_MISSING', {
+    op: 'workerDataset',
+    expected: `${expected} in ${url}`,
+    got,
+    remedy: 'Export the function that makes the dataset from that module.',
+    values: { url },
+  })
+}
+
+/** A place in one of several sources. */
+export type SourceIndex = readonly [source: number, index: number]
+
+/** What workers need of a dataset: its sources, and for each index which of them has it, at which index. */
+export interface Sources {
+  readonly sources: readonly WorkerSource[]
+  locate(index: number): SourceIndex
+}
+
+/**
+ * Looks through subsets and concatenations, which are resolved in this thread.
+ * @throws DATASET_NOT_SENDABLE
+ */
+export function sourcesOf(dataset: Dataset<unknown>): Sources {
+  const sources: WorkerSource[] = []
+  const collect = (one: Dataset<unknown>): void => {
+    if (one instanceof Subset) collect(one.dataset)
+    else if (one instanceof ConcatDataset) one.datasets.forEach(collect)
+    else if (!(one instanceof WorkerDataset)) throw notSendable(one)
+    else if (!sources.includes(one.source)) sources.push(one.source)
+  }
+  collect(dataset)
+  const locate = (one: Dataset<unknown>, index: number): SourceIndex => {
+    if (one instanceof Subset) return locate(one.dataset, one.indexOf(index))
+    if (one instanceof ConcatDataset) return locate(...one.locate(index))
+    return [sources.indexOf((one as WorkerDataset<unknown>).source), index]
+  }
+  return { sources, locate: (index) => locate(dataset, index) }
+}
+
+function notSendable(dataset: object): PostgradError {
+  return new PostgradError('DATASET_NOT_SENDABLE', {
+    op: 'DataLoader',
+    expected: 'a dataset of workerDataset(), or subsets and concatenations of such',
+    got: `a ${dataset.constructor?.name ?? 'dataset'}`,
+    remedy: 'Code does not travel to workers: make it by workerDataset(url, factory, args), or leave out { workers }.',
+  })
+}

@@ -1,0 +1,19 @@
+/** What the pool and a worker's thread say to each other, to be read alone: `worker-pool.ts` is the one end, `worker-entry.ts` the other. */
+import type { BatchPlan } from './batch.js'
+import type { SourceIndex, WorkerSource } from './worker-dataset.js'
+
+/** What a worker is born with (`workerData`). */
+export interface WorkerBoot {
+  readonly sources: readonly WorkerSource[]
+  /** Where `tsx/esm/api` lies, if it is known; null: the worker looks for it. */
+  readonly typescript: string | null
+}
+
+/** One task of the pool; the answer is a wire `Payload`, RESULT [batch or samples] or EXCEPTION, whose buffers are moved. */
+export interface BatchTask {
+  readonly plan: BatchPlan
+  /** Per index of the plan. */
+  readonly items: readonly SourceIndex[]
+  /** Whether the worker puts the batch together, by `defaultCollate`; else the samples come as they are. */
+  readonly collate: boolean
+}

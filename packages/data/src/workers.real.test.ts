@@ -1,0 +1,177 @@
+/** Batches from threads: the same bits whatever their number, every failure typed, nothing left open. */
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { arange, Generator, type Tensor } from '@postgrad/tensor'
+import { DataLoader, type DataLoaderOptions } from './data-loader.js'
+import { ConcatDataset, randomSplit } from './dataset.js'
+import * as fixtures from './fixtures/numbers.js'
+import { type WorkerDataset, workerDataset } from './worker-dataset.js'
+
+const URL_OF = new URL('./fixtures/numbers.js', import.meta.url)
+
+async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
+  const error = await promise.then(
+    () => new Error('it did not fail'),
+    (reason) => reason,
+  )
+  if (!isPostgradError(error)) throw error
+  return error
+}
+
+async function all<B>(loader: AsyncIterable<B>): Promise<B[]> {
+  const batches: B[] = []
+  for await (const batch of loader) batches.push(batch)
+  return batches
+}
+
+const trouble = (...args: Parameters<typeof fixtures.trouble>): Promise<WorkerDataset<unknown>> =>
+  workerDataset(URL_OF, fixtures.trouble, args)
+
+test('0, 1 and 3 workers give the same bits over 3 epochs with shuffling', async () => {
+  const [train, rest] = randomSplit(await workerDataset(URL_OF, fixtures.numbers, [20, 100]), [15, 5], { generator: new Generator(1) })
+  const more = await workerDataset<fixtures.Numbered>(URL_OF, 'numbers', [4, 1000])
+  const dataset = new ConcatDataset([train!, more, rest!])
+  const run = async (options: DataLoaderOptions<fixtures.Numbered>): Promise<unknown[]> => {
+    const generator = new Generator(7)
+    await using loader = new DataLoader(dataset, { batchSize: 5, shuffle: true, generator, ...options })
+    const seen: unknown[] = []
+    for (let epoch = 0; epoch < 3; epoch++) {
+      for await (const { index, noise, name, pair } of loader) {
+        seen.push({
+          index: index.toArray(),
+          noise: [...noise.dataSync()],
+          shape: noise.shape,
+          name,
+          pair: pair.map((one) => one.toArray()),
+        })
+      }
+    }
+    return [...seen, generator.state()]
+  }
+  const here = await run({})
+  expect(here).toHaveLength(16)
+  expect(await run({ workers: 1 })).toEqual(here)
+  expect(await run({ workers: 3, persistentWorkers: true, prefetchFactor: 3 })).toEqual(here)
+})
+
+test('workers do the work, a collate that is given runs here', async () => {
+  const dataset = await workerDataset(URL_OF, fixtures.threads, [8])
+  const loader = new DataLoader(dataset, { batchSize: 2, workers: 2, collate: (samples) => [...samples] })
+  const ids = new Set((await all(loader)).flat())
+  expect(ids.has(0)).toBe(false)
+  expect(ids.size).toBeGreaterThanOrEqual(1)
+})
+
+test('tensors as arguments and views as samples', async () => {
+  const dataset = await workerDataset(URL_OF, fixtures.rowsOf, [arange(4096).reshape([4, 1024])])
+  const batches = await all(new DataLoader(dataset, { batchSize: 2, workers: 1 }))
+  expect(batches.map(({ shape, dtype }: Tensor) => [shape, dtype])).toEqual([
+    [[2, 1024], 'float32'],
+    [[2, 1024], 'float32'],
+  ])
+  expect(batches[1]!.select(0, 1).toArray()).toEqual(arange(3072, 4096).toArray())
+})
+
+test('a TypeScript module, under the name that an import would have', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'postgrad-data-'))
+  await writeFile(
+    join(folder, 'squares.ts'),
+    'export const squares = (length: number) => ({ length, get: (i: number): number => i * i })\n',
+  )
+  const url = pathToFileURL(join(folder, 'squares.js')).href
+  const program = `
+    import { DataLoader, workerDataset } from ${JSON.stringify(new URL('./index.js', import.meta.url).href)}
+    const dataset = await workerDataset(${JSON.stringify(url)}, 'squares', [4])
+    for await (const batch of new DataLoader(dataset, { batchSize: 4, workers: 1 })) console.log(batch.toArray().join())`
+  await writeFile(join(folder, 'main.mjs'), program)
+  try {
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const { stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['0,1,4,9\n', ''])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+describe('what fails is told', () => {
+  test.each([
+    ['a module that is not there', './nowhere.js', 'numbers', 'DATASET_MODULE_NOT_FOUND'],
+    ['an export that is not there', './fixtures/numbers.js', 'number', 'DATASET_EXPORT_MISSING'],
+    ['an export that is no function', './fixtures/numbers.js', 'notAFunction', 'DATASET_EXPORT_MISSING'],
+    ['what is no dataset', './fixtures/numbers.js', 'noDataset', 'DATASET_INVALID'],
+    ['a factory that throws', './fixtures/numbers.js', 'throwsAtOnce', 'DATASET_FAILED'],
+    ['a module that throws', './fixtures/throws-at-import.js', 'x', 'DATASET_FAILED'],
+  ])('%s', async (_, path, name, code) => {
+    expect((await rejection(workerDataset(new URL(path, import.meta.url), name, []))).code).toBe(code)
+  })
+
+  test('a function that the module does not export, an argument that cannot be sent', async () => {
+    const own = (): { length: number; get: () => number } => ({ length: 1, get: () => 1 })
+    expect((await rejection(workerDataset(URL_OF, own, []))).message).toContain("the function 'own'")
+    expect((await rejection(workerDataset(URL_OF, 'numbers', [() => 1]))).code).toBe('WIRE_UNSUPPORTED_VALUE')
+  })
+
+  test.each([1, 2])('what a dataset throws, with index and cause, in its place of the order (%d workers)', async (workers) => {
+    const loader = new DataLoader(await trouble(9, 5, 'throws'), { batchSize: 2, workers })
+    const seen: unknown[] = []
+    const error = await rejection(
+      (async () => {
+        for await (const batch of loader) seen.push((batch as Tensor).toArray())
+      })(),
+    )
+    expect(seen).toEqual([
+      [0, 1],
+      [2, 3],
+    ])
+    expect(error).toMatchObject({ code: 'DATASET_FAILED', values: { index: 5, batch: 2 } })
+    expect(error.cause).toMatchObject({ message: 'nothing at 5' })
+  })
+
+  test('samples that do not fit together', async () => {
+    const error = await rejection(all(new DataLoader(await trouble(4, 3, 'ragged'), { batchSize: 2, workers: 1 })))
+    expect(error).toMatchObject({ code: 'COLLATE_MISMATCH', values: { sample: 1, indices: [2, 3] } })
+  })
+
+  test('a sample that cannot be sent', async () => {
+    const loader = new DataLoader(await trouble(2, 1, 'function'), { batchSize: 2, workers: 1, collate: (samples) => samples.length })
+    expect(await rejection(all(loader))).toMatchObject({ code: 'SAMPLE_NOT_SENDABLE', values: { indices: [0, 1] } })
+  })
+
+  test('a thread that ends', async () => {
+    const loader = new DataLoader(await trouble(4, 2, 'exits'), { workers: 2, persistentWorkers: true })
+    expect(await rejection(all(loader))).toMatchObject({ code: 'WORKER_DIED', values: { batch: 2, indices: [2] } })
+    // The pool is gone; the next epoch has another, and the same fate.
+    expect(await rejection(all(loader))).toMatchObject({ code: 'WORKER_DIED' })
+    await loader.close()
+  })
+
+  test.each(['hangs', 'waits'] as const)('a dataset that %s', async (way) => {
+    const loader = new DataLoader(await trouble(1, 0, way), { workers: 1, timeoutMs: 700 })
+    expect(await rejection(all(loader))).toMatchObject({ code: 'BATCH_TIMEOUT', values: { batch: 0, timeoutMs: 700 } })
+  })
+
+  test('close while a loop waits', async () => {
+    const loader = new DataLoader(await trouble(1, 0, 'hangs'), { workers: 1, timeoutMs: 0 })
+    const waiting = rejection(all(loader))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await loader.close()
+    expect((await waiting).code).toBe('LOADER_CLOSED')
+  })
+})
+
+test.each([
+  ['break', '1 batches, 0 threads\n'],
+  ['all', '20 batches, 0 threads\n'],
+  ['close', '1 batches, 0 threads\n'],
+  ['persist', '1 batches, 2 threads\n'],
+])('a program ends by itself: %s', (way, out) => {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const path = fileURLToPath(new URL('./fixtures/leaves-early.js', import.meta.url))
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, way], { env, timeout: 30_000, encoding: 'utf8' })
+  expect([status, stdout, stderr]).toEqual([0, out, ''])
+})
