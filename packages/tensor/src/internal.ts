@@ -6,6 +6,8 @@ export { byteSize } from './create.js'
 export { currentKernels } from './device.js'
 export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './dtype.js'
 export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './errors.js'
+export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
+export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js'
 export { BACKENDS } from './kernels/backends.js'
 export * from './kernels/table.js'
 export type {
