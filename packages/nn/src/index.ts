@@ -62,4 +62,13 @@ export {
   type StepLROptions,
 } from './optim/schedulers/step-lr.js'
 export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
+export type { SafetensorsDType, SafetensorsInfo } from './safetensors/header.js'
+export {
+  type LoadSafetensorsOptions,
+  loadSafetensors,
+  openSafetensors,
+  SafetensorsFile,
+  type SafetensorsOptions,
+} from './safetensors/read.js'
+export { type SaveSafetensorsOptions, safetensorsBytes, saveSafetensors } from './safetensors/write.js'
 export { type Layer, Sequential } from './sequential.js'

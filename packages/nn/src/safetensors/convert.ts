@@ -1,0 +1,100 @@
+/** From a file's elements to those that exist here. F32, F64, I32 and BOOL are kept; what is narrower is widened exactly; 64 bits must fit. */
+import { PostgradError } from '@postgrad/base'
+import type { DType, TypedArray } from '@postgrad/tensor'
+import { invalid, type SafetensorsDType } from './header.js'
+
+/** Writes `count` elements, little endian in `bytes` (aligned to 8) from 0 on, to out[at …]. `name` is for errors. */
+type Decoder = (bytes: ArrayBuffer, count: number, out: TypedArray, at: number, name: string) => void
+
+export interface Conversion {
+  readonly dtype: DType
+  /** Whether a file's bytes are the array's. */
+  readonly native: boolean
+  readonly decode: Decoder
+}
+
+const copied =
+  (View: { new (bytes: ArrayBuffer, offset: number, count: number): TypedArray | Int8Array | Int16Array | Uint16Array }): Decoder =>
+  (bytes, count, out, at) =>
+    out.set(new View(bytes, 0, count), at)
+
+export const CONVERSIONS: Readonly<Record<SafetensorsDType, Conversion>> = {
+  F32: { dtype: 'float32', native: true, decode: copied(Float32Array) },
+  F64: { dtype: 'float64', native: true, decode: copied(Float64Array) },
+  I32: { dtype: 'int32', native: true, decode: copied(Int32Array) },
+  BOOL: { dtype: 'bool', native: true, decode: decodeBool },
+  F16: { dtype: 'float32', native: false, decode: decodeHalf },
+  BF16: { dtype: 'float32', native: false, decode: decodeBrain },
+  U8: { dtype: 'int32', native: false, decode: copied(Uint8Array) },
+  I8: { dtype: 'int32', native: false, decode: copied(Int8Array) },
+  U16: { dtype: 'int32', native: false, decode: copied(Uint16Array) },
+  I16: { dtype: 'int32', native: false, decode: copied(Int16Array) },
+  U32: { dtype: 'int32', native: false, decode: decodeUnsigned },
+  I64: { dtype: 'int32', native: false, decode: long(true) },
+  U64: { dtype: 'int32', native: false, decode: long(false) },
+}
+
+/** What a tensor is called in a file; the least aligned last, in which order the reference implementation writes them. */
+export const FILE_DTYPES = { float64: 'F64', float32: 'F32', int32: 'I32', bool: 'BOOL' } as const satisfies Record<DType, SafetensorsDType>
+
+function decodeBool(bytes: ArrayBuffer, count: number, out: TypedArray, at: number, name: string): void {
+  const from = new Uint8Array(bytes, 0, count)
+  for (const value of from) if (value > 1) throw invalid(`0 or 1 in '${name}', BOOL`, `${value}`, { name })
+  out.set(from, at)
+}
+
+/** A half has 1 bit of sign, 5 of exponent, 10 of fraction; a float32 holds all of them, and NaN's bits. */
+function decodeHalf(bytes: ArrayBuffer, count: number, out: TypedArray, at: number): void {
+  const from = new Uint16Array(bytes, 0, count)
+  for (let i = 0; i < count; i++) {
+    const half = from[i]!
+    const exponent = (half >> 10) & 31
+    const fraction = half & 1023
+    const size =
+      exponent === 31
+        ? fraction === 0
+          ? Number.POSITIVE_INFINITY
+          : Number.NaN
+        : exponent === 0
+          ? fraction * 2 ** -24
+          : (1024 + fraction) * 2 ** (exponent - 25)
+    out[at + i] = half >> 15 === 0 ? size : -size
+  }
+}
+
+/** The upper half of a float32. */
+function decodeBrain(bytes: ArrayBuffer, count: number, out: TypedArray, at: number): void {
+  const from = new Uint16Array(bytes, 0, count)
+  const bits = new Uint32Array(count)
+  for (let i = 0; i < count; i++) bits[i] = from[i]! << 16
+  out.set(new Float32Array(bits.buffer), at)
+}
+
+function decodeUnsigned(bytes: ArrayBuffer, count: number, out: TypedArray, at: number, name: string): void {
+  const from = new Int32Array(bytes, 0, count)
+  for (let i = 0; i < count; i++) if (from[i]! < 0) throw outOfRange(name, 'U32', from[i]! >>> 0)
+  out.set(from, at)
+}
+
+/** 64 bits fit when the upper half is the sign of the lower one. */
+function long(signed: boolean): Decoder {
+  return (bytes, count, out, at, name) => {
+    const halves = new Int32Array(bytes, 0, 2 * count)
+    for (let i = 0; i < count; i++) {
+      const low = halves[2 * i]!
+      const fits = signed ? halves[2 * i + 1] === low >> 31 : halves[2 * i + 1] === 0 && low >= 0
+      if (!fits) throw outOfRange(name, signed ? 'I64' : 'U64', (signed ? new BigInt64Array(bytes) : new BigUint64Array(bytes))[i]!)
+      out[at + i] = low
+    }
+  }
+}
+
+function outOfRange(name: string, dtype: SafetensorsDType, value: number | bigint): PostgradError {
+  return new PostgradError('SAFETENSORS_RANGE', {
+    op: 'safetensors',
+    expected: `${dtype} '${name}' to fit into int32`,
+    got: String(value),
+    remedy: 'There are no integers of 64 bits here: convert the tensor before it is saved, or leave it out by { names }.',
+    values: { name, value: String(value) },
+  })
+}

@@ -1,0 +1,191 @@
+/**
+ * Reads safetensors: the header at once, checked whole before a tensor is; each tensor when it is asked for, straight into its storage.
+ * Python: `safetensors.torch.load_file`, `safetensors.safe_open`.
+ */
+import { type FileHandle, open } from 'node:fs/promises'
+import { endianness } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { PostgradError } from '@postgrad/base'
+import { Tensor } from '@postgrad/tensor/internal'
+import type { StateDict } from '../module.js'
+import { CONVERSIONS } from './convert.js'
+import { ELEMENT_BYTES, headerLength, invalid, PREFIX_BYTES, parseHeader, type SafetensorsHeader, type SafetensorsInfo } from './header.js'
+
+export interface SafetensorsOptions {
+  /**
+   * Whether dtypes that do not exist here are converted: F16 and BF16 to float32, U8, I8, U16, I16 to int32, all exactly; U32, I64 and U64 to int32
+   * if every value fits. false: they are refused. Default true.
+   */
+  readonly convert?: boolean
+}
+
+export interface LoadSafetensorsOptions extends SafetensorsOptions {
+  /** Only these tensors. */
+  readonly names?: readonly string[]
+}
+
+/** Where bytes come from. */
+interface ByteSource {
+  readonly size: number
+  /** Fills `into` from byte `position` on. */
+  read(into: Uint8Array, position: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** How much is read at once, in bytes; a multiple of every element's size. What has been read is still in the cache when it is converted. */
+const CHUNK_BYTES = 1 << 18
+
+/**
+ * An open file. Read it while it is not written to. Close it in the end, or hold it by `await using`.
+ *
+ *     const file = await openSafetensors('model.safetensors')
+ *     const weight = await file.tensor('encoder.weight')
+ *     await file.close()
+ */
+export class SafetensorsFile {
+  /** The free text of the file. */
+  readonly metadata: Readonly<Record<string, string>>
+  /** What the file says about its tensors, by name, in order of their bytes. */
+  readonly tensors: ReadonlyMap<string, SafetensorsInfo>
+  private readonly source: ByteSource
+  private readonly dataStart: number
+  private closed = false
+
+  /** @internal */
+  constructor(source: ByteSource, header: SafetensorsHeader, dataStart: number) {
+    this.metadata = header.metadata
+    this.tensors = header.tensors
+    this.source = source
+    this.dataStart = dataStart
+  }
+
+  /**
+   * Reads one tensor: a new one, without a gradient.
+   * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype to convert with `convert: false`), SAFETENSORS_RANGE
+   *   (an integer that does not fit into int32), SAFETENSORS_INVALID (the file has become shorter; a BOOL that is neither 0 nor 1), SAFETENSORS_IO
+   */
+  async tensor(name: string, { convert = true }: SafetensorsOptions = {}): Promise<Tensor> {
+    if (this.closed) throw failure('SAFETENSORS_CLOSED', 'an open file', 'one that was closed', 'Read before close().')
+    const info = this.tensors.get(name)
+    if (info === undefined) {
+      throw failure(
+        'SAFETENSORS_NOT_FOUND',
+        `one of the file's ${this.tensors.size} tensors`,
+        `'${name}'`,
+        'See the names in file.tensors.',
+      )
+    }
+    const conversion = CONVERSIONS[info.dtype]
+    if (!convert && !conversion.native) {
+      const expected = `a dtype that exists here for '${name}' (F32, F64, I32, BOOL)`
+      throw failure('SAFETENSORS_UNSUPPORTED', expected, info.dtype, 'Leave convert: false out, or convert before saving.')
+    }
+    const out = Tensor.uninitialized(conversion.dtype, info.shape)
+    const size = ELEMENT_BYTES[info.dtype]
+    const bytes = new ArrayBuffer(Math.min(CHUNK_BYTES, info.dataOffsets[1] - info.dataOffsets[0]))
+    const perChunk = bytes.byteLength / size
+    for (let done = 0; done < out.numel; done += perChunk) {
+      const count = Math.min(perChunk, out.numel - done)
+      await this.source.read(new Uint8Array(bytes, 0, count * size), this.dataStart + info.dataOffsets[0] + done * size)
+      conversion.decode(bytes, count, out.storage.array, out.offset + done, name)
+    }
+    return out
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    if (this.closed) return
+    this.closed = true
+    await this.source.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+/**
+ * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header.
+ * @throws (rejects) SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED, SAFETENSORS_IO (the file cannot be read; the cause says why)
+ */
+export async function openSafetensors(source: string | URL | Uint8Array): Promise<SafetensorsFile> {
+  // Typed arrays have the machine's order of bytes, files the little one.
+  if (endianness() !== 'LE') throw failure('SAFETENSORS_UNSUPPORTED', 'a little-endian machine', endianness(), 'Use another machine.')
+  const opened = ArrayBuffer.isView(source) ? bytesSource(source) : await fileSource(source)
+  try {
+    const prefix = new Uint8Array(Math.min(PREFIX_BYTES, opened.size))
+    await opened.read(prefix, 0)
+    const length = headerLength(prefix, opened.size)
+    const header = new Uint8Array(length)
+    await opened.read(header, PREFIX_BYTES)
+    const dataStart = PREFIX_BYTES + length
+    return new SafetensorsFile(opened, parseHeader(header, opened.size - dataStart), dataStart)
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}
+
+/**
+ * All tensors of a file, or of bytes in memory, by name: what `module.loadStateDict` takes. Each is read once, straight into its storage.
+ * @throws (rejects) as `openSafetensors` and `SafetensorsFile.tensor`
+ */
+export async function loadSafetensors(source: string | URL | Uint8Array, options: LoadSafetensorsOptions = {}): Promise<StateDict> {
+  const file = await openSafetensors(source)
+  try {
+    const found: [string, Tensor][] = []
+    for (const name of options.names ?? file.tensors.keys()) found.push([name, await file.tensor(name, options)])
+    return Object.fromEntries(found)
+  } finally {
+    await file.close()
+  }
+}
+
+function bytesSource(bytes: Uint8Array): ByteSource {
+  return {
+    size: bytes.byteLength,
+    async read(into, position) {
+      into.set(bytes.subarray(position, position + into.length))
+    },
+    async close() {},
+  }
+}
+
+async function fileSource(path: string | URL): Promise<ByteSource> {
+  const name = typeof path === 'string' ? path : fileURLToPath(path)
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(name, 'r')
+    const { size } = await handle.stat()
+    return { size, read: (into, position) => readWhole(handle!, name, into, position), close: () => handle!.close() }
+  } catch (error) {
+    await handle?.close()
+    throw ioFailure('read', name, error)
+  }
+}
+
+async function readWhole(handle: FileHandle, name: string, into: Uint8Array, position: number): Promise<void> {
+  let done = 0
+  while (done < into.length) {
+    const { bytesRead } = await handle.read(into, done, into.length - done, position + done).catch((error: unknown) => {
+      throw ioFailure('read', name, error)
+    })
+    if (bytesRead === 0)
+      throw invalid(`byte ${position + done} of '${name}'`, 'the end of the file: it has become shorter since it was opened')
+    done += bytesRead
+  }
+}
+
+function failure(code: string, expected: string, got: string, remedy: string): PostgradError {
+  return new PostgradError(code, { op: 'safetensors', expected, got, remedy })
+}
+
+export function ioFailure(what: 'read' | 'write', path: string, cause: unknown): PostgradError {
+  return new PostgradError('SAFETENSORS_IO', {
+    op: 'safetensors',
+    message: `cannot ${what} '${path}': ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy: 'See the cause.',
+    cause,
+    values: { path },
+  })
+}

@@ -1,0 +1,149 @@
+/**
+ * Writes safetensors, byte for byte as the reference implementation does: tensors by falling alignment, then by name; the header padded with spaces
+ * to a multiple of 8. Python: `safetensors.torch.save_file`, `save`.
+ */
+import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
+import { endianness } from 'node:os'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { threadId } from 'node:worker_threads'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { isTensor, type Tensor } from '@postgrad/tensor'
+import { byteSize, invalidArgument } from '@postgrad/tensor/internal'
+import type { StateDict } from '../module.js'
+import { FILE_DTYPES } from './convert.js'
+import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
+import { ioFailure } from './read.js'
+
+export interface SaveSafetensorsOptions {
+  /** Free text. Some readers of models from PyTorch want `{ format: 'pt' }`. */
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/**
+ * Writes tensors to a file: model.stateDict(), say. float32 becomes F32, float64 F64, int32 I32, bool BOOL; views are written as what they show.
+ * The file appears whole or not at all: it is written beside `path`, synced, and then takes its place. One tensor at a time is copied, so
+ * do not change them until the promise resolves.
+ * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED when a tensor was written to meanwhile, SAFETENSORS_IO; what was at `path` is untouched then
+ */
+export async function saveSafetensors(
+  path: string | URL,
+  tensors: Readonly<StateDict>,
+  options: SaveSafetensorsOptions = {},
+): Promise<void> {
+  const name = typeof path === 'string' ? path : fileURLToPath(path)
+  const plan = planOf(tensors, options)
+  const [handle, temporary] = await openBeside(name)
+  try {
+    try {
+      await writeWhole(handle, plan.head)
+      for (const tensor of plan.order) await writeWhole(handle, bytesOf(await tensor.data()))
+      checkUnchanged(plan)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(temporary, name)
+  } catch (error) {
+    await unlink(temporary).catch(() => {}) // The first error is the one to report.
+    throw isPostgradError(error) ? error : ioFailure('write', name, error)
+  }
+  await syncDirectory(dirname(name))
+}
+
+/** The same bytes in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED */
+export async function safetensorsBytes(tensors: Readonly<StateDict>, options: SaveSafetensorsOptions = {}): Promise<Uint8Array> {
+  const plan = planOf(tensors, options)
+  const out = new Uint8Array(plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length))
+  out.set(plan.head)
+  let at = plan.head.length
+  for (const tensor of plan.order) {
+    out.set(bytesOf(await tensor.data()), at)
+    at += byteSize(tensor)
+  }
+  checkUnchanged(plan)
+  return out
+}
+
+/** What is written: the header with its length, then the tensors in order. */
+interface Plan {
+  readonly head: Uint8Array
+  readonly order: readonly Tensor[]
+  /** The storages' versions at the beginning. */
+  readonly versions: readonly number[]
+}
+
+const ALIGNMENT = Object.keys(FILE_DTYPES)
+
+function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptions): Plan {
+  const op = 'saveSafetensors'
+  if (endianness() !== 'LE') throw invalidArgument(op, 'a little-endian machine', endianness())
+  const entries = Object.entries(tensors)
+  for (const [name, tensor] of entries) {
+    if (!isTensor(tensor)) throw invalidArgument(op, `a tensor as '${name}'`, typeof tensor)
+    if (name === METADATA || LONE_SURROGATE.test(name)) {
+      throw invalidArgument(op, `names of whole characters other than ${METADATA}`, JSON.stringify(name), 'Rename the tensor.')
+    }
+  }
+  for (const [name, value] of Object.entries(metadata ?? {})) {
+    if (typeof value === 'string' && !LONE_SURROGATE.test(name + value)) continue
+    throw invalidArgument(op, `text as metadata '${name}'`, typeof value, 'Turn it into text, for example by JSON.stringify().')
+  }
+  // Names by their UTF-8 bytes, which is another order than that of UTF-16.
+  entries.sort(
+    ([a, x], [b, y]) => ALIGNMENT.indexOf(x.dtype) - ALIGNMENT.indexOf(y.dtype) || Buffer.compare(Buffer.from(a), Buffer.from(b)),
+  )
+  const parts = metadata === undefined ? [] : [`${JSON.stringify(METADATA)}:${JSON.stringify(metadata)}`]
+  let end = 0
+  for (const [name, tensor] of entries) {
+    const begin = end
+    end += byteSize(tensor)
+    const info = { dtype: FILE_DTYPES[tensor.dtype], shape: tensor.shape, data_offsets: [begin, end] }
+    parts.push(`${JSON.stringify(name)}:${JSON.stringify(info)}`)
+  }
+  const header = Buffer.from(`{${parts.join(',')}}`)
+  const length = Math.ceil(header.length / PREFIX_BYTES) * PREFIX_BYTES
+  if (length > HEADER_BYTES_MAX) throw invalidArgument(op, `a header of at most ${HEADER_BYTES_MAX} bytes`, length, 'Save several files.')
+  const head = new Uint8Array(PREFIX_BYTES + length).fill(0x20)
+  new DataView(head.buffer).setBigUint64(0, BigInt(length), true)
+  head.set(header, PREFIX_BYTES)
+  return { head, order: entries.map(([, tensor]) => tensor), versions: entries.map(([, { storage }]) => storage.version) }
+}
+
+/** Between two awaits a step of the training may have come: half of its weights would be worse than none. */
+function checkUnchanged({ order, versions }: Plan): void {
+  if (order.every(({ storage }, i) => storage.version === versions[i])) return
+  throw new PostgradError('SAFETENSORS_CHANGED', {
+    op: 'saveSafetensors',
+    expected: 'tensors that are not written to meanwhile',
+    got: 'one that was',
+    remedy: 'Await the saving before the next step, or save clones.',
+  })
+}
+
+function bytesOf(array: ArrayBufferView): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+}
+
+async function writeWhole(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length; ) done += (await handle.write(bytes, done, bytes.length - done)).bytesWritten
+}
+
+/** A new file in the same folder, so that it can be renamed; several savers do not meet in it. */
+async function openBeside(path: string): Promise<[FileHandle, temporary: string]> {
+  for (let attempt = 0; ; attempt++) {
+    const temporary = `${path}.${process.pid}-${threadId}-${attempt}.tmp`
+    try {
+      return [await open(temporary, 'wx'), temporary]
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'EEXIST' || attempt >= 99) throw ioFailure('write', path, error)
+    }
+  }
+}
+
+/** Makes the new name last; some systems cannot, and there the file itself is safe all the same. */
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r').catch(() => null)
+  await handle?.sync().catch(() => {})
+  await handle?.close()
+}
