@@ -129,7 +129,7 @@ export const operations: TensorOps = withComposites({
 })
 
 export const { flatten, split, chunk, unbind } = operations
-export const { linear } = operations
+export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.

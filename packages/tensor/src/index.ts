@@ -22,5 +22,6 @@ export { currentGenerator, Generator, type GeneratorState, manualSeed } from './
 export type { DeviceSpec } from './kernels/backends.js'
 export type { BackendName, KernelOp } from './kernels/table.js'
 export type { BackwardOptions, DimsArg, GeluOptions, NanToNumOptions, Reduction, RemovableHandle, SoftplusOptions } from './ops.js'
+export type { ConvOptions, ConvPadding, ConvTransposeOptions, Pair } from './ops-neural.js'
 export type { NestedArray } from './read.js'
 export { isTensor, Tensor } from './tensor.js'

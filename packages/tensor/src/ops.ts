@@ -4,7 +4,7 @@
  * Semantics, broadcasting and promotion are PyTorch's functions of the same name unless a line says otherwise.
  */
 import type { DType } from './dtype.js'
-import type { NeuralOps } from './ops-neural.js'
+import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
 
 /** One dimension or several; negative ones count from the end. */
 export type DimsArg = number | readonly number[]
@@ -201,7 +201,7 @@ export interface PrimitiveOps<T>
     InPlaceOps<T> {}
 
 /** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */
-export interface CompositeOps<T> extends ShapeCompositeOps<T>, ActivationCompositeOps<T>, LogicOps<T> {}
+export interface CompositeOps<T> extends ShapeCompositeOps<T>, ActivationCompositeOps<T>, LogicOps<T>, NeuralCompositeOps<T> {}
 
 /** `torch.nn.functional`'s. */
 export interface ActivationCompositeOps<T> {

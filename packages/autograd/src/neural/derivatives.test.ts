@@ -13,7 +13,18 @@ interface Case {
 /** Shapes as '2,3; 3'. */
 const c = (shapes: string, fn: Case['fn']): Case => ({ shapes: shapes.split(';').map((shape) => shape.split(',').map(Number)), fn })
 
+const GEOMETRY = {
+  ...{ n: 2, c: 4, h: 3, w: 4, o: 4, kh: 2, kw: 3, oh: 3, ow: 2 },
+  ...{ strideH: 1, strideW: 2, padH: 1, padW: 1, dilH: 2, dilW: 1, groups: 2 },
+}
+
 const CASES: Readonly<Record<keyof NeuralTable, readonly Case[]>> = {
+  convolution: [
+    c('2,4,3,4; 4,2,2,3; 4', (x, w, b) => operations.convolution(x, w, b, GEOMETRY)),
+    c('2,4,3,4; 4,2,2,3', (x, w) => operations.convolution(x, w, null, GEOMETRY)),
+  ],
+  convolutionInput: [c('2,4,3,2; 4,2,2,3', (g, w) => operations.convolutionInput(g, w, GEOMETRY))],
+  convolutionWeight: [c('2,4,3,4; 2,4,3,2', (x, g) => operations.convolutionWeight(x, g, GEOMETRY))],
   linear: [
     c('2,3; 2,3; 2', operations.linear),
     c('3; 2,3; 2', operations.linear),

@@ -9,6 +9,9 @@ import { neural } from './derivatives.js'
 /** @param recorded all recorded operations, for formulas under createGraph; called late, since it is made of these */
 export function neuralFunctions(recorded: () => TensorOps): NeuralOps<Tensor> {
   return {
+    convolution: recordMany('convolution', rawNeural.convolution, neural.convolution, recorded),
+    convolutionInput: recordMany('convolutionInput', rawNeural.convolutionInput, neural.convolutionInput, recorded),
+    convolutionWeight: recordMany('convolutionWeight', rawNeural.convolutionWeight, neural.convolutionWeight, recorded),
     linear: recordMany('linear', rawNeural.linear, neural.linear, recorded),
   }
 }

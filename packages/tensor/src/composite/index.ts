@@ -6,12 +6,18 @@ import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
 import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
 import { logicComposites } from './logic.js'
+import { neuralComposites } from './neural.js'
 import { shapeComposites } from './shape.js'
 
 /** `primitives` and, over them, all composites. */
 export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
   // Filled below: a composite may call another, so they all get the whole.
   const ops = { ...primitives } as Ops<Tensor>
-  const composites: CompositeOps<Tensor> = { ...shapeComposites(ops), ...activationComposites(ops), ...logicComposites(ops) }
+  const composites: CompositeOps<Tensor> = {
+    ...shapeComposites(ops),
+    ...activationComposites(ops),
+    ...logicComposites(ops),
+    ...neuralComposites(ops),
+  }
   return Object.assign(ops, composites)
 }

@@ -14,6 +14,9 @@
  * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where a buffer lies.
  */
 import type { ArrayOf, DType, TypedArray } from '../dtype.js'
+import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
+
+export type { ConvGeometry, ConvKernel } from './neural.js'
 
 /** PyTorch's element-wise functions; `pow` takes its exponent in p0, `clamp` its bounds in p0 and p1 (±Infinity: no bound). NaN passes through. */
 export const UNARY_OPS = [
@@ -202,7 +205,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   nllBackward: NllBackwardKernel<ArrayOf[D]>
   embedding: EmbeddingKernel<ArrayOf[D]>
   embeddingBackward: EmbeddingBackwardKernel<ArrayOf[D]>
-}
+} & NeuralKernelMap<ArrayOf[D]>
 
 export type KernelOp = keyof KernelMap<'float32'>
 
@@ -222,6 +225,7 @@ export const KERNEL_OPS = [
   'nllBackward',
   'embedding',
   'embeddingBackward',
+  ...NEURAL_KERNEL_OPS,
 ] as const satisfies readonly KernelOp[]
 
 /** Says why a backend has no kernel for a cell; the reason reaches the user in KERNEL_UNSUPPORTED. */

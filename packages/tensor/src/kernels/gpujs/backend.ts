@@ -17,6 +17,7 @@ import {
 } from '../table.js'
 import { type GpuMode, KernelCompiler } from './compiler.js'
 import { GpuKernels } from './kernels.js'
+import { neuralKernels } from './neural-kernels.js'
 
 const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
 const INT32 = unsupported('gpu.js computes in float32, in which integers are exact only up to 2^24')
@@ -92,5 +93,6 @@ function createTable(gpu: GpuKernels): KernelTable {
     nllBackward: real<'nllBackward'>(gpu.nllBackward()),
     embedding: movement(embeddingKernel) as KernelTable['embedding'],
     embeddingBackward: float<'embeddingBackward'>(gpu.embeddingBackward()),
+    ...neuralKernels(gpu),
   }
 }

@@ -46,7 +46,7 @@ function checkIndexable(op: string, label: string, elements: number): void {
 }
 
 /** `n` elements (one, for step 0) as float32, without a copy where that is possible. */
-function dense(x: TypedArray, offset: number, n: number): F32 {
+export function dense(x: TypedArray, offset: number, n: number): F32 {
   if (x.constructor !== Float32Array) return Float32Array.from(x.subarray(offset, offset + n))
   return offset === 0 && x.length === n ? (x as F32) : (x.subarray(offset, offset + n) as F32)
 }
@@ -90,6 +90,11 @@ export class GpuKernels {
     }
     checkIndexable(op, this.#label, threads)
     return this.#compiler.run(key, source, [threads], constants, args) as F32
+  }
+
+  /** The same for the kernels of other files. @throws KERNEL_UNSUPPORTED for too many elements, KERNEL_MODE */
+  launch(op: string, key: string, source: () => string, threads: number, constants: Constants, args: readonly Argument[]): F32 {
+    return this.#run(op, key, source, threads, constants, args)
   }
 
   unary<A extends TypedArray>(op: UnaryOp): UnaryKernel<A> {

@@ -41,6 +41,7 @@ import {
   unsupported,
   type WhereKernel,
 } from '../table.js'
+import { neuralKernels } from './neural.js'
 
 type T = TypedArray
 
@@ -322,4 +323,5 @@ const table: KernelTable = {
   nllBackward: real(nllBackward, REAL_LOSS, REAL_LOSS),
   embedding: everywhere(embedding),
   embeddingBackward: real(embeddingBackward, embeddingBackward, REAL_OR_INT),
+  ...neuralKernels,
 }

@@ -14,6 +14,9 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'softmax',
   'logSoftmax',
   'matmul',
+  'conv2d',
+  'conv2dInput',
+  'conv2dWeight',
 ])
 
 kernelSuite('wasm', createWasmBackend, {

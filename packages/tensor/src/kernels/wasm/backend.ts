@@ -11,6 +11,7 @@ import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmeti
 import { LazyInstance } from './instance.js'
 import { MatmulTiles, TILES_FROM } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
+import { NEURAL_RULES, neuralKernels } from './neural.js'
 import { AmaxRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 import { compareKernel, whereKernel } from './select.js'
 import { moveStrided } from './strided.js'
@@ -108,6 +109,7 @@ function createTable(instance: LazyInstance): KernelTable {
       float64: new MatmulTiles<ArrayOf['float64']>(instance, 'float64'),
     },
     embedding: everywhere(embeddingKernel) as KernelTable['embedding'],
+    ...neuralKernels(instance, loops),
   }
 }
 
@@ -141,6 +143,7 @@ const movement: Rule = () => 'host copy'
 
 const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize }
 const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
+  ...NEURAL_RULES,
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...{ exp: always, log: always, tanh: always, sigmoid: always, softmax: always, logSoftmax: always },
   ...{ sin: () => 'wasm', cos: () => 'wasm' },
@@ -149,6 +152,7 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
+  ...NEURAL_RULES,
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize, matmul: byTile },
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...SELECT_RULES,

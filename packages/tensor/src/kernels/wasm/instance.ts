@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { PostgradError } from '@postgrad/base'
 import type { TypedArray } from '../../dtype.js'
 import type { KernelHeap } from './memory.js'
+import type { NeuralExports } from './neural-exports.js'
 
 type Unary = (n: number, x: number, out: number) => void
 type Binary = (
@@ -39,7 +40,7 @@ type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, 
 type Rows = (rows: number, k: number, x: number, out: number) => void
 
 /** Pointers and rows are bytes, steps 0 or 1 element, strides elements; see the assembly's comments for each. */
-export interface KernelExports {
+export interface KernelExports extends NeuralExports {
   readonly neg_f32: Unary
   readonly abs_f32: Unary
   readonly sqrt_f32: Unary

@@ -1,2 +1,3 @@
 /** The raw operations of neural networks by name, as `raw/index.ts` has the others. */
+export { convolution, convolutionInput, convolutionWeight } from './convolution.js'
 export { linear } from './linear.js'

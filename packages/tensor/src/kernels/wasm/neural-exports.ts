@@ -1,0 +1,31 @@
+/** The exports of kernels.wasm for convolutions and normalisation, a part of `KernelExports`; see `assembly/conv.ts`. */
+
+/** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
+type Window = readonly [
+  h: number,
+  w: number,
+  kh: number,
+  kw: number,
+  strideH: number,
+  strideW: number,
+  padH: number,
+  padW: number,
+  dilH: number,
+  dilW: number,
+]
+type Im2col = (
+  c: number,
+  ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number, rowStep: number, colStep: number]
+) => void
+type Col2im = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
+type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
+
+export interface NeuralExports {
+  readonly im2col_f32: Im2col
+  readonly im2col_f64: Im2col
+  readonly col2im_f32: Col2im
+  readonly col2im_f64: Col2im
+  readonly depthwise_f32: Depthwise
+  readonly depthwise_input_f32: Depthwise
+  readonly depthwise_weight_f32: Depthwise
+}

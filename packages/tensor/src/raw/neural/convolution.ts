@@ -1,0 +1,49 @@
+/**
+ * A convolution and its two adjoints, each bilinear, so that the derivatives of each are the other two. Geometries come checked from
+ * `composite/convolution.ts`, where the public functions are.
+ */
+import { currentKernels } from '../../device.js'
+import { isFloating, type TypedArray } from '../../dtype.js'
+import { dtypeMismatch } from '../../errors.js'
+import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table.js'
+import type { Shape } from '../../shape.js'
+import { Tensor } from '../../tensor.js'
+import { contiguous } from '../copy.js'
+
+/** x [N, C, H, W], weight [O, C / groups, kH, kW], bias [O] → [N, O, oH, oW]. @throws DTYPE_MISMATCH */
+export function convolution(x: Tensor, weight: Tensor, bias: Tensor | null, g: ConvGeometry): Tensor {
+  const out = bilinear('conv2d', x, weight, [g.n, g.o, g.oh, g.ow], g)
+  if (bias !== null) {
+    checkDTypes('conv2d', weight, bias)
+    const add = currentKernels().add[x.dtype] as BinaryKernel<TypedArray, TypedArray>
+    const to = out.storage.array
+    const shape = [g.n, g.o, g.oh * g.ow]
+    const strides = [g.o * g.oh * g.ow, g.oh * g.ow, 1]
+    add.strided(shape, to, 0, strides, bias.storage.array, bias.offset, [0, bias.strides[0]!, 0], to, 0, strides)
+  }
+  return out
+}
+
+/** What `grad` [N, O, oH, oW] of a convolution's result gives for its x. @throws DTYPE_MISMATCH */
+export function convolutionInput(grad: Tensor, weight: Tensor, g: ConvGeometry): Tensor {
+  return bilinear('conv2dInput', grad, weight, [g.n, g.c, g.h, g.w], g)
+}
+
+/** What it gives for its weight. @throws DTYPE_MISMATCH */
+export function convolutionWeight(x: Tensor, grad: Tensor, g: ConvGeometry): Tensor {
+  return bilinear('conv2dWeight', x, grad, [g.o, g.c / g.groups, g.kh, g.kw], g)
+}
+
+function bilinear(op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: Shape, g: ConvGeometry): Tensor {
+  checkDTypes(op, a, b)
+  const [x, y] = [contiguous(a), contiguous(b)]
+  const out = Tensor.uninitialized(a.dtype, shape)
+  const kernel = currentKernels()[op][a.dtype] as ConvKernel<TypedArray>
+  kernel.run(g, x.storage.array, x.offset, y.storage.array, y.offset, out.storage.array, 0)
+  return out
+}
+
+function checkDTypes(op: string, a: Tensor, b: Tensor): void {
+  if (a.dtype === b.dtype && isFloating(a.dtype)) return
+  throw dtypeMismatch(op, 'one floating point dtype for input, weight and bias', `${a.dtype} and ${b.dtype}`, `Convert with to('float32').`)
+}
