@@ -197,3 +197,12 @@ export function depthwise_weight_f32(
     }
   }
 }
+
+/** out += x */
+export function accumulate_f32(n: i32, x: usize, out: usize): void {
+  addRow<f32>(n, 1, x, 1, out, 1)
+}
+
+export function accumulate_f64(n: i32, x: usize, out: usize): void {
+  addRow<f64>(n, 1, x, 1, out, 1)
+}

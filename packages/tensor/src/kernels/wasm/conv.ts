@@ -141,8 +141,8 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
             if (bytes === 8) columns(1, k)
             else columns(block, 1)
             product(og, k, block, y + at, plane, 1, colAt, bytes === 8 ? k : 1, bytes === 8 ? 1 : block, partAt)
-            if (bytes === 4) kernels.axpy_f32(og * k, 1, partAt, 1, w)
-            else kernels.axpy_f64(og * k, 1, partAt, 1, w)
+            if (bytes === 4) kernels.accumulate_f32(og * k, partAt, w)
+            else kernels.accumulate_f64(og * k, partAt, w)
           }
         }
       }

@@ -25,6 +25,8 @@ export interface NeuralExports {
   readonly im2col_f64: Im2col
   readonly col2im_f32: Col2im
   readonly col2im_f64: Col2im
+  readonly accumulate_f32: (n: number, x: number, out: number) => void
+  readonly accumulate_f64: (n: number, x: number, out: number) => void
   readonly depthwise_f32: Depthwise
   readonly depthwise_input_f32: Depthwise
   readonly depthwise_weight_f32: Depthwise
