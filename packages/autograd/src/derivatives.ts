@@ -6,7 +6,7 @@
  * Formulas compute with the `ops` they are given: the raw operations normally, the recorded ones under createGraph. g is the gradient of the
  * result; a and b are the operation's arguments. Rows are grouped as in `tensor/src/ops.ts`.
  */
-import { arange, type DimsArg, type Reduction, Tensor } from '@postgrad/tensor'
+import { arange, type Reduction, Tensor } from '@postgrad/tensor'
 import type {
   ActivationOps,
   BinaryOps,
@@ -16,19 +16,28 @@ import type {
   MathOps,
   MatmulOps,
   ReduceOps,
+  StatisticsOps,
   UnaryOps,
   ViewOps,
 } from '@postgrad/tensor/internal'
 import { raw } from '@postgrad/tensor/internal'
 import { activations } from './derivatives-activation.js'
 import { math } from './derivatives-math.js'
+import { statistics } from './derivatives-reduce.js'
+import { allDims, numel, spread, wrap } from './dims.js'
 import { type BinaryRows, formula, type ListRows, type LookupRows, ofTensor, type TensorOps, type UnaryRows } from './formula.js'
 import { sumToShape } from './sum-to-shape.js'
 
 type T = Tensor
 type Shape = readonly number[]
 export type UnaryTable = UnaryRows<
-  UnaryOps<T> & MathOps<T> & ActivationOps<T> & Omit<ReduceOps<T>, 'argmax'> & ViewOps<T> & Pick<LossOps<T>, 'softmax' | 'logSoftmax'>
+  UnaryOps<T> &
+    MathOps<T> &
+    ActivationOps<T> &
+    StatisticsOps<T> &
+    Omit<ReduceOps<T>, 'argmax'> &
+    ViewOps<T> &
+    Pick<LossOps<T>, 'softmax' | 'logSoftmax'>
 >
 export type BinaryTable = BinaryRows<BinaryOps<T> & MatmulOps<T>>
 export type WhereTable = BinaryRows<Pick<IndexOps<T>, 'where'>>
@@ -132,7 +141,7 @@ const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
   },
 }
 
-export const unary: UnaryTable = { ...elementwise, ...math, ...activations, ...reductions, ...views, ...normalizers }
+export const unary: UnaryTable = { ...elementwise, ...math, ...activations, ...statistics, ...reductions, ...views, ...normalizers }
 
 export const binary: BinaryTable = {
   // g, g
@@ -206,32 +215,12 @@ export const lists: ListTable = {
   stack: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
 }
 
-function numel(shape: Shape): number {
-  return shape.reduce((product, extent) => product * extent, 1)
-}
-
-function wrap(index: number, length: number): number {
-  return index < 0 ? index + length : index
-}
-
-function allDims(shape: Shape): number[] {
-  return shape.map((_, i) => i)
-}
-
 function inverse(dims: readonly number[]): number[] {
   const result = new Array<number>(dims.length)
   dims.forEach((dim, i) => {
     result[wrap(dim, dims.length)] = i
   })
   return result
-}
-
-/** The result of a reduction over `dims`, with or without the reduced dimensions, spread over the shape that was reduced. */
-function spread(x: Tensor, shape: Shape, dims: DimsArg | undefined, ops: TensorOps): Tensor {
-  const list = dims === undefined ? [] : typeof dims === 'number' ? [dims] : dims
-  const reduced = new Set((list.length === 0 ? allDims(shape) : list).map((dim) => wrap(dim, shape.length)))
-  const kept = shape.map((extent, i) => (reduced.has(i) ? 1 : extent))
-  return ops.expand(ops.reshape(x, kept), shape)
 }
 
 /** `g` at `start` of dimension `dim`, zeros around it, up to `shape`. */

@@ -4,6 +4,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import { raw, withComposites } from '@postgrad/tensor/internal'
+import { composedDerivatives } from './composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
 import { inPlace, overwriting } from './in-place.js'
@@ -64,11 +65,20 @@ export const minimum = recordBinary('minimum', raw.minimum, binary.minimum, reco
 export const matmul = recordBinary<Tensor>('matmul', raw.matmul, binary.matmul, recorded)
 export const bmm = recordBinary<Tensor>('bmm', raw.bmm, binary.bmm, recorded)
 
-export const { eq, ne, lt, le, gt, ge, argmax, detach } = raw
+export const { eq, ne, lt, le, gt, ge, argmax, argmin, detach } = raw
 
 export const sum = recordAttributed('sum', raw.sum, unary.sum, recorded)
 export const mean = recordAttributed('mean', raw.mean, unary.mean, recorded)
 export const amax = recordAttributed('amax', raw.amax, unary.amax, recorded)
+export const prod = recordAttributed('prod', raw.prod, unary.prod, recorded)
+export const amin = recordAttributed('amin', raw.amin, unary.amin, recorded)
+const variance = recordAttributed('var', raw.var, unary.var, recorded)
+export const std = recordAttributed('std', raw.std, unary.std, recorded)
+export const logSumExp = recordAttributed('logSumExp', raw.logSumExp, unary.logSumExp, recorded)
+export const norm = recordAttributed('norm', raw.norm, unary.norm, recorded)
+export const cumsum = recordAttributed('cumsum', raw.cumsum, unary.cumsum, recorded)
+export const cumprod = recordAttributed('cumprod', raw.cumprod, unary.cumprod, recorded)
+const reverseCumsum = recordAttributed('reverseCumsum', raw.reverseCumsum, unary.reverseCumsum, recorded)
 
 export const view = recordAttributed('view', raw.view, unary.view, recorded)
 export const reshape = recordAttributed('reshape', raw.reshape, unary.reshape, recorded)
@@ -125,12 +135,17 @@ export const operations: TensorOps = withComposites({
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
+  ...{ prod, amin, argmin, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
+  ...composedDerivatives(recorded),
   ...neuralFunctions(recorded),
 })
 
 export const { flatten, split, chunk, unbind } = operations
 export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
+export const { varMean, any, all, countNonzero } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.
 export const { isNaN, isInf, isFinite, nanToNum, logicalNot, logicalAnd, logicalOr, logicalXor } = operations
+
+export { variance as var }

@@ -28,7 +28,9 @@ export type {
   UnaryOps,
   ViewOps,
 } from './ops.js'
+export type { DerivativeOps } from './ops-derivative.js'
 export type { NeuralOps } from './ops-neural.js'
+export type { ArgOps, StatisticsOps } from './ops-reduce.js'
 export * as raw from './raw/index.js'
 export { checkReduction } from './raw/indexing.js'
 export { overwrite } from './raw/inplace.js'

@@ -4,7 +4,9 @@
  * Semantics, broadcasting and promotion are PyTorch's functions of the same name unless a line says otherwise.
  */
 import type { DType } from './dtype.js'
+import type { DerivativeOps } from './ops-derivative.js'
 import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
+import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 
 /** One dimension or several; negative ones count from the end. */
 export type DimsArg = number | readonly number[]
@@ -192,16 +194,24 @@ export interface PrimitiveOps<T>
     BinaryOps<T>,
     CompareOps<T>,
     ReduceOps<T>,
+    StatisticsOps<T>,
+    ArgOps<T>,
     MatmulOps<T>,
     ViewOps<T>,
     JoinOps<T>,
     IndexOps<T>,
     LossOps<T>,
     NeuralOps<T>,
+    DerivativeOps<T>,
     InPlaceOps<T> {}
 
 /** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */
-export interface CompositeOps<T> extends ShapeCompositeOps<T>, ActivationCompositeOps<T>, LogicOps<T>, NeuralCompositeOps<T> {}
+export interface CompositeOps<T>
+  extends ShapeCompositeOps<T>,
+    ActivationCompositeOps<T>,
+    LogicOps<T>,
+    ReduceCompositeOps<T>,
+    NeuralCompositeOps<T> {}
 
 /** `torch.nn.functional`'s. */
 export interface ActivationCompositeOps<T> {

@@ -18,6 +18,7 @@ import type {
   RemovableHandle,
   SoftplusOptions,
 } from './ops.js'
+import type { VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
 import { Storage } from './storage.js'
@@ -438,6 +439,46 @@ export class Tensor {
   }
   argmax(dim?: number, keepdim?: boolean): Tensor {
     return ops().argmax(this, dim, keepdim)
+  }
+  prod(dim?: number, keepdim?: boolean): Tensor {
+    return ops().prod(this, dim, keepdim)
+  }
+  amin(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().amin(this, dims, keepdim)
+  }
+  argmin(dim?: number, keepdim?: boolean): Tensor {
+    return ops().argmin(this, dim, keepdim)
+  }
+  var(dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions): Tensor {
+    return ops().var(this, dims, keepdim, options)
+  }
+  std(dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions): Tensor {
+    return ops().std(this, dims, keepdim, options)
+  }
+  logSumExp(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().logSumExp(this, dims, keepdim)
+  }
+  norm(p?: number, dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().norm(this, p, dims, keepdim)
+  }
+  cumsum(dim: number): Tensor {
+    return ops().cumsum(this, dim)
+  }
+  cumprod(dim: number): Tensor {
+    return ops().cumprod(this, dim)
+  }
+  any(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().any(this, dims, keepdim)
+  }
+  all(dims?: DimsArg, keepdim?: boolean): Tensor {
+    return ops().all(this, dims, keepdim)
+  }
+  countNonzero(dims?: DimsArg): Tensor {
+    return ops().countNonzero(this, dims)
+  }
+  /** [variance, mean] */
+  varMean(dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions): [Tensor, Tensor] {
+    return ops().varMean(this, dims, keepdim, options)
   }
   matmul(other: Tensor): Tensor {
     return ops().matmul(this, other)

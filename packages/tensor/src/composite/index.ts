@@ -7,6 +7,7 @@ import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
 import { logicComposites } from './logic.js'
 import { neuralComposites } from './neural.js'
+import { reduceComposites } from './reduce.js'
 import { shapeComposites } from './shape.js'
 
 /** `primitives` and, over them, all composites. */
@@ -18,6 +19,7 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...activationComposites(ops),
     ...logicComposites(ops),
     ...neuralComposites(ops),
+    ...reduceComposites(ops),
   }
   return Object.assign(ops, composites)
 }

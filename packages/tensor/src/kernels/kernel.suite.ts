@@ -27,10 +27,14 @@ import {
   type MatmulKernel,
   type NllBackwardKernel,
   type NllKernel,
+  type ProductBackwardKernel,
+  REDUCE_OPS,
   type ReduceKernel,
+  type ScanKernel,
   type SoftmaxKernel,
   UNARY_OPS,
   type UnaryKernel,
+  type VarianceKernel,
   type WhereKernel,
 } from './table.js'
 
@@ -246,7 +250,12 @@ class Cell {
     if ((UNARY_OPS as readonly string[]).includes(op)) this.#unary()
     else if ((BINARY_OPS as readonly string[]).includes(op)) this.#binary(this.#dtype)
     else if ((COMPARE_OPS as readonly string[]).includes(op)) this.#binary('bool')
-    else if (op === 'sum' || op === 'amax' || op === 'argmax') this.#reduce()
+    else if (op === 'prod') this.#products((outer, _k, inner) => outer * inner)
+    else if ((REDUCE_OPS as readonly string[]).includes(op)) this.#reduce()
+    else if (op === 'cumprod') this.#products((outer, k, inner) => outer * k * inner)
+    else if (op === 'cumsum' || op === 'reverseCumsum') this.#runningSums()
+    else if (op === 'variance') this.#variance()
+    else if (op === 'prodBackward' || op === 'cumprodBackward') this.#productBackward()
     else if (op === 'softmax' || op === 'logSoftmax') this.#softmax()
     else if (op === 'where') this.#where()
     else if (op === 'axpy') this.#axpy()
@@ -513,7 +522,7 @@ class Cell {
 
   #reduce(): void {
     type K = ReduceKernel<Any, Any>
-    const outDtype = this.#op === 'argmax' ? 'int32' : this.#dtype
+    const outDtype = this.#op === 'argmax' || this.#op === 'argmin' ? 'int32' : this.#dtype
     for (const [outer, k, inner] of this.#fibres(this.#op === 'sum')) {
       for (const special of [false, true]) {
         const x = this.#values(outer * k * inner + 4, this.#dtype, special && this.#op !== 'sum')
@@ -533,6 +542,87 @@ class Cell {
       ] as const) {
         this.#compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, this.#rubbish(outDtype, 100), k, 10, (kernel, o) =>
           kernel.run(outer, k, inner, x, 0, o, 0),
+        )
+      }
+    }
+  }
+
+  /** Values around 1 (of either sign): the product of thousands of them stays in range. */
+  #factors(length: number): Any {
+    const out = allocate(this.#dtype, length)
+    for (let i = 0; i < length; i++) {
+      const sign = this.#random() < 0.5 ? -1 : 1
+      out[i] = this.#dtype === 'int32' ? Math.floor((this.#random() - 0.5) * 20) : sign * (1 + (this.#random() - 0.5) * 0.01)
+    }
+    return out
+  }
+
+  #products(size: (outer: number, k: number, inner: number) => number): void {
+    type K = ScanKernel<Any>
+    for (const [outer, k, inner] of this.#fibres(true)) {
+      const n = size(outer, k, inner)
+      const x = this.#factors(outer * k * inner + 4)
+      this.#compare<K>(`[${outer}, ${k}, ${inner}]`, this.#rubbish(this.#dtype, n + 6), k, 0, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 2, o, 3),
+      )
+    }
+    for (const value of SPECIAL[this.#dtype].filter(
+      (v) => !this.#isLeftOut(v) && !(Math.abs(v) > 1e30 && Math.abs(v) < Infinity) && !(Math.abs(v) > 0 && Math.abs(v) < 1e-35),
+    )) {
+      const x = this.#factors(12)
+      x[7] = value
+      this.#compare<K>(`with ${value}`, this.#rubbish(this.#dtype, 12), 3, 0, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+    }
+  }
+
+  #runningSums(): void {
+    type K = ScanKernel<Any>
+    for (const [outer, k, inner] of this.#fibres(true)) {
+      const n = outer * k * inner
+      const x = this.#values(n + 4, this.#dtype, false)
+      const scale = this.#dtype === 'int32' ? 0 : maxAbs(x)
+      this.#compare<K>(`[${outer}, ${k}, ${inner}]`, this.#rubbish(this.#dtype, n + 6), k, scale, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 2, o, 3),
+      )
+    }
+    for (const value of [Number.NaN, Infinity, -Infinity]) {
+      if (this.#dtype === 'int32') continue
+      const x = this.#values(12, this.#dtype, false)
+      x[7] = value
+      this.#compare<K>(`with ${value}`, this.#rubbish(this.#dtype, 12), 3, 100, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+    }
+  }
+
+  #variance(): void {
+    type K = VarianceKernel<Any>
+    for (const [outer, k, inner] of this.#fibres(true)) {
+      for (const correction of [1, 0, 2]) {
+        const x = this.#values(outer * k * inner + 4, this.#dtype, false)
+        const out = this.#rubbish(this.#dtype, outer * inner + 6)
+        const scale = k === 1 ? 0 : maxAbs(x) ** 2
+        this.#compare<K>(`[${outer}, ${k}, ${inner}] correction ${correction}`, out, k, scale, (kernel, o) =>
+          kernel.run(outer, k, inner, x, 2, o, 3, correction),
+        )
+      }
+    }
+    for (const value of [Number.NaN, Infinity, -Infinity]) {
+      const x = this.#values(300, this.#dtype, false)
+      x[130] = value
+      this.#compare<K>(`with ${value}`, this.#rubbish(this.#dtype, 3), 100, 1e4, (kernel, o) => kernel.run(3, 100, 1, x, 0, o, 0, 1))
+    }
+  }
+
+  #productBackward(): void {
+    type K = ProductBackwardKernel<Any>
+    for (const [outer, k, inner] of this.#fibres(true)) {
+      const n = outer * k * inner
+      for (const zeros of [0, 1, 2]) {
+        const x = this.#factors(n + 4)
+        for (let i = 0; i < zeros && n > 0; i++) x[2 + Math.floor(this.#random() * n)] = 0
+        const grad = this.#values(this.#op === 'prodBackward' ? outer * inner + 1 : n + 1, this.#dtype, false)
+        const scale = maxAbs(grad)
+        this.#compare<K>(`[${outer}, ${k}, ${inner}] with ${zeros} zeros`, this.#rubbish(this.#dtype, n + 6), k, scale, (kernel, o) =>
+          kernel.run(outer, k, inner, grad, 1, x, 2, o, 3),
         )
       }
     }

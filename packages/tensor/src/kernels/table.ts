@@ -31,8 +31,13 @@ export const UNARY_OPS = [
 export const BINARY_OPS = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const
 /** Output is bool. */
 export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
-/** `sum` (dtype kept; never asked on bool), `amax` (NaN wins), `argmax` (int32 output; first of equals; the first NaN wins). k ≥ 1 for the last two. */
-export const REDUCE_OPS = ['sum', 'amax', 'argmax'] as const
+/**
+ * `sum`, `prod` (dtype kept; never asked on bool), `amax`, `amin` (NaN wins), `argmax`, `argmin` (int32 output; first of equals; the first NaN
+ * wins). k ≥ 1 for the last four.
+ */
+export const REDUCE_OPS = ['sum', 'prod', 'amax', 'amin', 'argmax', 'argmin'] as const
+/** Running sums and products along the middle axis of [outer, k, inner]; `reverseCumsum` runs from the end. Never asked on bool. */
+export const SCAN_OPS = ['cumsum', 'cumprod', 'reverseCumsum'] as const
 /** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
 export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
 
@@ -40,6 +45,7 @@ export type UnaryOp = (typeof UNARY_OPS)[number]
 export type BinaryOp = (typeof BINARY_OPS)[number]
 export type CompareOp = (typeof COMPARE_OPS)[number]
 export type ReduceOp = (typeof REDUCE_OPS)[number]
+export type ScanOp = (typeof SCAN_OPS)[number]
 export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
 
 export type Dims = readonly number[]
@@ -116,9 +122,28 @@ export interface FillKernel<A extends TypedArray> {
   strided(shape: Dims, value: number, out: A, outOffset: number, outStrides: Dims): void
 }
 
-/** x is dense [outer, k, inner], out dense [outer, inner]; `O` is Int32Array for argmax. `sum` over k = 0 writes zeros. */
+/** x is dense [outer, k, inner], out dense [outer, inner]; `O` is Int32Array for argmax, argmin. `sum` over k = 0 writes zeros, `prod` ones. */
 export interface ReduceKernel<A extends TypedArray, O extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: O, outOffset: number): void
+}
+
+/** Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes. out is [outer, inner]; k = 0 gives NaN. */
+export interface VarianceKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number, correction: number): void
+}
+
+/**
+ * The derivative of a product by each of its factors, without a division (factors may be 0). x and out are dense [outer, k, inner].
+ * `prodBackward`: grad [outer, inner], out = grad · Π of the other x. `cumprodBackward`: grad [outer, k, inner], out i = Σ over j ≥ i of
+ * grad j · Π of x 0 … j without x i.
+ */
+export interface ProductBackwardKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, grad: A, gradOffset: number, x: A, xOffset: number, out: A, outOffset: number): void
+}
+
+/** x and out are dense [outer, k, inner]. */
+export interface ScanKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number): void
 }
 
 /** x and out are dense [outer, k, inner]. */
@@ -197,9 +222,15 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   copy: CopyKernel<ArrayOf[D]>
   fill: FillKernel<ArrayOf[D]>
   sum: ReduceKernel<ArrayOf[D], ArrayOf[D]>
+  prod: ReduceKernel<ArrayOf[D], ArrayOf[D]>
   amax: ReduceKernel<ArrayOf[D], ArrayOf[D]>
+  amin: ReduceKernel<ArrayOf[D], ArrayOf[D]>
   argmax: ReduceKernel<ArrayOf[D], Int32Array>
-} & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
+  argmin: ReduceKernel<ArrayOf[D], Int32Array>
+  variance: VarianceKernel<ArrayOf[D]>
+  prodBackward: ProductBackwardKernel<ArrayOf[D]>
+  cumprodBackward: ProductBackwardKernel<ArrayOf[D]>
+} & { [Op in ScanOp]: ScanKernel<ArrayOf[D]> } & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
   matmul: MatmulKernel<ArrayOf[D]>
   nll: NllKernel<ArrayOf[D]>
   nllBackward: NllBackwardKernel<ArrayOf[D]>
@@ -215,7 +246,11 @@ export const KERNEL_OPS = [
   ...BINARY_OPS,
   ...COMPARE_OPS,
   ...REDUCE_OPS,
+  ...SCAN_OPS,
   ...SOFTMAX_OPS,
+  'variance',
+  'prodBackward',
+  'cumprodBackward',
   'where',
   'axpy',
   'copy',

@@ -1,5 +1,6 @@
 /** All raw operations by name: what autograd wraps. They know shapes, dtypes and kernels, and nothing of gradients. */
 export { clone, contiguous, to } from './copy.js'
+export { cumprodBackward, prodBackward } from './derivative.js'
 export {
   abs,
   add,
@@ -79,5 +80,21 @@ export {
   trunc,
 } from './math.js'
 export { bmm, matmul } from './matmul.js'
-export { amax, argmax, logSoftmax, mean, softmax, sum, sumToShape } from './reduce.js'
+export {
+  amax,
+  amin,
+  argmax,
+  argmin,
+  logSoftmax,
+  logSumExp,
+  mean,
+  norm,
+  prod,
+  softmax,
+  std,
+  sum,
+  sumToShape,
+  variance as var,
+} from './reduce.js'
+export { cumprod, cumsum, reverseCumsum } from './scan.js'
 export { detach, expand, narrow, permute, reshape, select, squeeze, transpose, unsqueeze, view } from './views.js'

@@ -2,48 +2,52 @@
 import { PostgradError } from '@postgrad/base'
 import { currentKernels } from '../device.js'
 import { type DType, isFloating, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, shapeMismatch, shapeText } from '../errors.js'
-import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp } from '../kernels/table.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table.js'
 import type { DimsArg } from '../ops.js'
+import type { VarianceOptions } from '../ops-reduce.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous, to } from './copy.js'
-import { div } from './elementwise.js'
+import { abs, add, div, eq, exp, log, mul, ne, pow, sqrt, sub, where } from './elementwise.js'
 import { permute, reshape } from './views.js'
 
-/** Without dimensions: all of them. */
-function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim: boolean, outDtype: DType): Tensor {
-  const ndim = x.shape.length
-  if (dims === null) {
-    const out = Tensor.uninitialized(outDtype, keepdim ? new Array<number>(ndim).fill(1) : SCALAR_SHAPE)
-    if (x.numel === 0 && op !== 'sum') throw emptyReduction(op, x.shape)
-    const dense = contiguous(x)
-    const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
-    kernel.run(1, x.numel, 1, dense.storage.array, dense.offset, out.storage.array, 0)
-    return out
-  }
-  let source = x
+/** A tensor as dense [outer, k, inner], to be reduced along k. */
+interface Fibres {
+  readonly dense: Tensor
+  readonly outer: number
+  readonly k: number
+  readonly inner: number
+}
+
+/** `dims` ascending, or null for all. */
+function fibresOf(x: Tensor, dims: readonly number[] | null): Fibres {
+  if (dims === null) return { dense: contiguous(x), outer: 1, k: x.numel, inner: 1 }
   let outer = 1
   let k = 1
   let inner = 1
   // Chosen by shape and dimensions alone, never by strides: the form decides the order of summation.
   if (dims[dims.length - 1]! - dims[0]! === dims.length - 1) {
-    for (let d = 0; d < ndim; d++) {
+    for (let d = 0; d < x.shape.length; d++) {
       if (d < dims[0]!) outer *= x.shape[d]!
       else if (d <= dims[dims.length - 1]!) k *= x.shape[d]!
       else inner *= x.shape[d]!
     }
-  } else {
-    // Kept dimensions first, in order, then the reduced ones: a dense copy of that is [outer, k, 1].
-    const kept: number[] = []
-    for (let d = 0; d < ndim; d++) if (!dims.includes(d)) kept.push(d)
-    source = permute(x, [...kept, ...dims])
-    for (const d of dims) k *= x.shape[d]!
-    for (const d of kept) outer *= x.shape[d]!
+    return { dense: contiguous(x), outer, k, inner }
   }
+  // Kept dimensions first, in order, then the reduced ones: a dense copy of that is [outer, k, 1].
+  const kept: number[] = []
+  for (let d = 0; d < x.shape.length; d++) if (!dims.includes(d)) kept.push(d)
+  for (const d of dims) k *= x.shape[d]!
+  for (const d of kept) outer *= x.shape[d]!
+  return { dense: contiguous(permute(x, [...kept, ...dims])), outer, k, inner }
+}
+
+/** Without dimensions: all of them. */
+function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim: boolean, outDtype: DType): Tensor {
   const out = Tensor.uninitialized(outDtype, reducedShape(x.shape, dims, keepdim))
-  if (k === 0 && op !== 'sum' && out.numel > 0) throw emptyReduction(op, x.shape)
-  const dense = contiguous(source)
+  const { dense, outer, k, inner } = fibresOf(x, dims)
+  if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
   const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
   kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0)
   return out
@@ -56,7 +60,8 @@ function reducedDims(op: string, dims: DimsArg | undefined, ndim: number): reado
   return list.length === ndim ? null : list
 }
 
-function reducedShape(shape: Shape, dims: readonly number[], keepdim: boolean): Shape {
+function reducedShape(shape: Shape, dims: readonly number[] | null, keepdim: boolean): Shape {
+  if (dims === null) return keepdim ? shape.map(() => 1) : SCALAR_SHAPE
   const out: number[] = []
   for (let d = 0; d < shape.length; d++) {
     if (!dims.includes(d)) out.push(shape[d]!)
@@ -83,7 +88,7 @@ export function sum(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
 
 /** Over no elements: NaN. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE */
 export function mean(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
-  if (!isFloating(x.dtype)) throw dtypeMismatch('mean', 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
+  floatingOnly('mean', x)
   const list = reducedDims('mean', dims, x.shape.length)
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
@@ -98,6 +103,69 @@ export function amax(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
 /** Without `dim`: the index in row-major order of all elements. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
 export function argmax(x: Tensor, dim?: number, keepdim = false): Tensor {
   return reduce('argmax', x, reducedDims('argmax', dim, x.shape.length), keepdim, 'int32')
+}
+
+/** Over no elements: 1. int32 and bool multiply to int32. @throws DIM_OUT_OF_RANGE */
+export function prod(x: Tensor, dim?: number, keepdim = false): Tensor {
+  const source = x.dtype === 'bool' ? to(x, 'int32') : x
+  return reduce('prod', source, reducedDims('prod', dim, x.shape.length), keepdim, source.dtype)
+}
+
+/** NaN wins. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
+export function amin(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
+  return reduce('amin', x, reducedDims('amin', dims, x.shape.length), keepdim, x.dtype)
+}
+
+/** Without `dim`: the index in row-major order of all elements. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
+export function argmin(x: Tensor, dim?: number, keepdim = false): Tensor {
+  return reduce('argmin', x, reducedDims('argmin', dim, x.shape.length), keepdim, 'int32')
+}
+
+/** Of fewer elements than the correction needs: NaN. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE, INVALID_ARGUMENT */
+export function variance(x: Tensor, dims?: DimsArg, keepdim = false, { correction = 1 }: VarianceOptions = {}): Tensor {
+  floatingOnly('var', x)
+  if (typeof correction !== 'number') throw invalidArgument('var', 'a number as correction', typeof correction)
+  const list = reducedDims('var', dims, x.shape.length)
+  const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim))
+  const { dense, outer, k, inner } = fibresOf(x, list)
+  const kernel = currentKernels().variance[x.dtype] as VarianceKernel<TypedArray>
+  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0, correction)
+  return out
+}
+
+/** The square root of `variance`. */
+export function std(x: Tensor, dims?: DimsArg, keepdim = false, options?: VarianceOptions): Tensor {
+  return sqrt(variance(x, dims, keepdim, options))
+}
+
+export function floatingOnly(op: string, x: Tensor): void {
+  if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
+}
+
+/** log Σ exp x, with the maximum taken out; over no elements −∞. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE */
+export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
+  floatingOnly('logSumExp', x)
+  const list = reducedDims('logSumExp', dims, x.shape.length)
+  const all = list ?? x.shape.map((_, d) => d)
+  if (x.numel === 0) return log(sum(exp(x), all, keepdim))
+  const largest = reduce('amax', x, list, true, x.dtype)
+  // An infinite maximum would give ∞ − ∞.
+  const shift = where(eq(abs(largest), Number.POSITIVE_INFINITY), 0, largest)
+  const total = add(log(sum(exp(sub(x, shift)), all, true)), shift)
+  return keepdim ? total : reshape(total, reducedShape(x.shape, list, false))
+}
+
+/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|; p = 0: how many are not 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT */
+export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor {
+  floatingOnly('norm', x)
+  if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
+  if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
+  const size = abs(x)
+  if (p === 1) return sum(size, dims, keepdim)
+  if (p === 0) return to(sum(ne(x, 0), dims, keepdim), x.dtype)
+  if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
+  if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
+  return pow(sum(pow(size, p), dims, keepdim), 1 / p)
 }
 
 /** Undoes broadcasting: adds up what was repeated. @throws SHAPE_MISMATCH unless `shape` broadcasts to x's */
@@ -118,7 +186,7 @@ export function sumToShape(x: Tensor, shape: Shape): Tensor {
 }
 
 function softmaxOf(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
-  if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
+  floatingOnly(op, x)
   const d = normalizeDim(op, dim, x.shape.length)
   const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, x.shape)

@@ -17,16 +17,34 @@ import type {
   MatmulKernel,
   NllBackwardKernel,
   NllKernel,
+  ProductBackwardKernel,
   ReduceKernel,
   ReduceOp,
+  ScanKernel,
+  ScanOp,
   SoftmaxKernel,
   SoftmaxOp,
   UnaryKernel,
   UnaryOp,
+  VarianceKernel,
   WhereKernel,
 } from '../table.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
-import { AXPY, binarySource, EMBEDDING_BACKWARD, MATMUL, NLL, NLL_BACKWARD, REDUCTION, SOFTMAX, unarySource, WHERE } from './sources.js'
+import {
+  AXPY,
+  binarySource,
+  EMBEDDING_BACKWARD,
+  MATMUL,
+  NLL,
+  NLL_BACKWARD,
+  PRODUCT_BACKWARD,
+  REDUCTION,
+  SCAN,
+  SOFTMAX,
+  unarySource,
+  VARIANCE,
+  WHERE,
+} from './sources.js'
 
 type F32 = Float32Array
 
@@ -169,8 +187,52 @@ export class GpuKernels {
     return {
       run: (outer, k, inner, x, xo, out, oo) => {
         if (outer * inner === 0) return
-        if (k === 0) out.fill(0, oo, oo + outer * inner)
+        if (k === 0) out.fill(op === 'prod' ? 1 : 0, oo, oo + outer * inner)
         else out.set(this.#reduce(op, outer, k, inner, dense(x, xo, outer * k * inner)), oo)
+      },
+    }
+  }
+
+  variance(): VarianceKernel<F32> {
+    return {
+      run: (outer, k, inner, x, xo, out, oo, correction) => {
+        if (outer * inner === 0) return
+        if (k === 0) {
+          out.fill(Number.NaN, oo, oo + outer * inner)
+          return
+        }
+        const args = [dense(x, xo, outer * k * inner), Math.max(0, k - correction)]
+        out.set(
+          this.#run('variance', `variance|${outer}|${k}|${inner}`, () => VARIANCE, outer * inner, { k, inner }, args),
+          oo,
+        )
+      },
+    }
+  }
+
+  scan(op: ScanOp): ScanKernel<F32> {
+    return {
+      run: (outer, k, inner, x, xo, out, oo) => {
+        const n = outer * k * inner
+        if (n === 0) return
+        out.set(
+          this.#run(op, `${op}|${outer}|${k}|${inner}`, () => SCAN[op], n, { k, inner }, [dense(x, xo, n)]),
+          oo,
+        )
+      },
+    }
+  }
+
+  productBackward(op: 'prodBackward' | 'cumprodBackward'): ProductBackwardKernel<F32> {
+    return {
+      run: (outer, k, inner, grad, go, x, xo, out, oo) => {
+        const n = outer * k * inner
+        if (n === 0) return
+        const args = [dense(grad, go, op === 'prodBackward' ? outer * inner : n), dense(x, xo, n)]
+        out.set(
+          this.#run(op, `${op}|${outer}|${k}|${inner}`, () => PRODUCT_BACKWARD[op], n, { k, inner }, args),
+          oo,
+        )
       },
     }
   }

@@ -146,6 +146,28 @@ export const REDUCTION = {
     for (let j = 1; j < this.constants.k; j++) { best = Math.max(best, x[from + j * this.constants.inner]); }
     return best;
   }`,
+  prod: `function (x) {
+    ${FIBRE}
+    let total = 1;
+    for (let j = 0; j < this.constants.k; j++) { total *= x[from + j * this.constants.inner]; }
+    return total;
+  }`,
+  amin: `function (x) {
+    ${FIBRE}
+    let best = x[from];
+    for (let j = 1; j < this.constants.k; j++) { best = Math.min(best, x[from + j * this.constants.inner]); }
+    return best;
+  }`,
+  argmin: `function (x) {
+    ${FIBRE}
+    let best = x[from];
+    let at = 0;
+    for (let j = 1; j < this.constants.k; j++) {
+      const v = x[from + j * this.constants.inner];
+      if (best == best && (v < best || v != v)) { best = v; at = j; }
+    }
+    return at;
+  }`,
   // A NaN that is held stays; else a greater one or the first NaN takes its place.
   argmax: `function (x) {
     ${FIBRE}
@@ -162,6 +184,67 @@ export const REDUCTION = {
 /** The fibre to which element `this.thread.x` of [outer, k, inner] belongs. */
 const FIBRE_OF =
   'const fibre = Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.inner + this.thread.x - Math.floor(this.thread.x / this.constants.inner) * this.constants.inner;'
+
+/** Constants: k, inner. The divisor is an argument. */
+export const VARIANCE = `function (x, divisor) {
+  ${FIBRE}
+  let total = 0;
+  for (let j = 0; j < this.constants.k; j++) { total += x[from + j * this.constants.inner]; }
+  const mean = total / this.constants.k;
+  let squares = 0;
+  for (let j = 0; j < this.constants.k; j++) {
+    const d = x[from + j * this.constants.inner] - mean;
+    squares += d * d;
+  }
+  return squares / divisor;
+}`
+
+/** Where element `this.thread.x` of [outer, k, inner] stands in its fibre, and where that begins. */
+const PLACE =
+  'const place = Math.floor(this.thread.x / this.constants.inner) - Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.k; const from = this.thread.x - place * this.constants.inner;'
+
+/** Each thread runs through its fibre up to its own place. Constants: k, inner. */
+export const SCAN = {
+  cumsum: `function (x) {
+    ${PLACE}
+    let total = 0;
+    for (let j = 0; j < this.constants.k; j++) { if (j <= place) { total += x[from + j * this.constants.inner]; } }
+    return total;
+  }`,
+  cumprod: `function (x) {
+    ${PLACE}
+    let total = 1;
+    for (let j = 0; j < this.constants.k; j++) { if (j <= place) { total *= x[from + j * this.constants.inner]; } }
+    return total;
+  }`,
+  reverseCumsum: `function (x) {
+    ${PLACE}
+    let total = 0;
+    for (let j = 0; j < this.constants.k; j++) { if (j >= place) { total += x[from + j * this.constants.inner]; } }
+    return total;
+  }`,
+} as const
+
+/** Constants: k, inner. */
+export const PRODUCT_BACKWARD = {
+  prodBackward: `function (grad, x) {
+    ${FIBRE_OF}
+    ${PLACE}
+    let product = grad[fibre];
+    for (let j = 0; j < this.constants.k; j++) { if (j != place) { product *= x[from + j * this.constants.inner]; } }
+    return product;
+  }`,
+  cumprodBackward: `function (grad, x) {
+    ${PLACE}
+    let product = 1;
+    let total = 0;
+    for (let j = 0; j < this.constants.k; j++) {
+      if (j != place) { product *= x[from + j * this.constants.inner]; }
+      if (j >= place) { total += grad[from + j * this.constants.inner] * product; }
+    }
+    return total;
+  }`,
+} as const
 
 /** The steps of a softmax after the maxima: exponentials, (their sums: REDUCTION.sum), results. Constants: k, inner. */
 export const SOFTMAX = {

@@ -34,7 +34,6 @@ import {
   type MatmulKernel,
   type NllBackwardKernel,
   type NllKernel,
-  type ReduceKernel,
   type SoftmaxKernel,
   type UnaryKernel,
   type Unsupported,
@@ -42,6 +41,7 @@ import {
   type WhereKernel,
 } from '../table.js'
 import { neuralKernels } from './neural.js'
+import { cumprodBackward, extreme, fibres, firstBest, fold, greater, less, placeOf, prodBackward, scan, variance } from './reduce.js'
 
 type T = TypedArray
 
@@ -62,6 +62,7 @@ const REAL_ONLY = unsupported('the function exists for real numbers only; raw op
 const NOT_ON_BOOL = unsupported('PyTorch has no such operation on bool')
 const DIVIDES_REAL = unsupported('division is true division; raw operations convert to float32 first')
 const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; raw operations convert first')
+const REAL_MEAN = unsupported('means and gradients are real numbers; raw operations refuse integers')
 const REAL_LOSS = unsupported('probabilities are real numbers')
 
 /** One kernel for both real dtypes, the cells of the others given. */
@@ -146,56 +147,13 @@ const fill = (convert: (v: number) => number): FillKernel<T> => ({
   strided: (shape, value, out, oo, os) => copyStrided(() => convert(value), shape, out, oo, os, out, oo, os),
 })
 
-/** Calls `f` with the offset of each fibre's first element (its step is `inner`) and its place in the output. */
-function fibres(outer: number, k: number, inner: number, f: (at: number, to: number) => void): void {
-  for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) f(o * k * inner + i, o * inner + i)
-}
-
-const sum = (add: Scalar2): ReduceKernel<T, T> => ({
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, k, inner, (at, to) => {
-      let total = 0
-      for (let j = 0; j < k; j++) total = add(total, x[xo + at + j * inner]!)
-      out[oo + to] = total
-    })
-  },
-})
-
-/** The index of the first maximum; the first NaN counts as one. */
-function firstMax(x: T, from: number, k: number, step: number): number {
-  let best = 0
-  for (let j = 1; j < k; j++) {
-    const held = x[from + best * step]!
-    const v = x[from + j * step]!
-    if (Number.isNaN(held)) break
-    if (v > held || Number.isNaN(v)) best = j
-  }
-  return best
-}
-
-const amax: ReduceKernel<T, T> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, k, inner, (at, to) => {
-      out[oo + to] = x[xo + at + firstMax(x, xo + at, k, inner) * inner]!
-    })
-  },
-}
-
-const argmax: ReduceKernel<T, Int32Array> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, k, inner, (at, to) => {
-      out[oo + to] = firstMax(x, xo + at, k, inner)
-    })
-  },
-}
-
 /** exp(x − max) / Σ exp(x − max), or its logarithm x − max − log Σ exp(x − max). */
 const softmax = (logarithm: boolean): SoftmaxKernel<T> => ({
   run(outer, k, inner, x, xo, out, oo) {
     if (k === 0) return
-    fibres(outer, k, inner, (at) => {
+    fibres(outer, inner, k, (at) => {
       const from = xo + at
-      const max = x[from + firstMax(x, from, k, inner) * inner]!
+      const max = x[from + firstBest(greater, x, from, k, inner) * inner]!
       let total = 0
       for (let j = 0; j < k; j++) total += Math.exp(x[from + j * inner]! - max)
       for (let j = 0; j < k; j++) {
@@ -313,9 +271,18 @@ const table: KernelTable = {
   axpy: { float32: axpyReal(Math.fround, axpyFlat32), float64: axpyReal(identity), int32: axpyInt(), bool: NOT_ON_BOOL },
   copy: { float32: copy, float64: copy, int32: copy, bool: copyToBool },
   fill: { float32: fill(identity), float64: fill(identity), int32: fill(identity), bool: fill(truth) },
-  sum: real(sum(plus), sum(plusInt), REAL_OR_INT),
-  amax: everywhere(amax),
-  argmax: everywhere(argmax),
+  sum: real(fold(plus, 0), fold(plusInt, 0), REAL_OR_INT),
+  prod: real(fold(BINARY_FLOAT.mul, 1), fold(Math.imul, 1), REAL_OR_INT),
+  amax: everywhere(extreme(greater)),
+  amin: everywhere(extreme(less)),
+  argmax: everywhere(placeOf(greater)),
+  argmin: everywhere(placeOf(less)),
+  variance: real(variance, REAL_MEAN, REAL_MEAN),
+  prodBackward: real(prodBackward, REAL_MEAN, REAL_MEAN),
+  cumprodBackward: real(cumprodBackward, REAL_MEAN, REAL_MEAN),
+  cumsum: real(scan(plus, 0, false), scan(plusInt, 0, false), REAL_OR_INT),
+  cumprod: real(scan(BINARY_FLOAT.mul, 1, false), scan(Math.imul, 1, false), REAL_OR_INT),
+  reverseCumsum: real(scan(plus, 0, true), scan(plusInt, 0, true), REAL_OR_INT),
   softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
   logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
   matmul: real(matmul(BINARY_FLOAT.mul, plus), matmul(Math.imul, plusInt), REAL_OR_INT),

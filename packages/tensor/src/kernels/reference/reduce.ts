@@ -1,0 +1,122 @@
+/** The reference's reductions and running sums, each in its most obvious form, in double precision. `backend.ts` puts them into its table. */
+import type { TypedArray } from '../../dtype.js'
+import type { Scalar2 } from '../loops.js'
+import type { ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table.js'
+
+type T = TypedArray
+
+/** Calls `f` with the offset of each fibre's first element (its step is `inner`) and its place in the output. */
+export function fibres(outer: number, inner: number, k: number, f: (at: number, to: number) => void): void {
+  for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) f(o * k * inner + i, o * inner + i)
+}
+
+/** `sum` and `prod`. */
+export const fold = (join: Scalar2, start: number): ReduceKernel<T, T> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, inner, k, (at, to) => {
+      let total = start
+      for (let j = 0; j < k; j++) total = join(total, x[xo + at + j * inner]!)
+      out[oo + to] = total
+    })
+  },
+})
+
+/** `better(v, held)`: v takes the place of what is held. */
+type Choice = (v: number, held: number) => boolean
+export const greater: Choice = (v, held) => v > held
+export const less: Choice = (v, held) => v < held
+
+/** The index of the first of the best; the first NaN counts as one. */
+export function firstBest(better: Choice, x: T, from: number, k: number, step: number): number {
+  let best = 0
+  for (let j = 1; j < k; j++) {
+    const held = x[from + best * step]!
+    const v = x[from + j * step]!
+    if (Number.isNaN(held)) break
+    if (better(v, held) || Number.isNaN(v)) best = j
+  }
+  return best
+}
+
+/** `amax`, `amin`. */
+export const extreme = (better: Choice): ReduceKernel<T, T> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, inner, k, (at, to) => {
+      out[oo + to] = x[xo + at + firstBest(better, x, xo + at, k, inner) * inner]!
+    })
+  },
+})
+
+/** `argmax`, `argmin`. */
+export const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, inner, k, (at, to) => {
+      out[oo + to] = firstBest(better, x, xo + at, k, inner)
+    })
+  },
+})
+
+export const variance: VarianceKernel<T> = {
+  run(outer, k, inner, x, xo, out, oo, correction) {
+    fibres(outer, inner, k, (at, to) => {
+      let sum = 0
+      for (let j = 0; j < k; j++) sum += x[xo + at + j * inner]!
+      const mean = sum / k
+      let squares = 0
+      for (let j = 0; j < k; j++) squares += (x[xo + at + j * inner]! - mean) ** 2
+      out[oo + to] = squares / Math.max(0, k - correction)
+    })
+  },
+}
+
+/** `cumsum`, `cumprod`; `reverse` starts at the end. */
+export const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel<T> => ({
+  run(outer, k, inner, x, xo, out, oo) {
+    fibres(outer, inner, k, (at) => {
+      let total = start
+      for (let j = 0; j < k; j++) {
+        const here = at + (reverse ? k - 1 - j : j) * inner
+        total = join(total, x[xo + here]!)
+        out[oo + here] = total
+      }
+    })
+  },
+})
+
+/** Products from the left up to each place, then from the right: neither has the factor itself. */
+export const prodBackward: ProductBackwardKernel<T> = {
+  run(outer, k, inner, grad, go, x, xo, out, oo) {
+    fibres(outer, inner, k, (at, to) => {
+      const left = new Float64Array(k)
+      let product = 1
+      for (let j = 0; j < k; j++) {
+        left[j] = product
+        product *= x[xo + at + j * inner]!
+      }
+      product = grad[go + to]!
+      for (let j = k - 1; j >= 0; j--) {
+        out[oo + at + j * inner] = left[j]! * product
+        product *= x[xo + at + j * inner]!
+      }
+    })
+  },
+}
+
+/** Horner's rule from the right: the sum over j ≥ i of grad j · x (i+1) … x j, times the product to the left. */
+export const cumprodBackward: ProductBackwardKernel<T> = {
+  run(outer, k, inner, grad, go, x, xo, out, oo) {
+    fibres(outer, inner, k, (at) => {
+      const left = new Float64Array(k)
+      let product = 1
+      for (let j = 0; j < k; j++) {
+        left[j] = product
+        product *= x[xo + at + j * inner]!
+      }
+      let sum = 0
+      for (let j = k - 1; j >= 0; j--) {
+        sum = grad[go + at + j * inner]! + (j === k - 1 ? 0 : sum * x[xo + at + (j + 1) * inner]!)
+        out[oo + at + j * inner] = left[j]! * sum
+      }
+    })
+  },
+}

@@ -1,0 +1,22 @@
+/** Running sums and products along a dimension. int32 and bool run in int32. */
+import { currentKernels } from '../device.js'
+import type { TypedArray } from '../dtype.js'
+import type { ScanKernel, ScanOp } from '../kernels/table.js'
+import { normalizeDim, numelOf } from '../shape.js'
+import { Tensor } from '../tensor.js'
+import { contiguous, to } from './copy.js'
+
+function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
+  const d = normalizeDim(op, dim, x.shape.length)
+  const dense = contiguous(x.dtype === 'bool' ? to(x, 'int32') : x)
+  const out = Tensor.uninitialized(dense.dtype, x.shape)
+  const k = x.shape.length === 0 ? 1 : x.shape[d]!
+  const kernel = currentKernels()[op][dense.dtype] as ScanKernel<TypedArray>
+  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.array, dense.offset, out.storage.array, 0)
+  return out
+}
+
+/** @throws DIM_OUT_OF_RANGE, as the others */
+export const cumsum = (x: Tensor, dim: number): Tensor => scan('cumsum', x, dim)
+export const cumprod = (x: Tensor, dim: number): Tensor => scan('cumprod', x, dim)
+export const reverseCumsum = (x: Tensor, dim: number): Tensor => scan('reverseCumsum', x, dim)
