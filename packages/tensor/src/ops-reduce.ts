@@ -1,7 +1,7 @@
 /**
  * The names and argument lists of the reductions beyond `ops.ts`'s first ones, and of running sums; once, as there. Without dims: over all elements.
  */
-import type { DimsArg } from './ops.js'
+import type { DimsArg } from './shape.js'
 
 export interface VarianceOptions {
   /** Taken off the number of elements in the divisor; default 1 (Bessel's), 0 for the population's variance. */

@@ -7,9 +7,9 @@ import type { DType } from './dtype.js'
 import type { DerivativeOps } from './ops-derivative.js'
 import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
+import type { DimsArg } from './shape.js'
 
-/** One dimension or several; negative ones count from the end. */
-export type DimsArg = number | readonly number[]
+export type { DimsArg }
 export type Reduction = 'mean' | 'sum' | 'none'
 
 /** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */

@@ -3,6 +3,8 @@ import { PostgradError } from '@postgrad/base'
 import { broadcastMismatch, invalidArgument, shapeMismatch, shapeText } from './errors.js'
 
 export type Shape = readonly number[]
+/** One dimension or several; negative ones count from the end. */
+export type DimsArg = number | readonly number[]
 
 /** Shared by all 0-d tensors. */
 export const SCALAR_SHAPE: Shape = Object.freeze([])
