@@ -1,9 +1,10 @@
 """Weights between PyTorch and postgrad, both ways.
 
     python3 scripts/golden/weights.py          writes packages/nn/golden/torch.safetensors (a model's state dict), torch-dtypes.safetensors (every
-                                               dtype that torch 1.13 has) and weights.json (the model's input and output, the dtypes' values)
-    python3 scripts/golden/weights.py --check  reads packages/nn/golden/postgrad.safetensors, which weights.mjs has written, with PyTorch: the model
-                                               must give the output that it has in postgrad, weights-here.json
+                                               dtype that torch 1.13 has), torch-adam.safetensors (an optimizer's state in the middle of a training) and
+                                               weights.json (the model's input and output, the dtypes' values, how the training goes on)
+    python3 scripts/golden/weights.py --check  reads packages/nn/golden/postgrad.safetensors and postgrad-adam.safetensors, which weights.mjs has
+                                               written, with PyTorch: the model must give the output, and the training go on, as in weights-here.json
 
 Run with PyTorch 1.13 (Debian 12's python3-torch). There is no package `safetensors` there, so the format is read and written by hand below.
 """
@@ -63,6 +64,30 @@ class Model(nn.Module):
         return self.decoder(self.rnn(self.encoder(indices))[0])
 
 
+# The small net of optim.py, and where it began.
+SMALL = json.loads((GOLDEN / "optim.json").read_text())
+ADAM = [{"lr": 0.02, "amsgrad": True}, {"lr": 0.01, "weight_decay": 0.1, "betas": (0.8, 0.99)}]
+
+
+class Training:
+    """As `Training` in optim/small-net.suite.ts, with Adam over a group for each layer, in float64."""
+
+    def __init__(self, weights):
+        self.net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+        nn.utils.vector_to_parameters(torch.tensor(weights, dtype=torch.float64), self.net.parameters())
+        layers = (self.net[0], self.net[2])
+        self.opt = torch.optim.Adam([{"params": layer.parameters(), **settings} for layer, settings in zip(layers, ADAM)])
+        self.x = torch.tensor(SMALL["x"], dtype=torch.float64).reshape(4, 2)
+        self.y = torch.tensor(SMALL["y"], dtype=torch.float64).reshape(4, 1)
+
+    def steps(self, n):
+        for _ in range(n):
+            self.opt.zero_grad()
+            ((self.net(self.x) - self.y) ** 2).mean().backward()
+            self.opt.step()
+        return nn.utils.parameters_to_vector(self.net.parameters()).tolist()
+
+
 INDICES = [[0, 5], [3, 3], [1, 2], [4, 0]]
 
 
@@ -94,7 +119,12 @@ def write():
     values = {n: {"shape": list(t.shape), "values": [plain(v) for v in t.flatten().tolist()]} for n, t in dtypes.items()}
     with torch.no_grad():
         output = model(torch.tensor(INDICES))
-    text = {"torch": torch.__version__, "indices": INDICES, "output": output.flatten().tolist(), "dtypes": values}
+    training = Training(SMALL["start"])
+    middle = training.steps(5)
+    state = training.opt.state_dict()
+    tensors = {f"state.{place}.{name}": t for place, entries in state["state"].items() for name, t in entries.items()}
+    save(tensors, GOLDEN / "torch-adam.safetensors", {"param_groups": json.dumps(state["param_groups"])})
+    text = {"torch": torch.__version__, "indices": INDICES, "output": output.flatten().tolist(), "dtypes": values, "middle": middle, "end": training.steps(5)}
     (GOLDEN / "weights.json").write_text(json.dumps(text, separators=(",", ":")) + "\n")
     print(f"{len(model.state_dict())} parameters and {len(dtypes)} dtypes -> {GOLDEN}")
 
@@ -109,7 +139,22 @@ def check():
         output = model(torch.tensor(expected["indices"])).flatten()
     error = (output - torch.tensor(expected["output"])).abs().max().item()
     assert error < 1e-6, error
+    check_training(expected)
     print(f"{len(tensors)} parameters written by postgrad give its output in PyTorch {torch.__version__}; greatest difference {error:.1e}")
+
+
+def check_training(expected):
+    """As the docstring of optim/torch-state.ts says."""
+    tensors, metadata = load(GOLDEN / "postgrad-adam.safetensors")
+    state = {}
+    for key, t in tensors.items():
+        _, place, name = key.split(".")
+        state.setdefault(int(place), {})[name] = t
+    training = Training(expected["middle"])
+    training.opt.load_state_dict({"state": state, "param_groups": json.loads(metadata["param_groups"])})
+    error = max(abs(a - b) for a, b in zip(training.steps(5), expected["end"]))
+    assert error < 1e-12, error
+    print(f"an optimizer's state written by postgrad goes on in PyTorch; greatest difference {error:.1e}")
 
 
 check() if "--check" in sys.argv else write()

@@ -62,6 +62,7 @@ export {
   type StepLROptions,
 } from './optim/schedulers/step-lr.js'
 export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
+export { fromTorchOptimizerState, type TorchOptimizerState, toTorchOptimizerState } from './optim/torch-state.js'
 export type { SafetensorsDType, SafetensorsInfo } from './safetensors/header.js'
 export {
   type LoadSafetensorsOptions,

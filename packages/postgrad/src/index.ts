@@ -211,6 +211,7 @@ export {
   Embedding,
   ExponentialLR,
   type ExponentialLROptions,
+  fromTorchOptimizerState,
   LambdaLR,
   type LambdaLROptions,
   type Layer,
@@ -286,6 +287,8 @@ export {
   safetensorsBytes,
   saveSafetensors,
   Tanh,
+  type TorchOptimizerState,
+  toTorchOptimizerState,
   vectorToParameters,
 } from '@postgrad/nn'
 export { DistributedOptimizer, type OptimizerClass, type OptionsOf, type StepOptions } from '@postgrad/parallel'

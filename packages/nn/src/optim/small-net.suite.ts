@@ -52,10 +52,10 @@ export class Training {
   private readonly y: Tensor
 
   /** @param groups settings per linear layer; null: one group */
-  constructor(dtype: DType, Class: OptimizerClass, options: object, groups: readonly object[] | null) {
+  constructor(dtype: DType, Class: OptimizerClass, options: object, groups: readonly object[] | null, weights = golden.start) {
     const layers = [new Linear(2, 3, { dtype }), new Linear(3, 1, { dtype })] as const
     this.net = new Sequential(layers[0], new Tanh(), layers[1])
-    vectorToParameters(tensor(Float64Array.from(golden.start)), this.net.parameters())
+    vectorToParameters(tensor(Float64Array.from(weights)), this.net.parameters())
     const params = groups?.map((settings, i) => ({ ...settings, params: [...layers[i]!.parameters()] })) ?? this.net.parameters()
     this.optimizer = new Class(params, options)
     this.x = tensor(Float64Array.from(golden.x), { dtype }).reshape([4, 2])
@@ -69,6 +69,12 @@ export class Training {
       loss.backward()
       return loss
     })
+  }
+
+  /** So many steps, and the parameters after them. */
+  stepped(steps: number): number[] {
+    for (let step = 0; step < steps; step++) this.step()
+    return this.values()
   }
 
   values(): number[] {

@@ -1,12 +1,23 @@
 /** Weights between PyTorch and here, both ways; files by `scripts/golden/weights.py` and `weights.mjs`. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { loadSafetensors, openSafetensors, safetensorsBytes } from '../index.js'
-import { goldenFile, goldenJson, Model, writtenHere } from './model.suite.js'
+import {
+  fromTorchOptimizerState,
+  loadSafetensors,
+  type OptimizerState,
+  openSafetensors,
+  safetensorsBytes,
+  type TorchOptimizerState,
+  toTorchOptimizerState,
+} from '../index.js'
+import { checkClose } from '../optim/small-net.suite.js'
+import { goldenFile, goldenJson, Model, trainingOf, writtenHere } from './model.suite.js'
 
 const golden = goldenJson('weights.json') as {
   readonly indices: number[][]
   readonly output: readonly number[]
+  readonly middle: readonly number[]
+  readonly end: readonly number[]
   readonly dtypes: Readonly<Record<string, { readonly shape: readonly number[]; readonly values: readonly (number | string | boolean)[] }>>
 }
 
@@ -71,7 +82,49 @@ describe('from PyTorch', () => {
 test('to PyTorch: the file that PyTorch has read is what is written here, to the byte, and the output what PyTorch has got', async () => {
   const { bytes, expected } = await writtenHere()
   expect(Buffer.from(bytes).equals(readFileSync(goldenFile('postgrad.safetensors')))).toBe(true)
-  const { output, ...rest } = goldenJson('weights-here.json') as typeof expected
-  expect({ ...expected, output: null }).toEqual({ ...rest, output: null })
+  const { output, indices, metadata } = goldenJson('weights-here.json') as typeof expected
+  expect([expected.indices, expected.metadata]).toEqual([indices, metadata])
   for (const [i, value] of expected.output.entries()) expect(Math.abs(value - output[i]!)).toBeLessThan(1e-6)
+})
+
+describe('the state of an optimizer', () => {
+  const load = async (name: string): Promise<TorchOptimizerState> => {
+    const { metadata } = await openSafetensors(readFileSync(goldenFile(name)))
+    return { tensors: await loadSafetensors(goldenFile(name)), metadata }
+  }
+
+  test('from PyTorch: the training goes on as there', async () => {
+    const training = trainingOf(golden.middle)
+    training.optimizer.loadStateDict(fromTorchOptimizerState(await load('torch-adam.safetensors')))
+    checkClose(training.stepped(5), golden.end, 1e-12, 'parameters')
+  })
+
+  test('to PyTorch: the file with which PyTorch has gone on is what is written here, in names and values', async () => {
+    const { adam, expected } = await writtenHere()
+    const here = goldenJson('weights-here.json') as typeof expected
+    checkClose(expected.middle, here.middle, 1e-12, 'parameters in the middle')
+    checkClose(expected.end, here.end, 1e-12, 'parameters at the end')
+    const [now, then] = [await loadSafetensors(adam), await load('postgrad-adam.safetensors')]
+    expect(Object.keys(now)).toEqual(Object.keys(then.tensors))
+    for (const [name, t] of Object.entries(now)) checkClose([...t.dataSync()], [...then.tensors[name]!.dataSync()], 1e-12, name)
+    expect((await openSafetensors(adam)).metadata).toEqual(then.metadata)
+  })
+
+  test('there and back, with all that it has', () => {
+    const training = trainingOf(golden.middle)
+    training.step()
+    const { optimizer } = training
+    const made = optimizer.stateDict() as OptimizerState<object>
+    expect(fromTorchOptimizerState(toTorchOptimizerState(made))).toEqual(made)
+  })
+
+  test.each<[string, object, Record<string, string>]>([
+    ['a name that is none', { 'model.weight': null }, { param_groups: '[]' }],
+    ['no groups', {}, {}],
+    ['groups that are no JSON', {}, { param_groups: '[' }],
+    ['groups without parameters', {}, { param_groups: '[{"lr":1}]' }],
+  ])('INVALID_ARGUMENT for %s', (_, tensors, metadata) => {
+    const read = () => fromTorchOptimizerState({ tensors, metadata } as unknown as TorchOptimizerState)
+    expect(read).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', op: 'fromTorchOptimizerState' }))
+  })
 })

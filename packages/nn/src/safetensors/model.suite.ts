@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { noGrad } from '@postgrad/autograd'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { Embedding, Linear, LSTM, Module, safetensorsBytes } from '../index.js'
+import { Adam, Embedding, Linear, LSTM, Module, safetensorsBytes, toTorchOptimizerState } from '../index.js'
+import { golden, type OptimizerClass, Training } from '../optim/small-net.suite.js'
 
 export const goldenFile = (name: string): URL => new URL(`../../golden/${name}`, import.meta.url)
 export const goldenJson = (name: string) => JSON.parse(readFileSync(goldenFile(name), 'utf8'))
@@ -36,8 +37,21 @@ export async function writtenHere() {
     [1, 2],
     [3, 4],
   ]
+  const training = trainingOf(golden.start)
+  const middle = training.stepped(5)
+  const { tensors, metadata: groups } = toTorchOptimizerState(training.optimizer.stateDict())
   return {
     bytes: await safetensorsBytes(model.stateDict(), { metadata }),
-    expected: { metadata, indices, output: model.outputFor(indices) },
+    adam: await safetensorsBytes(tensors, { metadata: groups }),
+    expected: { metadata, indices, output: model.outputFor(indices), middle, end: training.stepped(5) },
   }
+}
+
+/** The small net with the script's Adam, from these weights on. */
+export function trainingOf(weights: readonly number[]): Training {
+  const groups = [
+    { lr: 0.02, amsgrad: true },
+    { lr: 0.01, weightDecay: 0.1, betas: [0.8, 0.99] },
+  ]
+  return new Training('float64', Adam as unknown as OptimizerClass, {}, groups, weights)
 }
