@@ -3,11 +3,16 @@
  * contributions meet in one InputBuffer. PyTorch: `torch/csrc/autograd/functions/accumulate_grad.h`.
  */
 import assert from 'node:assert'
-import type { Tensor } from '@postgrad/tensor'
+import type { RemovableHandle, Tensor } from '@postgrad/tensor'
+import { append } from './hooks.js'
 import { HIGHEST_PRIORITY, Node } from './node.js'
+
+type PostHook = (variable: Tensor) => void
 
 export class AccumulateGrad extends Node {
   readonly variable: Tensor
+  /** Called when `.grad` has grown; null until the first. */
+  private postHooks: PostHook[] | null = null
 
   constructor(variable: Tensor) {
     super([], [{ shape: variable.shape, dtype: variable.dtype }], HIGHEST_PRIORITY)
@@ -21,5 +26,16 @@ export class AccumulateGrad extends Node {
   /** The engine hands (variable, gradient) to the task's GradSink instead: where a gradient goes is the pass's business, not the leaf's. */
   apply(): never {
     assert.fail('AccumulateGrad is not applied: the engine gives its gradient to the GradSink')
+  }
+
+  addPostHook(hook: PostHook): RemovableHandle {
+    this.postHooks ??= []
+    // Wrapped, so that one function registered twice gives two handles that remove one registration each.
+    return append(this.postHooks, (variable) => hook(variable))
+  }
+
+  runPostHooks(): void {
+    // A copy of the list: a hook may remove itself while it runs.
+    if (this.postHooks !== null) for (const hook of [...this.postHooks]) hook(this.variable)
   }
 }

@@ -4,13 +4,15 @@
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
-import type { BackwardOptions, Tensor } from '@postgrad/tensor'
+import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
 import { Engine, graphRoot } from './engine.js'
 import type { GradSink } from './grad-sink.js'
 import { type Capture, GraphTask } from './graph-task.js'
 import { InputBuffer } from './input-buffer.js'
+import { leadingTo } from './needed.js'
 import type { Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
+import { retainGrad } from './retain-grad.js'
 import { validateRoots } from './validate-roots.js'
 import { gradientEdge } from './variable.js'
 
@@ -25,19 +27,20 @@ export interface GradOptions extends BackwardOptions {
 const engine = new Engine()
 
 /**
- * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from.
+ * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from, or of `options.inputs` only.
  * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
- * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
+ * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
  * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
  */
 export function backward(
   roots: Tensor | readonly Tensor[],
   grads?: Tensor | readonly (Tensor | null)[] | null,
-  options: BackwardOptions = {},
+  options: BackwardPassOptions<Tensor> = {},
 ): void {
   const list = asList(roots)
   const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
   validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
+  if (options.inputs !== undefined) checkInputs(options.inputs)
   engine.backward(list, gradList, options)
 }
 
@@ -57,7 +60,7 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
   const captures = new Map<Node, Capture[]>()
   inputs.forEach((input, index) => {
     const edge = gradientEdge(input)
-    if (edge === null) throw inputRequiresNoGrad(index)
+    if (edge === null) throw inputRequiresNoGrad('grad', index)
     const capture = { slot: edge.inputNr, index }
     const list = captures.get(edge.node)
     if (list === undefined) captures.set(edge.node, [capture])
@@ -83,39 +86,29 @@ const noSink: GradSink = {
   accumulate: () => assert.fail('grad(…) captures leaves, it does not accumulate'),
 }
 
-/** The nodes from which a captured node can be reached, captured ones included. Depth first, with a stack of its own. */
-function leadingTo(root: Node, captures: ReadonlyMap<Node, unknown>): Set<Node> {
-  const leads = new Map<Node, boolean>()
-  const path: { node: Node; edge: number }[] = [{ node: root, edge: 0 }]
-  leads.set(root, captures.has(root))
-  for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
-    const edge = top.node.nextEdges[top.edge]
-    if (edge === undefined) {
-      path.pop()
-      const from = path.at(-1)
-      if (from !== undefined && leads.get(top.node)) leads.set(from.node, true)
-      continue
-    }
-    top.edge++
-    if (edge === null) continue
-    const known = leads.get(edge.node)
-    if (known === undefined) {
-      leads.set(edge.node, captures.has(edge.node))
-      path.push({ node: edge.node, edge: 0 })
-    } else if (known) {
-      leads.set(top.node, true)
-    }
+/** What is not a leaf retains its gradient, as in PyTorch. */
+function checkInputs(inputs: readonly Tensor[]): void {
+  if (inputs.length === 0) {
+    throw new PostgradError('NO_INPUTS', {
+      op: 'backward',
+      expected: 'at least one of inputs',
+      got: 'none',
+      remedy: 'Leave inputs out to reach every leaf.',
+    })
   }
-  return new Set([...leads].filter(([, leadsThere]) => leadsThere).map(([node]) => node))
+  for (const [index, input] of inputs.entries()) {
+    if (!input.requiresGrad) throw inputRequiresNoGrad('backward', index)
+    retainGrad(input)
+  }
 }
 
 function asList<T>(value: T | readonly T[]): readonly T[] {
   return Array.isArray(value) ? value : [value as T]
 }
 
-function inputRequiresNoGrad(index: number): PostgradError {
+function inputRequiresNoGrad(op: string, index: number): PostgradError {
   return new PostgradError('INPUT_REQUIRES_NO_GRAD', {
-    op: 'grad',
+    op,
     expected: `input ${index} to require grad`,
     got: 'a tensor that does not',
     remedy: 'Call requiresGrad_() on it before the forward pass.',

@@ -11,7 +11,7 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
-import { type BackwardOptions, onesLike, type Tensor } from '@postgrad/tensor'
+import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
 import { broadcastsTo, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import { dotGradSink, keepable } from './grad-sink.js'
@@ -20,6 +20,7 @@ import { GraphTask, NodeTask } from './graph-task.js'
 import type { Grads } from './hooks.js'
 import { InputBuffer } from './input-buffer.js'
 import { inputOrders } from './input-order.js'
+import { leadingTo } from './needed.js'
 import type { Edge, InputMeta, Node } from './node.js'
 import { HeapReadyQueue } from './ready-queue.js'
 import { sumToShape } from './sum-to-shape.js'
@@ -114,12 +115,13 @@ export class Engine {
    * A whole local pass into `.grad`: a heap of its own, to the end, within this call. The roots have been validated.
    * @throws the first error of the pass
    */
-  backward(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, options: BackwardOptions): void {
-    const { createGraph = false, retainGraph = createGraph } = options
+  backward(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, options: BackwardPassOptions<Tensor>): void {
+    const { createGraph = false, retainGraph = createGraph, inputs } = options
     const queue = new HeapReadyQueue()
     const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: dotGradSink, queue })
     const root = graphRoot(roots, grads)
     this.computeDependencies(task, [root])
+    if (inputs !== undefined) task.needed = leadingTo(root, new Set(inputs.map((input) => rootEdge(input).node)))
     this.start(task, root, new InputBuffer(0))
     this.drive(task, queue)
   }
@@ -161,14 +163,14 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
       const exclusive = hooks === null && captures.length === 1 && inputs.owns(slot)
       task.captured[index] = grad === null || task.createGraph ? grad : keepable(grad, exclusive)
     }
-    if (!leadsToNeeded(task, node)) return
   }
   if (node instanceof AccumulateGrad) {
     const grad = grads[0] ?? null
-    if (grad !== null) task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
+    if (grad !== null && task.captures === null) task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
     if (hooks !== null) hooks.runAfter([], grads)
     return
   }
+  if (!leadsToNeeded(task, node)) return
   let results = node.apply(grads)
   if (!task.keepGraph) node.release()
   if (hooks !== null) results = hooks.runAfter(results, grads)

@@ -14,6 +14,11 @@ export function enableGrad<T>(fn: () => T): T {
   return withScope({ gradEnabled: true }, fn)
 }
 
+/** Runs `fn` with recording on or off. PyTorch's `torch.set_grad_enabled`, which here needs the code it is for. */
+export function setGradEnabled<T>(enabled: boolean, fn: () => T): T {
+  return withScope({ gradEnabled: enabled }, fn)
+}
+
 export function isGradEnabled(): boolean {
   return currentScope().gradEnabled
 }

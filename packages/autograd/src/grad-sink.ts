@@ -20,14 +20,21 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
 }
 
 /**
- * `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history, always
- * out of place; otherwise `.grad` never has one, even if the roots' gradients did. Either way nobody else holds what is kept.
+ * Adds to `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history,
+ * always out of place; otherwise `.grad` never has one, even if the roots' gradients did. Either way nobody else holds what is kept.
  */
+export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): void {
+  const current = t.grad
+  if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
+  else if (current === null) t.grad = keepable(grad, exclusive)
+  else raw.add_(current, grad)
+}
+
+/** `.grad`, and the hooks that want to know. */
 export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
-    const current = variable.grad
-    if (currentScope().gradEnabled) variable.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
-    else if (current === null) variable.grad = keepable(grad, exclusive)
-    else raw.add_(current, grad)
+    accumulateInto(variable, grad, exclusive)
+    const { accumulateGrad } = variable.autograd as { accumulateGrad?: { runPostHooks(): void } | null }
+    if (accumulateGrad) accumulateGrad.runPostHooks()
   },
 }

@@ -23,9 +23,31 @@ export class NodeHooks {
   private readonly tensor: SlotHook[] = []
   private readonly pre: NodePreHook[] = []
   private readonly post: NodePostHook[] = []
+  /** Among the tensor hooks: those that keep the gradient, by slot. */
+  private readonly retained = new Map<number, RemovableHandle>()
 
   addTensorHook(slot: number, fn: TensorHook): RemovableHandle {
     return append(this.tensor, { slot, fn })
+  }
+
+  /** Lets `keep` see the gradient of `slot`, in the order of registration; at most one per slot. */
+  retain(slot: number, keep: (grad: Tensor) => void): void {
+    if (this.retained.has(slot)) return
+    const fn: TensorHook = (grad) => {
+      keep(grad)
+      return undefined
+    }
+    this.retained.set(slot, append(this.tensor, { slot, fn }))
+  }
+
+  retains(slot: number): boolean {
+    return this.retained.has(slot)
+  }
+
+  /** Ends `retain`; says whether there was one. */
+  release(slot: number): boolean {
+    this.retained.get(slot)?.remove()
+    return this.retained.delete(slot)
   }
 
   addPreHook(fn: NodePreHook): RemovableHandle {
@@ -57,7 +79,7 @@ export class NodeHooks {
   }
 }
 
-function append<T>(list: T[], item: T): RemovableHandle {
+export function append<T>(list: T[], item: T): RemovableHandle {
   list.push(item)
   return {
     remove: () => {

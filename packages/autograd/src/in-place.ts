@@ -13,6 +13,7 @@ import { overwrite, raw } from '@postgrad/tensor/internal'
 import { CopySlices } from './copy-slices.js'
 import type { TensorOps } from './formula.js'
 import { needsGrad, recordAttributed, recordBinary } from './record.js'
+import { moveRetained } from './retain-grad.js'
 import { sumToShape } from './sum-to-shape.js'
 import { gradientEdge, metaOf, setHistory, VariableMeta } from './variable.js'
 import { viewMetaOf } from './views.js'
@@ -94,6 +95,7 @@ function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number):
   const before = metaOf(x)
   const meta = new VariableMeta(node !== null, node, outputNr)
   meta.grad = before === null ? null : before.grad
+  if (before !== null && node !== null) moveRetained(x, before.gradFn, before.outputNr, node, outputNr)
   x.autograd = meta
 }
 

@@ -1,9 +1,10 @@
 /** What users get from autograd: differentiable operations, backward passes, grad mode, functions of their own. */
 import './install.js'
 
-export type { RemovableHandle } from '@postgrad/tensor'
+export type { BackwardPassOptions, GradFunction, RemovableHandle } from '@postgrad/tensor'
 export { backward, type GradOptions, grad } from './backward.js'
 export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'
+export { type FunctionalOptions, hessian, hvp, jacobian, jvp, vjp } from './functional.js'
 export {
   abs,
   acos,
@@ -125,7 +126,7 @@ export {
   where,
   zero_,
 } from './functions.js'
-export { enableGrad, isGradEnabled, noGrad } from './grad-mode.js'
+export { enableGrad, isGradEnabled, noGrad, setGradEnabled } from './grad-mode.js'
 export { type GradcheckOptions, type GradgradcheckOptions, gradcheck, gradgradcheck } from './gradcheck.js'
 export type { Grads, NodePostHook, NodePreHook, TensorHook } from './hooks.js'
 export type { Edge, InputMeta, Node } from './node.js'

@@ -5,13 +5,21 @@
 import { installOpHandler } from '@postgrad/tensor/internal'
 import { backward } from './backward.js'
 import { detach, operations } from './functions.js'
-import { registerTensorHook, setRequiresGrad } from './variable.js'
+import { registerPostAccumulateGradHook, retainGrad, retainsGrad } from './retain-grad.js'
+import { detachInPlace, registerTensorHook, setRequiresGrad } from './variable.js'
 
 installOpHandler({
   ...operations,
   detach,
   backward: (x, gradient, options) => backward([x], gradient ? [gradient] : undefined, options),
   registerHook: registerTensorHook,
+  registerPostAccumulateGradHook,
+  retainGrad,
+  retainsGrad,
+  detach_: (x) => {
+    detachInPlace(x)
+    return x
+  },
   requiresGrad_: (x, flag) => {
     setRequiresGrad(x, flag)
     return x

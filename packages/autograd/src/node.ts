@@ -4,7 +4,7 @@
  * `CustomNode` (users' functions), `GraphRoot` (where a pass begins), and SendRpcBackward / RecvRpcBackward of `dist-autograd`.
  * PyTorch: `torch/csrc/autograd/function.h`.
  */
-import type { DType, RemovableHandle, Tensor } from '@postgrad/tensor'
+import type { DType, GradFunction, RemovableHandle, Tensor } from '@postgrad/tensor'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
 /** Into which node, and to the gradient of which of its forward outputs. */
@@ -28,7 +28,7 @@ export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
  */
 let nextSequenceNr = 0
 
-export abstract class Node {
+export abstract class Node implements GradFunction<Tensor> {
   // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
 
   /** Of two ready nodes the higher number runs first: the later an operation ran in forward, the earlier in backward. */
@@ -49,6 +49,11 @@ export abstract class Node {
 
   /** PyTorch's name of the node: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
   abstract get name(): string
+
+  /** `nextEdges` as users see them. */
+  get nextFunctions(): readonly (readonly [fn: Node | null, outputNr: number])[] {
+    return this.nextEdges.map((edge) => (edge === null ? [null, 0] : [edge.node, edge.inputNr]))
+  }
 
   /**
    * Gradients of the outputs (null where none arrived) → gradients of the inputs, aligned with `nextEdges` (null for "none"; the array may be

@@ -3,15 +3,17 @@
  * silently wrong; reading it back throws instead. PyTorch: `torch/csrc/autograd/saved_variable.h`.
  */
 import { PostgradError } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
+import { Tensor } from '@postgrad/tensor'
 
 export class SavedVariable {
   private tensor: Tensor | null
   private readonly version: number
+  private readonly meta: Tensor['autograd']
 
   constructor(tensor: Tensor) {
     this.tensor = tensor
     this.version = tensor.storage.version
+    this.meta = tensor.autograd
   }
 
   /**
@@ -20,9 +22,15 @@ export class SavedVariable {
    * @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED
    */
   unpack(op: string): Tensor {
-    const { tensor, version } = this
+    const { tensor, version, meta } = this
     if (tensor === null) throw graphFreed(op)
     if (tensor.storage.version !== version) throw modified(op, tensor, version)
+    if (tensor.autograd !== meta && meta !== null && meta.gradFn !== null) {
+      // `detach_()` took its history since.
+      const saved = Tensor.view(tensor, tensor.shape, tensor.strides, tensor.offset)
+      saved.autograd = meta
+      return saved
+    }
     return tensor
   }
 

@@ -88,6 +88,24 @@ export function setRequiresGrad(t: Tensor, flag: boolean): void {
   else if (flag) t.autograd = new VariableMeta(true, null, 0)
 }
 
+/** Makes `t` a leaf that requires no grad; `.grad` stays. @throws DETACH_VIEW */
+export function detachInPlace(t: Tensor): void {
+  const meta = metaOf(t)
+  if (meta === null) return
+  if (!(meta instanceof VariableMeta)) {
+    throw new PostgradError('DETACH_VIEW', {
+      op: 'detach_',
+      expected: 'a tensor with a history of its own',
+      got: 'a view, which has that of its base',
+      remedy: 'Use detach(), which makes a new tensor.',
+    })
+  }
+  // Another object, since saved variables hold on to the history that the old one has.
+  const detached = new VariableMeta(false, null, 0)
+  detached.grad = meta.grad
+  t.autograd = detached
+}
+
 /**
  * Calls `fn` with the gradient of `t` in every backward pass that reaches it; what it returns takes the gradient's place. Runs before the
  * gradient is used further or accumulated. PyTorch: `Tensor.register_hook`.

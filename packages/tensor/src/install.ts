@@ -18,6 +18,10 @@ const rawHandler: OpHandler = {
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),
   backward: () => needsAutograd('backward'),
   registerHook: () => needsAutograd('registerHook'),
+  registerPostAccumulateGradHook: () => needsAutograd('registerPostAccumulateGradHook'),
+  retainGrad: () => needsAutograd('retainGrad'),
+  retainsGrad: () => false,
+  detach_: (x) => x,
 }
 
 installOpHandler(rawHandler)

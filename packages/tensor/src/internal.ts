@@ -15,7 +15,6 @@ export type {
   BinaryOps,
   CompareOps,
   CompositeOps,
-  GradOps,
   IndexOps,
   InPlaceOps,
   JoinOps,
@@ -29,6 +28,7 @@ export type {
   ViewOps,
 } from './ops.js'
 export type { DerivativeOps } from './ops-derivative.js'
+export type { GradOps } from './ops-grad.js'
 export type { NeuralOps } from './ops-neural.js'
 export type { ArgOps, StatisticsOps } from './ops-reduce.js'
 export * as raw from './raw/index.js'

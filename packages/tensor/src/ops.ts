@@ -261,24 +261,3 @@ export interface ShapeCompositeOps<T> {
 }
 
 export interface Ops<T> extends PrimitiveOps<T>, CompositeOps<T> {}
-
-export interface BackwardOptions {
-  readonly retainGraph?: boolean
-  readonly createGraph?: boolean
-}
-
-/** What registering a hook gives. */
-export interface RemovableHandle {
-  /** Takes the hook off; idempotent. */
-  remove(): void
-}
-
-/** What only autograd can do. */
-export interface GradOps<T> {
-  requiresGrad_(x: T, flag: boolean): T
-  backward(x: T, gradient: T | null | undefined, options: BackwardOptions | undefined): void
-  /** Shares the storage, has no history. */
-  detach(x: T): T
-  /** Called with each gradient of x; may return another in its place. */
-  registerHook(x: T, hook: (grad: T) => T | undefined): RemovableHandle
-}

@@ -7,17 +7,8 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
-import type {
-  BackwardOptions,
-  DimsArg,
-  GeluOptions,
-  GradOps,
-  NanToNumOptions,
-  Ops,
-  Reduction,
-  RemovableHandle,
-  SoftplusOptions,
-} from './ops.js'
+import type { DimsArg, GeluOptions, NanToNumOptions, Ops, Reduction, SoftplusOptions } from './ops.js'
+import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
 import type { VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
@@ -133,8 +124,14 @@ export class Tensor {
     }
   }
 
-  get gradFn(): object | null {
-    return this.autograd === null ? null : this.autograd.gradFn
+  /** The node of the operation that made this tensor while recording; null for a leaf. */
+  get gradFn(): GradFunction<Tensor> | null {
+    return this.autograd === null ? null : (this.autograd.gradFn as GradFunction<Tensor> | null)
+  }
+
+  /** Whether `retainGrad()` was called on this non-leaf. */
+  get retainsGrad(): boolean {
+    return ops().retainsGrad(this)
   }
 
   requiresGrad_(flag = true): this {
@@ -142,16 +139,52 @@ export class Tensor {
     return this
   }
 
-  backward(gradient?: Tensor | null, options?: BackwardOptions): void {
+  /**
+   * Adds d this / d leaf to `.grad` of every leaf (or of `options.inputs`) that this was computed from.
+   * @param gradient of this tensor's shape; may be left out for a scalar
+   * @throws see `backward`
+   */
+  backward(gradient?: Tensor | null, options?: BackwardPassOptions<Tensor>): void {
     ops().backward(this, gradient, options)
   }
 
+  /** The same elements (the storage is shared) without a history. */
   detach(): Tensor {
     return ops().detach(this)
   }
 
+  /** Becomes a leaf that requires no grad. @throws DETACH_VIEW for a view, whose history is its base's */
+  detach_(): this {
+    ops().detach_(this)
+    return this
+  }
+
+  /**
+   * Lets backward passes add the gradient of this non-leaf to its `.grad`, which is null otherwise; nothing to do for a leaf. After an in-place
+   * operation it is the gradient of the new value. Where hooks replace the gradient, those registered earlier come first.
+   * @throws RETAIN_GRAD_NEEDS_GRAD
+   */
+  retainGrad(): this {
+    ops().retainGrad(this)
+    return this
+  }
+
+  /**
+   * Calls `hook` with the complete gradient of this tensor in every backward pass that reaches it; what it returns, unless undefined, takes the
+   * gradient's place. After an in-place operation it stays with the value that it was registered for.
+   * @throws HOOK_NEEDS_GRAD
+   */
   registerHook(hook: (grad: Tensor) => Tensor | undefined): RemovableHandle {
     return ops().registerHook(this, hook)
+  }
+
+  /**
+   * Calls `hook` with this leaf each time that a backward pass has added to its `.grad`. Not in passes that put gradients elsewhere: `grad(…)`,
+   * and a distributed pass, which leaves them in its context.
+   * @throws HOOK_NEEDS_LEAF
+   */
+  registerPostAccumulateGradHook(hook: (leaf: Tensor) => void): RemovableHandle {
+    return ops().registerPostAccumulateGradHook(this, hook)
   }
 
   /** A snapshot in row-major order, once the device has written it. bool gives 0 and 1. */

@@ -1,0 +1,51 @@
+/** What only autograd can do with a tensor, beside the operations in `ops.ts`. Generic in the tensor type, so that it imports nothing above it. */
+
+/** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
+export interface BackwardOptions {
+  readonly retainGraph?: boolean
+  readonly createGraph?: boolean
+}
+
+export interface BackwardPassOptions<T> extends BackwardOptions {
+  /**
+   * The only tensors whose `.grad` is added to, leaves or not; nothing is run that does not lead to one of them. Default: every leaf. One that the
+   * roots do not depend on gets nothing.
+   */
+  readonly inputs?: readonly T[]
+}
+
+/** What registering a hook gives. */
+export interface RemovableHandle {
+  /** Takes the hook off; idempotent. */
+  remove(): void
+}
+
+/** A node of the graph, as a tensor's `gradFn` shows it. PyTorch: `torch.autograd.graph.Node`. */
+export interface GradFunction<T> {
+  /** `AddBackward`, `AccumulateGrad`. */
+  readonly name: string
+  /** For each input of the operation: the node that its gradient goes to and which of that node's outputs it is; null where none is needed. */
+  readonly nextFunctions: readonly (readonly [fn: GradFunction<T> | null, outputNr: number])[]
+  /** Called after the node ran, with the gradients of its inputs and of its outputs; may return others of the inputs. */
+  registerHook(
+    hook: (gradInputs: readonly (T | null)[], gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined,
+  ): RemovableHandle
+  /** Called before the node runs, with the gradients of its outputs; may return others. */
+  registerPreHook(hook: (gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined): RemovableHandle
+}
+
+export interface GradOps<T> {
+  requiresGrad_(x: T, flag: boolean): T
+  backward(x: T, gradient: T | null | undefined, options: BackwardPassOptions<T> | undefined): void
+  /** Shares the storage, has no history. */
+  detach(x: T): T
+  /** Takes x's history away. */
+  detach_(x: T): T
+  /** Lets the gradient of a non-leaf be kept in its `.grad`. */
+  retainGrad(x: T): void
+  retainsGrad(x: T): boolean
+  /** Called with each gradient of x; may return another in its place. */
+  registerHook(x: T, hook: (grad: T) => T | undefined): RemovableHandle
+  /** Called with a leaf each time that its `.grad` was added to. */
+  registerPostAccumulateGradHook(x: T, hook: (x: T) => void): RemovableHandle
+}
