@@ -4,7 +4,7 @@ import { add, matmul, noGrad } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
+import { Adadelta, Adagrad, Adam, Adamax, AdamW, ExponentialLR, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
@@ -148,6 +148,30 @@ describe('DistributedOptimizer', () => {
         await expect(refused).rejects.toMatchObject({ code: 'OPTIMIZER_STEP_FAILED', cause: { code: 'INVALID_ARGUMENT' } })
       })
       expect(await module.call('values', [])).toEqual(local.values())
+      optimizer.dispose()
+    }))
+
+  test('a schedule of a group of its own travels with the steps', () =>
+    overSeeds(2, async () => {
+      const local = new MyModule()
+      const localOptimizer = new SGD([local.w], { lr: 1 })
+      const localSchedule = new ExponentialLR(localOptimizer, { gamma: 0.5 })
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1 })
+      const schedule = new ExponentialLR({ paramGroups: [{ lr: 1 }] }, { gamma: 0.5 })
+      for (let step = 0; step < 3; step++) {
+        const x = rand([3, 3])
+        localOptimizer.zeroGrad()
+        local.forward(x).sum().backward()
+        localOptimizer.step()
+        localSchedule.step()
+        await distAutograd.context(async (ctx) => {
+          await ctx.backward([(await module.call('forward', [x])).sum()])
+          await optimizer.step(ctx, { settings: { lr: schedule.getLastLr()[0]! } })
+        })
+        schedule.step()
+        expect(await module.call('values', [])).toEqual(local.values())
+      }
       optimizer.dispose()
     }))
 

@@ -1,7 +1,7 @@
 /** What all optimizers promise beside their formulas: groups, refusals, closures, state that is their own. */
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { isGradEnabled, noGrad } from '@postgrad/autograd'
-import { isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { type DeviceSpec, isTensor, ones, Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'
 import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '../index.js'
 
 const p = (...v: number[]) => tensor(v, { requiresGrad: true })
@@ -49,6 +49,38 @@ describe.each(ALL)('%s', (_, make) => {
     const kept = [...(optimizer as unknown as { states: Map<Tensor, object> }).states.values()].flatMap(Object.values).filter(isTensor)
     const held = [...grads.values()].map((g) => g.storage)
     expect(kept.filter((t) => held.includes(t.storage))).toEqual([])
+  })
+
+  test('reads nothing back from the device', () => {
+    const reads = (['data', 'item', 'dataSync', 'itemSync', 'toArray'] as const).map((name) => jest.spyOn(Tensor.prototype, name))
+    const a = p(1, 2)
+    const optimizer = make([a])
+    for (let step = 0; step < 2; step++) optimizer.step(new Map([[a, ones([2])]]))
+    for (const read of reads) {
+      expect(read).not.toHaveBeenCalled()
+      read.mockRestore()
+    }
+  })
+
+  test('steps on every device as on the reference', () => {
+    const run = (device: DeviceSpec) =>
+      withDevice(device, () => {
+        const [a, scalar] = [p(1, -2, 0.5), tensor(0.5, { requiresGrad: true })]
+        const optimizer = make([a, scalar])
+        for (const g of [1, -0.5, 0.25]) {
+          optimizer.step(
+            new Map([
+              [a, tensor([g, 0.75, -g])],
+              [scalar, tensor(g)],
+            ]),
+          )
+        }
+        return [...values(a), ...values(scalar)]
+      })
+    const expected = run('reference')
+    for (const device of ['wasm', 'gpujs:cpu'] as const) {
+      for (const [i, value] of run(device).entries()) expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-6)
+    }
   })
 
   test('raises the version of what it writes, so that a backward pass notices', () => {
