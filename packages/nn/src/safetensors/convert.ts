@@ -43,23 +43,22 @@ function decodeBool(bytes: ArrayBuffer, count: number, out: TypedArray, at: numb
   out.set(from, at)
 }
 
-/** A half has 1 bit of sign, 5 of exponent, 10 of fraction; a float32 holds all of them, and NaN's bits. */
+/**
+ * A half has 1 bit of sign, 5 of exponent, 10 of fraction. Shifted to where a float32 has them, it is the number times 2⁻¹¹², subnormal ones too;
+ * only an exponent of ones, infinity and NaN, must be made one again.
+ */
 function decodeHalf(bytes: ArrayBuffer, count: number, out: TypedArray, at: number): void {
   const from = new Uint16Array(bytes, 0, count)
+  const bits = new Uint32Array(count)
+  const floats = new Float32Array(bits.buffer)
   for (let i = 0; i < count; i++) {
     const half = from[i]!
-    const exponent = (half >> 10) & 31
-    const fraction = half & 1023
-    const size =
-      exponent === 31
-        ? fraction === 0
-          ? Number.POSITIVE_INFINITY
-          : Number.NaN
-        : exponent === 0
-          ? fraction * 2 ** -24
-          : (1024 + fraction) * 2 ** (exponent - 25)
-    out[at + i] = half >> 15 === 0 ? size : -size
+    bits[i] = (half & 0x7fff) << 13
+    if ((half & 0x7c00) === 0x7c00) bits[i]! |= 0x7f800000
+    else floats[i]! *= 2 ** 112
+    bits[i]! |= (half & 0x8000) << 16
   }
+  out.set(floats, at)
 }
 
 /** The upper half of a float32. */

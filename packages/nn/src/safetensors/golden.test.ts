@@ -61,6 +61,22 @@ describe('from PyTorch', () => {
     expect(Array.from(x.dataSync())).toEqual(values.map(numberOf))
   })
 
+  test('every half is the number that its bits say', async () => {
+    const header = Buffer.from('{"x":{"dtype":"F16","shape":[65536],"data_offsets":[0,131072]}}')
+    const bytes = Buffer.alloc(8 + header.length + 131072)
+    bytes.writeBigUInt64LE(BigInt(header.length))
+    header.copy(bytes, 8)
+    for (let half = 0; half < 65536; half++) bytes.writeUInt16LE(half, 8 + header.length + 2 * half)
+    const { x } = await loadSafetensors(bytes)
+    for (const [half, value] of x!.dataSync().entries()) {
+      const [exponent, fraction] = [(half >> 10) & 31, half & 1023]
+      const size = exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25)
+      const unsigned = exponent < 31 ? size : fraction === 0 ? Number.POSITIVE_INFINITY : Number.NaN
+      const expected = half >> 15 === 0 ? unsigned : -unsigned
+      if (!Object.is(value, expected)) throw new Error(`0x${half.toString(16)}: expected ${expected}, got ${value}`)
+    }
+  })
+
   test('a file that is loaded and saved is the same file', async () => {
     const url = goldenFile('torch.safetensors')
     const { metadata } = await openSafetensors(readFileSync(url))

@@ -34,8 +34,8 @@ export interface Scheduled {
 }
 
 /**
- * Plain data that fits into JSON: PyTorch's state dict with names in camelCase (`last_epoch` is `lastEpoch`, `T_max` is `tMax`), without
- * the optimizer and without functions.
+ * Plain data that fits into JSON: settings and counters, without the optimizer and without functions. The names are PyTorch's in camelCase
+ * (`last_epoch` is `lastEpoch`, `_last_lr` is `lastLr`, `T_max` is `tMax`).
  */
 export type SchedulerState = { readonly [name: string]: SchedulerValue }
 export type SchedulerValue = number | string | boolean | null | readonly SchedulerValue[] | SchedulerState
