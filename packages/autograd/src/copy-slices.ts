@@ -5,15 +5,15 @@
 import type { Tensor } from '@postgrad/tensor'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
-import type { ViewMeta } from './views.js'
+import { type ViewPath, viewAlong } from './views.js'
 
 export class CopySlices extends Node {
-  private readonly view: ViewMeta
+  private readonly path: ViewPath
 
   /** @param edges of the base as it was, of what was written */
-  constructor(view: ViewMeta, edges: readonly [Edge | null, Edge | null], base: InputMeta) {
+  constructor(path: ViewPath, edges: readonly [Edge | null, Edge | null], base: InputMeta) {
     super(edges, [base])
-    this.view = view
+    this.path = path
   }
 
   get name(): string {
@@ -28,10 +28,10 @@ export class CopySlices extends Node {
   apply([g]: Grads): Grads {
     if (g === null || g === undefined) return []
     // Dense first: a view of a dense base need not be one of a gradient with other strides.
-    const written: Tensor = this.view.of(g.contiguous())
+    const written: Tensor = viewAlong(this.path, g.contiguous())
     if (this.nextEdges[0] === null) return [null, written]
     const rest = g.clone()
-    this.view.of(rest).zero_()
+    viewAlong(this.path, rest).zero_()
     return [rest, this.nextEdges[1] === null ? null : written]
   }
 }

@@ -88,7 +88,8 @@ function rebase(x: Tensor, out: Tensor): void {
   }
   const { base } = view
   const edges = [gradientEdge(base), gradientEdge(out)] as const
-  if (edges[0] !== null || edges[1] !== null) giveHistory(base, new CopySlices(view, edges, { shape: base.shape, dtype: base.dtype }), 0)
+  if (edges[0] !== null || edges[1] !== null)
+    giveHistory(base, new CopySlices(view.path, edges, { shape: base.shape, dtype: base.dtype }), 0)
 }
 
 function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {

@@ -3,6 +3,7 @@ import './install.js'
 
 export type { BackwardPassOptions, GradFunction, RemovableHandle } from '@postgrad/tensor'
 export { backward, type GradOptions, grad } from './backward.js'
+export { checkpoint, checkpointSequential } from './checkpoint.js'
 export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'
 export { type FunctionalOptions, hessian, hvp, jacobian, jvp, vjp } from './functional.js'
 export {

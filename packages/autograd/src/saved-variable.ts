@@ -5,15 +5,54 @@
 import { PostgradError } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
 
+/** Stands for a tensor that is not kept but can be had again. */
+export interface Packed {
+  /** @param op as for `SavedVariable.unpack` */
+  unpack(op: string): Tensor
+  release(): void
+}
+
+/** Sees every variable that is saved while it is in force, and may keep something else in its place. PyTorch: saved tensor hooks. */
+export interface Packer {
+  /** null: the tensor is kept. */
+  pack(variable: SavedVariable, tensor: Tensor): Packed | null
+}
+
+/**
+ * The packer in force. It is set for the length of a synchronous call, so nothing of another worker, scope or turn of the event loop ever runs under it,
+ * and asking for it costs nothing where a look at the scope would cost as much as a saved variable.
+ */
+let packer: Packer | null = null
+
+/** Runs `fn`, to which `next` is the packer (null: none). */
+export function withPacker<T>(next: Packer | null, fn: () => T): T {
+  const before = packer
+  packer = next
+  try {
+    return fn()
+  } finally {
+    packer = before
+  }
+}
+
 export class SavedVariable {
   private tensor: Tensor | null
   private readonly version: number
-  private readonly meta: Tensor['autograd']
+  /** The tensor's slot for autograd at that time: `detach_()` puts another there. */
+  private meta: Tensor['autograd']
+  private packed: Packed | null
 
   constructor(tensor: Tensor) {
-    this.tensor = tensor
+    this.packed = packer === null ? null : packer.pack(this, tensor)
     this.version = tensor.storage.version
-    this.meta = tensor.autograd
+    const kept = this.packed === null
+    this.tensor = kept ? tensor : null
+    this.meta = kept ? tensor.autograd : null
+  }
+
+  /** Whether it keeps a tensor alive. */
+  get keepsTensor(): boolean {
+    return this.tensor !== null
   }
 
   /**
@@ -23,10 +62,12 @@ export class SavedVariable {
    */
   unpack(op: string): Tensor {
     const { tensor, version, meta } = this
-    if (tensor === null) throw graphFreed(op)
+    if (tensor === null) {
+      if (this.packed === null) throw graphFreed(op)
+      return this.packed.unpack(op)
+    }
     if (tensor.storage.version !== version) throw modified(op, tensor, version)
     if (tensor.autograd !== meta && meta !== null && meta.gradFn !== null) {
-      // `detach_()` took its history since.
       const saved = Tensor.view(tensor, tensor.shape, tensor.strides, tensor.offset)
       saved.autograd = meta
       return saved
@@ -34,8 +75,21 @@ export class SavedVariable {
     return tensor
   }
 
+  /** One that has the same tensor as a leaf; itself if that was written to, so that `unpack` says so. */
+  withoutHistory(): SavedVariable {
+    const { tensor } = this
+    if (tensor === null || tensor.storage.version !== this.version) return this
+    const leaf = tensor.detach()
+    return new SavedVariable(tensor.requiresGrad ? leaf.requiresGrad_() : leaf)
+  }
+
   release(): void {
     this.tensor = null
+    this.meta = null
+    if (this.packed !== null) {
+      this.packed.release()
+      this.packed = null
+    }
   }
 }
 

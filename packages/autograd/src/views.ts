@@ -23,6 +23,14 @@ import type { Node } from './node.js'
 /** A recorded view operation; arguments that it does not have are undefined. */
 export type ViewOp = (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
 
+/** One view after the other. */
+export type ViewPath = readonly ((x: Tensor) => Tensor)[]
+
+/** The same view of another tensor of the base's shape, recorded if grad mode is on. */
+export function viewAlong(path: ViewPath, base: Tensor): Tensor {
+  return path.reduce((x, step) => step(x), base)
+}
+
 /** Why a view must not be written to while recording: its base would not learn of it. */
 export type Untracked = 'made under noGrad' | 'returned by a custom function' | 'the last of a very long chain of views'
 
@@ -78,10 +86,11 @@ export class ViewMeta implements AutogradMeta {
     return this.fn !== null
   }
 
-  /** The same view of another tensor of the base's shape, recorded if grad mode is on. */
-  of(base: Tensor): Tensor {
+  /** The way from the base to this view. It holds on to no tensor. */
+  get path(): ViewPath {
+    const { op, p, q, r } = this
     const above = viewMetaOf(this.parent)
-    return this.op!(above === null ? base : above.of(base), this.p, this.q, this.r)
+    return [...(above === null ? [] : above.path), (x) => op!(x, p, q, r)]
   }
 
   /** As the output of a custom function's node, whose history is its own affair. */

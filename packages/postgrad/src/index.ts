@@ -21,6 +21,8 @@ export {
   bmm,
   cat,
   ceil,
+  checkpoint,
+  checkpointSequential,
   chunk,
   clamp,
   clone,
