@@ -277,6 +277,18 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
     c([[3, 2]], (x) => F.narrow(x, 0, 2, 1)),
     c([[3, 2]], (x) => F.narrow(x, 0, 0, 3)),
   ],
+  everyNth: [
+    c('5', (x) => operations.everyNth(x, 0, 2)),
+    c('2,4', (x) => operations.everyNth(x, -1, 3)),
+    c('3,2', (x) => operations.everyNth(x.T, 1, 2)),
+  ],
+  diagonal: [
+    c('3,3', (x) => F.diagonal(x)),
+    c('2,4', (x) => F.diagonal(x, 1)),
+    c('4,2', (x) => F.diagonal(x, -2)),
+    c('2,3,2', (x) => F.diagonal(x, 0, -1, 1)),
+    c('2,2', (x) => F.diagonal(x, 5).sum().add(x.sum())),
+  ],
   select: [c([[3]], (x) => F.select(x, 0, 1)), c([[2, 3]], (x) => F.select(x, 1, -1)), c([[2, 3, 2]], (x) => F.select(x, -2, 0))],
   cat: [
     c(

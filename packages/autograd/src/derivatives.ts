@@ -20,7 +20,7 @@ import type {
   UnaryOps,
   ViewOps,
 } from '@postgrad/tensor/internal'
-import { raw } from '@postgrad/tensor/internal'
+import { embedDiagonal, raw } from '@postgrad/tensor/internal'
 import { activations } from './derivatives-activation.js'
 import { math } from './derivatives-math.js'
 import { statistics } from './derivatives-reduce.js'
@@ -105,7 +105,7 @@ const reductions: UnaryRows<Omit<ReduceOps<T>, 'argmax'>> = {
   },
 }
 
-const views: UnaryRows<ViewOps<T>> = {
+const views: Omit<UnaryRows<ViewOps<T>>, 'everyNth' | 'diagonal'> = {
   view: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
   reshape: { a: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)) },
   transpose: { a: formula([], (g, s, ops) => ops.transpose(g, s.attrs[0], s.attrs[1])) },
@@ -130,6 +130,25 @@ const views: UnaryRows<ViewOps<T>> = {
   },
 }
 
+const moreViews: Pick<UnaryRows<ViewOps<T>>, 'everyNth' | 'diagonal'> = {
+  // g at every step-th place, zeros between
+  everyNth: {
+    a: formula([], (g, s, ops) => {
+      const [dim, step] = s.attrs
+      const places = arange(0, s.shapeA[wrap(dim, g.ndim)]!, step, { dtype: 'int32' })
+      return ops.indexAdd(Tensor.empty(g.dtype, s.shapeA), dim, places, g)
+    }),
+  },
+  // g on the diagonal
+  diagonal: {
+    a: formula([], (g, s, ops) => {
+      const [offset = 0, dim1 = 0, dim2 = 1] = s.attrs
+      const [rows, columns] = [s.shapeA[wrap(dim1, s.shapeA.length)]!, s.shapeA[wrap(dim2, s.shapeA.length)]!]
+      return ops.movedim(embedDiagonal(ops, g, rows, columns, offset), [-2, -1], [dim1, dim2])
+    }),
+  },
+}
+
 const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
   // y · (g − Σ g y)
   softmax: {
@@ -141,7 +160,16 @@ const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
   },
 }
 
-export const unary: UnaryTable = { ...elementwise, ...math, ...activations, ...statistics, ...reductions, ...views, ...normalizers }
+export const unary: UnaryTable = {
+  ...elementwise,
+  ...math,
+  ...activations,
+  ...statistics,
+  ...reductions,
+  ...views,
+  ...moreViews,
+  ...normalizers,
+}
 
 export const binary: BinaryTable = {
   // g, g
@@ -225,12 +253,11 @@ function inverse(dims: readonly number[]): number[] {
 
 /** `g` at `start` of dimension `dim`, zeros around it, up to `shape`. */
 function pad(g: Tensor, dim: number, start: number, length: number, shape: Shape, ops: TensorOps): Tensor {
-  const zeros = (extent: number) => Tensor.empty(g.dtype, shape.with(dim, extent))
-  const rest = shape[dim]! - start - length
-  const parts = [g]
-  if (start > 0) parts.unshift(zeros(start))
-  if (rest > 0) parts.push(zeros(rest))
-  return parts.length === 1 ? g : ops.cat(parts, dim)
+  if (length === shape[dim]) return g
+  const pads = new Array<number>(2 * (shape.length - dim)).fill(0)
+  pads[pads.length - 2] = start
+  pads[pads.length - 1] = shape[dim]! - start - length
+  return ops.constantPad(g, pads, 0)
 }
 
 /** 0 where it `loses`, half of g where it `ties`, else g. */

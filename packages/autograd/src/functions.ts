@@ -8,6 +8,7 @@ import { composedDerivatives } from './composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
 import { inPlace, overwriting } from './in-place.js'
+import { indexingFunctions } from './indexing/functions.js'
 import { neuralFunctions } from './neural/functions.js'
 import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
 
@@ -87,6 +88,8 @@ export const permute = recordAttributed('permute', raw.permute, unary.permute, r
 export const expand = recordAttributed('expand', raw.expand, unary.expand, recorded)
 export const squeeze = recordAttributed('squeeze', raw.squeeze, unary.squeeze, recorded)
 export const unsqueeze = recordAttributed('unsqueeze', raw.unsqueeze, unary.unsqueeze, recorded)
+export const everyNth = recordAttributed('everyNth', raw.everyNth, unary.everyNth, recorded)
+export const diagonal = recordAttributed('diagonal', raw.diagonal, unary.diagonal, recorded)
 export const narrow = recordAttributed('narrow', raw.narrow, unary.narrow, recorded)
 export const select = recordAttributed('select', raw.select, unary.select, recorded)
 
@@ -131,16 +134,21 @@ export const operations: TensorOps = withComposites({
   ...{ floor, ceil, round, trunc, reciprocal, rsqrt, square, log1p, expm1, log2, log10, exp2 },
   ...{ tan, sinh, cosh, asin, acos, atan, erf, leakyRelu, gelu, silu, softplus, elu },
   ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
-  ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, select, cat, stack },
+  ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, everyNth, diagonal, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
   ...{ prod, amin, argmin, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
   ...composedDerivatives(recorded),
+  ...indexingFunctions(recorded),
   ...neuralFunctions(recorded),
 })
 
-export const { flatten, split, chunk, unbind } = operations
+export const { flatten, split, slice, chunk, unbind, tensorSplit, unflatten, ravel, movedim, swapaxes } = operations
+export const { broadcastTo, broadcastTensors, diag, diagEmbed, repeatInterleave, roll, flip, tile, pad, meshgrid, hstack, vstack } =
+  operations
+export const { indexSelect, gather, indexAdd, scatterAdd, scatter, nonzero, oneHot } = operations
+export const { take, takeAlongDim, indexFill, maskedFill, maskedSelect, tril, triu } = operations
 export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
 export const { varMean, any, all, countNonzero } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations

@@ -209,6 +209,8 @@ test('every in-place operation has the gradients of the one that makes a new ten
   const extra: Readonly<Record<string, readonly unknown[]>> = {
     ...{ pow_: [3], clamp_: [-0.5, 0.7], fill_: [2], add_: [1.5], sub_: [1.5], mul_: [1.5], div_: [1.5] },
     copy_: [tensor(Float64Array.of(1, 2, 3, 4, 5, 6)).view([2, 3])],
+    indexPut_: [[1, '1:'], 5],
+    maskedFill_: [tensor([true, false]).view([2, 1]), 0.5],
   }
   const names = Object.keys(operations).filter((op) => op.endsWith('_'))
   expect(names.length).toBeGreaterThan(15)

@@ -34,6 +34,14 @@ export function invalidArgument(op: string, expected: string, got: unknown, reme
   return new PostgradError('INVALID_ARGUMENT', { op, expected, got: typeof got === 'string' ? got : String(got), remedy })
 }
 
-export function indexOutOfRange(op: string, expected: string, got: number, remedy: string): PostgradError {
-  return new PostgradError('INDEX_OUT_OF_RANGE', { op, expected, got: String(got), remedy, values: { index: got } })
+/** `values` may hold where the index stands, and the extent that it points into. */
+export function indexOutOfRange(
+  op: string,
+  expected: string,
+  got: number,
+  remedy: string,
+  values: { readonly at?: readonly number[]; readonly extent?: number } = {},
+): PostgradError {
+  const place = values.at === undefined || values.at.length === 0 ? '' : ` at ${shapeText(values.at)}`
+  return new PostgradError('INDEX_OUT_OF_RANGE', { op, expected, got: `${got}${place}`, remedy, values: { index: got, ...values } })
 }

@@ -62,11 +62,11 @@ export function goldenWeights(x: Tensor): Tensor {
 /** Raw operations and composites over them, by name. */
 export const CALLS = { ...operations, ...raw } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
 
-/** An argument: null is undefined, tensors come through their views. Their bases are added to `bases`. */
+/** An argument: null is undefined (but null within lists), tensors come through their views. Their bases are added to `bases`. */
 export function decode(json: Json, bases: Tensor[]): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json ?? undefined
   const object = json as { readonly [key: string]: Json }
-  if ('list' in object) return (object.list as readonly Json[]).map((item) => decode(item, bases))
+  if ('list' in object) return (object.list as readonly Json[]).map((item) => (item === null ? null : decode(item, bases)))
   if ('number' in object) return Number(object.number)
   if (!('t' in object)) return object // options
   const golden = json as unknown as GoldenTensor

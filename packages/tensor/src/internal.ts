@@ -2,6 +2,7 @@
 import './install.js'
 
 export { withComposites } from './composite/index.js'
+export { embedDiagonal } from './composite/shape.js'
 export { byteSize } from './create.js'
 export { currentKernels } from './device.js'
 export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './dtype.js'
@@ -29,6 +30,7 @@ export type {
 } from './ops.js'
 export type { DerivativeOps } from './ops-derivative.js'
 export type { GradOps } from './ops-grad.js'
+export type { IndexingOps } from './ops-indexing.js'
 export type { NeuralOps } from './ops-neural.js'
 export type { ArgOps, StatisticsOps } from './ops-reduce.js'
 export * as raw from './raw/index.js'

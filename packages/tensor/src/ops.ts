@@ -5,6 +5,7 @@
  */
 import type { DType } from './dtype.js'
 import type { DerivativeOps } from './ops-derivative.js'
+import type { IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
@@ -132,10 +133,15 @@ export interface ViewOps<T> {
   permute(x: T, dims: readonly number[]): T
   /** −1 keeps an extent. */
   expand(x: T, shape: readonly number[]): T
-  squeeze(x: T, dim?: number): T
+  /** Drops dimensions of extent 1: all, or those named that have it. */
+  squeeze(x: T, dims?: DimsArg): T
   unsqueeze(x: T, dim: number): T
   narrow(x: T, dim: number, start: number, length: number): T
   select(x: T, dim: number, index: number): T
+  /** Elements 0, step, 2 · step, … of a dimension; step ≥ 1. Users have slice(). */
+  everyNth(x: T, dim: number, step: number): T
+  /** […, k]: the elements of the plane dim1 × dim2 whose column is row + offset, as the last dimension. */
+  diagonal(x: T, offset?: number, dim1?: number, dim2?: number): T
 }
 
 export interface JoinOps<T> {
@@ -201,13 +207,15 @@ export interface PrimitiveOps<T>
     JoinOps<T>,
     IndexOps<T>,
     LossOps<T>,
+    IndexingOps<T>,
     NeuralOps<T>,
     DerivativeOps<T>,
     InPlaceOps<T> {}
 
 /** Ops written once over others (`composite/`), which makes them differentiable as often as those are. */
 export interface CompositeOps<T>
-  extends ShapeCompositeOps<T>,
+  extends RearrangeOps<T>,
+    LookupOps<T>,
     ActivationCompositeOps<T>,
     LogicOps<T>,
     ReduceCompositeOps<T>,
@@ -246,18 +254,6 @@ export interface LogicOps<T> {
   logicalAnd(a: T, b: T): T
   logicalOr(a: T, b: T): T
   logicalXor(a: T, b: T): T
-}
-
-/** The parts that these return share their input's storage (flatten: when it can). */
-export interface ShapeCompositeOps<T> {
-  /** Dimensions startDim … endDim (inclusive) as one. A 0-d tensor becomes [1]. */
-  flatten(x: T, startDim?: number, endDim?: number): T
-  /** Parts of `size` along `dim` (the last may be shorter), or of the sizes given, which add up to the extent. */
-  split(x: T, size: number | readonly number[], dim?: number): T[]
-  /** At most `count` parts of equal size along `dim`; the last may be shorter. */
-  chunk(x: T, count: number, dim?: number): T[]
-  /** All slices along `dim`, without it. */
-  unbind(x: T, dim?: number): T[]
 }
 
 export interface Ops<T> extends PrimitiveOps<T>, CompositeOps<T> {}

@@ -9,6 +9,7 @@ import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, Reduction, SoftplusOptions } from './ops.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
+import type { IndexSpec } from './ops-indexing.js'
 import type { VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
@@ -541,8 +542,8 @@ export class Tensor {
   expand(shape: readonly number[]): Tensor {
     return ops().expand(this, shape)
   }
-  squeeze(dim?: number): Tensor {
-    return ops().squeeze(this, dim)
+  squeeze(dims?: DimsArg): Tensor {
+    return ops().squeeze(this, dims)
   }
   unsqueeze(dim: number): Tensor {
     return ops().unsqueeze(this, dim)
@@ -564,6 +565,124 @@ export class Tensor {
   }
   unbind(dim?: number): Tensor[] {
     return ops().unbind(this, dim)
+  }
+  /** Every step-th element of a dimension from start up to (without) end; negative bounds count from the end. A view. */
+  slice(dim: number, start?: number | null, end?: number | null, step?: number): Tensor {
+    return ops().slice(this, dim, start, end, step)
+  }
+  /** […, k]: the elements [i, i + offset] of the planes dim1 × dim2. A view. */
+  diagonal(offset?: number, dim1?: number, dim2?: number): Tensor {
+    return ops().diagonal(this, offset, dim1, dim2)
+  }
+  /**
+   * What stands between the brackets of PyTorch's x[…]: numbers, 'start:end:step' with parts left out, '...', null (a new dimension), int32
+   * tensors (which elements) and bool tensors (those where it is true). `x.index(0, '1:', '...', null)`. A view unless there is a tensor.
+   * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+   */
+  index(...specs: IndexSpec<Tensor>[]): Tensor {
+    return ops().index(this, specs)
+  }
+  /** x with x[specs] = values; see index(). PyTorch: `index_put`. */
+  indexPut(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): Tensor {
+    return ops().indexPut(this, specs, values, accumulate)
+  }
+  /** x[specs] = values, or += with accumulate; see index(). */
+  indexPut_(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): this {
+    ops().indexPut_(this, specs, values, accumulate)
+    return this
+  }
+  indexSelect(dim: number, index: Tensor): Tensor {
+    return ops().indexSelect(this, dim, index)
+  }
+  gather(dim: number, index: Tensor): Tensor {
+    return ops().gather(this, dim, index)
+  }
+  indexAdd(dim: number, index: Tensor, src: Tensor): Tensor {
+    return ops().indexAdd(this, dim, index, src)
+  }
+  scatterAdd(dim: number, index: Tensor, src: Tensor): Tensor {
+    return ops().scatterAdd(this, dim, index, src)
+  }
+  scatter(dim: number, index: Tensor, src: Tensor | number): Tensor {
+    return ops().scatter(this, dim, index, src)
+  }
+  indexFill(dim: number, index: Tensor, value: Tensor | number): Tensor {
+    return ops().indexFill(this, dim, index, value)
+  }
+  take(index: Tensor): Tensor {
+    return ops().take(this, index)
+  }
+  takeAlongDim(index: Tensor, dim?: number): Tensor {
+    return ops().takeAlongDim(this, index, dim)
+  }
+  maskedFill(mask: Tensor, value: Tensor | number): Tensor {
+    return ops().maskedFill(this, mask, value)
+  }
+  maskedFill_(mask: Tensor, value: Tensor | number): this {
+    ops().maskedFill_(this, mask, value)
+    return this
+  }
+  maskedSelect(mask: Tensor): Tensor {
+    return ops().maskedSelect(this, mask)
+  }
+  /** int32 [count, ndim]: where it is not 0. */
+  nonzero(): Tensor {
+    return ops().nonzero(this)
+  }
+  tril(diagonal?: number): Tensor {
+    return ops().tril(this, diagonal)
+  }
+  triu(diagonal?: number): Tensor {
+    return ops().triu(this, diagonal)
+  }
+  tensorSplit(parts: number | readonly number[], dim?: number): Tensor[] {
+    return ops().tensorSplit(this, parts, dim)
+  }
+  unflatten(dim: number, sizes: readonly number[]): Tensor {
+    return ops().unflatten(this, dim, sizes)
+  }
+  ravel(): Tensor {
+    return ops().ravel(this)
+  }
+  movedim(source: DimsArg, destination: DimsArg): Tensor {
+    return ops().movedim(this, source, destination)
+  }
+  swapaxes(dim0: number, dim1: number): Tensor {
+    return ops().swapaxes(this, dim0, dim1)
+  }
+  /** The last two dimensions exchanged. */
+  get mT(): Tensor {
+    return ops().transpose(this, -2, -1)
+  }
+  broadcastTo(shape: readonly number[]): Tensor {
+    return ops().broadcastTo(this, shape)
+  }
+  viewAs(other: Tensor): Tensor {
+    return ops().viewAs(this, other)
+  }
+  expandAs(other: Tensor): Tensor {
+    return ops().expandAs(this, other)
+  }
+  diag(diagonal?: number): Tensor {
+    return ops().diag(this, diagonal)
+  }
+  diagEmbed(offset?: number, dim1?: number, dim2?: number): Tensor {
+    return ops().diagEmbed(this, offset, dim1, dim2)
+  }
+  repeat(repeats: readonly number[]): Tensor {
+    return ops().repeat(this, repeats)
+  }
+  tile(repeats: readonly number[]): Tensor {
+    return ops().tile(this, repeats)
+  }
+  repeatInterleave(repeats: number | Tensor, dim?: number): Tensor {
+    return ops().repeatInterleave(this, repeats, dim)
+  }
+  roll(shifts: DimsArg, dims?: DimsArg): Tensor {
+    return ops().roll(this, shifts, dims)
+  }
+  flip(dims: DimsArg): Tensor {
+    return ops().flip(this, dims)
   }
   softmax(dim: number): Tensor {
     return ops().softmax(this, dim)

@@ -5,7 +5,9 @@
 import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
 import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
+import { arrangeComposites } from './arrange.js'
 import { logicComposites } from './logic.js'
+import { lookupComposites } from './lookup.js'
 import { neuralComposites } from './neural.js'
 import { reduceComposites } from './reduce.js'
 import { shapeComposites } from './shape.js'
@@ -20,6 +22,8 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...logicComposites(ops),
     ...neuralComposites(ops),
     ...reduceComposites(ops),
+    ...arrangeComposites(ops),
+    ...lookupComposites(ops),
   }
   return Object.assign(ops, composites)
 }

@@ -18,9 +18,10 @@ import {
   type ConvGeometry,
   type ConvKernel,
   type CopyKernel,
-  type EmbeddingBackwardKernel,
-  type EmbeddingKernel,
   type FillKernel,
+  INDEX_OPS,
+  type IndexKernel,
+  type IndexOp,
   isUnsupported,
   KERNEL_OPS,
   type KernelOp,
@@ -264,9 +265,8 @@ class Cell {
     else if (op === 'matmul') this.#matmul()
     else if (op === 'nll') this.#nll()
     else if (op === 'nllBackward') this.#nllBackward()
-    else if (op === 'embedding') this.#embedding()
-    else if (op === 'embeddingBackward') this.#embeddingBackward()
     else if (op === 'conv2d' || op === 'conv2dInput' || op === 'conv2dWeight') this.#conv(op)
+    else if ((INDEX_OPS as readonly string[]).includes(op)) this.#indexed(op as IndexOp)
     else throw new Error(`the suite has no test for ${op}`)
   }
 
@@ -739,19 +739,29 @@ class Cell {
     }
   }
 
-  #embedding(): void {
-    type K = EmbeddingKernel<Any>
-    for (const [n, d, rows] of [
-      [0, 3, 2],
-      [5, 0, 2],
-      [1, 1, 1],
-      [9, 5, 4],
-      [20, 70, 11],
+  #indexed(op: IndexOp): void {
+    type K = IndexKernel<Any>
+    const reads = op === 'indexSelect' || op === 'gather'
+    const sums = op === 'indexAdd' || op === 'scatterAdd'
+    for (const [outer, rows, n, inner] of [
+      [1, 2, 0, 3],
+      [1, 2, 5, 0],
+      [0, 2, 2, 2],
+      [1, 1, 1, 1],
+      [1, 4, 9, 5],
+      [1, 11, 20, 70],
+      [3, 5, 7, 1],
+      [2, 3, 8, 4],
+      [1, 40, 90, 1],
     ] as const) {
-      const weight = this.#values(rows * d + 2)
-      const indices = this.#indices(n + 1, rows)
-      this.#compare<K>(`[${n}] of [${rows}, ${d}]`, this.#rubbish(this.#dtype, n * d + 6), 1, 0, (k, o) =>
-        k.run(n, d, weight, 2, indices, 1, o, 3),
+      const wide = op !== 'indexSelect' && op !== 'indexAdd'
+      const x = this.#values(outer * (reads ? rows : n) * inner + 2, this.#dtype, !sums)
+      const index = this.#indices((wide ? outer * n * inner : n) + 1, rows)
+      const size = outer * (reads ? n : rows) * inner + 6
+      const out = reads ? this.#rubbish(this.#dtype, size) : this.#values(size, this.#dtype, !sums)
+      const scale = !sums || this.#dtype === 'int32' ? 0 : Math.max(maxAbs(x), maxAbs(out))
+      this.#compare<K>(`[${outer}, ${rows}, ${inner}] at ${n}`, out, sums ? n : 1, scale, (k, o) =>
+        k.run(outer, rows, n, inner, x, 2, index, 1, o, 3),
       )
     }
   }
@@ -768,24 +778,6 @@ class Cell {
       this.#compare<K>(JSON.stringify(g), this.#rubbish(this.#dtype, size + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
         k.run(g, a, 2, b, 1, o, 3),
       )
-    }
-  }
-
-  #embeddingBackward(): void {
-    type K = EmbeddingBackwardKernel<Any>
-    for (const [n, d, rows] of [
-      [0, 3, 2],
-      [5, 0, 2],
-      [1, 1, 1],
-      [9, 5, 4],
-      [20, 70, 11],
-    ] as const) {
-      const grad = this.#values(n * d + 2, this.#dtype, false)
-      const indices = this.#indices(n + 1, rows)
-      const out = this.#rubbish(this.#dtype, rows * d + 6)
-      out.fill(0, 3, 3 + rows * d)
-      const scale = this.#dtype === 'int32' ? 0 : maxAbs(grad)
-      this.#compare<K>(`[${n}, ${d}] into ${rows}`, out, n, scale, (k, o) => k.run(n, d, rows, grad, 2, indices, 1, o, 3))
     }
   }
 }

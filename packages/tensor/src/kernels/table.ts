@@ -41,12 +41,16 @@ export const SCAN_OPS = ['cumsum', 'cumprod', 'reverseCumsum'] as const
 /** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
 export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
 
+/** Reading and writing at indices (`IndexKernel`). */
+export const INDEX_OPS = ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'] as const
+
 export type UnaryOp = (typeof UNARY_OPS)[number]
 export type BinaryOp = (typeof BINARY_OPS)[number]
 export type CompareOp = (typeof COMPARE_OPS)[number]
 export type ReduceOp = (typeof REDUCE_OPS)[number]
 export type ScanOp = (typeof SCAN_OPS)[number]
 export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
+export type IndexOp = (typeof INDEX_OPS)[number]
 
 export type Dims = readonly number[]
 
@@ -193,21 +197,28 @@ export interface NllBackwardKernel<A extends TypedArray> {
   ): void
 }
 
-/** out [n, d]: row i is row indices[i] of weight [·, d]; all dense. */
-export interface EmbeddingKernel<A extends TypedArray> {
-  run(n: number, d: number, weight: A, weightOffset: number, indices: Int32Array, indicesOffset: number, out: A, outOffset: number): void
-}
-
-/** Adds row i of grad [n, d] to row indices[i] of out [rows, d] (in order of i); out comes zero-filled. */
-export interface EmbeddingBackwardKernel<A extends TypedArray> {
+/**
+ * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
+ * how many there are.
+ *
+ * - `indexSelect`: x [outer, rows, inner], index [n], out [outer, n, inner]: out[o, i, j] = x[o, index[i], j]. An embedding has outer = 1.
+ * - `gather`: x [outer, rows, inner], index and out [outer, n, inner]: out[o, i, j] = x[o, index[o, i, j], j].
+ * - `indexAdd`: x [outer, n, inner], index [n], out [outer, rows, inner]: out[o, index[i], j] += x[o, i, j], in order of i.
+ * - `scatterAdd`: x and index [outer, n, inner], out [outer, rows, inner]: out[o, index[o, i, j], j] += x[o, i, j], in order of i.
+ * - `scatter`: the same with = in place of +=: the last i wins.
+ *
+ * The last three leave what no index names as it was. Every sum is rounded to the dtype; int32 wraps.
+ */
+export interface IndexKernel<A extends TypedArray> {
   run(
-    n: number,
-    d: number,
+    outer: number,
     rows: number,
-    grad: A,
-    gradOffset: number,
-    indices: Int32Array,
-    indicesOffset: number,
+    n: number,
+    inner: number,
+    x: A,
+    xOffset: number,
+    index: Int32Array,
+    indexOffset: number,
     out: A,
     outOffset: number,
   ): void
@@ -234,9 +245,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   matmul: MatmulKernel<ArrayOf[D]>
   nll: NllKernel<ArrayOf[D]>
   nllBackward: NllBackwardKernel<ArrayOf[D]>
-  embedding: EmbeddingKernel<ArrayOf[D]>
-  embeddingBackward: EmbeddingBackwardKernel<ArrayOf[D]>
-} & NeuralKernelMap<ArrayOf[D]>
+} & { [Op in IndexOp]: IndexKernel<ArrayOf[D]> } & NeuralKernelMap<ArrayOf[D]>
 
 export type KernelOp = keyof KernelMap<'float32'>
 
@@ -258,8 +267,7 @@ export const KERNEL_OPS = [
   'matmul',
   'nll',
   'nllBackward',
-  'embedding',
-  'embeddingBackward',
+  ...INDEX_OPS,
   ...NEURAL_KERNEL_OPS,
 ] as const satisfies readonly KernelOp[]
 

@@ -29,6 +29,7 @@ export {
   tanh,
   where,
 } from './elementwise.js'
+export { gather, indexAdd, indexSelect, nonzero, oneHot, scatter, scatterAdd } from './gather.js'
 export { crossEntropy, embedding, embeddingBackward, nllLoss, nllLossBackward } from './indexing.js'
 export {
   abs_,
@@ -52,7 +53,7 @@ export {
   tanh_,
   zero_,
 } from './inplace.js'
-export { cat, stack } from './join.js'
+export { cat, constantPad, stack } from './join.js'
 export {
   acos,
   asin,
@@ -97,4 +98,4 @@ export {
   variance as var,
 } from './reduce.js'
 export { cumprod, cumsum, reverseCumsum } from './scan.js'
-export { detach, expand, narrow, permute, reshape, select, squeeze, transpose, unsqueeze, view } from './views.js'
+export { detach, diagonal, everyNth, expand, narrow, permute, reshape, select, squeeze, transpose, unsqueeze, view } from './views.js'

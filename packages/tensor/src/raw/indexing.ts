@@ -1,41 +1,23 @@
-/** Operations that read or write at integer indices: embedding, and the negative log-likelihood of classes. Indices are checked here. */
+/** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
 import { currentKernels } from '../device.js'
 import { isFloating, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { EmbeddingBackwardKernel, EmbeddingKernel, NllBackwardKernel, NllKernel } from '../kernels/table.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table.js'
 import type { Reduction } from '../ops.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
+import { checkedIndices } from './indices.js'
 import { logSoftmax, mean, sum } from './reduce.js'
-
-/** Dense int32 indices, all of them in 0 … limit−1. @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE */
-function checkedIndices(op: string, indices: Tensor, limit: number): Tensor {
-  if (indices.dtype !== 'int32') throw dtypeMismatch(op, 'int32 indices', indices.dtype, "Convert with to('int32'), or pass an Int32Array.")
-  const dense = contiguous(indices)
-  const { array } = dense.storage
-  for (let i = dense.offset; i < dense.offset + dense.numel; i++) {
-    const index = array[i]!
-    if (index < 0 || index >= limit) {
-      throw indexOutOfRange(
-        op,
-        `indices from 0 to ${limit - 1}`,
-        index,
-        'Check how the indices were made; negative ones do not count from the end.',
-      )
-    }
-  }
-  return dense
-}
 
 /** weight [V, D], indices int32 of any shape → […indices, D]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE */
 export function embedding(weight: Tensor, indices: Tensor): Tensor {
   if (weight.shape.length !== 2) throw shapeMismatch('embedding', 'a weight [rows, width]', shapeText(weight.shape), 'Reshape the weight.')
   const at = checkedIndices('embedding', indices, weight.shape[0]!)
   const w = contiguous(weight)
-  const width = weight.shape[1]!
+  const [rows, width] = weight.shape as [number, number]
   const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width])
-  const kernel = currentKernels().embedding[weight.dtype] as EmbeddingKernel<TypedArray>
-  kernel.run(at.numel, width, w.storage.array, w.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  const kernel = currentKernels().indexSelect[weight.dtype] as IndexKernel<TypedArray>
+  kernel.run(1, rows, at.numel, width, w.storage.array, w.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
   return out
 }
 
@@ -55,8 +37,8 @@ export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): 
   const at = checkedIndices('embeddingBackward', indices, rows)
   const g = contiguous(grad)
   const out = Tensor.empty(grad.dtype, [rows, width])
-  const kernel = currentKernels().embeddingBackward[grad.dtype] as EmbeddingBackwardKernel<TypedArray>
-  kernel.run(at.numel, width, rows, g.storage.array, g.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  const kernel = currentKernels().indexAdd[grad.dtype] as IndexKernel<TypedArray>
+  kernel.run(1, rows, at.numel, width, g.storage.array, g.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
   return out
 }
 

@@ -1,11 +1,12 @@
-/** Joining: `cat` and `stack` copy their inputs into parts of one new tensor. */
+/** Joining: `cat`, `stack` and `constantPad` copy their inputs into parts of one new tensor. */
 import type { DType } from '../dtype.js'
 import { promote } from '../dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import { normalizeDim } from '../shape.js'
+import { normalizeDim, type Shape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { copyKernel } from './copy.js'
-import { unsqueeze } from './views.js'
+import { fill_ } from './inplace.js'
+import { narrow, unsqueeze } from './views.js'
 
 /** dtypes promote; tensors of shape [0] are skipped, as in PyTorch. @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
@@ -60,4 +61,38 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
     tensors.map((t) => unsqueeze(t, d)),
     d,
   )
+}
+
+/** Extents before and behind each dimension, from `pads` as PyTorch orders them. @throws INVALID_ARGUMENT */
+export function padsOf(op: string, shape: Shape, pads: readonly number[]): (readonly [before: number, behind: number])[] {
+  const ndim = shape.length
+  if (!Array.isArray(pads) || pads.length % 2 !== 0 || pads.length > 2 * ndim || !pads.every(Number.isSafeInteger)) {
+    const got = Array.isArray(pads) ? shapeText(pads) : typeof pads
+    throw invalidArgument(op, `pairs of integers for at most ${ndim} dimensions, the last dimension first`, got)
+  }
+  return shape.map((_, d) => [pads[2 * (ndim - 1 - d)] ?? 0, pads[2 * (ndim - 1 - d) + 1] ?? 0] as const)
+}
+
+/**
+ * x between `value`s: `pads` holds how many before and behind, for the last dimension, the one before it, …; negative ones cut.
+ * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when more is cut than there is
+ */
+export function constantPad(x: Tensor, pads: readonly number[], value = 0): Tensor {
+  const each = padsOf('constantPad', x.shape, pads)
+  if (each.some(([before, behind], d) => Math.min(before, 0) + Math.min(behind, 0) + x.shape[d]! < 0)) {
+    throw shapeMismatch('constantPad', 'to cut no more than there is', `${shapeText(pads)} for ${shapeText(x.shape)}`, 'Cut less.')
+  }
+  const shape = x.shape.map((n, d) => n + each[d]![0] + each[d]![1])
+  const out = Tensor.uninitialized(x.dtype, shape)
+  if (each.some(([before, behind]) => before > 0 || behind > 0)) fill_(out, value)
+  let from = x
+  let to = out
+  for (const [d, [before, behind]] of each.entries()) {
+    const kept = x.shape[d]! + Math.min(before, 0) + Math.min(behind, 0)
+    from = narrow(from, d, Math.max(-before, 0), kept)
+    to = narrow(to, d, Math.max(before, 0), kept)
+  }
+  const source = from.storage.array
+  copyKernel(x.dtype).strided(from.shape, source, from.offset, from.strides, out.storage.array, to.offset, to.strides)
+  return out
 }

@@ -1,7 +1,18 @@
 /** Views: new shapes and strides on the same storage. Only `reshape` may copy. No kernels. */
 import { PostgradError } from '@postgrad/base'
 import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import { broadcastStrides, broadcastsTo, checkShape, inferShape, isContiguous, normalizeDim, type Shape, viewStrides } from '../shape.js'
+import type { DimsArg } from '../ops.js'
+import {
+  broadcastStrides,
+  broadcastsTo,
+  checkShape,
+  inferShape,
+  isContiguous,
+  normalizeDim,
+  normalizeDims,
+  type Shape,
+  viewStrides,
+} from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
 
@@ -79,11 +90,16 @@ export function expand(x: Tensor, shape: Shape): Tensor {
   return Tensor.view(x, target, broadcastStrides(x.shape, x.strides, target), x.offset)
 }
 
-/** Without `dim`: drops all extents of 1. A dimension of another extent stays, as in PyTorch. */
-export function squeeze(x: Tensor, dim?: number): Tensor {
-  const only = dim === undefined ? -1 : normalizeDim('squeeze', dim, x.shape.length)
-  const keep = (_: number, d: number): boolean => x.shape[d] !== 1 || (dim !== undefined && d !== only)
+/** Without `dims`: drops all extents of 1. A dimension of another extent stays, as in PyTorch. */
+export function squeeze(x: Tensor, dims?: DimsArg): Tensor {
+  const only = dims === undefined ? null : typeof dims === 'number' ? [normalizeDim('squeeze', dims, x.shape.length)] : named(x, dims)
+  const keep = (_: number, d: number): boolean => x.shape[d] !== 1 || (only !== null && !only.includes(d))
   return Tensor.view(x, x.shape.filter(keep), x.strides.filter(keep), x.offset)
+}
+
+/** No dimensions are none, not all. */
+function named(x: Tensor, dims: readonly number[]): readonly number[] {
+  return dims.length === 0 ? dims : normalizeDims('squeeze', dims, x.shape.length)
 }
 
 export function unsqueeze(x: Tensor, dim: number): Tensor {
@@ -120,6 +136,32 @@ export function select(x: Tensor, dim: number, index: number): Tensor {
     throw indexOutOfRange('select', `an index from ${-extent} to ${extent - 1}`, index, `Dimension ${d} has ${extent} elements.`)
   }
   return Tensor.view(x, x.shape.toSpliced(d, 1), x.strides.toSpliced(d, 1), x.offset + at * x.strides[d]!)
+}
+
+/** Elements 0, step, 2 · step, … of a dimension: what `slice` is made of, beside narrow. @throws INVALID_ARGUMENT unless step ≥ 1, DIM_OUT_OF_RANGE */
+export function everyNth(x: Tensor, dim: number, step: number): Tensor {
+  const d = dimension('everyNth', x, dim)
+  if (!Number.isSafeInteger(step) || step < 1) throw invalidArgument('everyNth', 'an integer step ≥ 1', step)
+  return Tensor.view(x, x.shape.with(d, Math.ceil(x.shape[d]! / step)), x.strides.with(d, x.strides[d]! * step), x.offset)
+}
+
+/**
+ * The elements [i, i + offset] of the planes dim1 × dim2: […, k], with k as the last dimension. A view.
+ * @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ */
+export function diagonal(x: Tensor, offset = 0, dim1 = 0, dim2 = 1): Tensor {
+  const ndim = x.shape.length
+  if (ndim < 2) throw shapeMismatch('diagonal', 'at least two dimensions', shapeText(x.shape), 'Use diag() or diagEmbed() for a vector.')
+  const a = normalizeDim('diagonal', dim1, ndim)
+  const b = normalizeDim('diagonal', dim2, ndim)
+  if (a === b) throw invalidArgument('diagonal', 'two different dimensions', `${dim1} and ${dim2}`)
+  if (!Number.isInteger(offset)) throw invalidArgument('diagonal', 'an integer offset', offset)
+  const row = Math.max(-offset, 0)
+  const column = Math.max(offset, 0)
+  const length = Math.max(Math.min(x.shape[a]! - row, x.shape[b]! - column), 0)
+  const kept = (values: Shape): number[] => values.filter((_, d) => d !== a && d !== b)
+  const from = length === 0 ? x.offset : x.offset + row * x.strides[a]! + column * x.strides[b]!
+  return Tensor.view(x, [...kept(x.shape), length], [...kept(x.strides), x.strides[a]! + x.strides[b]!], from)
 }
 
 /** A 0-d tensor has nothing to cut. */

@@ -1,9 +1,10 @@
 /**
  * The gpujs backend: which kernels of this folder stand in which cell of the table, and why the others have none. Float32 is the only
- * type that gpu.js computes in; the host moves data (copy, fill, conversion, rows of an embedding), for all types, and says so.
+ * type that gpu.js computes in; the host moves data (copy, fill, conversion, elements at indices), for all types, and says so.
  */
 import type { DType } from '../../dtype.js'
-import { copyKernel, embeddingKernel, fillKernel } from '../host/movement.js'
+import { gatherKernel, indexSelectKernel, scatterKernel } from '../host/indexed.js'
+import { copyKernel, fillKernel } from '../host/movement.js'
 import {
   type Backend,
   COMPARE_OPS,
@@ -39,7 +40,7 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
 }
 
 /** Done by the host for every dtype: nothing is computed. */
-const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
+const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
 
 /** Functions of real numbers alone. */
 const REAL_OPS = [
@@ -100,8 +101,11 @@ function createTable(gpu: GpuKernels): KernelTable {
     matmul: float<'matmul'>(gpu.matmul()),
     nll: real<'nll'>(gpu.nll()),
     nllBackward: real<'nllBackward'>(gpu.nllBackward()),
-    embedding: movement(embeddingKernel) as KernelTable['embedding'],
-    embeddingBackward: float<'embeddingBackward'>(gpu.embeddingBackward()),
+    indexSelect: movement(indexSelectKernel) as KernelTable['indexSelect'],
+    gather: movement(gatherKernel) as KernelTable['gather'],
+    scatter: movement(scatterKernel) as KernelTable['scatter'],
+    indexAdd: float<'indexAdd'>(gpu.sumAtIndices('indexAdd')),
+    scatterAdd: float<'scatterAdd'>(gpu.sumAtIndices('scatterAdd')),
     ...neuralKernels(gpu),
   }
 }

@@ -13,7 +13,7 @@ import type {
   BinaryOp,
   CompareOp,
   Dims,
-  EmbeddingBackwardKernel,
+  IndexKernel,
   MatmulKernel,
   NllBackwardKernel,
   NllKernel,
@@ -33,7 +33,6 @@ import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import {
   AXPY,
   binarySource,
-  EMBEDDING_BACKWARD,
   MATMUL,
   NLL,
   NLL_BACKWARD,
@@ -41,6 +40,7 @@ import {
   REDUCTION,
   SCAN,
   SOFTMAX,
+  SUM_AT_INDICES,
   unarySource,
   VARIANCE,
   WHERE,
@@ -309,14 +309,16 @@ export class GpuKernels {
     }
   }
 
-  embeddingBackward(): EmbeddingBackwardKernel<F32> {
+  sumAtIndices(op: 'indexAdd' | 'scatterAdd'): IndexKernel<F32> {
     return {
-      run: (n, d, rows, grad, go, indices, io, out, oo) => {
-        if (n * d === 0) return
-        checkIndexable('embeddingBackward', this.#label, rows)
-        const args = [dense(out, oo, rows * d), dense(grad, go, n * d), dense(indices, io, n)]
+      run: (outer, rows, n, inner, x, xo, index, io, out, oo) => {
+        const elements = outer * n * inner
+        if (elements === 0) return
+        const total = outer * rows * inner
+        const args = [dense(out, oo, total), dense(x, xo, elements), dense(index, io, op === 'indexAdd' ? n : elements)]
+        const constants = { rows, n, inner }
         out.set(
-          this.#run('embeddingBackward', `embeddingBackward|${n}|${d}|${rows}`, () => EMBEDDING_BACKWARD, rows * d, { n, d }, args),
+          this.#run(op, `${op}|${outer}|${rows}|${n}|${inner}`, () => SUM_AT_INDICES[op], total, constants, args),
           oo,
         )
       },

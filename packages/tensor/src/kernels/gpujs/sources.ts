@@ -285,13 +285,28 @@ export const NLL_BACKWARD = `function (grad, target) {
   return v;
 }`
 
-/** Each element of the weight's gradient looks through all indices: no two threads write to one place. Constants: n, d. */
-export const EMBEDDING_BACKWARD = `function (held, grad, indices) {
-  const row = Math.floor(this.thread.x / this.constants.d);
-  const column = this.thread.x - row * this.constants.d;
-  let total = held[this.thread.x];
-  for (let i = 0; i < this.constants.n; i++) {
-    if (indices[i] == row) { total += grad[i * this.constants.d + column]; }
-  }
-  return total;
-}`
+/** The place of element `this.thread.x` in [outer, rows, inner], and the element of [outer, n, inner] at the same o, 0 and j. */
+const ROW = `
+    const block = Math.floor(this.thread.x / (this.constants.rows * this.constants.inner));
+    const rest = this.thread.x - block * this.constants.rows * this.constants.inner;
+    const row = Math.floor(rest / this.constants.inner);
+    const first = block * this.constants.n * this.constants.inner + rest - row * this.constants.inner;`
+
+/** Each element looks through all indices that may name it: no two threads write to one place. Constants: rows, n, inner. */
+export const SUM_AT_INDICES = {
+  indexAdd: `function (held, x, index) {${ROW}
+    let total = held[this.thread.x];
+    for (let i = 0; i < this.constants.n; i++) {
+      if (index[i] == row) { total += x[first + i * this.constants.inner]; }
+    }
+    return total;
+  }`,
+  scatterAdd: `function (held, x, index) {${ROW}
+    let total = held[this.thread.x];
+    for (let i = 0; i < this.constants.n; i++) {
+      const at = first + i * this.constants.inner;
+      if (index[at] == row) { total += x[at]; }
+    }
+    return total;
+  }`,
+} as const

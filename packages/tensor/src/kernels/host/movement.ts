@@ -1,10 +1,10 @@
 /**
- * Pure data movement, done by the host for every backend whose buffers are managed arrays: copies, conversions, fills and rows of an
- * embedding. Moving bytes through a kernel compiler and back could only add copies.
+ * Pure data movement, done by the host for every backend whose buffers are managed arrays: copies, conversions and fills (beside:
+ * `indexed.ts`, movement by indices). Moving bytes through a kernel compiler and back could only add copies.
  */
 import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
-import type { CopyKernel, Dims, EmbeddingKernel, FillKernel } from '../table.js'
-import { BULK_FROM, copyAny, copyF32 } from './rows.js'
+import type { CopyKernel, Dims, FillKernel } from '../table.js'
+import { copyAny, copyF32 } from './rows.js'
 import { denseStrides, type Row2, walk2 } from './walk.js'
 
 const toBool: Row2<TypedArray, Uint8Array> = (n, x, xo, xs, out, oo, os) => {
@@ -36,20 +36,6 @@ export function fillKernel<D extends DType>(dtype: D): FillKernel<ArrayOf[D]> {
         else for (let i = 0; i < n; i++) out[oo + i * os] = v
       }
       walk2(row, shape, out, oo, outStrides, out, oo, outStrides)
-    },
-  }
-}
-
-/** A row at a time. */
-export function embeddingKernel<A extends TypedArray>(): EmbeddingKernel<A> {
-  return {
-    run(n, d, weight, wo, indices, io, out, oo) {
-      for (let i = 0; i < n; i++) {
-        const from = wo + indices[io + i]! * d
-        const to = oo + i * d
-        if (d >= BULK_FROM) out.set(weight.subarray(from, from + d), to)
-        else for (let j = 0; j < d; j++) out[to + j] = weight[from + j]!
-      }
     },
   }
 }

@@ -27,9 +27,8 @@ import {
   type BinaryKernel,
   type CompareOp,
   type CopyKernel,
-  type EmbeddingBackwardKernel,
-  type EmbeddingKernel,
   type FillKernel,
+  type IndexKernel,
   type KernelTable,
   type MatmulKernel,
   type NllBackwardKernel,
@@ -193,19 +192,32 @@ const nllBackward: NllBackwardKernel<T> = {
   },
 }
 
-const embedding: EmbeddingKernel<T> = {
-  run(n, d, weight, wo, indices, io, out, oo) {
-    for (let i = 0; i < n; i++) for (let j = 0; j < d; j++) out[oo + i * d + j] = weight[wo + indices[io + i]! * d + j]!
-  },
+/** Calls `f` with the places in [outer, rows, inner] and in [outer, n, inner] that belong together. `wide`: the index has all dimensions. */
+function indexed(wide: boolean, f: (x: T, out: T, table: number, part: number) => void, outIsTable: boolean): IndexKernel<T> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      for (let o = 0; o < outer; o++) {
+        for (let i = 0; i < n; i++) {
+          for (let j = 0; j < inner; j++) {
+            const part = (o * n + i) * inner + j
+            const table = (o * rows + index[io + (wide ? part : i)]!) * inner + j
+            if (outIsTable) f(x, out, oo + table, xo + part)
+            else f(x, out, xo + table, oo + part)
+          }
+        }
+      }
+    },
+  }
 }
 
-const embeddingBackward: EmbeddingBackwardKernel<T> = {
-  run(n, d, _rows, grad, go, indices, io, out, oo) {
-    for (let i = 0; i < n; i++) {
-      const row = oo + indices[io + i]! * d
-      for (let j = 0; j < d; j++) out[row + j] = out[row + j]! + grad[go + i * d + j]!
-    }
-  },
+const read = (x: T, out: T, table: number, part: number): void => {
+  out[part] = x[table]!
+}
+const write = (x: T, out: T, table: number, part: number): void => {
+  out[table] = x[part]!
+}
+const accumulate = (x: T, out: T, table: number, part: number): void => {
+  out[table] = out[table]! + x[part]!
 }
 
 const plus = BINARY_FLOAT.add
@@ -288,7 +300,10 @@ const table: KernelTable = {
   matmul: real(matmul(BINARY_FLOAT.mul, plus), matmul(Math.imul, plusInt), REAL_OR_INT),
   nll: real(nll, REAL_LOSS, REAL_LOSS),
   nllBackward: real(nllBackward, REAL_LOSS, REAL_LOSS),
-  embedding: everywhere(embedding),
-  embeddingBackward: real(embeddingBackward, embeddingBackward, REAL_OR_INT),
+  indexSelect: everywhere(indexed(false, read, false)),
+  gather: everywhere(indexed(true, read, false)),
+  indexAdd: real(indexed(false, accumulate, true), indexed(false, accumulate, true), REAL_OR_INT),
+  scatterAdd: real(indexed(true, accumulate, true), indexed(true, accumulate, true), REAL_OR_INT),
+  scatter: everywhere(indexed(true, write, true)),
   ...neuralKernels,
 }

@@ -3,7 +3,8 @@
  * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
 import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
-import { copyKernel, embeddingKernel, fillKernel } from '../host/movement.js'
+import { gatherKernel, indexAddKernel, indexSelectKernel, scatterAddKernel, scatterKernel } from '../host/indexed.js'
+import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
 import { createReferenceBackend } from '../reference/backend.js'
 import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
@@ -108,7 +109,11 @@ function createTable(instance: LazyInstance): KernelTable {
       float32: new MatmulTiles<ArrayOf['float32']>(instance, 'float32'),
       float64: new MatmulTiles<ArrayOf['float64']>(instance, 'float64'),
     },
-    embedding: everywhere(embeddingKernel) as KernelTable['embedding'],
+    indexSelect: everywhere(indexSelectKernel) as KernelTable['indexSelect'],
+    gather: everywhere(gatherKernel) as KernelTable['gather'],
+    scatter: everywhere(scatterKernel) as KernelTable['scatter'],
+    indexAdd: { ...loops.indexAdd, float32: indexAddKernel(), float64: indexAddKernel(), int32: indexAddKernel() },
+    scatterAdd: { ...loops.scatterAdd, float32: scatterAddKernel(), float64: scatterAddKernel(), int32: scatterAddKernel() },
     ...neuralKernels(instance, loops),
   }
 }
@@ -166,7 +171,7 @@ const RULES: Readonly<Partial<Record<DType, Partial<Record<KernelOp, Rule>>>>> =
   float64: F64_RULES,
   int32: I32_RULES,
 }
-const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'embedding'])
+const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
 
 /** For dense operands; strided ones may run as loops, with the same bits. */
 function variantOf(op: KernelOp, dtype: DType, shape: Dims): string {

@@ -1,0 +1,86 @@
+/** Every row of the table of derivatives at indices against finite differences in float64, first and second; a missing case does not compile. */
+import { describe, expect, test } from '@jest/globals'
+import { type Tensor, tensor } from '@postgrad/tensor'
+import * as F from '../index.js'
+import { operations } from '../internal.js'
+import type { IndexedForms } from './derivatives.js'
+
+interface Case {
+  readonly shapes: readonly (readonly number[])[]
+  readonly fn: (...inputs: Tensor[]) => Tensor | readonly Tensor[]
+}
+
+/** Shapes as '2,3; 3; scalar'. */
+const c = (shapes: string, fn: Case['fn']): Case => ({ shapes: shapes.split(';').map(parseShape), fn })
+const parseShape = (text: string): number[] => (text.trim() === 'scalar' ? [] : text.split(',').map(Number))
+const ints = (values: number[], shape: readonly number[] = [values.length]) => tensor(Int32Array.from(values)).reshape(shape)
+
+const CASES: Readonly<Record<keyof IndexedForms, readonly Case[]>> = {
+  indexSelect: [
+    c('3,2', (x) => F.indexSelect(x, 0, ints([2, 0, 2]))),
+    c('2,3', (x) => F.indexSelect(x.T, -1, ints([1]))),
+    c('2,3,2', (x) => F.indexSelect(x, 1, ints([1, 1, 0]))),
+    c('scalar', (x) => F.indexSelect(x, 0, ints([0]))),
+  ],
+  gather: [
+    c('2,3', (x) => F.gather(x, 1, ints([2, 0, 0, 1], [2, 2]))),
+    c('3,2', (x) => F.gather(x, 0, ints([2, 0], [2, 1]))),
+    c('2,2', (x) => F.gather(x.T, 0, ints([1, 0, 1, 1], [2, 2]))),
+    c('scalar', (x) => F.gather(x, 0, ints([0], []))),
+  ],
+  indexAdd: [
+    c('3,2; 2,2', (x, y) => F.indexAdd(x, 0, ints([2, 2]), y)),
+    c('2,3; 2,4', (x, y) => F.indexAdd(x, 1, ints([0, 2, 2, 1]), y)),
+    c('2; 1', (x, y) => F.indexAdd(x, 0, ints([1]), y)),
+  ],
+  scatterAdd: [
+    c('3,2; 2,2', (x, y) => F.scatterAdd(x, 0, ints([2, 0, 2, 1], [2, 2]), y)),
+    c('2,3; 2,4', (x, y) => F.scatterAdd(x, 1, ints([0, 2, 2, 1], [1, 4]), y)),
+    c('2,2; 3,3', (x, y) => F.scatterAdd(x.T, 0, ints([1, 1], [1, 2]), y)),
+  ],
+  scatter: [
+    c('3,2; 2,2', (x, y) => F.scatter(x, 0, ints([2, 0, 1, 1], [2, 2]), y)),
+    c('2,3; 2,3', (x, y) => F.scatter(x, 1, ints([0, 2], [1, 2]), y)),
+    c('2,3', (x) => F.scatter(x, 1, ints([0, 2], [2, 1]), 0.5)),
+  ],
+  constantPad: [
+    c('2,3', (x) => F.pad(x, [1, 2])),
+    c('2,3', (x) => F.pad(x, [0, -1, 2, 0], { value: 3 })),
+    c('2,3', (x) => F.pad(x.T, [-1, 1, -1, -1])),
+  ],
+}
+
+/** Irregular values in (−2, 2), never twice the same. */
+function inputs({ shapes }: Case): Tensor[] {
+  let k = 0
+  return shapes.map((shape) => {
+    const size = shape.reduce((n, extent) => n * extent, 1)
+    return tensor(Float64Array.from({ length: size }, () => (((++k * 0.6180339887498949) % 1) - 0.5) * 4))
+      .reshape(shape)
+      .detach()
+      .requiresGrad_()
+  })
+}
+
+describe.each(Object.entries(CASES))('%s', (_, cases) => {
+  test.each(cases.map((each, i) => [i, each] as const))('case %d', (_i, each) => {
+    expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
+    expect(F.gradgradcheck(each.fn, inputs(each))).toBe(true)
+  })
+})
+
+test('a write at indices that is recorded reaches its values and spares what was overwritten', () => {
+  const x = tensor([1, 2, 3], { requiresGrad: true })
+  const v = tensor([5, 6], { requiresGrad: true })
+  const y = x.mul(2)
+  y.indexPut_(['1:'], v).maskedFill_(y.gt(5.5), 0)
+  expect(y.toArray()).toEqual([2, 5, 0])
+  y.mul(tensor([1, 10, 100]))
+    .sum()
+    .backward()
+  expect([x.grad!.toArray(), v.grad!.toArray()]).toEqual([
+    [2, 0, 0],
+    [10, 0],
+  ])
+  expect(operations.index(x, ['...'])).toBe(x)
+})

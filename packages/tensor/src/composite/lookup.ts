@@ -1,0 +1,115 @@
+/** Composites that read and write at indices and masks. Beside: `indexed.ts`, which reads what stands between Python's brackets. */
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { Ops } from '../ops.js'
+import type { LookupOps } from '../ops-indexing.js'
+import { scalarTensor } from '../raw/elementwise.js'
+import { checkedIndices } from '../raw/indices.js'
+import { broadcastShapes, normalizeDim, numelOf } from '../shape.js'
+import { Tensor } from '../tensor.js'
+import { indexBy } from './indexed.js'
+
+export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
+  return {
+    index: (x, specs) => indexBy(ops, x, specs),
+
+    indexPut(x, specs, values, accumulate = false) {
+      // Where the elements lie that the specs name: whatever they are, ranges as well, it is then a write at flat indices.
+      const places = indexBy(
+        ops,
+        Tensor.over(
+          'int32',
+          x.shape,
+          Int32Array.from({ length: x.numel }, (_, i) => i),
+        ),
+        specs,
+      )
+      const at = ops.reshape(places, [places.numel])
+      const given = typeof values === 'number' ? scalarTensor(values, x.dtype) : values
+      const source = ops.reshape(ops.expand(given, places.shape), [places.numel])
+      const flat = ops.reshape(x, [x.numel])
+      return ops.reshape(accumulate ? ops.indexAdd(flat, 0, at, source) : ops.scatter(flat, 0, at, source), x.shape)
+    },
+
+    indexPut_(x, specs, values, accumulate = false) {
+      const view = indexBy(ops, x, specs)
+      // A tensor among the specs made a copy of the elements.
+      if (view.storage !== x.storage || accumulate) return ops.copy_(x, ops.indexPut(x, specs, values, accumulate))
+      if (typeof values === 'number') ops.fill_(view, values)
+      else ops.copy_(view, values)
+      return x
+    },
+
+    maskedFill_: (x, mask, value) => ops.copy_(x, ops.maskedFill(x, mask, value)),
+
+    take(x, index) {
+      const at = checkedIndices('take', index, x.numel, true)
+      return ops.reshape(ops.indexSelect(ops.reshape(x, [x.numel]), 0, ops.reshape(at, [at.numel])), index.shape)
+    },
+
+    takeAlongDim(x, index, dim) {
+      if (dim === undefined) return ops.gather(ops.reshape(x, [x.numel]), 0, ops.reshape(index, [index.numel]))
+      if (x.ndim !== index.ndim) {
+        throw shapeMismatch(
+          'takeAlongDim',
+          `indices with the ${x.ndim} dimensions of the tensor`,
+          shapeText(index.shape),
+          'Use unsqueeze().',
+        )
+      }
+      const d = normalizeDim('takeAlongDim', dim, x.ndim)
+      const one = (shape: readonly number[]) => (shape.length === 0 ? shape : shape.with(d, 1))
+      const shape = broadcastShapes('takeAlongDim', one(x.shape), one(index.shape))
+      const along = (t: Tensor) => (t.ndim === 0 ? t : ops.expand(t, shape.with(d, t.shape[d]!)))
+      return ops.gather(along(x), d, along(index))
+    },
+
+    indexFill(x, dim, index, value) {
+      const d = normalizeDim('indexFill', dim, x.ndim)
+      if (index.ndim > 1) throw shapeMismatch('indexFill', 'an index [n]', shapeText(index.shape), 'Flatten the index.')
+      const at = checkedIndices('indexFill', index, x.shape[d] ?? 1, true)
+      const wide = x.shape.map((_, i) => (i === d ? at.numel : 1))
+      const shape = x.ndim === 0 ? [] : x.shape.with(d, at.numel)
+      const everywhere = ops.expand(ops.reshape(at, wide), shape)
+      return ops.scatter(x, d, everywhere, ops.expand(fillValue('indexFill', ops, x, value), shape))
+    },
+
+    maskedFill(x, mask, value) {
+      checkMask('maskedFill', mask)
+      return ops.where(mask, fillValue('maskedFill', ops, x, value), x)
+    },
+
+    maskedSelect(x, mask) {
+      checkMask('maskedSelect', mask)
+      const shape = broadcastShapes('maskedSelect', x.shape, mask.shape)
+      const chosen = ops.nonzero(ops.reshape(ops.expand(mask, shape), [numelOf(shape)]))
+      return ops.indexSelect(ops.reshape(ops.expand(x, shape), [numelOf(shape)]), 0, ops.reshape(chosen, [chosen.numel]))
+    },
+
+    tril: (x, diagonal = 0) => triangle('tril', ops, x, (row, column) => column - row <= diagonal),
+
+    triu: (x, diagonal = 0) => triangle('triu', ops, x, (row, column) => column - row >= diagonal),
+  }
+}
+
+function checkMask(op: string, mask: Tensor): void {
+  if (mask.dtype !== 'bool') throw dtypeMismatch(op, 'a bool tensor as the mask', mask.dtype, 'Compare first, as in ne(mask, 0).')
+}
+
+/** A number or a 0-d tensor as a 0-d tensor of x's dtype. */
+function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | number): Tensor {
+  if (typeof value === 'number') {
+    if (x.dtype === 'int32' && !Number.isInteger(value)) {
+      throw invalidArgument(op, 'an integer beside an int32 tensor', value, "Convert with to('float32') first.")
+    }
+    return scalarTensor(value, x.dtype)
+  }
+  if (value.ndim === 0) return ops.to(value, x.dtype)
+  throw shapeMismatch(op, 'a number or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
+}
+
+function triangle(op: string, ops: Ops<Tensor>, x: Tensor, keeps: (row: number, column: number) => boolean): Tensor {
+  if (x.ndim < 2) throw shapeMismatch(op, 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
+  const [rows, columns] = x.shape.slice(-2) as [number, number]
+  const mask = Uint8Array.from({ length: rows * columns }, (_, i) => Number(keeps(Math.floor(i / columns), i % columns)))
+  return ops.where(Tensor.over('bool', [rows, columns], mask), x, Tensor.empty(x.dtype, []))
+}

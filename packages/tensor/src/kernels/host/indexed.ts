@@ -1,0 +1,81 @@
+/**
+ * Movement by indices, done by the host for every backend whose buffers are managed arrays, like that of `movement.ts`; and the sums at indices
+ * for backends that compute on the host.
+ */
+import type { TypedArray } from '../../dtype.js'
+import type { IndexKernel } from '../table.js'
+import { BULK_FROM } from './rows.js'
+
+/** A row of `inner` elements at a time. */
+export function indexSelectKernel<A extends TypedArray>(): IndexKernel<A> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      for (let o = 0; o < outer; o++) {
+        const from = xo + o * rows * inner
+        const to = oo + o * n * inner
+        if (inner === 1) for (let i = 0; i < n; i++) out[to + i] = x[from + index[io + i]!]!
+        else for (let i = 0; i < n; i++) copyRow(inner, x, from + index[io + i]! * inner, out, to + i * inner)
+      }
+    },
+  }
+}
+
+function copyRow<A extends TypedArray>(n: number, x: A, from: number, out: A, to: number): void {
+  if (n >= BULK_FROM) out.set(x.subarray(from, from + n), to)
+  else for (let j = 0; j < n; j++) out[to + j] = x[from + j]!
+}
+
+export function gatherKernel<A extends TypedArray>(): IndexKernel<A> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      let at = 0
+      for (let o = 0; o < outer; o++) {
+        const from = xo + o * rows * inner
+        for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, at++) out[oo + at] = x[from + index[io + at]! * inner + j]!
+      }
+    },
+  }
+}
+
+export function scatterKernel<A extends TypedArray>(): IndexKernel<A> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      let at = 0
+      for (let o = 0; o < outer; o++) {
+        const to = oo + o * rows * inner
+        for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, at++) out[to + index[io + at]! * inner + j] = x[xo + at]!
+      }
+    },
+  }
+}
+
+export function indexAddKernel<A extends TypedArray>(): IndexKernel<A> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      let from = xo
+      for (let o = 0; o < outer; o++) {
+        for (let i = 0; i < n; i++) {
+          const to = oo + (o * rows + index[io + i]!) * inner
+          for (let j = 0; j < inner; j++) out[to + j] = out[to + j]! + x[from + j]!
+          from += inner
+        }
+      }
+    },
+  }
+}
+
+export function scatterAddKernel<A extends TypedArray>(): IndexKernel<A> {
+  return {
+    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
+      let at = 0
+      for (let o = 0; o < outer; o++) {
+        for (let i = 0; i < n; i++) {
+          for (let j = 0; j < inner; j++, at++) {
+            const to = oo + (o * rows + index[io + at]!) * inner + j
+            out[to] = out[to]! + x[xo + at]!
+          }
+        }
+      }
+    },
+  }
+}

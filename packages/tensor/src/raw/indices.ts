@@ -1,0 +1,78 @@
+/** Checking integer indices before a kernel sees them: it takes for granted that they are within range. */
+import { dtypeMismatch, indexOutOfRange } from '../errors.js'
+import type { Shape } from '../shape.js'
+import { Tensor } from '../tensor.js'
+import { contiguous } from './copy.js'
+
+/**
+ * Dense int32 indices, all of them in 0 … extent−1. With `wrap` negative ones count from the end, and come back as what they mean.
+ * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ */
+export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
+  if (indices.dtype !== 'int32') throw dtypeMismatch(op, 'int32 indices', indices.dtype, "Convert with to('int32'), or pass an Int32Array.")
+  const dense = contiguous(indices)
+  const { array } = dense.storage
+  const { offset } = dense
+  const end = offset + dense.numel
+  const low = wrap ? -extent : 0
+  let negative = false
+  for (let i = offset; i < end; i++) {
+    const index = array[i]!
+    if (index < low || index >= extent) throw outOfRange(op, index, low, extent, placeOf(i - offset, dense.shape))
+    if (index < 0) negative = true
+  }
+  return negative ? wrapped(dense, extent) : dense
+}
+
+function wrapped(dense: Tensor, extent: number): Tensor {
+  const out = Tensor.uninitialized('int32', dense.shape)
+  const from = dense.storage.array
+  const to = out.storage.array
+  for (let i = 0; i < dense.numel; i++) {
+    const index = from[dense.offset + i]!
+    to[i] = index < 0 ? index + extent : index
+  }
+  return out
+}
+
+function outOfRange(op: string, index: number, low: number, extent: number, at: Shape): Error {
+  const expected = extent === 0 ? 'no index, for the dimension is empty' : `indices from ${low} to ${extent - 1}`
+  const rule = low === 0 ? '; negative ones do not count from the end' : ''
+  return indexOutOfRange(op, expected, index, `Check how the indices were made${rule}.`, { at, extent })
+}
+
+/** The row-major position `flat` as an index into `shape`. */
+export function placeOf(flat: number, shape: Shape): number[] {
+  const place = new Array<number>(shape.length)
+  for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
+    place[d] = rest % shape[d]!
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return place
+}
+
+/**
+ * Indices into the dimensions of `extents`, one tensor each, all of them of `shape` after broadcasting, as indices into those dimensions
+ * flattened. Negative ones count from the end. @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ */
+export function flatIndices(op: string, indices: readonly Tensor[], extents: readonly number[], shape: Shape): Tensor {
+  const out = Tensor.empty('int32', shape)
+  const to = out.storage.array
+  for (const [k, each] of indices.entries()) {
+    const extent = extents[k]!
+    const part = checkedIndices(op, each, extent, true)
+    const from = part.storage.array
+    if (part.numel === out.numel) for (let i = 0; i < to.length; i++) to[i] = to[i]! * extent + from[part.offset + i]!
+    else {
+      const place = new Array<number>(shape.length).fill(0)
+      const missing = shape.length - part.shape.length
+      for (let i = 0; i < to.length; i++) {
+        let at = part.offset
+        for (let d = 0; d < part.shape.length; d++) if (part.shape[d] !== 1) at += place[missing + d]! * part.strides[d]!
+        to[i] = to[i]! * extent + from[at]!
+        for (let d = shape.length - 1; d >= 0 && ++place[d]! === shape[d]; d--) place[d] = 0
+      }
+    }
+  }
+  return out
+}
