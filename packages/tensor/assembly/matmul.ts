@@ -1,26 +1,20 @@
 /**
- * Matrix products: float32 in tiles of 4 × 8, float64 in tiles of 4 × 4. Above: `wasm/matmul.ts`, which stages the operands.
+ * Matrix products in tiles of four rows and 32 bytes of columns: 4 × 8 in float32, 4 × 4 in float64. `wasm/matmul.ts` above decides what is packed and
+ * runs over the blocks. Pointers, panels and steps count bytes.
  *
  * out[i, j] is the plain sum over p = 0, 1, …, k - 1 in that order, each product and each sum rounded (KERNELS.md, rule DOT): blocking
- * over k continues from what stands in `out`, so packed, unpacked and the naive loop give the same bits.
+ * over k continues from what stands in `out`, so packed, unpacked, the products with vectors and the naive loop give the same bits.
  *
  * Note on speed: the micro-kernel is inlined and its k loop is not unrolled; unrolled it runs at two thirds of the speed, called at
- * four fifths. Strides count elements; they reach packing alone, so transposed operands cost nothing.
+ * four fifths.
  */
 
-/** Rows of a block of A, its depth, and columns of a block of B: A's block stays in the second-level cache, a panel of B in the first. */
-const MC: i32 = 64
-const KC: i32 = 256
-const NC: i32 = 512
+/** Bytes of a tile's row, and of a panel's. */
+const WIDTH: usize = 32
 
-/** Bytes of scratch that `sgemm` needs when it packs: one block of A, one of B, one tile. */
-export function sgemm_scratch(): i32 {
-  return (MC * KC + KC * NC + 32) << 2
-}
-
-/** tile [4, 8] (+)= a [4, k] · b [k, 8]: row pointers of a with `aStep` bytes to the next column, b with `bStep` bytes to its next row. */
+/** tile (+)= a [4, k] · b [k, WIDTH]: row pointers of a with `aStep` to the next column, b with `bStep` to its next row. */
 // @ts-ignore: decorator
-@inline function micro(
+@inline function micro<T>(
   k: i32,
   a0: usize,
   a1: usize,
@@ -36,14 +30,14 @@ export function sgemm_scratch(): i32 {
   const o1 = out + outRow
   const o2 = o1 + outRow
   const o3 = o2 + outRow
-  let c00 = f32x4.splat(0)
-  let c01 = f32x4.splat(0)
-  let c10 = f32x4.splat(0)
-  let c11 = f32x4.splat(0)
-  let c20 = f32x4.splat(0)
-  let c21 = f32x4.splat(0)
-  let c30 = f32x4.splat(0)
-  let c31 = f32x4.splat(0)
+  let c00 = v128.splat<T>(0)
+  let c01 = v128.splat<T>(0)
+  let c10 = v128.splat<T>(0)
+  let c11 = v128.splat<T>(0)
+  let c20 = v128.splat<T>(0)
+  let c21 = v128.splat<T>(0)
+  let c30 = v128.splat<T>(0)
+  let c31 = v128.splat<T>(0)
   if (!first) {
     c00 = v128.load(out)
     c01 = v128.load(out, 16)
@@ -57,18 +51,18 @@ export function sgemm_scratch(): i32 {
   for (let p = 0; p < k; p++) {
     const b0 = v128.load(b)
     const b1 = v128.load(b, 16)
-    const x0 = v128.load32_splat(a0)
-    c00 = f32x4.add(c00, f32x4.mul(x0, b0))
-    c01 = f32x4.add(c01, f32x4.mul(x0, b1))
-    const x1 = v128.load32_splat(a1)
-    c10 = f32x4.add(c10, f32x4.mul(x1, b0))
-    c11 = f32x4.add(c11, f32x4.mul(x1, b1))
-    const x2 = v128.load32_splat(a2)
-    c20 = f32x4.add(c20, f32x4.mul(x2, b0))
-    c21 = f32x4.add(c21, f32x4.mul(x2, b1))
-    const x3 = v128.load32_splat(a3)
-    c30 = f32x4.add(c30, f32x4.mul(x3, b0))
-    c31 = f32x4.add(c31, f32x4.mul(x3, b1))
+    const x0 = v128.load_splat<T>(a0)
+    c00 = v128.add<T>(c00, v128.mul<T>(x0, b0))
+    c01 = v128.add<T>(c01, v128.mul<T>(x0, b1))
+    const x1 = v128.load_splat<T>(a1)
+    c10 = v128.add<T>(c10, v128.mul<T>(x1, b0))
+    c11 = v128.add<T>(c11, v128.mul<T>(x1, b1))
+    const x2 = v128.load_splat<T>(a2)
+    c20 = v128.add<T>(c20, v128.mul<T>(x2, b0))
+    c21 = v128.add<T>(c21, v128.mul<T>(x2, b1))
+    const x3 = v128.load_splat<T>(a3)
+    c30 = v128.add<T>(c30, v128.mul<T>(x3, b0))
+    c31 = v128.add<T>(c31, v128.mul<T>(x3, b1))
     a0 += aStep
     a1 += aStep
     a2 += aStep
@@ -85,8 +79,62 @@ export function sgemm_scratch(): i32 {
   v128.store(o3, c31, 16)
 }
 
-/** One tile at the lower or right edge: `rows` ≤ 4, `cols` ≤ 8, through the scratch tile. Missing rows of a repeat its first. */
-function edge(
+/**
+ * out [m, n] (+)= a [m, k] · b [k, n]. Four rows of a begin at each multiple of `aPanel`, lie `aRow` apart, and step by `aStep`; a panel of WIDTH
+ * columns of b begins at each multiple of `bPanel` and steps by `bStep`, but the last, if it is ragged, is at `bTail`: WIDTH columns of which
+ * those beyond n are anything, `WIDTH` apart. `byPanels`: all rows for one panel of b, then the next; else all panels for four rows. Tiles at
+ * the edges go through `tile`, 128 bytes of scratch. `first`: out's contents do not count.
+ */
+// @ts-ignore: decorator
+@inline function tiles<T>(
+  m: i32,
+  n: i32,
+  k: i32,
+  a: usize,
+  aPanel: usize,
+  aRow: usize,
+  aStep: usize,
+  b: usize,
+  bPanel: usize,
+  bStep: usize,
+  bTail: usize,
+  out: usize,
+  outRow: usize,
+  first: bool,
+  byPanels: bool,
+  tile: usize,
+): void {
+  const width = <i32>(WIDTH / sizeof<T>())
+  const down = (m + 3) >> 2
+  const across = (n + width - 1) / width
+  const outer = byPanels ? across : down
+  const inner = byPanels ? down : across
+  const outPanel = 4 * outRow
+  // How far everything moves with each step of the inner loop.
+  const aInner = byPanels ? aPanel : 0
+  const bInner = byPanels ? 0 : bPanel
+  const outInner = byPanels ? outPanel : WIDTH
+  for (let o = 0; o < outer; o++) {
+    let ai = byPanels ? a : a + <usize>o * aPanel
+    let bj = byPanels ? b + <usize>o * bPanel : b
+    let oij = byPanels ? out + <usize>o * WIDTH : out + <usize>o * outPanel
+    for (let q = 0; q < inner; q++) {
+      const rows = m - ((byPanels ? q : o) << 2)
+      const cols = n - (byPanels ? o : q) * width
+      if (rows >= 4 && cols >= width) micro<T>(k, ai, ai + aRow, ai + 2 * aRow, ai + 3 * aRow, aStep, bj, bStep, oij, outRow, first)
+      else {
+        const isRagged = cols < width
+        edge<T>(min(4, rows), min(width, cols), k, ai, aRow, aStep, isRagged ? bTail : bj, isRagged ? WIDTH : bStep, oij, outRow, first, tile)
+      }
+      ai += aInner
+      bj += bInner
+      oij += outInner
+    }
+  }
+}
+
+/** One tile at the lower or right edge, through the scratch tile. Missing rows of a repeat its first. */
+function edge<T>(
   rows: i32,
   cols: i32,
   k: i32,
@@ -100,54 +148,81 @@ function edge(
   first: bool,
   tile: usize,
 ): void {
-  if (!first) {
-    for (let i = 0; i < rows; i++) memory.copy(tile + (i << 5), out + <usize>i * outRow, cols << 2)
-  }
-  micro(k, a, rows > 1 ? a + aRow : a, rows > 2 ? a + 2 * aRow : a, rows > 3 ? a + 3 * aRow : a, aStep, b, bStep, tile, 32, first)
-  for (let i = 0; i < rows; i++) memory.copy(out + <usize>i * outRow, tile + (i << 5), cols << 2)
+  const bytes = <usize>cols * sizeof<T>()
+  if (!first) for (let r = 0; r < rows; r++) copyRow(tile + <usize>r * WIDTH, out + <usize>r * outRow, bytes)
+  const a1 = rows > 1 ? a + aRow : a
+  const a2 = rows > 2 ? a + 2 * aRow : a
+  const a3 = rows > 3 ? a + 3 * aRow : a
+  micro<T>(k, a, a1, a2, a3, aStep, b, bStep, tile, WIDTH, first)
+  for (let r = 0; r < rows; r++) copyRow(out + <usize>r * outRow, tile + <usize>r * WIDTH, bytes)
 }
 
-/** Panels of 8 columns, each [k, 8]; columns beyond `cols` are zero. */
-function packB(k: i32, cols: i32, b: usize, bRow: i32, bCol: i32, to: usize): void {
-  const rowBytes = <usize>bRow << 2
-  const colBytes = <usize>bCol << 2
-  for (let j = 0; j < cols; j += 8) {
-    const width = min(8, cols - j)
-    let from = b + <usize>j * colBytes
-    if (width == 8 && bCol == 1) {
+/** At most WIDTH bytes, a multiple of four. */
+// @ts-ignore: decorator
+@inline function copyRow(to: usize, from: usize, bytes: usize): void {
+  for (let i: usize = 0; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
+}
+
+export function gemm_f32(
+  m: i32, n: i32, k: i32, a: usize, aPanel: usize, aRow: usize, aStep: usize, b: usize, bPanel: usize, bStep: usize, bTail: usize,
+  out: usize, outRow: usize, first: bool, byPanels: bool, tile: usize,
+): void {
+  tiles<f32>(m, n, k, a, aPanel, aRow, aStep, b, bPanel, bStep, bTail, out, outRow, first, byPanels, tile)
+}
+export function gemm_f64(
+  m: i32, n: i32, k: i32, a: usize, aPanel: usize, aRow: usize, aStep: usize, b: usize, bPanel: usize, bStep: usize, bTail: usize,
+  out: usize, outRow: usize, first: bool, byPanels: bool, tile: usize,
+): void {
+  tiles<f64>(m, n, k, a, aPanel, aRow, aStep, b, bPanel, bStep, bTail, out, outRow, first, byPanels, tile)
+}
+
+/** Panels of WIDTH columns, each [k, WIDTH], one behind the other; columns beyond `cols` are zero. */
+// @ts-ignore: decorator
+@inline function packB<T>(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
+  const width = <i32>(WIDTH / sizeof<T>())
+  for (let j = 0; j < cols; j += width) {
+    const have = min(width, cols - j)
+    let from = b + <usize>j * bCol
+    if (have == width && bCol == sizeof<T>()) {
       for (let p = 0; p < k; p++) {
         v128.store(to, v128.load(from))
         v128.store(to, v128.load(from, 16), 16)
-        to += 32
-        from += rowBytes
+        to += WIDTH
+        from += bRow
       }
-    } else if (width == 8 && bRow == 1) {
-      // A transposed operand: blocks of 4 × 4 are turned in registers.
+    } else if (have == width && bRow == sizeof<T>()) {
+      // A transposed operand: blocks of 4 × 4 (2 × 2) are turned in registers.
+      const step = <i32>(16 / sizeof<T>())
       let p = 0
-      for (; p < (k & ~3); p += 4) {
-        transpose4(from, colBytes, to)
-        transpose4(from + 4 * colBytes, colBytes, to + 16)
+      for (; p <= k - step; p += step) {
+        if (sizeof<T>() == 4) {
+          turn4(from, bCol, to)
+          turn4(from + 4 * bCol, bCol, to + 16)
+        } else {
+          turn2(from, bCol, to)
+          turn2(from + 2 * bCol, bCol, to + 16)
+        }
         from += 16
-        to += 128
+        to += <usize>step * WIDTH
       }
       for (; p < k; p++) {
-        for (let c: usize = 0; c < 8; c++) f32.store(to + (c << 2), f32.load(from + c * colBytes))
-        from += 4
-        to += 32
+        for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) store<T>(to + c * sizeof<T>(), load<T>(from + c * bCol))
+        from += sizeof<T>()
+        to += WIDTH
       }
     } else {
       for (let p = 0; p < k; p++) {
-        for (let c = 0; c < 8; c++) f32.store(to + (<usize>c << 2), c < width ? f32.load(from + <usize>c * colBytes) : 0)
-        to += 32
-        from += rowBytes
+        for (let c = 0; c < width; c++) store<T>(to + <usize>c * sizeof<T>(), c < have ? load<T>(from + <usize>c * bCol) : 0)
+        to += WIDTH
+        from += bRow
       }
     }
   }
 }
 
-/** Four runs of four floats, `step` bytes apart, become four rows of 32 bytes' distance. */
+/** Four runs of four floats, `step` apart, become four rows WIDTH apart. */
 // @ts-ignore: decorator
-@inline function transpose4(from: usize, step: usize, to: usize): void {
+@inline function turn4(from: usize, step: usize, to: usize): void {
   const r0 = v128.load(from)
   const r1 = v128.load(from + step)
   const r2 = v128.load(from + 2 * step)
@@ -162,185 +237,254 @@ function packB(k: i32, cols: i32, b: usize, bRow: i32, bCol: i32, to: usize): vo
   v128.store(to, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7), 96)
 }
 
+// @ts-ignore: decorator
+@inline function turn2(from: usize, step: usize, to: usize): void {
+  const r0 = v128.load(from)
+  const r1 = v128.load(from + step)
+  v128.store(to, v128.shuffle<f64>(r0, r1, 0, 2))
+  v128.store(to, v128.shuffle<f64>(r0, r1, 1, 3), 32)
+}
+
 /** Panels of 4 rows, each [k, 4]; rows beyond `rows` are zero. */
-function packA(rows: i32, k: i32, a: usize, aRow: i32, aCol: i32, to: usize): void {
-  const rowBytes = <usize>aRow << 2
-  const colBytes = <usize>aCol << 2
+// @ts-ignore: decorator
+@inline function packA<T>(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
   for (let i = 0; i < rows; i += 4) {
     const height = min(4, rows - i)
-    let from = a + <usize>i * rowBytes
-    for (let p = 0; p < k; p++) {
-      f32.store(to, f32.load(from))
-      f32.store(to, height > 1 ? f32.load(from + rowBytes) : 0, 4)
-      f32.store(to, height > 2 ? f32.load(from + 2 * rowBytes) : 0, 8)
-      f32.store(to, height > 3 ? f32.load(from + 3 * rowBytes) : 0, 12)
-      from += colBytes
-      to += 16
+    let from = a + <usize>i * aRow
+    let p = 0
+    if (height == 4 && aRow == sizeof<T>()) {
+      for (; p < k; p++) {
+        v128.store(to, v128.load(from))
+        if (sizeof<T>() == 8) v128.store(to, v128.load(from, 16), 16)
+        from += aCol
+        to += 4 * sizeof<T>()
+      }
+      continue
+    }
+    if (height == 4 && aCol == 4 && sizeof<T>() == 4) {
+      for (; p <= k - 4; p += 4) {
+        const r0 = v128.load(from)
+        const r1 = v128.load(from + aRow)
+        const r2 = v128.load(from + 2 * aRow)
+        const r3 = v128.load(from + 3 * aRow)
+        const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
+        const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
+        const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
+        const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
+        v128.store(to, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5))
+        v128.store(to, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7), 16)
+        v128.store(to, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5), 32)
+        v128.store(to, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7), 48)
+        from += 16
+        to += 64
+      }
+    }
+    for (; p < k; p++) {
+      store<T>(to, load<T>(from))
+      store<T>(to + sizeof<T>(), height > 1 ? load<T>(from + aRow) : 0)
+      store<T>(to + 2 * sizeof<T>(), height > 2 ? load<T>(from + 2 * aRow) : 0)
+      store<T>(to + 3 * sizeof<T>(), height > 3 ? load<T>(from + 3 * aRow) : 0)
+      from += aCol
+      to += 4 * sizeof<T>()
     }
   }
 }
 
-/** out [m, n] dense = a [m, k] · b [k, n], b's columns adjacent, nothing packed but the ragged last panel of b. k ≥ 1. */
-export function sgemm_unpacked(m: i32, n: i32, k: i32, a: usize, aRow: i32, aCol: i32, b: usize, bRow: i32, out: usize, scratch: usize): void {
-  const outRow = <usize>n << 2
-  const aRowBytes = <usize>aRow << 2
-  const aStep = <usize>aCol << 2
-  const bStep = <usize>bRow << 2
-  const fullN = n & ~7
-  const tile = scratch
-  const panel = scratch + 128
-  if (fullN < n) packB(k, n - fullN, b + (<usize>fullN << 2), bRow, 1, panel)
-  for (let i = 0; i < m; i += 4) {
-    const rows = min(4, m - i)
-    const ai = a + <usize>i * aRowBytes
-    const oi = out + <usize>i * outRow
-    if (rows == 4) {
-      const a1 = ai + aRowBytes
-      const a2 = a1 + aRowBytes
-      const a3 = a2 + aRowBytes
-      for (let j = 0; j < fullN; j += 8) {
-        micro(k, ai, a1, a2, a3, aStep, b + (<usize>j << 2), bStep, oi + (<usize>j << 2), outRow, true)
+export function pack_b_f32(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
+  packB<f32>(k, cols, b, bRow, bCol, to)
+}
+export function pack_b_f64(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
+  packB<f64>(k, cols, b, bRow, bCol, to)
+}
+export function pack_a_f32(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
+  packA<f32>(rows, k, a, aRow, aCol, to)
+}
+export function pack_a_f64(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
+  packA<f64>(rows, k, a, aRow, aCol, to)
+}
+
+/** out [n] = a [k] · b [k, n], b's columns adjacent: eight rows of b at once, added to what stands in `out`. */
+// @ts-ignore: decorator
+@inline function vectorByRows<T>(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
+  const lanes = 16 / sizeof<T>()
+  const all = <usize>n * sizeof<T>()
+  const whole = <usize>(n & ~(<i32>lanes - 1)) * sizeof<T>()
+  memory.fill(out, 0, all)
+  for (let p = 0; p < k; ) {
+    if (p + 8 <= k) {
+      const x0 = v128.load_splat<T>(a)
+      const x1 = v128.load_splat<T>(a + aStep)
+      const x2 = v128.load_splat<T>(a + 2 * aStep)
+      const x3 = v128.load_splat<T>(a + 3 * aStep)
+      const x4 = v128.load_splat<T>(a + 4 * aStep)
+      const x5 = v128.load_splat<T>(a + 5 * aStep)
+      const x6 = v128.load_splat<T>(a + 6 * aStep)
+      const x7 = v128.load_splat<T>(a + 7 * aStep)
+      const b1 = b + bRow
+      const b2 = b1 + bRow
+      const b3 = b2 + bRow
+      const b4 = b3 + bRow
+      const b5 = b4 + bRow
+      const b6 = b5 + bRow
+      const b7 = b6 + bRow
+      let j: usize = 0
+      for (; j < whole; j += 16) {
+        let c = v128.add<T>(v128.load(out + j), v128.mul<T>(x0, v128.load(b + j)))
+        c = v128.add<T>(c, v128.mul<T>(x1, v128.load(b1 + j)))
+        c = v128.add<T>(c, v128.mul<T>(x2, v128.load(b2 + j)))
+        c = v128.add<T>(c, v128.mul<T>(x3, v128.load(b3 + j)))
+        c = v128.add<T>(c, v128.mul<T>(x4, v128.load(b4 + j)))
+        c = v128.add<T>(c, v128.mul<T>(x5, v128.load(b5 + j)))
+        c = v128.add<T>(c, v128.mul<T>(x6, v128.load(b6 + j)))
+        v128.store(out + j, v128.add<T>(c, v128.mul<T>(x7, v128.load(b7 + j))))
       }
+      for (; j < all; j += sizeof<T>()) {
+        let c = load<T>(out + j)
+        for (let q: usize = 0; q < 8; q++) c += load<T>(a + q * aStep) * load<T>(b + q * bRow + j)
+        store<T>(out + j, c)
+      }
+      p += 8
+      a += 8 * aStep
+      b += 8 * bRow
     } else {
-      for (let j = 0; j < fullN; j += 8) {
-        edge(rows, 8, k, ai, aRowBytes, aStep, b + (<usize>j << 2), bStep, oi + (<usize>j << 2), outRow, true, tile)
-      }
-    }
-    if (fullN < n) edge(rows, n - fullN, k, ai, aRowBytes, aStep, panel, 32, oi + (<usize>fullN << 2), outRow, true, tile)
-  }
-}
-
-/** out [m, n] dense = a [m, k] · b [k, n], any strides, in blocks that are packed first. `scratch`: `sgemm_scratch()` bytes. k ≥ 1. */
-export function sgemm_packed(
-  m: i32,
-  n: i32,
-  k: i32,
-  a: usize,
-  aRow: i32,
-  aCol: i32,
-  b: usize,
-  bRow: i32,
-  bCol: i32,
-  out: usize,
-  scratch: usize,
-): void {
-  const packedA = scratch
-  const packedB = packedA + (<usize>(MC * KC) << 2)
-  const tile = packedB + (<usize>(KC * NC) << 2)
-  const outRow = <usize>n << 2
-  for (let jc = 0; jc < n; jc += NC) {
-    const nc = min(NC, n - jc)
-    for (let pc = 0; pc < k; pc += KC) {
-      const kc = min(KC, k - pc)
-      const first = pc == 0
-      packB(kc, nc, b + ((<usize>pc * bRow + <usize>jc * bCol) << 2), bRow, bCol, packedB)
-      for (let ic = 0; ic < m; ic += MC) {
-        const mc = min(MC, m - ic)
-        packA(mc, kc, a + ((<usize>ic * aRow + <usize>pc * aCol) << 2), aRow, aCol, packedA)
-        for (let j = 0; j < nc; j += 8) {
-          const bj = packedB + ((<usize>j * kc) << 2)
-          const cols = min(8, nc - j)
-          for (let i = 0; i < mc; i += 4) {
-            const ai = packedA + ((<usize>i * kc) << 2)
-            const oij = out + <usize>(ic + i) * outRow + (<usize>(jc + j) << 2)
-            if (cols == 8 && mc - i >= 4) micro(kc, ai, ai + 4, ai + 8, ai + 12, 16, bj, 32, oij, outRow, first)
-            else edge(min(4, mc - i), cols, kc, ai, 4, 16, bj, 32, oij, outRow, first, tile)
-          }
-        }
-      }
+      const x = v128.load_splat<T>(a)
+      let j: usize = 0
+      for (; j < whole; j += 16) v128.store(out + j, v128.add<T>(v128.load(out + j), v128.mul<T>(x, v128.load(b + j))))
+      for (; j < all; j += sizeof<T>()) store<T>(out + j, load<T>(out + j) + load<T>(a) * load<T>(b + j))
+      p++
+      a += aStep
+      b += bRow
     }
   }
 }
 
-/** out [m, n] dense = a [m, k] (any strides) · b [k, n] (columns adjacent), float64, in tiles of 4 × 4. k ≥ 1. */
-export function dgemm(m: i32, n: i32, k: i32, a: usize, aRow: i32, aCol: i32, b: usize, bRow: i32, out: usize): void {
-  const aRowBytes = <usize>aRow << 3
-  const aStep = <usize>aCol << 3
-  const bStep = <usize>bRow << 3
-  const outRow = <usize>n << 3
-  const fullM = m & ~3
-  const fullN = n & ~3
-  for (let i = 0; i < fullM; i += 4) {
-    const ai = a + <usize>i * aRowBytes
-    for (let j = 0; j < fullN; j += 4) {
-      let a0 = ai
-      let a1 = a0 + aRowBytes
-      let a2 = a1 + aRowBytes
-      let a3 = a2 + aRowBytes
-      let bp = b + (<usize>j << 3)
-      let c00 = f64x2.splat(0)
-      let c01 = f64x2.splat(0)
-      let c10 = f64x2.splat(0)
-      let c11 = f64x2.splat(0)
-      let c20 = f64x2.splat(0)
-      let c21 = f64x2.splat(0)
-      let c30 = f64x2.splat(0)
-      let c31 = f64x2.splat(0)
-      for (let p = 0; p < k; p++) {
-        const b0 = v128.load(bp)
-        const b1 = v128.load(bp, 16)
-        const x0 = v128.load64_splat(a0)
-        c00 = f64x2.add(c00, f64x2.mul(x0, b0))
-        c01 = f64x2.add(c01, f64x2.mul(x0, b1))
-        const x1 = v128.load64_splat(a1)
-        c10 = f64x2.add(c10, f64x2.mul(x1, b0))
-        c11 = f64x2.add(c11, f64x2.mul(x1, b1))
-        const x2 = v128.load64_splat(a2)
-        c20 = f64x2.add(c20, f64x2.mul(x2, b0))
-        c21 = f64x2.add(c21, f64x2.mul(x2, b1))
-        const x3 = v128.load64_splat(a3)
-        c30 = f64x2.add(c30, f64x2.mul(x3, b0))
-        c31 = f64x2.add(c31, f64x2.mul(x3, b1))
-        a0 += aStep
-        a1 += aStep
-        a2 += aStep
-        a3 += aStep
-        bp += bStep
-      }
-      let o = out + <usize>i * outRow + (<usize>j << 3)
-      v128.store(o, c00)
-      v128.store(o, c01, 16)
-      o += outRow
-      v128.store(o, c10)
-      v128.store(o, c11, 16)
-      o += outRow
-      v128.store(o, c20)
-      v128.store(o, c21, 16)
-      o += outRow
-      v128.store(o, c30)
-      v128.store(o, c31, 16)
-    }
-  }
-  if (fullN < n) dots(0, fullM, fullN, n, k, a, aRowBytes, aStep, b, bStep, out, outRow)
-  if (fullM < m) dots(fullM, m, 0, n, k, a, aRowBytes, aStep, b, bStep, out, outRow)
+export function gemv_rows_f32(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
+  vectorByRows<f32>(n, k, a, aStep, b, bRow, out)
+}
+export function gemv_rows_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
+  vectorByRows<f64>(n, k, a, aStep, b, bRow, out)
 }
 
-/** The elements outside of whole tiles, one by one. */
-function dots(
-  i0: i32,
-  i1: i32,
-  j0: i32,
-  j1: i32,
-  k: i32,
-  a: usize,
-  aRowBytes: usize,
-  aStep: usize,
-  b: usize,
-  bStep: usize,
-  out: usize,
-  outRow: usize,
-): void {
-  for (let i = i0; i < i1; i++) {
-    for (let j = j0; j < j1; j++) {
-      let ap = a + <usize>i * aRowBytes
-      let bp = b + (<usize>j << 3)
-      let sum: f64 = 0
-      for (let p = 0; p < k; p++) {
-        sum += f64.load(ap) * f64.load(bp)
+/** Eight dot products at once, of columns of b that lie `bCol` apart. */
+// @ts-ignore: decorator
+@inline function dots8<T>(k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
+  let s0: T = 0
+  let s1: T = 0
+  let s2: T = 0
+  let s3: T = 0
+  let s4: T = 0
+  let s5: T = 0
+  let s6: T = 0
+  let s7: T = 0
+  for (let p = 0; p < k; p++) {
+    const x = load<T>(a)
+    let q = b
+    s0 += x * load<T>(q)
+    q += bCol
+    s1 += x * load<T>(q)
+    q += bCol
+    s2 += x * load<T>(q)
+    q += bCol
+    s3 += x * load<T>(q)
+    q += bCol
+    s4 += x * load<T>(q)
+    q += bCol
+    s5 += x * load<T>(q)
+    q += bCol
+    s6 += x * load<T>(q)
+    q += bCol
+    s7 += x * load<T>(q)
+    a += aStep
+    b += bRow
+  }
+  store<T>(out, s0)
+  store<T>(out, s1, sizeof<T>())
+  store<T>(out, s2, 2 * sizeof<T>())
+  store<T>(out, s3, 3 * sizeof<T>())
+  store<T>(out, s4, 4 * sizeof<T>())
+  store<T>(out, s5, 5 * sizeof<T>())
+  store<T>(out, s6, 6 * sizeof<T>())
+  store<T>(out, s7, 7 * sizeof<T>())
+}
+
+/** c + a[p] · (element p of each of four columns), for p = 0 … 3 in this order; the columns are runs at `b`, `bCol` apart. */
+// @ts-ignore: decorator
+@inline function four(c: v128, x0: v128, x1: v128, x2: v128, x3: v128, b: usize, bCol: usize): v128 {
+  const r0 = v128.load(b)
+  const r1 = v128.load(b + bCol)
+  const r2 = v128.load(b + 2 * bCol)
+  const r3 = v128.load(b + 3 * bCol)
+  const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
+  const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
+  const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
+  const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
+  c = f32x4.add(c, f32x4.mul(x0, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5)))
+  c = f32x4.add(c, f32x4.mul(x1, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7)))
+  c = f32x4.add(c, f32x4.mul(x2, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5)))
+  return f32x4.add(c, f32x4.mul(x3, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7)))
+}
+
+/** out [n] = a [k] · b [k, n] with any strides: column by column, several at once. */
+// @ts-ignore: decorator
+@inline function vectorByColumns<T>(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
+  let j = 0
+  if (sizeof<T>() == 4 && bRow == 4) {
+    for (; j <= n - 16; j += 16) {
+      let c0 = f32x4.splat(0)
+      let c1 = f32x4.splat(0)
+      let c2 = f32x4.splat(0)
+      let c3 = f32x4.splat(0)
+      let ap = a
+      let bp = b
+      let p = 0
+      for (; p <= k - 4; p += 4) {
+        const x0 = v128.load32_splat(ap)
+        const x1 = v128.load32_splat(ap + aStep)
+        const x2 = v128.load32_splat(ap + 2 * aStep)
+        const x3 = v128.load32_splat(ap + 3 * aStep)
+        c0 = four(c0, x0, x1, x2, x3, bp, bCol)
+        c1 = four(c1, x0, x1, x2, x3, bp + 4 * bCol, bCol)
+        c2 = four(c2, x0, x1, x2, x3, bp + 8 * bCol, bCol)
+        c3 = four(c3, x0, x1, x2, x3, bp + 12 * bCol, bCol)
+        ap += 4 * aStep
+        bp += 16
+      }
+      v128.store(out, c0)
+      v128.store(out, c1, 16)
+      v128.store(out, c2, 32)
+      v128.store(out, c3, 48)
+      for (; p < k; p++) {
+        for (let q: usize = 0; q < 16; q++) f32.store(out + (q << 2), f32.load(out + (q << 2)) + f32.load(ap) * f32.load(bp + q * bCol))
         ap += aStep
-        bp += bStep
+        bp += 4
       }
-      f64.store(out + <usize>i * outRow + (<usize>j << 3), sum)
+      b += 16 * bCol
+      out += 64
     }
   }
+  for (; j <= n - 8; j += 8) {
+    dots8<T>(k, a, aStep, b, bRow, bCol, out)
+    b += 8 * bCol
+    out += 8 * sizeof<T>()
+  }
+  for (; j < n; j++) {
+    let s: T = 0
+    let ap = a
+    let bp = b
+    for (let p = 0; p < k; p++) {
+      s += load<T>(ap) * load<T>(bp)
+      ap += aStep
+      bp += bRow
+    }
+    store<T>(out, s)
+    b += bCol
+    out += sizeof<T>()
+  }
+}
+
+export function gemv_columns_f32(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
+  vectorByColumns<f32>(n, k, a, aStep, b, bRow, bCol, out)
+}
+export function gemv_columns_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
+  vectorByColumns<f64>(n, k, a, aStep, b, bRow, bCol, out)
 }

@@ -11,6 +11,7 @@ export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSl
 export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js'
 export { BACKENDS } from './kernels/backends.js'
 export * from './kernels/table.js'
+export { installKernelPause } from './kernels/wasm/pause.js'
 export type {
   ActivationOps,
   BinaryOps,

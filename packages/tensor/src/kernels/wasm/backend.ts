@@ -10,7 +10,7 @@ import { createReferenceBackend } from '../reference/backend.js'
 import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
 import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { LazyInstance } from './instance.js'
-import { MatmulTiles, TILES_FROM } from './matmul.js'
+import { MatmulTiles } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
 import { NEURAL_RULES, neuralKernels } from './neural.js'
 import { AmaxRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
@@ -140,10 +140,7 @@ const bySize: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd')
 const always: Rule = () => 'simd'
 /** The shape that `variantOf` gets is the output's, and these choose by the input's size, between forms with the same bits. */
 const byInput: Rule = () => 'simd (loop for small inputs)'
-const byTile: Rule = (_, shape) => {
-  const [m = 1, n = 1] = shape.slice(-2)
-  return m * n < TILES_FROM ? 'loop' : 'simd tiles'
-}
+const byProduct: Rule = () => 'simd tiles (loop for small products)'
 const movement: Rule = () => 'host copy'
 
 const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize }
@@ -153,12 +150,12 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ exp: always, log: always, tanh: always, sigmoid: always, softmax: always, logSoftmax: always },
   ...{ sin: () => 'wasm', cos: () => 'wasm' },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
-  ...{ sum: byInput, amax: byInput, matmul: byTile },
+  ...{ sum: byInput, amax: byInput, matmul: byProduct },
   ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...NEURAL_RULES,
-  ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize, matmul: byTile },
+  ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize, matmul: byProduct },
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...SELECT_RULES,
 }

@@ -10,17 +10,14 @@
  */
 import type { ArrayOf } from '../../dtype.js'
 import type { ConvGeometry, ConvKernel } from '../neural.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
+import { align, type LazyInstance } from './instance.js'
+import { product, productScratch } from './matmul.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
 
 /** Elements of columns that are made at once: half a megabyte of float32. */
 const COLUMNS = 131_072
-/** As in `matmul.ts`: elements of b up to which it is used where it lies, and rows of a below which packing does not pay. */
-const UNPACKED_MAX = 65_536
-const PACKED_ROWS_MIN = 8
-const TILE_BYTES = 128
 
 export class ConvTiles<A extends Real> implements ConvKernel<A> {
   readonly #instance: LazyInstance
@@ -61,7 +58,13 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
     const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
     const blockBytes = rows * g.ow * Math.max(k, role === 'conv2d' ? og : 0) * bytes
     const partBytes = (role === 'conv2d' ? og * rows * g.ow : role === 'conv2dWeight' ? og * k : 0) * bytes
-    const scratchBytes = bytes === 8 ? 0 : Math.max(kernels.sgemm_scratch(), TILE_BYTES + Math.max(k, og, rows * g.ow) * 32)
+    // Of each role's largest product; the strides of b are those of the calls below.
+    const scratchBytes =
+      role === 'conv2d'
+        ? productScratch(og, rows * g.ow, k, bytes, bytes)
+        : role === 'conv2dInput'
+          ? productScratch(k, rows * g.ow, og, bytes, bytes)
+          : productScratch(og, k, rows * g.ow, bytes, bytes * rows * g.ow)
     instance.begin(
       align(xSize * bytes) + align(ySize * bytes) + align(weightSize * bytes) + align(blockBytes) + align(partBytes) + align(scratchBytes),
     )
@@ -70,7 +73,7 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
     const [colAt, partAt, scratch] = [instance.take(blockBytes), instance.take(partBytes), instance.take(scratchBytes)]
     const im2col = bytes === 4 ? kernels.im2col_f32 : kernels.im2col_f64
     const col2im = bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64
-    const product = (
+    const multiply = (
       m: number,
       n: number,
       p: number,
@@ -81,7 +84,11 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
       rRow: number,
       rCol: number,
       to: number,
-    ) => multiply(instance, bytes, scratch, m, n, p, l, lRow, lCol, r, rRow, rCol, to)
+    ): void => {
+      const left = { pointer: l, row: lRow * bytes, col: lCol * bytes }
+      const right = { pointer: r, row: rRow * bytes, col: rCol * bytes }
+      product(instance, bytes, m, n, p, left, right, to, n * bytes, scratch)
+    }
     if (role === 'conv2dWeight') memory.fill(0, wAt / bytes, wAt / bytes + weightSize)
     else memory.set(b.subarray(bo, bo + weightSize) as never, wAt / bytes)
 
@@ -123,10 +130,10 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
               colStep,
             )
           if (role === 'conv2d') {
-            if (isImage) product(og, block, k, w, k, 1, x + at, plane, 1, partAt)
+            if (isImage) multiply(og, block, k, w, k, 1, x + at, plane, 1, partAt)
             else {
               columns(block, 1)
-              product(og, block, k, w, k, 1, colAt, block, 1, partAt)
+              multiply(og, block, k, w, k, 1, colAt, block, 1, partAt)
             }
             const to = oo + n * ySize + group * og * plane + oy0 * g.ow
             for (let o = 0; o < og; o++) {
@@ -134,13 +141,11 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
               out.set(memory.subarray(from, from + block) as never, to + o * plane)
             }
           } else if (role === 'conv2dInput') {
-            product(k, block, og, w, 1, k, y + at, plane, 1, colAt)
+            multiply(k, block, og, w, 1, k, y + at, plane, 1, colAt)
             col2im(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
           } else {
-            // float64 products want b's columns adjacent, so its columns are made transposed.
-            if (bytes === 8) columns(1, k)
-            else columns(block, 1)
-            product(og, k, block, y + at, plane, 1, colAt, bytes === 8 ? k : 1, bytes === 8 ? 1 : block, partAt)
+            columns(block, 1)
+            multiply(og, k, block, y + at, plane, 1, colAt, 1, block, partAt)
             if (bytes === 4) kernels.accumulate_f32(og * k, partAt, w)
             else kernels.accumulate_f64(og * k, partAt, w)
           }
@@ -185,25 +190,3 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
 }
 
 const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32', conv2dWeight: 'depthwise_weight_f32' } as const
-
-/** to [m, n] dense = a [m, k] · b [k, n]; in float64 b's columns are adjacent. */
-function multiply(
-  { kernels }: WasmInstance,
-  bytes: 4 | 8,
-  scratch: number,
-  m: number,
-  n: number,
-  k: number,
-  a: number,
-  aRow: number,
-  aCol: number,
-  b: number,
-  bRow: number,
-  bCol: number,
-  to: number,
-): void {
-  if (bytes === 8) kernels.dgemm(m, n, k, a, aRow, aCol, b, bRow, to)
-  else if (bCol !== 1 || (n * k > UNPACKED_MAX && m >= PACKED_ROWS_MIN))
-    kernels.sgemm_packed(m, n, k, a, aRow, aCol, b, bRow, bCol, to, scratch)
-  else kernels.sgemm_unpacked(m, n, k, a, aRow, aCol, b, bRow, to, scratch)
-}

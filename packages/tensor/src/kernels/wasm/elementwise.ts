@@ -8,14 +8,13 @@ import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table.js'
 import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
-import { moveStrided, runStrided } from './strided.js'
+import { workedElements } from './pause.js'
+import { moveStrided, runStrided, SLICE } from './strided.js'
 
 /** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
 export const SIMD_FROM = 80
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
 export const CHUNK = 2048
-/** Elements of a call whose operands need no staging. */
-export const SLICE = 131_072
 
 type F32 = ArrayOf['float32']
 /** The dtypes with SIMD arithmetic, and the instance's view on its memory for each. */
@@ -107,6 +106,7 @@ function runUnary<D extends SimdDType>(
     if (xAt < 0) memory.set(x.subarray(xOffset + i, xOffset + i + count), at)
     kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes)
     if (outAt < 0) out.set(memory.subarray(at, at + count), outOffset + i)
+    workedElements(count)
   }
 }
 
@@ -201,6 +201,7 @@ export function runBinary(
     const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
     kernel(1, count, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * outBytes, 0)
     if (outAt < 0) out.set(instance[outView].subarray(stagedOut / outBytes, stagedOut / outBytes + count), oo + i)
+    workedElements(count)
   }
 }
 
@@ -290,6 +291,7 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
       if (outAt < 0) memory.set(out.subarray(oo + i, oo + i + count), at + CHUNK)
       kernel(1, count, alpha, xAt < 0 ? staged : xAt + i * bytes, 0, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes, 0)
       if (outAt < 0) out.set(memory.subarray(at + CHUNK, at + CHUNK + count), oo + i)
+      workedElements(count)
     }
   }
 }

@@ -8,6 +8,7 @@ import { PostgradError } from '@postgrad/base'
 import type { TypedArray } from '../../dtype.js'
 import type { KernelHeap } from './memory.js'
 import type { NeuralExports } from './neural-exports.js'
+import { assertNotPausing } from './pause.js'
 
 type Unary = (n: number, x: number, out: number) => void
 type Binary = (
@@ -39,7 +40,29 @@ type Where = (
 type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, out: number, outRow: number, outCol: number) => void
 type Rows = (rows: number, k: number, x: number, out: number) => void
 
-/** Pointers and rows are bytes, steps 0 or 1 element, strides elements; see the assembly's comments for each. */
+type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
+type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void
+type VectorByColumns = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, bCol: number, out: number) => void
+type Gemm = (
+  m: number,
+  n: number,
+  k: number,
+  a: number,
+  aPanel: number,
+  aRow: number,
+  aStep: number,
+  b: number,
+  bPanel: number,
+  bStep: number,
+  bTail: number,
+  out: number,
+  outRow: number,
+  first: number,
+  byPanels: number,
+  tile: number,
+) => void
+
+/** Pointers and rows are bytes, steps of element-wise kernels 0 or 1 element; see the assembly's comments for each. */
 export interface KernelExports extends NeuralExports {
   readonly neg_f32: Unary
   readonly abs_f32: Unary
@@ -100,33 +123,16 @@ export interface KernelExports extends NeuralExports {
   readonly amax_rows_f32: Rows
   readonly softmax_rows_f32: Rows
   readonly log_softmax_rows_f32: Rows
-  readonly sgemm_scratch: () => number
-  readonly sgemm_unpacked: (
-    m: number,
-    n: number,
-    k: number,
-    a: number,
-    aRow: number,
-    aCol: number,
-    b: number,
-    bRow: number,
-    out: number,
-    scratch: number,
-  ) => void
-  readonly sgemm_packed: (
-    m: number,
-    n: number,
-    k: number,
-    a: number,
-    aRow: number,
-    aCol: number,
-    b: number,
-    bRow: number,
-    bCol: number,
-    out: number,
-    scratch: number,
-  ) => void
-  readonly dgemm: (m: number, n: number, k: number, a: number, aRow: number, aCol: number, b: number, bRow: number, out: number) => void
+  readonly gemm_f32: Gemm
+  readonly gemm_f64: Gemm
+  readonly pack_a_f32: Pack
+  readonly pack_a_f64: Pack
+  readonly pack_b_f32: Pack
+  readonly pack_b_f64: Pack
+  readonly gemv_rows_f32: VectorByRows
+  readonly gemv_rows_f64: VectorByRows
+  readonly gemv_columns_f32: VectorByColumns
+  readonly gemv_columns_f64: VectorByColumns
 }
 
 /** Names of exports with one signature, for the tables of kernels. */
@@ -140,6 +146,15 @@ export type BinaryExport = ExportOf<Binary>
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { readonly exports: object }
+}
+
+/** What a matrix product calls, of one dtype. */
+export interface ProductKernels {
+  readonly gemm: Gemm
+  readonly packA: Pack
+  readonly packB: Pack
+  readonly byRows: VectorByRows
+  readonly byColumns: VectorByColumns
 }
 
 /** Compiled once per thread: compiling takes milliseconds, and the module has no state. */
@@ -171,6 +186,8 @@ function kernelModule(): object {
  */
 export class WasmInstance {
   readonly kernels: KernelExports
+  /** By the bytes of an element. */
+  readonly products: { readonly 4: ProductKernels; readonly 8: ProductKernels }
   readonly heap: KernelHeap
   /** Views on the whole memory; they are replaced when it grows, so read them after `begin`. */
   f32!: Float32Array
@@ -185,11 +202,17 @@ export class WasmInstance {
     this.heap = heap
     const imports = { env: { memory: heap.memory }, math: { sin: Math.sin, cos: Math.cos } }
     this.kernels = new WebAssembly.Instance(kernelModule(), imports).exports as unknown as KernelExports
+    const k = this.kernels
+    this.products = {
+      4: { gemm: k.gemm_f32, packA: k.pack_a_f32, packB: k.pack_b_f32, byRows: k.gemv_rows_f32, byColumns: k.gemv_columns_f32 },
+      8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
+    }
     this.#view()
   }
 
   /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */
   begin(bytes: number): number {
+    assertNotPausing()
     this.#next = this.heap.scratch(bytes)
     this.#end = this.#next + bytes
     if (this.heap.buffer !== this.#buffer) this.#view()

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { allocate } from '../../dtype.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './elementwise.js'
 
@@ -113,32 +114,44 @@ describe('BITS: a value does not depend on how many there are', () => {
     }
   })
 
-  test(`BITS-2 DOT: every form of matmul adds products in ascending order, rounding each (seed ${SEED})`, () => {
-    const random = randoms(SEED + 2)
-    const kernel = kernels.matmul.float32
-    if ('unsupported' in kernel) throw new Error(kernel.unsupported)
-    // Loop, unpacked tiles with ragged edges, packed by size, packed by stride, and depth over one block.
-    for (const [m, n, k, transposed] of [
-      [3, 3, 50, false],
-      [5, 13, 40, false],
-      [21, 530, 130, false],
-      [9, 19, 30, true],
-      [12, 300, 520, true],
-    ] as const) {
-      const a = Float32Array.from({ length: m * k }, () => random() - 0.5)
-      const b = Float32Array.from({ length: k * n }, () => random() - 0.5)
-      const [row, col] = transposed ? [1, k] : [n, 1]
-      const out = new Float32Array(m * n)
-      kernel.run(1, m, n, k, a, 0, 0, k, 1, b, 0, 0, row, col, out, 0)
-      for (let i = 0; i < m; i++) {
-        for (let j = 0; j < n; j++) {
-          let sum = 0
-          for (let p = 0; p < k; p++) sum = Math.fround(sum + Math.fround(a[i * k + p]! * b[p * row + j * col]!))
-          if (out[i * n + j] !== sum) throw new Error(`[${m}, ${n}, ${k}] at ${i}, ${j}: ${out[i * n + j]} is not ${sum}`)
+  test.each(['float32', 'float64'] as const)(
+    `BITS-2 DOT: every form of matmul adds products in ascending order, rounding each (%s, seed ${SEED})`,
+    (dtype) => {
+      const random = randoms(SEED + 2)
+      const kernel = kernels.matmul[dtype]
+      if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+      const round = dtype === 'float32' ? Math.fround : (x: number) => x
+      const make = (n: number) => allocate(dtype, n).map(() => random() - 0.5) as Float32Array & Float64Array
+      // Loop, unpacked tiles with ragged edges, packed by size, packed by stride, depth over one block, few columns; rows and columns times matrices.
+      for (const [m, n, k, transposed] of [
+        [3, 3, 20, false],
+        [5, 13, 40, false],
+        [21, 530, 130, false],
+        [9, 19, 30, true],
+        [12, 300, 520, true],
+        [70, 9, 270, true],
+        [1, 53, 43, false],
+        [1, 53, 43, true],
+        [1, 7, 300, true],
+        [37, 1, 50, false],
+        [37, 1, 50, true],
+        [1, 1, 300, false],
+      ] as const) {
+        const a = make(m * k)
+        const b = make(k * n)
+        const [row, col] = transposed ? [1, k] : [n, 1]
+        const out = make(m * n)
+        kernel.run(1, m, n, k, a, 0, 0, k, 1, b, 0, 0, row, col, out, 0)
+        for (let i = 0; i < m; i++) {
+          for (let j = 0; j < n; j++) {
+            let sum = 0
+            for (let p = 0; p < k; p++) sum = round(sum + round(a[i * k + p]! * b[p * row + j * col]!))
+            if (out[i * n + j] !== sum) throw new Error(`[${m}, ${n}, ${k}] at ${i}, ${j}: ${out[i * n + j]} is not ${sum}`)
+          }
         }
       }
-    }
-  })
+    },
+  )
 
   test(`BITS-3 SUM: rows and columns in the documented order, for short and long ones (seed ${SEED})`, () => {
     const random = randoms(SEED + 3)

@@ -6,14 +6,14 @@ import type { ArrayOf } from '../../dtype.js'
 import type { ReduceKernel, SoftmaxKernel } from '../table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { workedElements } from './pause.js'
+import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
 type Real = F32 | Float64Array
 
 /** Floats that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
 const CHUNK = 2048
-/** Floats of a call whose input needs no staging; a multiple of 8 as well. */
-const SLICE = 131_072
 /** Floats of room for eight double accumulators. */
 const SUMS = 16
 
@@ -91,6 +91,7 @@ export class SumRows implements ReduceKernel<F32, F32> {
       const count = Math.min(chunk, groups - i)
       if (xAt < 0) f32.set(x.subarray(xo + i, xo + i + count), staged / 4)
       kernels.sum_groups_f32(count, xAt < 0 ? staged : xAt + i * 4, sums)
+      workedElements(count)
     }
     let total = join(f64[at]!, f64[at + 1]!, f64[at + 2]!, f64[at + 3]!, f64[at + 4]!, f64[at + 5]!, f64[at + 6]!, f64[at + 7]!)
     for (let i = groups; i < k; i++) total += x[xo + i]!
@@ -116,6 +117,7 @@ export class SumRows implements ReduceKernel<F32, F32> {
           const from = base + r * inner + i
           if (xAt < 0) f32.set(x.subarray(xo + from, xo + from + (rows - 1) * inner + width), staged / 4)
           kernels.add_rows_f32(rows, width, xAt < 0 ? staged : xAt + from * 4, sums)
+          workedElements(rows * width)
         }
         for (let c = 0; c < width; c++) out[oo + o * inner + i + c] = f64[at + c]!
       }
@@ -139,11 +141,12 @@ function shortRows(
   const xAt = instance.direct(x, xo)
   const results = staged + CHUNK * 4
   const at = results / 4
-  const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : CHUNK
+  const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.min(CHUNK, Math.floor(SLICE / k))
   for (let r = 0; r < rows; r += atOnce) {
     const count = Math.min(atOnce, rows - r)
     if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
     kernels[name](count, k, xAt < 0 ? staged : xAt + r * k * 4, results)
+    workedElements(count * k)
     for (let i = 0; i < count; i++) out[oo + r + i] = f32[at + i]!
   }
 }
@@ -204,6 +207,7 @@ export class SoftmaxRows implements SoftmaxKernel<F32> {
         else for (let i = 0; i < count; i++) fibre(r + i, k, inner, x, xo, f32, from / 4 + i * k)
       }
       kernel(count, k, xAt < 0 ? from : xAt + r * k * 4, outAt < 0 ? to : outAt + r * k * 4)
+      workedElements(count * k)
       if (outAt < 0) {
         if (inner === 1) out.set(f32.subarray(to / 4, to / 4 + count * k), oo + r * k)
         else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, to / 4 + i * k, out, oo)

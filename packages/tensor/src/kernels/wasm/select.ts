@@ -1,9 +1,10 @@
 /** Comparisons and `where` of the wasm backend: as the arithmetic of `elementwise.ts`, with bytes as results or as conditions. */
 import type { ArrayOf, TypedArray } from '../../dtype.js'
 import type { BinaryKernel, CompareOp, Dims, WhereKernel } from '../table.js'
-import { CHUNK, elementsOf, runBinary, SIMD_FROM, type SimdDType, SLICE, stridedBinary, VIEWS } from './elementwise.js'
+import { CHUNK, elementsOf, runBinary, SIMD_FROM, type SimdDType, stridedBinary, VIEWS } from './elementwise.js'
 import type { BinaryExport, LazyInstance } from './instance.js'
-import { runStrided, viewOf } from './strided.js'
+import { workedElements } from './pause.js'
+import { runStrided, SLICE, viewOf } from './strided.js'
 
 const SUFFIX = { float32: 'f32', float64: 'f64', int32: 'i32' } as const
 /** a > b is b < a, NaN or not. */
@@ -113,5 +114,6 @@ function runWhere(
     const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
     kernel(1, count, condAt < 0 ? stagedCond : condAt + i, 0, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * bytes)
     if (outAt < 0) out.set(memory.subarray(at + 2 * CHUNK, at + 2 * CHUNK + count), oo + i)
+    workedElements(count)
   }
 }

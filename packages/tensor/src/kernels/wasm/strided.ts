@@ -6,9 +6,12 @@
 import type { TypedArray } from '../../dtype.js'
 import type { Dims } from '../table.js'
 import { align, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { workedElements } from './pause.js'
 
 /** Scratch for the operands of one call; what needs more is walked. */
 const SCRATCH_MAX = 2 ** 26
+/** Elements of one call of a kernel, so that it ends within the time between two pauses; a multiple of 8. */
+export const SLICE = 131_072
 /** An operand's span may be so many times the elements that are used of it, or staging would copy mostly gaps. */
 const SPAN_FACTOR_MAX = 8
 
@@ -94,7 +97,25 @@ export function runStrided(
   }
   const out = operands[outIndex]!
   const staged = spans[outIndex]! > 0
-  eachBlock(dims, operands, strides, pointers, (rows, inner) => kernel(rows, inner, pointers, rowBytes, steps))
+  const sizes = operands.map(({ array }) => array.BYTES_PER_ELEMENT)
+  const at = pointers.slice()
+  eachBlock(dims, sizes, strides, pointers, (rows, inner) => {
+    if (rows * inner <= SLICE) {
+      kernel(rows, inner, pointers, rowBytes, steps)
+      workedElements(rows * inner)
+      return
+    }
+    const width = Math.min(inner, SLICE)
+    const height = Math.max(1, Math.floor(SLICE / width))
+    for (let r = 0; r < rows; r += height) {
+      for (let c = 0; c < inner; c += width) {
+        for (let k = 0; k <= outIndex; k++) at[k] = pointers[k]! + r * rowBytes[k]! + c * steps[k]! * sizes[k]!
+        const [h, w] = [Math.min(height, rows - r), Math.min(width, inner - c)]
+        kernel(h, w, at, rowBytes, steps)
+        workedElements(h * w)
+      }
+    }
+  })
   if (staged) stageOut(instance, pointers[outIndex]!, out.array, out.offset, n)
   return true
 }
@@ -136,8 +157,19 @@ function moveBlocks(kernels: KernelExports, size: number, dims: Dims, from: numb
   const last = dims.length - 1
   const move = size === 4 ? kernels.move_32 : size === 8 ? kernels.move_64 : kernels.move_8
   const col = [dims[last]!, xStrides[last]! * size, outStrides[last]! * size] as const
+  const block = (rows: number, from: number, xRow: number, to: number, outRow: number) => {
+    const width = Math.min(col[0], SLICE)
+    const height = Math.max(1, Math.floor(SLICE / width))
+    for (let r = 0; r < rows; r += height) {
+      for (let c = 0; c < col[0]; c += width) {
+        const [h, w] = [Math.min(height, rows - r), Math.min(width, col[0] - c)]
+        move(h, w, from + r * xRow + c * col[1], xRow, col[1], to + r * outRow + c * col[2], outRow, col[2])
+        workedElements(h * w)
+      }
+    }
+  }
   if (last === 0) {
-    move(1, col[0], from, 0, col[1], to, 0, col[2])
+    block(1, from, 0, to, 0)
     return
   }
   let near = last - 1
@@ -145,7 +177,7 @@ function moveBlocks(kernels: KernelExports, size: number, dims: Dims, from: numb
   const row = [dims[near]!, xStrides[near]! * size, outStrides[near]! * size] as const
   const index = new Array<number>(dims.length).fill(0)
   for (;;) {
-    move(row[0], col[0], from, row[1], col[1], to, row[2], col[2])
+    block(row[0], from, row[1], to, row[2])
     let d = last - 1
     for (; d >= 0; d--) {
       if (d === near) continue
@@ -163,7 +195,7 @@ function moveBlocks(kernels: KernelExports, size: number, dims: Dims, from: numb
 /** Calls `block` for each combination of the outer dimensions, with `pointers` moved to it. */
 function eachBlock(
   dims: Dims,
-  operands: readonly StridedOperand[],
+  sizes: readonly number[],
   strides: readonly Dims[],
   pointers: number[],
   block: (rows: number, n: number) => void,
@@ -184,7 +216,7 @@ function eachBlock(
       const extent = dims[d]!
       const ends = ++index[d]! === extent
       for (let k = 0; k < pointers.length; k++) {
-        const bytes = strides[k]![d]! * operands[k]!.array.BYTES_PER_ELEMENT
+        const bytes = strides[k]![d]! * sizes[k]!
         pointers[k]! += ends ? -bytes * (extent - 1) : bytes
       }
       if (!ends) break

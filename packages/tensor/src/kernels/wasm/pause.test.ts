@@ -1,0 +1,88 @@
+/** Long kernels pause, in proportion to their work, without showing in the result; short ones do not; and no kernel runs within a pause. */
+import { afterEach, expect, test } from '@jest/globals'
+import { allocate, type TypedArray } from '../../dtype.js'
+import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table.js'
+import { createWasmBackend } from './backend.js'
+import { installKernelPause } from './pause.js'
+
+const { kernels } = createWasmBackend()
+type F32 = Float32Array
+
+function f32<K>(op: 'add' | 'sin' | 'matmul' | 'axpy'): K {
+  const kernel = kernels[op].float32
+  if (isUnsupported(kernel)) throw new Error(kernel.unsupported)
+  return kernel as K
+}
+
+let remove = (): void => {}
+afterEach(() => remove())
+
+/** Runs `fn` and returns how often it paused. */
+function pausesOf(fn: () => void): number {
+  let pauses = 0
+  remove = installKernelPause(() => pauses++)
+  fn()
+  remove()
+  return pauses
+}
+
+const ones = (n: number): F32 => allocate('float32', n).fill(1) as TypedArray as F32
+
+test('a product pauses every 2²⁴ multiplications, packed or not, and gives the same', () => {
+  const matmul = f32<MatmulKernel<F32>>('matmul')
+  const product = (m: number, n: number, k: number): F32 => {
+    const out = ones(m * n)
+    matmul.run(1, m, n, k, ones(m * k), 0, 0, k, 1, ones(k * n), 0, 0, n, 1, out, 0)
+    return out
+  }
+  const [m, n, k] = [520, 512, 640]
+  let out = ones(0)
+  const pauses = pausesOf(() => {
+    out = product(m, n, k)
+  })
+  const expected = (m * n * k) / 2 ** 24
+  expect(pauses).toBeGreaterThanOrEqual(Math.floor(expected))
+  expect(pauses).toBeLessThanOrEqual(Math.ceil(expected))
+  expect(out).toEqual(product(m, n, k))
+  expect(out[m * n - 1]).toBe(k)
+  // 64 columns of b are used where they lie: cut by rows of a.
+  expect(pausesOf(() => product(8192, 64, 64))).toBeGreaterThanOrEqual(1)
+  expect(pausesOf(() => product(64, 64, 64))).toBe(0)
+})
+
+test('element-wise kernels pause as well, dense and strided', () => {
+  const n = 2 ** 20
+  const x = ones(n)
+  const out = ones(n)
+  expect(pausesOf(() => f32<UnaryKernel<F32>>('sin').flat(n, x, 0, out, 0, 0, 0))).toBeGreaterThanOrEqual(3)
+  expect(pausesOf(() => f32<AxpyKernel<F32>>('axpy').flat(n, 2, x, 0, 1, out, 0))).toBeGreaterThanOrEqual(3)
+  const add = f32<BinaryKernel<F32, F32>>('add')
+  expect(pausesOf(() => add.strided([2, n / 2], x, 0, [n / 2, 1], x, 0, [0, 1], out, 0, [n / 2, 1]))).toBeGreaterThanOrEqual(3)
+  expect(out[n - 1]).toBe(2)
+})
+
+test('a kernel that is called from the pause is a bug, and the next one runs again', () => {
+  const add = f32<BinaryKernel<F32, F32>>('add')
+  const x = ones(1000)
+  const big = ones(2 ** 20)
+  let failure: unknown = null
+  pausesOf(() => {
+    remove()
+    remove = installKernelPause(() => {
+      try {
+        add.flat(1000, x, 0, 1, x, 0, 1, x, 0)
+      } catch (error) {
+        failure = error
+      }
+    })
+    add.flat(big.length, big, 0, 1, big, 0, 1, big, 0)
+  })
+  expect(failure).toMatchObject({ message: 'a kernel was called from the kernel pause' })
+  add.flat(1000, x, 0, 1, x, 0, 1, x, 0)
+  expect(x[999]).toBe(2)
+})
+
+test('a thread has one pause', () => {
+  remove = installKernelPause(() => {})
+  expect(() => installKernelPause(() => {})).toThrow('one kernel pause')
+})

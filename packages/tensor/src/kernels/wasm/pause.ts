@@ -1,0 +1,56 @@
+/**
+ * Long kernels are cut: between slices of at most about 2 ms they call the thread's pause hook, so that a worker can look at its links in the middle
+ * of a product. Kernels count the work that they have done; the hook is null unless a worker installs one. Slices never change a bit.
+ */
+import assert from 'node:assert'
+
+/** Multiplications with their additions between two pauses: about 1 ms of float32 products, 2 of float64. */
+const WORK_PER_PAUSE = 2 ** 24
+/** What an element of an element-wise kernel counts, as the dearest of them (sin) takes about 10 ns. */
+const WORK_PER_ELEMENT = 64
+
+/** A slot per thread, as its kernels are: the hook of the worker that lives in it. */
+let hook: (() => void) | null = null
+let done = 0
+let isPausing = false
+
+/**
+ * `pause` is called in the middle of long kernels, synchronously; it must not compute with tensors (an assertion) and must not throw. Returns its
+ * removal. A thread has one hook: a second one is a bug.
+ */
+export function installKernelPause(pause: () => void): () => void {
+  assert(hook === null, 'a thread has one kernel pause')
+  hook = pause
+  return () => {
+    hook = null
+  }
+}
+
+/** Asserted where a kernel takes scratch: what is staged for the kernel that pauses must survive. */
+export function assertNotPausing(): void {
+  assert(!isPausing, 'a kernel was called from the kernel pause')
+}
+
+/** Counts `n` multiplications with their additions, and pauses when it is time. */
+export function worked(n: number): void {
+  done += n
+  if (done < WORK_PER_PAUSE) return
+  done = 0
+  if (hook === null) return
+  isPausing = true
+  try {
+    hook()
+  } finally {
+    isPausing = false
+  }
+}
+
+/** `worked` for `n` elements of an element-wise kernel. */
+export function workedElements(n: number): void {
+  worked(n * WORK_PER_ELEMENT)
+}
+
+/** How many rows of so many multiplications may run at once: whole tiles of four. */
+export function rowsAtOnce(workPerRow: number): number {
+  return Math.max(4, Math.floor(WORK_PER_PAUSE / workPerRow / 4) * 4)
+}
