@@ -1,5 +1,6 @@
 /** What users get from data: datasets, samplers, the DataLoader, readers of files. */
 export { type Collated, defaultCollate } from './collate.js'
+export { type CsvColumns, type CsvOptions, type CsvRow, type CsvSchema, type CsvSource, type CsvType, csvDataset, readCsv } from './csv.js'
 export { DataLoader, type DataLoaderOptions } from './data-loader.js'
 export { ConcatDataset, type Dataset, type IterableDataset, randomSplit, Subset, TensorDataset } from './dataset.js'
 export { decodeIdx, encodeIdx, type IdxReadOptions, type IdxType, type IdxWriteOptions, readIdx, writeIdx } from './idx.js'

@@ -1,0 +1,266 @@
+/**
+ * CSV files: columns that are asked for, with their types, as tensors or row by row. csv-parse finds rows and fields (quotes, line ends, chunks); here is what
+ * they mean, and which line is wrong. A file is streamed: `csvDataset` holds a few rows of it, `readCsv` the columns that were asked for.
+ */
+import { createReadStream } from 'node:fs'
+import { PassThrough, pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { type DType, type Tensor, tensor } from '@postgrad/tensor'
+import { invalidArgument, isDType } from '@postgrad/tensor/internal'
+import { type Info, type Parser, parse } from 'csv-parse'
+import { textOf } from './batch.js'
+import type { IterableDataset } from './dataset.js'
+
+/** 'bool' reads true, false, 1 and 0, in any case of letters; 'int32' whole numbers only. */
+export type CsvType = DType | 'string'
+export type CsvSchema = Readonly<Record<string, CsvType>>
+
+/** A path ('.gz': unpacked on the way), or the text in pieces. */
+export type CsvSource = string | URL | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
+
+export interface CsvOptions<C extends CsvSchema> {
+  /** Which columns to read, by name, and as what. Others are passed over, whatever is in them. */
+  readonly columns: C
+  /** true (default): the first row has the names. An array: the names, and the first row is data already. */
+  readonly header?: true | readonly string[]
+  /** Default ','. */
+  readonly delimiter?: string
+  /** Lines that begin with it are passed over; default none. */
+  readonly comment?: string
+  /** Fields that say that a value is missing, in columns of numbers; default: '', 'NA', 'NaN', 'nan', 'null'. */
+  readonly missing?: readonly string[]
+  /** Per column, what stands where a value is missing. Default: NaN in float32 and float64, and a bad row in int32 and bool. */
+  readonly fill?: { readonly [K in keyof C]?: number }
+  /** Called with each bad row, which is then left out; without it the first one ends the reading. Unclosed quotes are found, and told, some rows ahead. */
+  readonly onBadRow?: (error: PostgradError) => void
+}
+
+/** Tensors of shape [rows], and arrays of strings. */
+export type CsvColumns<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string[] : Tensor }
+/** 0-d tensors, and strings; `defaultCollate` makes columns of them. */
+export type CsvRow<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string : Tensor }
+
+const MISSING = ['', 'NA', 'NaN', 'nan', 'null'] as const
+/** A row that is longer, for want of a closing quote, is an error and not a file in memory. */
+const ROW_CHARACTERS_MAX = 2 ** 24
+
+/**
+ * All rows, column by column. For features of a model: `stack([a, b], 1)` makes [rows, 2] of two columns.
+ * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` where it is one field; CSV_COLUMN_MISSING; INVALID_ARGUMENT; what the file system throws
+ */
+export async function readCsv<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): Promise<CsvColumns<C>> {
+  const columns = Object.keys(options.columns).map((): (number | string)[] => [])
+  for await (const row of rowsOf(source, options)) row.forEach((value, i) => void columns[i]!.push(value))
+  return Object.fromEntries(
+    Object.entries(options.columns).map(([name, type], i) => [
+      name,
+      type === 'string' ? columns[i] : tensor(columns[i] as number[], { dtype: type }),
+    ]),
+  ) as CsvColumns<C>
+}
+
+/** Row by row, in the file's order; every iteration reads a file anew. Errors as of `readCsv`, when a row is reached. @throws INVALID_ARGUMENT */
+export function csvDataset<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): IterableDataset<CsvRow<C>> {
+  checkOptions(options)
+  const schema = Object.entries(options.columns)
+  return {
+    async *[Symbol.asyncIterator]() {
+      for await (const row of rowsOf(source, options)) {
+        yield Object.fromEntries(
+          schema.map(([name, type], i) => [name, type === 'string' ? row[i] : tensor(row[i] as number, { dtype: type })]),
+        ) as CsvRow<C>
+      }
+    },
+  }
+}
+
+/** The values of each good row, in the order of `options.columns`; bools as 0 and 1. */
+async function* rowsOf<C extends CsvSchema>(
+  source: CsvSource,
+  options: CsvOptions<C>,
+): AsyncGenerator<(number | string)[], void, undefined> {
+  checkOptions(options)
+  const name = typeof source === 'string' || source instanceof URL ? String(source) : null
+  const bad = (error: PostgradError): void => {
+    if (options.onBadRow === undefined) throw error
+    options.onBadRow(error)
+  }
+  let names = options.header === undefined || options.header === true ? null : options.header
+  let fields: Field[] | null = null
+  const parser = parserOf(source, options, (error) => bad(unreadable(name, error)))
+  try {
+    for await (const { record, info } of parser as AsyncIterable<{ record: string[]; info: Info }>) {
+      if (names === null) {
+        names = record
+        continue
+      }
+      fields ??= fieldsOf(names, options, name)
+      const row = valuesOf(record, fields, names.length, info.lines, name)
+      if (isPostgradError(row)) bad(row)
+      else yield row
+    }
+    // A file without rows has to have the columns all the same.
+    if (names === null) throw invalid(name, 1, 'a row of names', 'nothing')
+    fields ??= fieldsOf(names, options, name)
+  } catch (error) {
+    throw isCsvError(error) ? unreadable(name, error) : error
+  } finally {
+    parser.destroy()
+  }
+}
+
+function parserOf<C extends CsvSchema>(
+  source: CsvSource,
+  { delimiter = ',', comment, onBadRow }: CsvOptions<C>,
+  skipped: (error: CsvParseError) => void,
+): Parser {
+  const parser = parse({
+    bom: true,
+    info: true,
+    delimiter,
+    ...(comment === undefined ? {} : { comment, comment_no_infix: true }),
+    skip_empty_lines: true,
+    max_record_size: ROW_CHARACTERS_MAX,
+    // Rows of a wrong length are told here, with the line.
+    relax_column_count: true,
+    ...(onBadRow === undefined
+      ? {}
+      : {
+          skip_records_with_error: true,
+          on_skip: (error: unknown): undefined => {
+            skipped(error as CsvParseError)
+          },
+        }),
+  })
+  const isPath = typeof source === 'string' || source instanceof URL
+  const bytes = isPath ? createReadStream(source) : Readable.from(source, { objectMode: false })
+  const unpack = isPath && /\.gz$/.test(String(source)) ? createGunzip() : new PassThrough()
+  // What fails anywhere ends all three, and the loop over the parser rejects with it.
+  pipeline(bytes, unpack, parser, () => {})
+  return parser
+}
+
+interface Field {
+  readonly name: string
+  readonly type: CsvType
+  /** Its place in a row. */
+  readonly at: number
+  readonly missing: ReadonlySet<string>
+  /** undefined: a row without a value is bad. */
+  readonly fill: number | undefined
+}
+
+/** @throws CSV_COLUMN_MISSING */
+function fieldsOf<C extends CsvSchema>(names: readonly string[], options: CsvOptions<C>, source: string | null): Field[] {
+  const missing = new Set(options.missing ?? MISSING)
+  return Object.entries(options.columns).map(([name, type]) => {
+    const at = names.indexOf(name)
+    if (at < 0 || names.indexOf(name, at + 1) >= 0) {
+      throw new PostgradError('CSV_COLUMN_MISSING', {
+        op: 'csv',
+        expected: `one column '${name}'${source === null ? '' : ` in ${source}`}`,
+        got: at < 0 ? `the columns ${names.map((one) => `'${one}'`).join(', ')}` : 'two of that name',
+        remedy: 'Pass { header } with the names if the first row has none.',
+        values: { column: name, columns: names, source },
+      })
+    }
+    const isFloat = type === 'float32' || type === 'float64'
+    return { name, type, at, missing, fill: options.fill?.[name] ?? (isFloat ? Number.NaN : undefined) }
+  })
+}
+
+function valuesOf(
+  record: readonly string[],
+  fields: readonly Field[],
+  width: number,
+  line: number,
+  source: string | null,
+): (number | string)[] | PostgradError {
+  if (record.length !== width) return invalid(source, line, `${width} fields`, `${record.length}`)
+  const values: (number | string)[] = []
+  for (const { name, type, at, missing, fill } of fields) {
+    const text = record[at] as string
+    if (type === 'string') {
+      values.push(text)
+      continue
+    }
+    const trimmed = text.trim()
+    const value = missing.has(trimmed) ? fill : READERS[type](trimmed)
+    if (value === undefined) return invalid(source, line, `${EXPECTED[type]} in column '${name}'`, JSON.stringify(text), name)
+    values.push(value)
+  }
+  return values
+}
+
+const REAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+const INFINITE = /^([+-]?)inf(?:inity)?$/i
+const BOOLS: Readonly<Record<string, number>> = { true: 1, false: 0, '1': 1, '0': 0 }
+
+function real(text: string): number | undefined {
+  if (REAL.test(text)) return Number(text)
+  const infinite = INFINITE.exec(text)
+  return infinite === null ? undefined : infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+}
+
+const READERS: Readonly<Record<DType, (text: string) => number | undefined>> = {
+  float32: real,
+  float64: real,
+  int32: (text) => (/^[+-]?\d+$/.test(text) && (Number(text) | 0) === Number(text) ? Number(text) : undefined),
+  bool: (text) => BOOLS[text.toLowerCase()],
+}
+
+const EXPECTED: Readonly<Record<DType, string>> = {
+  float32: 'a number',
+  float64: 'a number',
+  int32: 'an integer within 32 bits',
+  bool: 'true, false, 1 or 0',
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkOptions<C extends CsvSchema>({ columns, fill = {} }: CsvOptions<C>): void {
+  const names = Object.keys(columns)
+  if (names.length === 0)
+    throw invalidArgument('csv', 'at least one column', 'none', "Name them with their types: { columns: { x: 'float32' } }.")
+  for (const [name, type] of Object.entries(columns)) {
+    if (type !== 'string' && !isDType(type)) throw invalidArgument('csv', `a dtype or 'string' for column '${name}'`, type)
+  }
+  for (const name of Object.keys(fill)) {
+    if (columns[name] === undefined || columns[name] === 'string') {
+      throw invalidArgument('csv', 'fill for columns of numbers that are read', `one for '${name}'`)
+    }
+  }
+}
+
+interface CsvParseError {
+  readonly code: string
+  readonly message: string
+  readonly lines?: number
+}
+
+function isCsvError(error: unknown): error is CsvParseError {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+  return name !== 'PostgradError' && typeof code === 'string' && code.startsWith('CSV_')
+}
+
+function unreadable(source: string | null, error: CsvParseError): PostgradError {
+  return new PostgradError('CSV_INVALID', {
+    op: 'csv',
+    message: `${place(source, error.lines ?? null)}: ${textOf(error)}`,
+    remedy: 'See that quotes are closed and doubled inside.',
+    values: { source, line: error.lines ?? null },
+    cause: error,
+  })
+}
+
+function invalid(source: string | null, line: number, expected: string, got: string, column?: string): PostgradError {
+  return new PostgradError('CSV_INVALID', {
+    op: 'csv',
+    message: `${place(source, line)}: expected ${expected}, got ${got}`,
+    remedy: 'Mend the row, name what is missing by { missing, fill }, or pass { onBadRow } to leave such rows out.',
+    values: { source, line, ...(column !== undefined && { column }) },
+  })
+}
+
+const place = (source: string | null, line: number | null): string =>
+  [source, line === null ? null : `line ${line}`].filter((one) => one !== null).join(', ')
