@@ -271,12 +271,12 @@ export class Heap implements HeapSlot {
     else if (owner !== 0) words.returnAbandoned(segment, owner, this)
   }
 
-  /** True when another worker, or a message of this one, could still read the block: who writes copies first (HEAP-8). */
+  /**
+   * True when somebody else could still read the block: another worker, another reference of this one (a value that came back to it), or a
+   * message on its way. Who writes copies first (HEAP-8).
+   */
   isShared(block: HeapBlock): boolean {
-    if (this.#inFlight.size > 0) for (const { id } of this.#inFlight.values()) if (id === block.id) return true
-    const at = this.words.layout.recordAt(block.id)
-    const other = at + (this.#holderWord ^ 1)
-    return Atomics.load(this.#ints, at + this.#holderWord) !== this.#holderBit || Atomics.load(this.#ints, other) !== 0
+    return this.#references(block.id) !== 1 || !this.words.isHeldOnlyBy(this.slot, block.id)
   }
 
   // ---- between workers

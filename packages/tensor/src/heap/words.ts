@@ -80,16 +80,27 @@ export class HeapWords {
     return slots
   }
 
-  /**
-   * True when no bit is set. Two words cannot be read at once: between the two reads a holder of the second could have passed the block to a
-   * worker whose bit is in the first, and let go. An adoption raises the count before the giver lets go, so an unchanged count rules that out.
-   */
+  /** True when no bit is set. */
   isFree(id: number): boolean {
+    return this.#hasHolders(id, 0, 0)
+  }
+
+  /** True when this slot's bit is set and no other. */
+  isHeldOnlyBy(slot: number, id: number): boolean {
+    const bit = holderBit(slot)
+    return (slot & 1) === 0 ? this.#hasHolders(id, bit, 0) : this.#hasHolders(id, 0, bit)
+  }
+
+  /**
+   * Two words cannot be read at once: between the two reads a holder of the second could have passed the block to a worker whose bit is in
+   * the first, and let go. An adoption raises the count before the giver lets go, so an unchanged count rules that out.
+   */
+  #hasHolders(id: number, even: number, odd: number): boolean {
     const { ints } = this
     const at = this.layout.recordAt(id)
     for (;;) {
       const adoptions = Atomics.load(ints, at + RECORD_ADOPTIONS)
-      if (Atomics.load(ints, at + RECORD_HOLDERS) !== 0 || Atomics.load(ints, at + RECORD_HOLDERS + 1) !== 0) return false
+      if (Atomics.load(ints, at + RECORD_HOLDERS) !== even || Atomics.load(ints, at + RECORD_HOLDERS + 1) !== odd) return false
       if (Atomics.load(ints, at + RECORD_ADOPTIONS) === adoptions) return true
     }
   }
