@@ -95,6 +95,7 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
   pow: [
     ...[0, 1, 2, 3, -1, 0.5, -1.5].flatMap((e) => everywhere((x) => F.pow(x, e), positive)),
     ...[0, 1, 2, 3].map((e) => c([[5]], (x) => F.pow(x, e))),
+    ...broadcasting(F.pow, positive),
   ],
   clamp: [
     ...everywhere((x) => F.clamp(x, -0.5, 0.7)),
@@ -130,6 +131,10 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
   sub: broadcasting(F.sub),
   mul: broadcasting(F.mul),
   div: broadcasting(F.div, positive),
+  floorDivide: broadcasting(F.floorDivide, positive),
+  remainder: broadcasting(F.remainder, positive).filter(({ shapes }) => shapes.length === 2),
+  fmod: broadcasting(F.fmod, positive).filter(({ shapes }) => shapes.length === 2),
+  atan2: ['2,3; 2,3', '2,3; 3', 'scalar; 2'].map((shapes) => c(shapes, F.atan2, awayFromZero)),
   maximum: broadcasting(F.maximum),
   minimum: broadcasting(F.minimum),
   matmul: [

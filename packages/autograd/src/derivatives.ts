@@ -9,12 +9,14 @@
 import { arange, type Reduction, Tensor } from '@postgrad/tensor'
 import type {
   ActivationOps,
+  ArithmeticOps,
   BinaryOps,
   IndexOps,
   JoinOps,
   LossOps,
   MathOps,
   MatmulOps,
+  PowOps,
   ReduceOps,
   StatisticsOps,
   UnaryOps,
@@ -22,6 +24,7 @@ import type {
 } from '@postgrad/tensor/internal'
 import { embedDiagonal, raw } from '@postgrad/tensor/internal'
 import { activations } from './derivatives-activation.js'
+import { arithmetic } from './derivatives-arithmetic.js'
 import { math } from './derivatives-math.js'
 import { statistics } from './derivatives-reduce.js'
 import { allDims, numel, spread, wrap } from './dims.js'
@@ -32,6 +35,7 @@ type T = Tensor
 type Shape = readonly number[]
 export type UnaryTable = UnaryRows<
   UnaryOps<T> &
+    PowNumber<T> &
     MathOps<T> &
     ActivationOps<T> &
     StatisticsOps<T> &
@@ -39,12 +43,17 @@ export type UnaryTable = UnaryRows<
     ViewOps<T> &
     Pick<LossOps<T>, 'softmax' | 'logSoftmax'>
 >
-export type BinaryTable = BinaryRows<BinaryOps<T> & MatmulOps<T>>
+export type BinaryTable = BinaryRows<BinaryOps<T> & PowOps<T> & ArithmeticOps<T> & MatmulOps<T>>
 export type WhereTable = BinaryRows<Pick<IndexOps<T>, 'where'>>
 export type LookupTable = LookupRows<Omit<IndexOps<T>, 'where'> & Omit<LossOps<T>, 'softmax' | 'logSoftmax'>>
 export type ListTable = ListRows<JoinOps<T>>
 
-const elementwise: UnaryRows<UnaryOps<T>> = {
+/** A power whose exponent is a number: it saves no exponent. */
+interface PowNumber<T> {
+  pow(x: T, exponent: number): T
+}
+
+const elementwise: UnaryRows<UnaryOps<T> & PowNumber<T>> = {
   // −g
   neg: { a: formula([], (g, _, ops) => ops.neg(g)) },
   // g · eᵃ
@@ -74,7 +83,9 @@ const elementwise: UnaryRows<UnaryOps<T>> = {
   pow: {
     a: ofTensor(['a'], (g, s, ops) => {
       const e = s.attrs[0]
-      return e === 0 ? Tensor.empty(g.dtype, g.shape) : ops.mul(g, ops.mul(ops.pow(s.a, e - 1), e))
+      if (e === 0) return Tensor.empty(g.dtype, g.shape)
+      if (e === 1) return g
+      return ops.mul(g, ops.mul(e === 2 ? s.a : ops.pow(s.a, e - 1), e))
     }),
   },
   // g where min ≤ a ≤ max
@@ -172,6 +183,7 @@ export const unary: UnaryTable = {
 }
 
 export const binary: BinaryTable = {
+  ...arithmetic,
   // g, g
   add: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s) => sumToShape(g, s.shapeB)) },
   // g, −g

@@ -2,8 +2,8 @@
  * The public operations: every raw operation joined with its row of derivatives. Names, arguments and semantics are PyTorch's, listed with their
  * shapes in `tensor/src/ops.ts`. Comparisons, argmax and detach have no gradient and are the raw functions themselves.
  */
-import type { Tensor } from '@postgrad/tensor'
-import { raw, withComposites } from '@postgrad/tensor/internal'
+import type { DivOptions, Tensor } from '@postgrad/tensor'
+import { raw, roundedDivision, withComposites } from '@postgrad/tensor/internal'
 import { composedDerivatives } from './composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
@@ -29,7 +29,7 @@ export const sign = recordUnary('sign', raw.sign, unary.sign, recorded)
 export const clone = recordUnary('clone', raw.clone, unary.clone, recorded)
 export const contiguous = recordUnary('contiguous', raw.contiguous, unary.contiguous, recorded)
 export const to = recordAttributed('to', raw.to, unary.to, recorded)
-export const pow = recordAttributed('pow', raw.pow, unary.pow, recorded)
+const powNumber = recordAttributed('pow', raw.pow as (x: Tensor, exponent: number) => Tensor, unary.pow, recorded)
 export const clamp = recordAttributed('clamp', raw.clamp, unary.clamp, recorded)
 
 export const floor = recordUnary('floor', raw.floor, unary.floor, recorded)
@@ -60,13 +60,24 @@ export const elu = recordAttributed('elu', raw.elu, unary.elu, recorded)
 export const add = recordBinary('add', raw.add, binary.add, recorded)
 export const sub = recordBinary('sub', raw.sub, binary.sub, recorded)
 export const mul = recordBinary('mul', raw.mul, binary.mul, recorded)
-export const div = recordBinary('div', raw.div, binary.div, recorded)
+const trueDivision = recordBinary<Operand>('div', raw.div, binary.div, recorded)
+export function div(a: Operand, b: Operand, options?: DivOptions): Tensor {
+  return options === undefined ? trueDivision(a, b) : roundedDivision({ div: trueDivision, floorDivide, trunc, to }, a, b, options)
+}
+const powTensor = recordBinary<Operand>('pow', raw.pow, binary.pow, recorded)
+export function pow(a: Operand, b: Operand): Tensor {
+  return typeof a === 'object' && typeof b === 'number' ? powNumber(a, b) : powTensor(a, b)
+}
+export const floorDivide = recordBinary<Operand>('floorDivide', raw.floorDivide, binary.floorDivide, recorded)
+export const remainder = recordBinary<Operand>('remainder', raw.remainder, binary.remainder, recorded)
+export const fmod = recordBinary<Operand>('fmod', raw.fmod, binary.fmod, recorded)
+export const atan2 = recordBinary<Tensor>('atan2', raw.atan2, binary.atan2, recorded)
 export const maximum = recordBinary('maximum', raw.maximum, binary.maximum, recorded)
 export const minimum = recordBinary('minimum', raw.minimum, binary.minimum, recorded)
 export const matmul = recordBinary<Tensor>('matmul', raw.matmul, binary.matmul, recorded)
 export const bmm = recordBinary<Tensor>('bmm', raw.bmm, binary.bmm, recorded)
 
-export const { eq, ne, lt, le, gt, ge, argmax, argmin, detach } = raw
+export const { eq, ne, lt, le, gt, ge, argmax, argmin, detach, bitwiseAnd, bitwiseOr, bitwiseXor } = raw
 
 export const sum = recordAttributed('sum', raw.sum, unary.sum, recorded)
 export const mean = recordAttributed('mean', raw.mean, unary.mean, recorded)
@@ -124,7 +135,7 @@ export const sigmoid_ = inPlace('sigmoid_', raw.sigmoid_, sigmoid)
 export const relu_ = inPlace('relu_', raw.relu_, relu)
 export const abs_ = inPlace('abs_', raw.abs_, abs)
 export const sign_ = inPlace('sign_', raw.sign_, sign)
-export const pow_ = inPlace('pow_', raw.pow_, pow)
+export const pow_ = inPlace('pow_', raw.pow_, powNumber)
 export const clamp_ = inPlace('clamp_', raw.clamp_, clamp)
 export const { copy_, fill_, zero_ } = overwriting(recorded)
 
@@ -139,6 +150,7 @@ export const operations: TensorOps = withComposites({
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
   ...{ prod, amin, argmin, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
+  ...{ floorDivide, remainder, fmod, atan2, bitwiseAnd, bitwiseOr, bitwiseXor },
   ...composedDerivatives(recorded),
   ...indexingFunctions(recorded),
   ...neuralFunctions(recorded),
@@ -150,6 +162,7 @@ export const { broadcastTo, broadcastTensors, diag, diagEmbed, repeatInterleave,
 export const { indexSelect, gather, indexAdd, scatterAdd, scatter, nonzero, oneHot } = operations
 export const { take, takeAlongDim, indexFill, maskedFill, maskedSelect, tril, triu } = operations
 export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
+export const { lerp, addcmul, addcdiv, bitwiseNot, isclose, allclose, equal } = operations
 export const { varMean, any, all, countNonzero } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.

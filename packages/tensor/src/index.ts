@@ -22,6 +22,7 @@ export { currentGenerator, Generator, type GeneratorState, manualSeed } from './
 export type { DeviceSpec } from './kernels/backends.js'
 export type { BackendName, KernelOp } from './kernels/table.js'
 export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions } from './ops.js'
+export type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops-grad.js'
 export type { IndexSpec, PadMode, PadOptions, RangeText } from './ops-indexing.js'
 export type { ConvOptions, ConvPadding, ConvTransposeOptions, Pair } from './ops-neural.js'

@@ -1,6 +1,7 @@
 /** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
 import './install.js'
 
+export { roundedDivision } from './composite/division.js'
 export { withComposites } from './composite/index.js'
 export { embedDiagonal } from './composite/shape.js'
 export { byteSize } from './create.js'
@@ -29,6 +30,7 @@ export type {
   UnaryOps,
   ViewOps,
 } from './ops.js'
+export type { ArithmeticOps, PowOps } from './ops-arithmetic.js'
 export type { DerivativeOps } from './ops-derivative.js'
 export type { GradOps } from './ops-grad.js'
 export type { IndexingOps } from './ops-indexing.js'

@@ -14,6 +14,8 @@ export interface OpsSuiteOptions {
   readonly tolerance: Tolerance
   /** Whether a case may end in KERNEL_UNSUPPORTED where the device's table says so, for any dtype but float32. Otherwise it fails. */
   readonly mayRefuse?: boolean
+  /** Kernel ops that it may refuse for float32 as well. */
+  readonly refused?: readonly KernelOp[]
 }
 
 export function opsSuite(name: string, makeDevice: () => Device | Promise<Device>, options: OpsSuiteOptions): void {
@@ -36,17 +38,17 @@ export async function goldenFailures(device: Device, cases: readonly GoldenCase[
       const failure = await withDevice(device, () => check(c, options.tolerance))
       if (failure !== null) failures.push(`${c.label}: ${failure}`)
     } catch (error) {
-      if (options.mayRefuse && isRefusal(device, error)) continue
+      if (options.mayRefuse && isRefusal(device, error, options.refused)) continue
       failures.push(`${c.label}: ${error instanceof Error ? error.stack : String(error)}`)
     }
   }
   return failures
 }
 
-function isRefusal(device: Device, error: unknown): boolean {
+function isRefusal(device: Device, error: unknown, refused: readonly KernelOp[] = []): boolean {
   if (!isPostgradError(error) || error.code !== 'KERNEL_UNSUPPORTED') return false
   const { op, dtype } = error.values as { op: KernelOp; dtype: DType }
-  return dtype !== 'float32' && !device.kernelFor(op, dtype).supported
+  return (dtype !== 'float32' || refused.includes(op)) && !device.kernelFor(op, dtype).supported
 }
 
 async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null> {

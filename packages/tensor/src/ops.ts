@@ -4,6 +4,7 @@
  * Semantics, broadcasting and promotion are PyTorch's functions of the same name unless a line says otherwise.
  */
 import type { DType } from './dtype.js'
+import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps } from './ops-arithmetic.js'
 import type { DerivativeOps } from './ops-derivative.js'
 import type { IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
@@ -32,7 +33,6 @@ export interface UnaryOps<T> {
   contiguous(x: T): T
   /** `x` itself when it has that dtype, else a copy. */
   to(x: T, dtype: DType): T
-  pow(x: T, exponent: number): T
   /** null or undefined: no bound on that side; at least one is given. */
   clamp(x: T, min?: number | null, max?: number | null): T
 }
@@ -93,8 +93,8 @@ export interface BinaryOps<T> {
   add(a: T | number, b: T | number): T
   sub(a: T | number, b: T | number): T
   mul(a: T | number, b: T | number): T
-  /** True division: integers divide in float32. */
-  div(a: T | number, b: T | number): T
+  /** True division, in float32 for integers, unless a roundingMode is given. */
+  div(a: T | number, b: T | number, options?: DivOptions): T
   maximum(a: T | number, b: T | number): T
   minimum(a: T | number, b: T | number): T
 }
@@ -199,6 +199,9 @@ export interface PrimitiveOps<T>
     ActivationOps<T>,
     BinaryOps<T>,
     CompareOps<T>,
+    PowOps<T>,
+    ArithmeticOps<T>,
+    BitOps<T>,
     ReduceOps<T>,
     StatisticsOps<T>,
     ArgOps<T>,
@@ -218,6 +221,7 @@ export interface CompositeOps<T>
     LookupOps<T>,
     ActivationCompositeOps<T>,
     LogicOps<T>,
+    ArithmeticCompositeOps<T>,
     ReduceCompositeOps<T>,
     NeuralCompositeOps<T> {}
 

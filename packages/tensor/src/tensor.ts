@@ -8,6 +8,7 @@ import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, Reduction, SoftplusOptions } from './ops.js'
+import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
 import type { IndexSpec } from './ops-indexing.js'
 import type { VarianceOptions } from './ops-reduce.js'
@@ -416,7 +417,7 @@ export class Tensor {
   to(dtype: DType): Tensor {
     return ops().to(this, dtype)
   }
-  pow(exponent: number): Tensor {
+  pow(exponent: Tensor | number): Tensor {
     return ops().pow(this, exponent)
   }
   clamp(min?: number | null, max?: number | null): Tensor {
@@ -431,8 +432,50 @@ export class Tensor {
   mul(other: Tensor | number): Tensor {
     return ops().mul(this, other)
   }
-  div(other: Tensor | number): Tensor {
-    return ops().div(this, other)
+  div(other: Tensor | number, options?: DivOptions): Tensor {
+    return ops().div(this, other, options)
+  }
+  floorDivide(other: Tensor | number): Tensor {
+    return ops().floorDivide(this, other)
+  }
+  remainder(other: Tensor | number): Tensor {
+    return ops().remainder(this, other)
+  }
+  fmod(other: Tensor | number): Tensor {
+    return ops().fmod(this, other)
+  }
+  bitwiseAnd(other: Tensor | number): Tensor {
+    return ops().bitwiseAnd(this, other)
+  }
+  bitwiseOr(other: Tensor | number): Tensor {
+    return ops().bitwiseOr(this, other)
+  }
+  bitwiseXor(other: Tensor | number): Tensor {
+    return ops().bitwiseXor(this, other)
+  }
+  atan2(other: Tensor): Tensor {
+    return ops().atan2(this, other)
+  }
+  bitwiseNot(): Tensor {
+    return ops().bitwiseNot(this)
+  }
+  lerp(end: Tensor, weight: Tensor | number): Tensor {
+    return ops().lerp(this, end, weight)
+  }
+  addcmul(a: Tensor, b: Tensor, options?: ValueOptions): Tensor {
+    return ops().addcmul(this, a, b, options)
+  }
+  addcdiv(a: Tensor, b: Tensor, options?: ValueOptions): Tensor {
+    return ops().addcdiv(this, a, b, options)
+  }
+  isclose(other: Tensor, options?: IsCloseOptions): Tensor {
+    return ops().isclose(this, other, options)
+  }
+  allclose(other: Tensor, options?: IsCloseOptions): boolean {
+    return ops().allclose(this, other, options)
+  }
+  equal(other: Tensor): boolean {
+    return ops().equal(this, other)
   }
   maximum(other: Tensor | number): Tensor {
     return ops().maximum(this, other)

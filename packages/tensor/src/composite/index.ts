@@ -5,6 +5,7 @@
 import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
 import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
+import { arithmeticComposites } from './arithmetic.js'
 import { arrangeComposites } from './arrange.js'
 import { logicComposites } from './logic.js'
 import { lookupComposites } from './lookup.js'
@@ -20,6 +21,7 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...shapeComposites(ops),
     ...activationComposites(ops),
     ...logicComposites(ops),
+    ...arithmeticComposites(ops),
     ...neuralComposites(ops),
     ...reduceComposites(ops),
     ...arrangeComposites(ops),

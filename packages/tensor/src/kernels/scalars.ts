@@ -56,29 +56,47 @@ export const UNARY_INT: Readonly<Record<'neg' | 'relu' | 'abs' | 'sign' | 'pow' 
   clamp: UNARY_FLOAT.clamp,
 }
 
-export const BINARY_FLOAT: Readonly<Record<BinaryOp, Scalar2>> = {
+type BitOp = 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor'
+
+export const BINARY_FLOAT: Readonly<Record<Exclude<BinaryOp, BitOp>, Scalar2>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
   div: (a, b) => a / b,
   maximum: (a, b) => Math.max(a, b),
   minimum: (a, b) => Math.min(a, b),
+  power: (x, exponent) => cPower(x, exponent),
+  remainder: (a, b) => remainder(a, b),
+  fmod: (a, b) => a % b,
+  floorDivide: (a, b) => floorDivide(a, b),
+  atan2: (a, b) => Math.atan2(a, b),
 }
 
 /** Wrap around at 32 bits (storing does it for sums). */
-export const BINARY_INT: Readonly<Record<Exclude<BinaryOp, 'div'>, Scalar2>> = {
+export const BINARY_INT: Readonly<Record<Exclude<BinaryOp, 'div' | 'atan2'>, Scalar2>> = {
   add: BINARY_FLOAT.add,
   sub: BINARY_FLOAT.sub,
   mul: (a, b) => Math.imul(a, b),
   maximum: BINARY_FLOAT.maximum,
   minimum: BINARY_FLOAT.minimum,
+  power: (x, exponent) => (exponent >= 0 ? intPower(x, exponent) : x === 1 ? 1 : x === -1 ? (exponent % 2 === 0 ? 1 : -1) : 0),
+  // PyTorch throws where an integer is divided by 0.
+  remainder: (a, b) => (b === 0 ? 0 : remainder(a, b)),
+  fmod: (a, b) => (b === 0 ? 0 : a % b),
+  floorDivide: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
+  bitwiseAnd: (a, b) => a & b,
+  bitwiseOr: (a, b) => a | b,
+  bitwiseXor: (a, b) => a ^ b,
 }
 
-export const BINARY_BOOL: Readonly<Record<Exclude<BinaryOp, 'div' | 'sub'>, Scalar2>> = {
+export const BINARY_BOOL: Readonly<Record<'add' | 'mul' | 'maximum' | 'minimum' | BitOp, Scalar2>> = {
   add: (a, b) => a | b,
   mul: (a, b) => a & b,
   maximum: (a, b) => a | b,
   minimum: (a, b) => a & b,
+  bitwiseAnd: (a, b) => a & b,
+  bitwiseOr: (a, b) => a | b,
+  bitwiseXor: (a, b) => a ^ b,
 }
 
 export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
@@ -90,10 +108,15 @@ export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
   ge: (a, b) => (a >= b ? 1 : 0),
 }
 
-/** C's pow: unlike JavaScript's, 1 to any power is 1, and (−1) to ±∞ is 1. PyTorch takes roots for ±0.5 (of −∞: NaN). */
+/** PyTorch takes roots for exponents that are the numbers ±0.5 (of −∞: NaN). */
 function power(x: number, exponent: number): number {
   if (exponent === 0.5) return Math.sqrt(x)
   if (exponent === -0.5) return 1 / Math.sqrt(x)
+  return cPower(x, exponent)
+}
+
+/** C's pow: unlike JavaScript's, 1 to any power is 1, and (−1) to ±∞ is 1. */
+function cPower(x: number, exponent: number): number {
   if (x === 1 || (x === -1 && (exponent === Number.POSITIVE_INFINITY || exponent === Number.NEGATIVE_INFINITY))) return 1
   // biome-ignore lint/style/useExponentiationOperator: the call reads as the definition.
   return Math.pow(x, exponent)
@@ -102,6 +125,22 @@ function power(x: number, exponent: number): number {
 function roundHalfEven(x: number): number {
   const up = Math.round(x)
   return up - x === 0.5 && up % 2 !== 0 ? up - 1 : up
+}
+
+/** With the sign of b, as Python's. */
+function remainder(a: number, b: number): number {
+  const rest = a % b
+  return rest !== 0 && b < 0 !== rest < 0 ? rest + b : rest
+}
+
+/** By the remainder, which is exact, and not by rounding the quotient (PyTorch's `div_floor_floating`). */
+function floorDivide(a: number, b: number): number {
+  if (b === 0) return a / b
+  const rest = a % b
+  const quotient = (a - rest) / b - (rest !== 0 && b < 0 !== rest < 0 ? 1 : 0)
+  if (quotient === 0) return a / b < 0 || Object.is(a / b, -0) ? -0 : 0
+  const down = Math.floor(quotient)
+  return quotient - down > 0.5 ? down + 1 : down
 }
 
 /** By squaring, modulo 2^32; exponent an integer ≥ 0. */

@@ -28,7 +28,13 @@ export const UNARY_OPS = [
   ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
 ] as const
 /** Output dtype is input dtype; on bool add is or, mul is and. `maximum`, `minimum` give NaN when either is NaN. */
-export const BINARY_OPS = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const
+export const BINARY_OPS = [
+  ...(['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const),
+  // `remainder` has the sign of b, `fmod` of a; floorDivide goes with the former. Of integers by 0 all three give 0. `power`: int32 wraps around.
+  ...(['power', 'remainder', 'fmod', 'floorDivide', 'atan2'] as const),
+  // int32 and bool alone.
+  ...(['bitwiseAnd', 'bitwiseOr', 'bitwiseXor'] as const),
+] as const
 /** Output is bool. */
 export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
 /**

@@ -49,14 +49,19 @@ export const relu = (x: Tensor): Tensor => numericUnary('relu', x)
 export const abs = (x: Tensor): Tensor => numericUnary('abs', x)
 export const sign = (x: Tensor): Tensor => unaryKernel('sign', x, 0, 0)
 
-/** @throws INVALID_ARGUMENT for a negative integer power of integers (as in PyTorch: 2⁻¹ is no integer) */
-export function pow(x: Tensor, exponent: number): Tensor {
+/** A number as the exponent. @throws INVALID_ARGUMENT for a negative integer power of integers (as in PyTorch: 2⁻¹ is no integer) */
+export function powNumber(x: Tensor, exponent: number): Tensor {
   if (typeof exponent !== 'number') throw invalidArgument('pow', 'a number as the exponent', typeof exponent)
   const dtype = promoteNumber(x.dtype, exponent)
+  const base = to(x, dtype)
   if (dtype === 'int32' && exponent < 0) {
     throw invalidArgument('pow', 'an exponent ≥ 0 for an integer tensor', exponent, "Convert with to('float32') first.")
   }
-  return unaryKernel('pow', to(x, dtype), exponent, 0)
+  // The frequent ones as what they are; PyTorch takes the same ways.
+  if (exponent === 2) return mul(base, base)
+  if (isFloating(dtype) && exponent === 0.5) return unaryKernel('sqrt', base, 0, 0)
+  if (isFloating(dtype) && exponent === -1) return unaryKernel('reciprocal', base, 0, 0)
+  return unaryKernel('pow', base, exponent, 0)
 }
 
 /** @throws INVALID_ARGUMENT without any bound */
@@ -72,7 +77,7 @@ export function clamp(x: Tensor, min?: number | null, max?: number | null): Tens
 // --- binary ---
 
 /** `compare` makes bool of it; `floating` computes integers in float32. */
-function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor | number, compare: boolean, floating: boolean): Tensor {
+export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor | number, compare: boolean, floating: boolean): Tensor {
   if (a === null || b === null) throw invalidArgument(op, 'a tensor or a number', 'null')
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.

@@ -1,4 +1,5 @@
 /** All raw operations by name: what autograd wraps. They know shapes, dtypes and kernels, and nothing of gradients. */
+export { atan2, bitwiseAnd, bitwiseOr, bitwiseXor, div, floorDivide, fmod, pow, remainder } from './arithmetic.js'
 export { clone, contiguous, to } from './copy.js'
 export { cumprodBackward, prodBackward } from './derivative.js'
 export {
@@ -6,7 +7,6 @@ export {
   add,
   clamp,
   cos,
-  div,
   eq,
   exp,
   ge,
@@ -19,7 +19,6 @@ export {
   mul,
   ne,
   neg,
-  pow,
   relu,
   sigmoid,
   sign,

@@ -144,7 +144,7 @@ export const sigmoid_ = inPlaceOf('sigmoid_', elementwise.sigmoid)
 export const relu_ = inPlaceOf('relu_', elementwise.relu)
 export const abs_ = inPlaceOf('abs_', elementwise.abs)
 export const sign_ = inPlaceOf('sign_', elementwise.sign)
-export const pow_ = inPlaceOf('pow_', elementwise.pow)
+export const pow_ = inPlaceOf('pow_', elementwise.powNumber)
 export const clamp_ = inPlaceOf('clamp_', elementwise.clamp)
 
 function refuseBool(op: string, dtype: DType | undefined): void {

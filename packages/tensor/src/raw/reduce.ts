@@ -9,7 +9,7 @@ import type { VarianceOptions } from '../ops-reduce.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous, to } from './copy.js'
-import { abs, add, div, eq, exp, log, mul, ne, pow, sqrt, sub, where } from './elementwise.js'
+import { abs, add, div, eq, exp, log, mul, ne, powNumber, sqrt, sub, where } from './elementwise.js'
 import { permute, reshape } from './views.js'
 
 /** A tensor as dense [outer, k, inner], to be reduced along k. */
@@ -165,7 +165,7 @@ export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor 
   if (p === 0) return to(sum(ne(x, 0), dims, keepdim), x.dtype)
   if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
   if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
-  return pow(sum(pow(size, p), dims, keepdim), 1 / p)
+  return powNumber(sum(powNumber(size, p), dims, keepdim), 1 / p)
 }
 
 /** Undoes broadcasting: adds up what was repeated. @throws SHAPE_MISMATCH unless `shape` broadcasts to x's */

@@ -10,8 +10,6 @@ import { denseStrides, type Row2, walk2 } from '../host/walk.js'
 import type {
   AxpyKernel,
   BinaryKernel,
-  BinaryOp,
-  CompareOp,
   Dims,
   IndexKernel,
   MatmulKernel,
@@ -33,6 +31,7 @@ import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import {
   AXPY,
   binarySource,
+  type GpuBinaryOp,
   MATMUL,
   NLL,
   NLL_BACKWARD,
@@ -134,7 +133,7 @@ export class GpuKernels {
   }
 
   /** For float32, and for bool, whose 0 and 1 are exact in float32 (the caller gives the operation that means or, and). */
-  binary<A extends TypedArray, O extends TypedArray>(op: BinaryOp | CompareOp): BinaryKernel<A, O> {
+  binary<A extends TypedArray, O extends TypedArray>(op: GpuBinaryOp): BinaryKernel<A, O> {
     const source = () => binarySource(op)
     const run = (n: number, a: F32, aStep: number, b: F32, bStep: number) =>
       this.#run(op, `${op}|${n}|${aStep}${bStep}`, source, n, { aStep, bStep }, [a, b])

@@ -85,13 +85,29 @@ export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
   elu: 'if (v <= 0) { return p0 * Math.expm1(v); } return v;',
 }
 
-export const BINARY_BODY: Readonly<Record<BinaryOp | CompareOp, string>> = {
+/** The operations on bits have no place in float32; those of bool are other operations there. */
+export type GpuBinaryOp = Exclude<BinaryOp, 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor'> | CompareOp
+
+export const BINARY_BODY: Readonly<Record<GpuBinaryOp, string>> = {
   add: 'return va + vb;',
   sub: 'return va - vb;',
   mul: 'return va * vb;',
   div: 'return va / vb;',
   maximum: 'return Math.max(va, vb);',
   minimum: 'return Math.min(va, vb);',
+  // 1 to any power is 1, and -1 to an infinite one.
+  power: 'if (va == 1) { return 1; } if (va == -1 && Math.abs(vb) > 3.4028235e38) { return 1; } return Math.pow(va, vb);',
+  remainder: 'let r = va % vb; if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; } return r;',
+  fmod: 'return va % vb;',
+  floorDivide: `if (vb == 0) { return va / vb; }
+    const r = va % vb;
+    let q = (va - r) / vb;
+    if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { q = q - 1; }
+    if (q == 0) { if (va / vb < 0) { return -0.0 * 1; } return 0 * (va / vb); }
+    const down = Math.floor(q);
+    if (q - down > 0.5) { return down + 1; }
+    return down;`,
+  atan2: 'return Math.atan2(va, vb);',
   eq: 'let t = 0; if (va == vb) { t = 1; } return t;',
   ne: 'let t = 0; if (va != vb) { t = 1; } return t;',
   lt: 'let t = 0; if (va < vb) { t = 1; } return t;',
@@ -108,7 +124,7 @@ export function unarySource(op: UnaryOp): string {
 }
 
 /** Constants: aStep, bStep, 0 or 1. */
-export function binarySource(op: BinaryOp | CompareOp): string {
+export function binarySource(op: GpuBinaryOp): string {
   return `function (a, b) {
     const va = a[this.thread.x * this.constants.aStep];
     const vb = b[this.thread.x * this.constants.bStep];

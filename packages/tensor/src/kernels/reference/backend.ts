@@ -60,6 +60,7 @@ export function createReferenceBackend(): Backend {
 const REAL_ONLY = unsupported('the function exists for real numbers only; raw operations convert to float32 first')
 const NOT_ON_BOOL = unsupported('PyTorch has no such operation on bool')
 const DIVIDES_REAL = unsupported('division is true division; raw operations convert to float32 first')
+const BITS = unsupported('bits are those of integers; raw operations refuse real numbers')
 const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; raw operations convert first')
 const REAL_MEAN = unsupported('means and gradients are real numbers; raw operations refuse integers')
 const REAL_LOSS = unsupported('probabilities are real numbers')
@@ -229,6 +230,13 @@ const realOnly = (op: keyof typeof UNARY_FLOAT): Record<DType, UnaryKernel<T> | 
 const realAndInt = (op: keyof typeof UNARY_INT): Record<DType, UnaryKernel<T> | Unsupported> =>
   real(unary(UNARY_FLOAT[op]), unary(UNARY_INT[op]), NOT_ON_BOOL)
 
+const bits = (op: 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor') => ({
+  float32: BITS,
+  float64: BITS,
+  int32: binary(BINARY_INT[op]),
+  bool: binary(BINARY_BOOL[op]),
+})
+
 const table: KernelTable = {
   neg: realAndInt('neg'),
   exp: realOnly('exp'),
@@ -273,6 +281,14 @@ const table: KernelTable = {
   div: real(binary(BINARY_FLOAT.div, divFlat), DIVIDES_REAL, DIVIDES_REAL),
   maximum: real(binary(BINARY_FLOAT.maximum), binary(BINARY_INT.maximum), binary(BINARY_BOOL.maximum)),
   minimum: real(binary(BINARY_FLOAT.minimum), binary(BINARY_INT.minimum), binary(BINARY_BOOL.minimum)),
+  power: real(binary(BINARY_FLOAT.power), binary(BINARY_INT.power), NOT_ON_BOOL),
+  remainder: real(binary(BINARY_FLOAT.remainder), binary(BINARY_INT.remainder), NOT_ON_BOOL),
+  fmod: real(binary(BINARY_FLOAT.fmod), binary(BINARY_INT.fmod), NOT_ON_BOOL),
+  floorDivide: real(binary(BINARY_FLOAT.floorDivide), binary(BINARY_INT.floorDivide), NOT_ON_BOOL),
+  atan2: real(binary(BINARY_FLOAT.atan2), REAL_ONLY, REAL_ONLY),
+  bitwiseAnd: bits('bitwiseAnd'),
+  bitwiseOr: bits('bitwiseOr'),
+  bitwiseXor: bits('bitwiseXor'),
   eq: compare('eq'),
   ne: compare('ne'),
   lt: compare('lt'),

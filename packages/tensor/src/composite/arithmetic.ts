@@ -1,0 +1,37 @@
+/** Arithmetic and comparisons of several tensors that are a few other operations. */
+import { isFloating } from '../dtype.js'
+import { dtypeMismatch } from '../errors.js'
+import type { Ops } from '../ops.js'
+import type { ArithmeticCompositeOps, ValueOptions } from '../ops-arithmetic.js'
+import { sameShape } from '../shape.js'
+import type { Tensor } from '../tensor.js'
+
+export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<Tensor> {
+  const scaled = (x: Tensor, { value = 1 }: ValueOptions = {}) => (value === 1 ? x : ops.mul(x, value))
+  return {
+    lerp(a, b, weight) {
+      const way = ops.sub(b, a)
+      const fromA = (w: Tensor | number) => ops.add(a, ops.mul(way, w))
+      const fromB = (w: Tensor | number) => ops.sub(b, ops.mul(way, ops.sub(1, w)))
+      // From the nearer end, as PyTorch: so that weight 1 gives b exactly.
+      if (typeof weight === 'number') return weight < 0.5 ? fromA(weight) : ops.sub(b, ops.mul(way, 1 - weight))
+      return ops.where(ops.lt(ops.abs(weight), 0.5), fromA(weight), fromB(weight))
+    },
+    addcmul: (x, a, b, options) => ops.add(x, ops.mul(scaled(a, options), b)),
+    addcdiv: (x, a, b, options) => ops.add(x, ops.div(scaled(a, options), b)),
+    bitwiseNot(x) {
+      if (isFloating(x.dtype)) throw dtypeMismatch('bitwiseNot', 'int32 or bool', x.dtype, "Convert with to('int32') first.")
+      return x.dtype === 'bool' ? ops.logicalNot(x) : ops.bitwiseXor(x, -1)
+    },
+    isclose(a, b, { rtol = 1e-5, atol = 1e-8, equalNan = false } = {}) {
+      const same = ops.eq(a, b)
+      const close = equalNan ? ops.logicalOr(same, ops.logicalAnd(ops.isNaN(a), ops.isNaN(b))) : same
+      if (a.dtype === 'bool' && b.dtype === 'bool') return close
+      const allowed = ops.add(ops.mul(ops.abs(isFloating(b.dtype) ? b : ops.to(b, 'float32')), rtol), atol)
+      const distance = ops.abs(ops.sub(isFloating(a.dtype) ? a : ops.to(a, 'float32'), b))
+      return ops.logicalOr(close, ops.logicalAnd(ops.isFinite(distance), ops.le(distance, allowed)))
+    },
+    allclose: (a, b, options) => ops.all(ops.isclose(a, b, options)).itemSync() !== 0,
+    equal: (a, b) => sameShape(a.shape, b.shape) && ops.all(ops.eq(a, b)).itemSync() !== 0,
+  }
+}

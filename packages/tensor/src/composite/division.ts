@@ -1,0 +1,25 @@
+/** Division that rounds its result: what `div` does with a roundingMode, over raw and over recorded operations. */
+import { isFloating } from '../dtype.js'
+import { invalidArgument } from '../errors.js'
+import type { Ops } from '../ops.js'
+import type { DivOptions } from '../ops-arithmetic.js'
+import type { Tensor } from '../tensor.js'
+
+type Operand = Tensor | number
+const whole = (x: Operand): boolean => (typeof x === 'number' ? Number.isInteger(x) : !isFloating(x.dtype))
+
+/** @throws INVALID_ARGUMENT for an unknown roundingMode */
+export function roundedDivision(
+  ops: Pick<Ops<Tensor>, 'floorDivide' | 'trunc' | 'to'> & { div(a: Operand, b: Operand): Tensor },
+  a: Operand,
+  b: Operand,
+  { roundingMode }: DivOptions,
+): Tensor {
+  if (roundingMode === undefined || roundingMode === null) return ops.div(a, b)
+  if (roundingMode === 'floor') return ops.floorDivide(a, b)
+  if (roundingMode !== 'trunc') throw invalidArgument('div', "'floor' or 'trunc' as roundingMode", String(roundingMode))
+  if (!(whole(a) && whole(b))) return ops.trunc(ops.div(a, b))
+  // Quotients of 32-bit integers are right in double; the conversion truncates.
+  const wide = (x: Operand): Operand => (typeof x === 'number' ? x : ops.to(x, 'float64'))
+  return ops.to(ops.div(wide(a), wide(b)), 'int32')
+}
