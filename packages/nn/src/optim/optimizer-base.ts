@@ -113,7 +113,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   /**
    * Takes over the settings of all groups and the state of all parameters, converted to the parameters' dtypes; all or nothing. Steps go on from
    * there with the same bits.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (but a schedule may have made lr negative)
    */
   loadStateDict({ state, paramGroups }: OptimizerState<Settings>): void {
     const sizes = (groups: readonly { readonly params: readonly unknown[] }[]) => groups.map(({ params }) => params.length).join(', ')
@@ -123,7 +123,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const groups = this.groups.map((group, i) => {
       const { params: _, ...settings } = structuredClone(paramGroups[i]!)
       const next = { ...this.defaults, ...settings, params: group.params } as unknown as ParamGroup<Settings>
-      this.check(next)
+      // A schedule may have led the rate below 0, if only by rounding: a training that got there may go on.
+      const { lr } = next as { lr?: unknown }
+      this.check(typeof lr === 'number' ? { ...next, lr: Math.abs(lr) } : next)
       return next
     })
     const params = this.parameters()

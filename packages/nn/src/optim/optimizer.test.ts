@@ -220,10 +220,17 @@ describe('a state dict', () => {
     expect([optimizer.paramGroups[0]!.lr, optimizer.stateDict().state]).toEqual([7, {}])
   })
 
+  test('with a rate that a schedule has led below 0 loads', () => {
+    const saved = moved()
+    const optimizer = new Adam([p(5, 6)])
+    optimizer.loadStateDict({ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, lr: -1e-19 }] })
+    expect(optimizer.paramGroups[0]!.lr).toBe(-1e-19)
+  })
+
   test('with settings that the constructor would refuse: INVALID_ARGUMENT, and nothing is loaded', () => {
     const saved = moved()
     const optimizer = new Adam([p(5, 6)])
-    const load = () => optimizer.loadStateDict({ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, lr: -1 }] })
+    const load = () => optimizer.loadStateDict({ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, eps: -1 }] })
     expect(refusal(load)).toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect(optimizer.paramGroups[0]!.lr).toBe(1e-3)
   })
