@@ -322,7 +322,7 @@ describe('saved variables', () => {
     const error = refusal(() => y.backward())
     expect(error).toMatchObject({ code: 'SAVED_VARIABLE_MODIFIED', op: 'MulBackward', values: { expectedVersion: 0, foundVersion: 1 } })
     expect(error.message).toBe(
-      'MulBackward: expected a tensor of shape [2] that it needs for its gradient at version 0, got version 1: an in-place operation has written ' +
+      'MulBackward: expected a tensor of shape [2] that it needs for its gradient at version 0, got version 1: add_ has written ' +
         'to it. Write to a clone() of the tensor, use the operation that is not in place, or write after backward.',
     )
   })

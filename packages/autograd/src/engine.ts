@@ -14,6 +14,7 @@ import { currentScope, withScope } from '@postgrad/base/internal'
 import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
 import { broadcastsTo, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
+import { applyWatched, isWatching } from './anomaly.js'
 import { dotGradSink, keepable } from './grad-sink.js'
 import { GraphRoot } from './graph-root.js'
 import { GraphTask, NodeTask } from './graph-task.js'
@@ -171,7 +172,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     return
   }
   if (!leadsToNeeded(task, node)) return
-  let results = node.apply(grads)
+  let results = isWatching() ? applyWatched(node, grads) : node.apply(grads)
   if (!task.keepGraph) node.release()
   if (hooks !== null) results = hooks.runAfter(results, grads)
   const edges = node.nextEdges

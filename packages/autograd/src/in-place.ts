@@ -10,6 +10,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
 import { overwrite, raw } from '@postgrad/tensor/internal'
+import { noteWrite } from './anomaly.js'
 import { CopySlices } from './copy-slices.js'
 import type { TensorOps } from './formula.js'
 import { needsGrad, recordAttributed, recordBinary } from './record.js'
@@ -33,10 +34,15 @@ export function inPlace<A extends readonly unknown[]>(
   type Plain = (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor
   const [plain, value] = [write as unknown as Plain, compute as unknown as Plain]
   const wrapper = (x: Tensor, p?: unknown, q?: unknown, r?: unknown): Tensor => {
-    if (!currentScope().gradEnabled || !isRecorded(x, p, q, r)) return plain(x, p, q, r)
+    if (!currentScope().gradEnabled || !isRecorded(x, p, q, r)) {
+      plain(x, p, q, r)
+      noteWrite(x.storage)
+      return x
+    }
     check(op, x)
     const out = value(readsX ? snapshot(x) : x, p, q, r)
     overwrite(op, x, out)
+    noteWrite(x.storage)
     rebase(x, out)
     return x
   }

@@ -2,6 +2,7 @@
 import './install.js'
 
 export type { BackwardPassOptions, GradFunction, RemovableHandle } from '@postgrad/tensor'
+export { type AnomalyOptions, withAnomalyDetection } from './anomaly.js'
 export { backward, type GradOptions, grad } from './backward.js'
 export { checkpoint, checkpointSequential } from './checkpoint.js'
 export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'

@@ -5,6 +5,7 @@
  * PyTorch: `torch/csrc/autograd/function.h`.
  */
 import type { DType, GradFunction, RemovableHandle, Tensor } from '@postgrad/tensor'
+import { noteOrigin } from './anomaly.js'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
 /** Into which node, and to the gradient of which of its forward outputs. */
@@ -45,6 +46,7 @@ export abstract class Node implements GradFunction<Tensor> {
     this.nextEdges = nextEdges
     this.inputMeta = inputMeta
     this.hooks = null
+    noteOrigin(this)
   }
 
   /** PyTorch's name of the node: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */

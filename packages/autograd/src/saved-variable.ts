@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
+import { writtenAt } from './anomaly.js'
 
 /** Stands for a tensor that is not kept but can be had again. */
 export interface Packed {
@@ -102,12 +103,12 @@ export function graphFreed(op: string): PostgradError {
 }
 
 function modified(op: string, tensor: Tensor, version: number): PostgradError {
-  const found = tensor.storage.version
+  const { version: found, writer } = tensor.storage
   return new PostgradError('SAVED_VARIABLE_MODIFIED', {
     op,
     expected: `a tensor of shape [${tensor.shape.join(', ')}] that it needs for its gradient at version ${version}`,
-    got: `version ${found}: an in-place operation has written to it`,
+    got: `version ${found}: ${writer ?? 'an in-place operation'} has written to it${writtenAt(tensor.storage)}`,
     remedy: 'Write to a clone() of the tensor, use the operation that is not in place, or write after backward.',
-    values: { shape: [...tensor.shape], expectedVersion: version, foundVersion: found },
+    values: { shape: [...tensor.shape], expectedVersion: version, foundVersion: found, writer },
   })
 }

@@ -9,6 +9,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 export class Scope {
   /** Whether operations record a graph. Owner: autograd. */
   readonly gradEnabled: boolean
+  /** Anomaly mode: 'throw' explains errors of backward, 'nan' looks for NaN as well; null is off. Owner: autograd. */
+  readonly anomaly: 'throw' | 'nan' | null
   /** Where kernels run; null is the thread's default device. Owner: tensor. */
   readonly device: object | null
   /** The seeded generator of random numbers; null is the thread's default. Owner: tensor. */
@@ -22,6 +24,7 @@ export class Scope {
 
   constructor(from: ScopePatch, base: ScopePatch) {
     this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
+    this.anomaly = pick(from.anomaly, base.anomaly)
     this.device = pick(from.device, base.device)
     this.generator = pick(from.generator, base.generator)
     this.worker = pick(from.worker, base.worker)

@@ -4,6 +4,7 @@
  */
 
 export {
+  type AnomalyOptions,
   abs,
   acos,
   add,
@@ -201,6 +202,7 @@ export {
   vjp,
   vstack,
   where,
+  withAnomalyDetection,
   zero_,
 } from '@postgrad/autograd'
 export { type ErrorParts, isPostgradError, localOf, PostgradError, type WorkerHop, type WorkerId, workerOf } from '@postgrad/base'

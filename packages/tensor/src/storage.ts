@@ -10,6 +10,8 @@ export class Storage {
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
+  /** The operation that wrote last, for the message when autograd finds another version than it saw; null before the first. */
+  writer: string | null
 
   /** Takes ownership of `array`: whoever passes it does not write to it any more. */
   constructor(dtype: DType, array: TypedArray) {
@@ -17,6 +19,7 @@ export class Storage {
     this.dtype = dtype
     this.array = array
     this.version = 0
+    this.writer = null
   }
 
   /** Zero-filled. */

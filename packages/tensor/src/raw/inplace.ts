@@ -29,6 +29,12 @@ function checkWritable(op: string, x: Tensor): void {
   }
 }
 
+/** After a write: what was read from this storage before is no longer there. */
+function wrote(op: string, x: Tensor): void {
+  x.storage.version++
+  x.storage.writer = op
+}
+
 /** @throws SHAPE_MISMATCH */
 function checkBroadcast(op: string, x: Tensor, y: Tensor): void {
   if (sameShape(x.shape, y.shape) || broadcastsTo(y.shape, x.shape)) return
@@ -85,7 +91,7 @@ function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tenso
     const strides = broadcastStrides(b.shape, b.strides, x.shape)
     kernel.strided(x.shape, array, x.offset, x.strides, b.storage.array, b.offset, strides, array, x.offset, x.strides)
   }
-  x.storage.version++
+  wrote(name, x)
   return x
 }
 
@@ -102,7 +108,7 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
     const strides = broadcastStrides(b.shape, b.strides, x.shape)
     kernel.strided(x.shape, alpha, b.storage.array, b.offset, strides, x.storage.array, x.offset, x.strides)
   }
-  x.storage.version++
+  wrote(name, x)
   return x
 }
 
@@ -122,7 +128,9 @@ export function overwrite(op: string, x: Tensor, value: Tensor): Tensor {
     )
   }
   checkStorable(op, value.dtype, x.dtype)
-  return copy_(x, value)
+  copy_(x, value)
+  x.storage.writer = op
+  return x
 }
 
 /** The in-place form of an operation: what it computes is written into its first argument. */
@@ -184,7 +192,7 @@ export function copy_(x: Tensor, src: Tensor): Tensor {
     const strides = broadcastStrides(from.shape, from.strides, x.shape)
     kernel.strided(x.shape, from.storage.array, from.offset, strides, x.storage.array, x.offset, x.strides)
   }
-  x.storage.version++
+  wrote('copy_', x)
   return x
 }
 
@@ -194,10 +202,12 @@ export function fill_(x: Tensor, value: number): Tensor {
   const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>
   if (x.isContiguous) kernel.flat(x.numel, value, x.storage.array, x.offset)
   else kernel.strided(x.shape, value, x.storage.array, x.offset, x.strides)
-  x.storage.version++
+  wrote('fill_', x)
   return x
 }
 
 export function zero_(x: Tensor): Tensor {
-  return fill_(x, 0)
+  fill_(x, 0)
+  x.storage.writer = 'zero_'
+  return x
 }
