@@ -7,26 +7,31 @@ import { currentScope, withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { isFloating, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
-import type { Node } from './node.js'
 
 export interface AnomalyOptions {
   /** Whether NaN in a gradient is an error; default true. */
   readonly checkNaN?: boolean
 }
 
+/** What is seen here of a node; `node.ts` stands above this file. */
+interface Traced {
+  readonly name: string
+  apply(grads: Grads): Grads
+}
+
 /** Where a node was made: the frames of the user's code, and the node in whose backward it was (under createGraph). */
 interface Origin {
   readonly frames: readonly string[]
-  readonly within: Node | null
+  readonly within: Traced | null
 }
 
 // Per thread and not per worker: the first spares nodes the look at their scope, which is what decides; the others are keyed by what is asked about.
 let regions = 0
 let traced = false
-const origins = new WeakMap<Node, Origin>()
+const origins = new WeakMap<Traced, Origin>()
 const writes = new WeakMap<Storage, { readonly version: number; readonly line: string }>()
 /** The node that runs right now: running one is synchronous. */
-let running: Node | null = null
+let running: Traced | null = null
 
 /**
  * Runs `fn` (also an async one, to its end) in anomaly mode. Forward belongs inside; a backward pass through nodes that were made inside is watched wherever
@@ -54,7 +59,7 @@ export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: Anomal
 }
 
 /** Notes where `node` is made, if anybody wants to know. Called by every node's constructor. */
-export function noteOrigin(node: Node): void {
+export function noteOrigin(node: Traced): void {
   if (regions === 0 || currentScope().anomaly === null) return
   traced = true
   origins.set(node, { frames: userFrames(), within: running })
@@ -78,7 +83,7 @@ export function isWatching(): boolean {
 }
 
 /** `node.apply`, if it is of interest with what anomaly mode adds. */
-export function applyWatched(node: Node, grads: Grads): Grads {
+export function applyWatched(node: Traced, grads: Grads): Grads {
   const origin = origins.get(node) ?? null
   const { anomaly } = currentScope()
   if (origin === null && anomaly === null) return node.apply(grads)
@@ -96,7 +101,7 @@ export function applyWatched(node: Node, grads: Grads): Grads {
 }
 
 /** @throws BACKWARD_NAN */
-function checkNaN(node: Node, results: Grads, origin: Origin | null): void {
+function checkNaN(node: Traced, results: Grads, origin: Origin | null): void {
   if (!currentDevice().synchronous) return
   for (const [index, grad] of results.entries()) {
     if (grad === null || grad === undefined || !hasNaN(grad)) continue
@@ -114,7 +119,7 @@ function hasNaN(t: Tensor): boolean {
 }
 
 /** The error itself, with the forward line behind its last cause; something else than an error becomes the cause of one. */
-function explained(error: unknown, node: Node, origin: Origin | null): unknown {
+function explained(error: unknown, node: Traced, origin: Origin | null): unknown {
   if (error instanceof PostgradError && error.code === 'BACKWARD_NAN') return error
   const parts = {
     op: node.name,
