@@ -117,4 +117,31 @@ for op, fn, g in (("cumprodBackward", torch.cumprod, lambda x, d: x), ("prodBack
             case(f"{label}, dim {d}", op, backward(fn), In(g(values((3, 4), str(x.dtype)[6:]), d)), In(x), d)
 case("all", "prodBackward", backward(torch.prod), In(values(())), In(values((2, 3))))
 
+# --- order ---
+named = lambda r: {"values": r[0], "indices": r[1]}
+ORDERED = [
+    ("vector", In(values((9,))), [0, -1]), ("matrix", In(values((3, 4))), [0, 1]), ("3-d", In(values((2, 3, 2))), [1]), ("0-d", In(values(())), [0]),
+    ("transposed", In(values((3, 4)), ("transpose", 0, 1)), [0, 1]), ("float64", In(values((3, 4), "float64")), [1]),
+    ("ties", In(torch.tensor([[2.0, 2.0, 1.0, 2.0], [1.0, 3.0, 3.0, 1.0]])), [1]),
+    ("NaN", In(torch.tensor([[1.0, math.nan, 3.0, -math.inf], [math.inf, 2.0, math.nan, math.nan]])), [1]),
+    ("int32", In(torch.tensor([[5, -3, 2], [0, 7, -8]], dtype=torch.int32)), [0, 1]), ("bool", In(torch.tensor([True, False, True])), [0]),
+]
+for label, x, dims in ORDERED:
+    view = x.tensor()
+    run = grad_case if view.is_floating_point() and label != "NaN" else case
+    for op, fn in (("max", torch.max), ("min", torch.min)):
+        if view.numel() > 1:
+            run(label, op, fn, x)
+        for d in dims:
+            for keepdim in (False, True):
+                run(f"{label}, dim {d}, keepdim {keepdim}", op, lambda x, d, k: named(fn(x, d, k)), x, d, keepdim)
+    for d in dims:
+        for o in ({}, {"descending": True}):
+            run(f"{label}, dim {d}, {o}", "sort", lambda x, d, o: named(torch.sort(x, dim=d, stable=True, **o)), x, d, o)
+            case(f"{label}, dim {d}, {o}", "argsort", lambda x, d, o: torch.sort(x, dim=d, stable=True, **o)[1], x, d, o)
+        if label not in ("ties", "NaN", "bool"):
+            for k in (1, 2) if label != "0-d" else (1,):
+                for o in ({}, {"largest": False}):
+                    run(f"{label}, {k}, dim {d}, {o}", "topk", lambda x, k, d, o: named(torch.topk(x, k, d, **o)), x, k, d, o)
+
 write("reduce")

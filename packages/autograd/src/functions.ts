@@ -77,7 +77,7 @@ export const minimum = recordBinary('minimum', raw.minimum, binary.minimum, reco
 export const matmul = recordBinary<Tensor>('matmul', raw.matmul, binary.matmul, recorded)
 export const bmm = recordBinary<Tensor>('bmm', raw.bmm, binary.bmm, recorded)
 
-export const { eq, ne, lt, le, gt, ge, argmax, argmin, detach, bitwiseAnd, bitwiseOr, bitwiseXor } = raw
+export const { eq, ne, lt, le, gt, ge, argmax, argmin, argsort, detach, bitwiseAnd, bitwiseOr, bitwiseXor } = raw
 
 export const sum = recordAttributed('sum', raw.sum, unary.sum, recorded)
 export const mean = recordAttributed('mean', raw.mean, unary.mean, recorded)
@@ -149,7 +149,7 @@ export const operations: TensorOps = withComposites({
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
-  ...{ prod, amin, argmin, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
+  ...{ prod, amin, argmin, argsort, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
   ...{ floorDivide, remainder, fmod, atan2, bitwiseAnd, bitwiseOr, bitwiseXor },
   ...composedDerivatives(recorded),
   ...indexingFunctions(recorded),
@@ -163,6 +163,7 @@ export const { indexSelect, gather, indexAdd, scatterAdd, scatter, nonzero, oneH
 export const { take, takeAlongDim, indexFill, maskedFill, maskedSelect, tril, triu } = operations
 export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
 export const { lerp, addcmul, addcdiv, bitwiseNot, isclose, allclose, equal } = operations
+export const { max, min, sort, topk } = operations
 export const { varMean, any, all, countNonzero } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.

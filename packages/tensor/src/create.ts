@@ -131,6 +131,20 @@ export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
 }
 
+/** Of x's shape and, unless `dtype` says otherwise, dtype. */
+export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
+  return filled('fullLike', x.shape, value, { dtype: x.dtype, ...options })
+}
+
+/** As zeros: memory that was never written is not handed out. */
+export function empty(shape: Shape, options?: TensorOptions): Tensor {
+  return zeros(shape, options)
+}
+
+export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
+  return zerosLike(x, options)
+}
+
 /** n × m with ones on the diagonal; m defaults to n. */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   const out = zeros([n, m], { dtype: options?.dtype })
@@ -153,6 +167,35 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   return finish(Tensor.over(dtype, [length], array), options)
 }
 
+/** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+export function linspace(start: number, end: number, steps: number, options?: TensorOptions): Tensor {
+  return evenly('linspace', start, end, steps, options, (x) => x)
+}
+
+/** base to the powers of linspace(start, end, steps); base is 10 by default. @throws INVALID_ARGUMENT */
+export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
+  const base = options?.base ?? 10
+  return evenly('logspace', start, end, steps, options, (x) => base ** x)
+}
+
+function evenly(
+  op: string,
+  start: number,
+  end: number,
+  steps: number,
+  options: TensorOptions | undefined,
+  f: (x: number) => number,
+): Tensor {
+  if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
+  checkShape(op, [steps])
+  const dtype = dtypeOf(op, options, 'float32')
+  const array = allocate(dtype, steps)
+  const step = steps > 1 ? (end - start) / (steps - 1) : 0
+  // From the nearer end, as PyTorch: then the last number is the end itself.
+  for (let i = 0; i < steps; i++) array[i] = elementOf(dtype, f(i < steps / 2 ? start + i * step : end - (steps - 1 - i) * step))
+  return finish(Tensor.over(dtype, [steps], array), options)
+}
+
 function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32')
@@ -171,6 +214,15 @@ export function rand(shape: Shape, options?: RandomOptions): Tensor {
 /** Standard normal. @throws DTYPE_MISMATCH for integers */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
   return random('randn', shape, options, (g) => g.normal())
+}
+
+/** As rand, of x's shape and, unless `dtype` says otherwise, dtype. */
+export function randLike(x: Tensor, options?: RandomOptions): Tensor {
+  return rand(x.shape, { dtype: x.dtype, ...options })
+}
+
+export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
+  return randn(x.shape, { dtype: x.dtype, ...options })
 }
 
 /** Integers in low … high−1; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT unless low < high, and within 32 bits for int32 */

@@ -3,14 +3,21 @@ import './install.js'
 
 export {
   arange,
+  empty,
+  emptyLike,
   eye,
   full,
+  fullLike,
+  linspace,
+  logspace,
   ones,
   onesLike,
   type RandomOptions,
   rand,
   randint,
+  randLike,
   randn,
+  randnLike,
   type TensorOptions,
   tensor,
   zeros,
@@ -26,6 +33,7 @@ export type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.
 export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops-grad.js'
 export type { IndexSpec, PadMode, PadOptions, RangeText } from './ops-indexing.js'
 export type { ConvOptions, ConvPadding, ConvTransposeOptions, Pair } from './ops-neural.js'
-export type { ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
+export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 export type { NestedArray } from './read.js'
+export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './sample.js'
 export { isTensor, Tensor } from './tensor.js'

@@ -37,6 +37,18 @@ export interface StatisticsOps<T> {
 export interface ArgOps<T> {
   /** int32; the index of the first minimum. */
   argmin(x: T, dim?: number, keepdim?: boolean): T
+  /** int32: the indices along `dim` (default the last) in the order of x. Equals keep their order, NaN is the greatest. */
+  argsort(x: T, dim?: number, options?: SortOptions): T
+}
+
+export interface SortOptions {
+  /** From the largest down; default false. */
+  readonly descending?: boolean
+}
+
+export interface TopkOptions {
+  /** The largest (the default) or the smallest. */
+  readonly largest?: boolean
 }
 
 /** Ops written once over others. */
@@ -47,6 +59,16 @@ export interface ReduceCompositeOps<T> {
   any(x: T, dims?: DimsArg, keepdim?: boolean): T
   /** bool: whether none is 0; over nothing true. */
   all(x: T, dims?: DimsArg, keepdim?: boolean): T
+  /** Without `dim` the largest of all, NaN first; the gradient goes to all largest in equal parts. */
+  max(x: T): T
+  /** Along `dim`, with the index of the first of the largest, to which the gradient goes. */
+  max(x: T, dim: number, keepdim?: boolean): ValuesAndIndices<T>
+  min(x: T): T
+  min(x: T, dim: number, keepdim?: boolean): ValuesAndIndices<T>
+  /** In the order of argsort; the gradient goes to where the values came from. */
+  sort(x: T, dim?: number, options?: SortOptions): ValuesAndIndices<T>
+  /** The k largest along `dim` (default the last), from the largest down. */
+  topk(x: T, k: number, dim?: number, options?: TopkOptions): ValuesAndIndices<T>
   /** int32: how many are not 0. */
   countNonzero(x: T, dims?: DimsArg): T
 }

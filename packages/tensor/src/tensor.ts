@@ -11,7 +11,7 @@ import type { DimsArg, GeluOptions, NanToNumOptions, Ops, Reduction, SoftplusOpt
 import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
 import type { IndexSpec } from './ops-indexing.js'
-import type { VarianceOptions } from './ops-reduce.js'
+import type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
 import { Storage } from './storage.js'
@@ -516,6 +516,25 @@ export class Tensor {
   }
   argmax(dim?: number, keepdim?: boolean): Tensor {
     return ops().argmax(this, dim, keepdim)
+  }
+  max(): Tensor
+  max(dim: number, keepdim?: boolean): ValuesAndIndices<Tensor>
+  max(dim?: number, keepdim?: boolean): Tensor | ValuesAndIndices<Tensor> {
+    return dim === undefined ? ops().max(this) : ops().max(this, dim, keepdim)
+  }
+  min(): Tensor
+  min(dim: number, keepdim?: boolean): ValuesAndIndices<Tensor>
+  min(dim?: number, keepdim?: boolean): Tensor | ValuesAndIndices<Tensor> {
+    return dim === undefined ? ops().min(this) : ops().min(this, dim, keepdim)
+  }
+  argsort(dim?: number, options?: SortOptions): Tensor {
+    return ops().argsort(this, dim, options)
+  }
+  sort(dim?: number, options?: SortOptions): ValuesAndIndices<Tensor> {
+    return ops().sort(this, dim, options)
+  }
+  topk(k: number, dim?: number, options?: TopkOptions): ValuesAndIndices<Tensor> {
+    return ops().topk(this, k, dim, options)
   }
   prod(dim?: number, keepdim?: boolean): Tensor {
     return ops().prod(this, dim, keepdim)

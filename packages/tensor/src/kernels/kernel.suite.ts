@@ -10,6 +10,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../dtype.js'
 import { createReferenceBackend } from './reference/backend.js'
 import {
+  type ArgsortKernel,
   type AxpyKernel,
   type Backend,
   BINARY_OPS,
@@ -255,6 +256,7 @@ class Cell {
     else if ((REDUCE_OPS as readonly string[]).includes(op)) this.#reduce()
     else if (op === 'cumprod') this.#products((outer, k, inner) => outer * k * inner)
     else if (op === 'cumsum' || op === 'reverseCumsum') this.#runningSums()
+    else if (op === 'argsort') this.#argsort()
     else if (op === 'variance') this.#variance()
     else if (op === 'prodBackward' || op === 'cumprodBackward') this.#productBackward()
     else if (op === 'softmax' || op === 'logSoftmax') this.#softmax()
@@ -590,6 +592,22 @@ class Cell {
       const x = this.#values(12, this.#dtype, false)
       x[7] = value
       this.#compare<K>(`with ${value}`, this.#rubbish(this.#dtype, 12), 3, 100, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+    }
+  }
+
+  #argsort(): void {
+    type K = ArgsortKernel<Any>
+    for (const [outer, k, inner] of this.#fibres(true)) {
+      // The reference selects, which takes k² steps.
+      if (k > 300) continue
+      for (const descending of [false, true]) {
+        const n = outer * k * inner
+        const x = this.#values(n + 4)
+        for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
+        this.#compare<K>(`[${outer}, ${k}, ${inner}] ${descending}`, this.#rubbish('int32', n + 6), 1, 0, (kernel, o) =>
+          kernel.run(outer, k, inner, x, 2, o as Int32Array, 3, descending),
+        )
+      }
     }
   }
 

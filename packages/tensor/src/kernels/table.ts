@@ -151,6 +151,11 @@ export interface ProductBackwardKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, grad: A, gradOffset: number, x: A, xOffset: number, out: A, outOffset: number): void
 }
 
+/** out [outer, k, inner]: the indices along k in the order of x; equals keep theirs, NaN is the greatest. All dense. */
+export interface ArgsortKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: Int32Array, outOffset: number, descending: boolean): void
+}
+
 /** x and out are dense [outer, k, inner]. */
 export interface ScanKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number): void
@@ -245,6 +250,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   argmax: ReduceKernel<ArrayOf[D], Int32Array>
   argmin: ReduceKernel<ArrayOf[D], Int32Array>
   variance: VarianceKernel<ArrayOf[D]>
+  argsort: ArgsortKernel<ArrayOf[D]>
   prodBackward: ProductBackwardKernel<ArrayOf[D]>
   cumprodBackward: ProductBackwardKernel<ArrayOf[D]>
 } & { [Op in ScanOp]: ScanKernel<ArrayOf[D]> } & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
@@ -264,6 +270,7 @@ export const KERNEL_OPS = [
   ...SCAN_OPS,
   ...SOFTMAX_OPS,
   'variance',
+  'argsort',
   'prodBackward',
   'cumprodBackward',
   'where',

@@ -97,4 +97,5 @@ export {
   variance as var,
 } from './reduce.js'
 export { cumprod, cumsum, reverseCumsum } from './scan.js'
+export { argsort } from './sort.js'
 export { detach, diagonal, everyNth, expand, narrow, permute, reshape, select, squeeze, transpose, unsqueeze, view } from './views.js'

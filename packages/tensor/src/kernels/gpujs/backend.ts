@@ -106,6 +106,7 @@ function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
     prod: float<'prod'>(gpu.reduce('prod')),
     amin: { ...float<'amin'>(gpu.reduce('amin')), bool: gpu.reduce('amin') },
     argmin: { ...float<'argmin'>(gpu.reduce('argmin')), bool: gpu.reduce('argmin') },
+    argsort: { ...float<'argsort'>(gpu.argsort()), bool: gpu.argsort() },
     variance: real<'variance'>(gpu.variance()),
     prodBackward: real<'prodBackward'>(gpu.productBackward('prodBackward')),
     cumprodBackward: real<'cumprodBackward'>(gpu.productBackward('cumprodBackward')),

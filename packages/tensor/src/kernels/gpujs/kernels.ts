@@ -8,6 +8,7 @@ import type { TypedArray } from '../../dtype.js'
 import { gathered } from '../host/movement.js'
 import { denseStrides, type Row2, walk2 } from '../host/walk.js'
 import type {
+  ArgsortKernel,
   AxpyKernel,
   BinaryKernel,
   Dims,
@@ -36,6 +37,7 @@ import {
   NLL,
   NLL_BACKWARD,
   PRODUCT_BACKWARD,
+  RANK,
   REDUCTION,
   SCAN,
   SOFTMAX,
@@ -205,6 +207,22 @@ export class GpuKernels {
           this.#run('variance', `variance|${outer}|${k}|${inner}`, () => VARIANCE, outer * inner, { k, inner }, args),
           oo,
         )
+      },
+    }
+  }
+
+  /** Ranks by gpu.js; putting each index where its rank says moves data. */
+  argsort<A extends TypedArray>(): ArgsortKernel<A> {
+    return {
+      run: (outer, k, inner, x, xo, out, oo, descending) => {
+        const n = outer * k * inner
+        if (n === 0) return
+        const constants = { k, inner, descending: descending ? 1 : 0 }
+        const ranks = this.#run('argsort', `argsort|${outer}|${k}|${inner}|${descending}`, () => RANK, n, constants, [dense(x, xo, n)])
+        for (let i = 0; i < n; i++) {
+          const place = Math.floor(i / inner) % k
+          out[oo + i + (ranks[i]! - place) * inner] = place
+        }
       },
     }
   }

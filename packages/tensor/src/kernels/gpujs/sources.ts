@@ -201,6 +201,28 @@ export const REDUCTION = {
 const FIBRE_OF =
   'const fibre = Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.inner + this.thread.x - Math.floor(this.thread.x / this.constants.inner) * this.constants.inner;'
 
+/** Where element `this.thread.x` of [outer, k, inner] stands in its fibre, and where that begins. */
+const PLACE =
+  'const place = Math.floor(this.thread.x / this.constants.inner) - Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.k; const from = this.thread.x - place * this.constants.inner;'
+
+/** How many elements of the fibre come before this one. Constants: k, inner, descending (1 or 0). NaN is the greatest; equals keep their order. */
+export const RANK = `function (x) {
+  ${PLACE}
+  const v = x[this.thread.x];
+  let rank = 0;
+  for (let j = 0; j < this.constants.k; j++) {
+    const w = x[from + j * this.constants.inner];
+    let before = 0;
+    let same = 0;
+    if (w == v || (w != w && v != v)) { same = 1; }
+    if (this.constants.descending == 1) { if (w > v || (w != w && v == v)) { before = 1; } }
+    if (this.constants.descending == 0) { if (w < v || (v != v && w == w)) { before = 1; } }
+    if (same == 1 && j < place) { before = 1; }
+    rank += before;
+  }
+  return rank;
+}`
+
 /** Constants: k, inner. The divisor is an argument. */
 export const VARIANCE = `function (x, divisor) {
   ${FIBRE}
@@ -214,10 +236,6 @@ export const VARIANCE = `function (x, divisor) {
   }
   return squares / divisor;
 }`
-
-/** Where element `this.thread.x` of [outer, k, inner] stands in its fibre, and where that begins. */
-const PLACE =
-  'const place = Math.floor(this.thread.x / this.constants.inner) - Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.k; const from = this.thread.x - place * this.constants.inner;'
 
 /** Each thread runs through its fibre up to its own place. Constants: k, inner. */
 export const SCAN = {

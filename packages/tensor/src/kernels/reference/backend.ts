@@ -40,7 +40,20 @@ import {
   type WhereKernel,
 } from '../table.js'
 import { neuralKernels } from './neural.js'
-import { cumprodBackward, extreme, fibres, firstBest, fold, greater, less, placeOf, prodBackward, scan, variance } from './reduce.js'
+import {
+  argsort,
+  cumprodBackward,
+  extreme,
+  fibres,
+  firstBest,
+  fold,
+  greater,
+  less,
+  placeOf,
+  prodBackward,
+  scan,
+  variance,
+} from './reduce.js'
 
 type T = TypedArray
 
@@ -304,6 +317,7 @@ const table: KernelTable = {
   amax: everywhere(extreme(greater)),
   amin: everywhere(extreme(less)),
   argmax: everywhere(placeOf(greater)),
+  argsort: everywhere(argsort),
   argmin: everywhere(placeOf(less)),
   variance: real(variance, REAL_MEAN, REAL_MEAN),
   prodBackward: real(prodBackward, REAL_MEAN, REAL_MEAN),

@@ -6,6 +6,7 @@ import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
 import { gatherKernel, indexAddKernel, indexSelectKernel, scatterAddKernel, scatterKernel } from '../host/indexed.js'
 import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
+import { argsortKernel } from '../host/sort.js'
 import { createReferenceBackend } from '../reference/backend.js'
 import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
 import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
@@ -98,6 +99,7 @@ function createTable(instance: LazyInstance): KernelTable {
       int32: i32('minimum', rows.minimumWide),
     },
     axpy: { ...loops.axpy, float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') },
+    argsort: everywhere(argsortKernel) as KernelTable['argsort'],
     copy: everywhere((dtype) => stridedCopy(instance, copyKernel(dtype))) as KernelTable['copy'],
     fill: everywhere(fillKernel) as KernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
