@@ -210,6 +210,23 @@ describe('death', () => {
     for (let s = first; s < first + 20; s++) expect(a.words.owner(s)).toBe(0)
   })
 
+  test('HEAP-7 a torn reading of a length does not cost a held run its tails', () => {
+    const run = a.allocate(3 * SEGMENT_BYTES)!
+    const left = b.allocate(5 * SEGMENT_BYTES)!
+    const { descriptor } = b.share(left, a.slot)
+    const kept = a.adopt(descriptor)
+    const c = join(a)
+    const first = run.address / SEGMENT_BYTES
+    // What a walk sees of `run` when its segment becomes another's between the two loads: it goes on in the middle of what b has left.
+    const info = c.words.info.bind(c.words)
+    Object.assign(c.words, { info: (segment: number) => (segment === first ? 5 : info(segment)) })
+    c.reclaim(b)
+    const start = kept.address / SEGMENT_BYTES
+    for (let s = start; s < start + 5; s++) expect(a.words.owner(s)).not.toBe(0)
+    a.release(kept)
+    for (let s = start; s < start + 5; s++) expect(a.words.owner(s)).toBe(0)
+  })
+
   test('HEAP-2 there are SLOTS_MAX slots; then there is no handle', () => {
     const handles: HeapHandle[] = []
     for (let handle = a.handle(); handle !== null; handle = a.handle()) handles.push(handle)

@@ -180,13 +180,25 @@ export class HeapWords {
         continue
       }
       const kind = ownerKind(word)
-      // A torn reading (the word of one run, the length of the next) can only misguide a search; whoever claims still has to win every word.
+      // The length may be torn, that of the next run at this place: then some segments are not visited, or tails are met without their head.
       const length = kind === KIND_HEAD ? Math.max(1, this.info(s)) : 1
-      if (kind === KIND_TAIL && this.isAbandoned(word)) {
+      if (kind !== KIND_TAIL) visit(s, word, length)
+      else if (this.isAbandoned(word) && this.#isHeadless(s, word)) {
         if (Atomics.compareExchange(ints, layout.ownerAt(s), word, 0) === word) this.noteReturn()
-      } else visit(s, word, length)
+      }
       s += length
     }
+  }
+
+  /**
+   * Whether no head of a dead incarnation's run covers this tail of it. A head goes before its tails do and never comes back, so what is
+   * found missing stays missing.
+   */
+  #isHeadless(segment: number, tail: number): boolean {
+    let s = segment - 1
+    while (s >= this.layout.firstSegment && this.owner(s) === tail) s--
+    const head = ownerWord(ownerSlot(tail), KIND_HEAD, tail >>> 8)
+    return s < this.layout.firstSegment || this.owner(s) !== head || s + this.info(s) <= segment
   }
 
   /** The first `length` free segments in a row from `from` on, perhaps behind all that were ever claimed; 0 when there are none. */
