@@ -216,6 +216,7 @@ export class Heap implements HeapSlot {
   }
 
   #allocateRun(length: number, always: boolean): HeapBlock | null {
+    this.#heedPressure()
     if (this.#remoteFrees() !== this.#seenRemoteFrees) this.#scan()
     let segment = this.#freeRuns.get(length)?.pop() ?? 0
     if (segment !== 0) this.#reserveBytes -= length * SEGMENT_BYTES
@@ -265,9 +266,13 @@ export class Heap implements HeapSlot {
     if (!words.isFree(id)) return
     const segment = Math.floor(id / BLOCKS_PER_SEGMENT)
     const owner = words.owner(segment)
-    if (owner === this.#small) this.#setFree(segment, this.#freeBits[segment]! | (1 << (id % BLOCKS_PER_SEGMENT)))
-    else if (owner === this.#head) this.#keepRun(segment)
-    else if (owner !== 0 && !words.isAbandoned(owner)) words.noteRemoteFree(owner)
+    if (owner === this.#small) {
+      this.#setFree(segment, this.#freeBits[segment]! | (1 << (id % BLOCKS_PER_SEGMENT)))
+      this.#heedPressure()
+    } else if (owner === this.#head) {
+      this.#keepRun(segment)
+      this.#heedPressure()
+    } else if (owner !== 0 && !words.isAbandoned(owner)) words.noteRemoteFree(owner)
     else if (owner !== 0) words.returnAbandoned(segment, owner, this)
   }
 
@@ -366,7 +371,11 @@ export class Heap implements HeapSlot {
       if (segment !== 0) this.#cut(segment, cls)
       else segment = this.#withFreeBlocks(cls)
     }
-    if (segment !== 0) this.#current[cls] = segment
+    const before = this.#current[cls]!
+    if (segment === 0 || segment === before) return segment
+    // A trim on the way may have found blocks in the segment that was full.
+    if (this.#freeBits[before] !== 0) this.#available[cls]!.push(before)
+    this.#current[cls] = segment
     return segment
   }
 
@@ -396,6 +405,7 @@ export class Heap implements HeapSlot {
     if (bits === CLASS_MASK[cls]) {
       if (before !== 0) {
         const at = list.lastIndexOf(segment)
+        assert(at >= 0, 'a segment with free blocks is listed')
         list[at] = list.at(-1)!
         list.pop()
       }
@@ -404,7 +414,6 @@ export class Heap implements HeapSlot {
   }
 
   #keepEmpty(segment: number): void {
-    this.#heedPressure()
     if (this.#reserveBytes + SEGMENT_BYTES > this.limitBytes * RESERVE_SHARE) this.#returnSegment(segment)
     else {
       this.#empty.push(segment)
@@ -414,7 +423,6 @@ export class Heap implements HeapSlot {
   }
 
   #keepRun(segment: number): void {
-    this.#heedPressure()
     if (!this.#runs.delete(segment)) return
     const length = this.words.info(segment)
     if (this.#reserveBytes + length * SEGMENT_BYTES > this.limitBytes * RESERVE_SHARE) this.#returnRun(segment)
@@ -475,6 +483,7 @@ export class Heap implements HeapSlot {
     this.#reserveBytes = 0
   }
 
+  /** Only between operations: whoever is in the middle of filing a segment would find it gone. */
   #heedPressure(): void {
     const pressure = Atomics.load(this.#ints, PRESSURE_AT)
     if (pressure === this.#seenPressure) return
