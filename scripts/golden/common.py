@@ -86,6 +86,8 @@ def encode(a):
         return a.json()
     if listed(a):
         return {"list": [encode(x) for x in a]}
+    if isinstance(a, dict):
+        return {name: encode(x) for name, x in a.items()}
     if isinstance(a, float) and not math.isfinite(a):
         return {"number": number(a, torch.float64)}
     return a
@@ -96,6 +98,8 @@ def decode(a):
         return a.tensor()
     if listed(a):
         return [decode(x) for x in a]
+    if isinstance(a, dict):
+        return {name: decode(x) for name, x in a.items()}
     return a
 
 

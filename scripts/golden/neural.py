@@ -79,4 +79,86 @@ both("as the gradient", "convolutionInput", lambda y, w, g: F.conv_transpose2d(y
 # The weight's gradient as a convolution of x with y, images as channels.
 both("as the gradient", "convolutionWeight", lambda x, y, g: F.conv2d(x.transpose(0, 1), y.transpose(0, 1)).transpose(0, 1), ((2, 2, 3, 4), (2, 3, 2, 3)), G)
 
+# --- losses ---
+NAMES = {"posWeight": "pos_weight", "ignoreIndex": "ignore_index", "labelSmoothing": "label_smoothing", "logTarget": "log_target"}
+
+
+def loss(fn):
+    def call(*args):
+        *tensors, o = args
+        o = {"reduction": o} if isinstance(o, str) else o or {}
+        tensors = [t.long() if t.dtype == torch.int32 else t for t in tensors]
+        return fn(*tensors, **{NAMES.get(k, k): x for k, x in o.items()})
+
+    return call
+
+
+between = lambda *shape, dtype="float32": In(values(shape, dtype, 0.05, 0.95))
+for op, fn in (("mseLoss", F.mse_loss), ("l1Loss", F.l1_loss), ("smoothL1Loss", F.smooth_l1_loss), ("huberLoss", F.huber_loss)):
+    for reduction in ("mean", "sum", "none", None):
+        grad_case(f"{reduction}", op, loss(fn), v(2, 3), v(2, 3), reduction)
+    grad_case("float64", op, loss(fn), d(4), d(4), {"reduction": "sum"})
+    grad_case("no elements", op, loss(fn), v(0, 2), v(0, 2), None)
+for beta in (0.3, 0.0, 2.0):
+    grad_case(f"beta {beta}", "smoothL1Loss", loss(F.smooth_l1_loss), d(6), d(6), {"beta": beta})
+grad_case("delta", "huberLoss", loss(F.huber_loss), d(6), d(6), {"delta": 0.4, "reduction": "none"})
+for reduction in ("mean", "sum", "none"):
+    grad_case(reduction, "bceLoss", loss(F.binary_cross_entropy), between(2, 3), between(2, 3), reduction)
+    grad_case(reduction, "bceWithLogits", loss(F.binary_cross_entropy_with_logits), v(2, 3), between(2, 3), reduction)
+grad_case("weight", "bceLoss", loss(F.binary_cross_entropy), between(2, 3, dtype="float64"), between(2, 3, dtype="float64"), {"weight": between(3, dtype="float64")})
+case("0 and 1", "bceLoss", loss(F.binary_cross_entropy), In(torch.tensor([0.0, 1.0, 0.0, 1.0])), In(torch.tensor([0.0, 0.0, 1.0, 1.0])), "none")
+grad_case(
+    "weights", "bceWithLogits", loss(F.binary_cross_entropy_with_logits), d(2, 3), between(2, 3, dtype="float64"),
+    {"weight": between(2, 1, dtype="float64"), "posWeight": between(3, dtype="float64"), "reduction": "sum"},
+)
+grad_case("large, and 0", "bceWithLogits", loss(F.binary_cross_entropy_with_logits), In(torch.tensor([0.0, -500.0, 500.0, 30.0, -30.0], dtype=torch.float64)), In(torch.tensor([0.5, 1.0, 1.0, 0.0, 0.25], dtype=torch.float64)), "none")
+for reduction in ("mean", "sum", "none", "batchmean"):
+    grad_case(reduction, "klDiv", loss(F.kl_div), v(2, 3), between(2, 3), reduction)
+grad_case("logarithms", "klDiv", loss(F.kl_div), d(2, 3), d(2, 3), {"logTarget": True, "reduction": "batchmean"})
+for o in ({}, {"full": True, "reduction": "none"}, {"eps": 0.5, "reduction": "sum"}):
+    grad_case(f"{o}", "gaussianNllLoss", loss(F.gaussian_nll_loss), d(2, 3), d(2, 3), between(2, 3, dtype="float64"), o)
+
+CLASSES = {"weight": between(4, dtype="float64")}
+INDEX = [
+    ("rows", (3, 4), [3, 0, 3], {}),
+    ("one row", (4,), 2, {}),
+    ("images", (2, 4, 2), [[0, 1], [3, 3]], {}),
+    ("images, each", (2, 4, 1, 2), [[[0, 1]], [[3, 3]]], {"reduction": "none"}),
+    ("weights", (3, 4), [3, 0, 1], CLASSES),
+    ("weights, sum", (3, 4), [3, 0, 1], {**CLASSES, "reduction": "sum"}),
+    ("weights, each, images", (1, 4, 2), [[3, 1]], {**CLASSES, "reduction": "none"}),
+    ("ignored by default", (3, 4), [3, -100, 1], {}),
+    ("ignored", (4, 4), [3, 2, 1, 2], {"ignoreIndex": 2}),
+    ("ignored, each", (4, 4), [3, 2, 1, 2], {"ignoreIndex": 2, "reduction": "none"}),
+    ("ignored and weighted", (2, 4, 2), [[3, 2], [-1, 2]], {**CLASSES, "ignoreIndex": -1}),
+    ("ignored and weighted, sum", (2, 4, 2), [[3, 2], [-1, 2]], {**CLASSES, "ignoreIndex": -1, "reduction": "sum"}),
+    ("an ignored index that does not occur", (2, 4), [3, 2], {"ignoreIndex": 0}),
+]
+for label, shape, target, o in INDEX:
+    grad_case(label, "nllLoss", loss(F.nll_loss), d(*shape), ints(target), o)
+    grad_case(label, "crossEntropy", loss(F.cross_entropy), d(*shape), ints(target), o)
+    grad_case(f"{label}, smoothed", "crossEntropy", loss(F.cross_entropy), d(*shape), ints(target), {**o, "labelSmoothing": 0.3})
+case("all ignored", "nllLoss", loss(F.nll_loss), v(2, 3), ints([-100, -100]), {})
+for label, shape, o in (("rows", (3, 4), {}), ("one row", (4,), {}), ("images", (2, 4, 2), {"reduction": "none"}), ("weights, smoothed", (2, 4, 2), {**CLASSES, "labelSmoothing": 0.2}), ("sum", (3, 4), {"reduction": "sum"})):
+    # PyTorch gives no gradient for the weights; as probabilities the targets have one.
+    grad_case(f"probabilities: {label}", "crossEntropy", loss(F.cross_entropy), d(*shape), between(*shape, dtype="float64"), o)
+
+case("in evaluation", "dropout", lambda x, p, o: F.dropout(x, p, False), v(2, 3), 0.5, {"training": False})
+grad_case("nothing dropped", "dropout", lambda x, p, o: F.dropout(x, p), v(2, 3), 0, {})
+grad_case("all dropped", "dropout", lambda x, p, o: F.dropout(x, p), v(2, 3), 1, {})
+
+
+def attention(q, k, x, o):
+    """The formula of torch.nn.functional.scaled_dot_product_attention, which PyTorch has from 2.0 on."""
+    scores = q @ k.transpose(-2, -1) * o.get("scale", q.shape[-1] ** -0.5)
+    mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril() if o.get("isCausal") else o.get("attnMask")
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    return scores.softmax(-1) @ x
+
+
+MASK = torch.tensor([[True, False, True, True], [True, True, False, True]])
+for label, o in (("plain", {}), ("causal", {"isCausal": True}), ("masked", {"attnMask": In(MASK)}), ("biased", {"attnMask": v(2, 4)}), ("scaled", {"scale": 0.3})):
+    grad_case(label, "scaledDotProductAttention", attention, v(2, 3, 2, 3), v(2, 3, 4, 3), v(2, 3, 4, 2), o)
+
 write("neural")

@@ -113,8 +113,8 @@ export const embeddingBackward = recordLookup('embeddingBackward', raw.embedding
 
 export const softmax = recordAttributed('softmax', raw.softmax, unary.softmax, recorded)
 export const logSoftmax = recordAttributed('logSoftmax', raw.logSoftmax, unary.logSoftmax, recorded)
-export const nllLoss = recordLookup('nllLoss', raw.nllLoss, lookup.nllLoss, recorded)
-export const crossEntropy = recordLookup('crossEntropy', raw.crossEntropy, lookup.crossEntropy, recorded)
+const plainNllLoss = recordLookup('nllLoss', raw.nllLoss, lookup.nllLoss, recorded)
+const plainCrossEntropy = recordLookup('crossEntropy', raw.crossEntropy, lookup.crossEntropy, recorded)
 
 type Operand = Tensor | number
 /** alpha · y, for the operations that have an alpha. */
@@ -146,7 +146,7 @@ export const operations: TensorOps = withComposites({
   ...{ tan, sinh, cosh, asin, acos, atan, erf, leakyRelu, gelu, silu, softplus, elu },
   ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, everyNth, diagonal, select, cat, stack },
-  ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss, crossEntropy },
+  ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss: plainNllLoss, crossEntropy: plainCrossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
   ...{ prod, amin, argmin, argsort, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
@@ -165,6 +165,9 @@ export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = oper
 export const { lerp, addcmul, addcdiv, bitwiseNot, isclose, allclose, equal } = operations
 export const { max, min, sort, topk } = operations
 export const { varMean, any, all, countNonzero } = operations
+export const { mseLoss, l1Loss, smoothL1Loss, huberLoss, bceLoss, bceWithLogits, klDiv, gaussianNllLoss, nllLoss, crossEntropy } =
+  operations
+export const { dropout, scaledDotProductAttention } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.

@@ -1,6 +1,7 @@
 /** Zeroes elements at random while training. PyTorch: `torch.nn.Dropout`. */
-import { rand, type Tensor } from '@postgrad/tensor'
-import { invalidArgument, raw } from '@postgrad/tensor/internal'
+import { dropout } from '@postgrad/autograd'
+import type { Tensor } from '@postgrad/tensor'
+import { invalidArgument } from '@postgrad/tensor/internal'
 import { Module } from './module.js'
 
 export class Dropout extends Module {
@@ -17,9 +18,6 @@ export class Dropout extends Module {
 
   /** In training each element is 0 with probability p and x / (1 − p) otherwise, from the scope's generator; in eval x itself. */
   forward(x: Tensor): Tensor {
-    if (!this.training || this.p === 0) return x
-    if (this.p === 1) return x.mul(0)
-    const kept = raw.to(raw.ge(rand(x.shape), this.p), x.dtype)
-    return x.mul(raw.div(kept, 1 - this.p))
+    return dropout(x, this.p, { training: this.training })
   }
 }

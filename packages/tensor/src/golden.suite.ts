@@ -60,7 +60,7 @@ export function goldenWeights(x: Tensor): Tensor {
 }
 
 /** Raw operations and composites over them, by name. */
-export const CALLS = { ...operations, ...raw } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
+export const CALLS = { ...raw, ...operations } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
 
 /** An argument: null is undefined (but null within lists), tensors come through their views. Their bases are added to `bases`. */
 export function decode(json: Json, bases: Tensor[]): unknown {
@@ -68,7 +68,8 @@ export function decode(json: Json, bases: Tensor[]): unknown {
   const object = json as { readonly [key: string]: Json }
   if ('list' in object) return (object.list as readonly Json[]).map((item) => (item === null ? null : decode(item, bases)))
   if ('number' in object) return Number(object.number)
-  if (!('t' in object)) return object // options
+  // Options, of which some may be tensors.
+  if (!('t' in object)) return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, decode(value, bases)]))
   const golden = json as unknown as GoldenTensor
   const base = Tensor.over(golden.t, golden.shape, decodeData(golden))
   bases.push(base)

@@ -32,7 +32,24 @@ export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions 
 export type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops-grad.js'
 export type { IndexSpec, PadMode, PadOptions, RangeText } from './ops-indexing.js'
-export type { ConvOptions, ConvPadding, ConvTransposeOptions, Pair } from './ops-neural.js'
+export type {
+  AttentionOptions,
+  BceOptions,
+  BceWithLogitsOptions,
+  ConvOptions,
+  ConvPadding,
+  ConvTransposeOptions,
+  CrossEntropyOptions,
+  DropoutOptions,
+  GaussianNllOptions,
+  HuberOptions,
+  KlDivOptions,
+  LossArg,
+  LossOptions,
+  NllLossOptions,
+  Pair,
+  SmoothL1Options,
+} from './ops-neural.js'
 export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 export type { NestedArray } from './read.js'
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './sample.js'

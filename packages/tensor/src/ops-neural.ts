@@ -3,6 +3,7 @@
  * of the same name in PyTorch's `torch.nn.functional` unless a line says otherwise; shapes are written in its letters: N images (rows), C channels
  * (classes), H height, W width.
  */
+import type { Generator } from './generator.js'
 import type { ConvGeometry } from './kernels/neural.js'
 
 /** Ops with a node of their own. Tensors come first (null: left out), then attributes, all of them given: composites fill in what users leave out. */
@@ -50,5 +51,94 @@ export interface ConvolutionOps<T> {
   convTranspose2d(x: T, weight: T, bias?: T | null, options?: ConvTransposeOptions<Pair>): T
 }
 
+export type Reduction = 'mean' | 'sum' | 'none'
+
+export interface LossOptions {
+  /** 'mean' (the default) or 'sum' over all elements or rows, or 'none' for each of them. */
+  readonly reduction?: Reduction
+}
+/** Only the reduction, or all options. */
+export type LossArg<O extends LossOptions = LossOptions> = Reduction | O
+
+export interface SmoothL1Options extends LossOptions {
+  /** Where the square becomes the absolute value; default 1. */
+  readonly beta?: number
+}
+export interface HuberOptions extends LossOptions {
+  /** Where the square becomes the absolute value; default 1. */
+  readonly delta?: number
+}
+/** Generic in the tensor type, as the operations are. */
+export interface BceOptions<T> extends LossOptions {
+  /** Factor of each element's loss; broadcasts to the input. */
+  readonly weight?: T | null
+}
+export interface BceWithLogitsOptions<T> extends BceOptions<T> {
+  /** Factor of the loss where the target is 1; broadcasts to the input. */
+  readonly posWeight?: T | null
+}
+export interface NllLossOptions<T> extends LossOptions {
+  /** [C]: a factor for each class; a 'mean' divides by the factors' sum. */
+  readonly weight?: T | null
+  /** Rows of this target count for nothing; default −100. */
+  readonly ignoreIndex?: number
+}
+export interface CrossEntropyOptions<T> extends NllLossOptions<T> {
+  /** The share of the target that is spread evenly over all classes; default 0. */
+  readonly labelSmoothing?: number
+}
+export interface KlDivOptions {
+  /** As of all losses, or 'batchmean': the sum divided by N. */
+  readonly reduction?: Reduction | 'batchmean'
+  /** The target is the logarithm of probabilities; default false. */
+  readonly logTarget?: boolean
+}
+export interface GaussianNllOptions extends LossOptions {
+  /** With the constant ½ log 2π; default false. */
+  readonly full?: boolean
+  /** The variance is at least this; default 1e-6. */
+  readonly eps?: number
+}
+export interface DropoutOptions {
+  /** false: x itself. Default true. */
+  readonly training?: boolean
+  /** Where the random numbers come from; default: the scope's. */
+  readonly generator?: Generator
+}
+export interface AttentionOptions<T> {
+  /** Broadcasts to [..., L, S]. bool: true where a position takes part; numbers are added to the scores. */
+  readonly attnMask?: T | null
+  /** Position i sees positions 0 … i; default false. */
+  readonly isCausal?: boolean
+  /** Probability that a share is zeroed; default 0. */
+  readonly dropoutP?: number
+  /** Factor of the scores; default 1 / √E. */
+  readonly scale?: number
+  readonly generator?: Generator
+}
+
+/** Of the third argument a string is the reduction. Input and target have one shape: none of them broadcasts. */
+export interface LossCompositeOps<T> {
+  mseLoss(input: T, target: T, options?: LossArg): T
+  l1Loss(input: T, target: T, options?: LossArg): T
+  smoothL1Loss(input: T, target: T, options?: LossArg<SmoothL1Options>): T
+  huberLoss(input: T, target: T, options?: LossArg<HuberOptions>): T
+  /** Input: probabilities. PyTorch: `binary_cross_entropy`. */
+  bceLoss(input: T, target: T, options?: LossArg<BceOptions<T>>): T
+  /** bceLoss of σ(logits), without overflow. PyTorch: `binary_cross_entropy_with_logits`. */
+  bceWithLogits(logits: T, target: T, options?: LossArg<BceWithLogitsOptions<T>>): T
+  /** Input: log-probabilities; target: probabilities. */
+  klDiv(input: T, target: T, options?: Reduction | 'batchmean' | KlDivOptions): T
+  gaussianNllLoss(input: T, target: T, variance: T, options?: GaussianNllOptions): T
+  /** logp [N, C], [C] or [N, C, d, …], target int32 [N], [] or [N, d, …]. */
+  nllLoss(logp: T, target: T, options?: LossArg<NllLossOptions<T>>): T
+  /** logits as logp of nllLoss; target int32 classes as there, or probabilities of the logits' shape. */
+  crossEntropy(logits: T, target: T, options?: LossArg<CrossEntropyOptions<T>>): T
+  /** Each element 0 with probability p (default 0.5), else x / (1 − p). */
+  dropout(x: T, p?: number, options?: DropoutOptions): T
+  /** query [..., L, E], key [..., S, E], value [..., S, V] → [..., L, V]. */
+  scaledDotProductAttention(query: T, key: T, value: T, options?: AttentionOptions<T>): T
+}
+
 /** Ops written once over others. */
-export interface NeuralCompositeOps<T> extends ConvolutionOps<T> {}
+export interface NeuralCompositeOps<T> extends ConvolutionOps<T>, LossCompositeOps<T> {}

@@ -7,12 +7,12 @@ import type { DType } from './dtype.js'
 import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps } from './ops-arithmetic.js'
 import type { DerivativeOps } from './ops-derivative.js'
 import type { IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
-import type { NeuralCompositeOps, NeuralOps } from './ops-neural.js'
+import type { LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
 
+export type { Reduction } from './ops-neural.js'
 export type { DimsArg }
-export type Reduction = 'mean' | 'sum' | 'none'
 
 /** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */
 export interface UnaryOps<T> {
@@ -260,4 +260,5 @@ export interface LogicOps<T> {
   logicalXor(a: T, b: T): T
 }
 
-export interface Ops<T> extends PrimitiveOps<T>, CompositeOps<T> {}
+/** A composite may extend the primitive of its name (`crossEntropy`: to weights, smoothing and more dimensions). */
+export interface Ops<T> extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>, CompositeOps<T> {}

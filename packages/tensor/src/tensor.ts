@@ -7,10 +7,11 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
-import type { DimsArg, GeluOptions, NanToNumOptions, Ops, Reduction, SoftplusOptions } from './ops.js'
+import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from './ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
 import type { IndexSpec } from './ops-indexing.js'
+import type { CrossEntropyOptions, LossArg, NllLossOptions } from './ops-neural.js'
 import type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
@@ -752,11 +753,11 @@ export class Tensor {
   logSoftmax(dim: number): Tensor {
     return ops().logSoftmax(this, dim)
   }
-  nllLoss(target: Tensor, reduction?: Reduction): Tensor {
-    return ops().nllLoss(this, target, reduction)
+  nllLoss(target: Tensor, options?: LossArg<NllLossOptions<Tensor>>): Tensor {
+    return ops().nllLoss(this, target, options)
   }
-  crossEntropy(target: Tensor, reduction?: Reduction): Tensor {
-    return ops().crossEntropy(this, target, reduction)
+  crossEntropy(target: Tensor, options?: LossArg<CrossEntropyOptions<Tensor>>): Tensor {
+    return ops().crossEntropy(this, target, options)
   }
   embedding(indices: Tensor): Tensor {
     return ops().embedding(this, indices)

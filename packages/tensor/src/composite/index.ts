@@ -22,7 +22,7 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...activationComposites(ops),
     ...logicComposites(ops),
     ...arithmeticComposites(ops),
-    ...neuralComposites(ops),
+    ...neuralComposites(ops, primitives),
     ...reduceComposites(ops),
     ...arrangeComposites(ops),
     ...lookupComposites(ops),

@@ -1,9 +1,10 @@
 /** The composites of neural networks, one file per family. */
-import type { Ops } from '../ops.js'
+import type { Ops, PrimitiveOps } from '../ops.js'
 import type { NeuralCompositeOps } from '../ops-neural.js'
 import type { Tensor } from '../tensor.js'
 import { convolutionComposites } from './convolution.js'
+import { lossComposites } from './losses.js'
 
-export function neuralComposites(ops: Ops<Tensor>): NeuralCompositeOps<Tensor> {
-  return { ...convolutionComposites(ops) }
+export function neuralComposites(ops: Ops<Tensor>, primitives: PrimitiveOps<Tensor>): NeuralCompositeOps<Tensor> {
+  return { ...convolutionComposites(ops), ...lossComposites(ops, primitives) }
 }
