@@ -23,7 +23,9 @@ export function composedDerivatives(recorded: () => TensorOps): DerivativeOps<Te
       }
       const last = ops.transpose(x, dim, -1)
       const others = ops.prod(withoutEach(last), -1)
-      return ops.transpose(ops.mul(others, ops.reshape(g, [...last.shape.slice(0, -1), 1])), dim, -1)
+      // g has lost `dim`, or keeps it as 1: give it back before the dimensions change places.
+      const kept = ops.reshape(g, x.shape.with(dim, 1))
+      return ops.transpose(ops.mul(others, ops.transpose(kept, dim, -1)), dim, -1)
     },
     cumprodBackward(g, x, dim) {
       const ops = recorded()

@@ -7,7 +7,7 @@
  * check `limited('why')`.
  */
 import { describe, expect, test } from '@jest/globals'
-import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { arange, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import type { BinaryTable, ListTable, LookupTable, UnaryTable, WhereTable } from './derivatives.js'
 import * as F from './index.js'
 import { operations } from './internal.js'
@@ -233,6 +233,7 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
   prod: [
     ...['2,3', 'scalar', '1', '2,3,2'].map((shape) => c(shape, (x) => F.prod(x))),
     ...[0, 1, -1].map((dim) => c('2,3,2', (x) => F.prod(x, dim, dim === 0))),
+    c('1,2,3', (x) => F.prod(x, 0)),
     c('2,3', (x) => F.prod(x.mul(tensor([1, 0, 1], { dtype: 'float64' })), 1)),
     c('3,2', (x) => F.prod(x.T, 1)),
   ],
@@ -363,6 +364,28 @@ describe.each(ENTRIES.filter(([, { cases }]) => cases.length > 0))('%s', (_, { c
     expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
     if (reason === null) expect(F.gradgradcheck(each.fn, inputs(each))).toBe(true)
   })
+})
+
+test.each(ENTRIES)('%s: under createGraph the gradient is the same, also where it is composed of other operations', (_, { cases }) => {
+  for (const each of cases) {
+    const xs = inputs(each)
+    const loss = () => {
+      const out = each.fn(...xs)
+      return out
+        .mul(
+          arange(1, out.numel + 1, 1, { dtype: 'float64' })
+            .sin()
+            .reshape(out.shape),
+        )
+        .sum()
+    }
+    const plain = F.grad(loss(), xs, { allowUnused: true })
+    const graph = F.grad(loss(), xs, { allowUnused: true, createGraph: true })
+    for (const [i, g] of plain.entries()) {
+      const values = graph[i]?.dataSync() ?? []
+      for (const [j, x] of (g?.dataSync() ?? []).entries()) expect(values[j]).toBeCloseTo(x, 10)
+    }
+  }
 })
 
 test.each(ENTRIES)('%s: a gradient that was kept is nobody else’s', (_, { cases }) => {
