@@ -238,4 +238,47 @@ in_place("dense", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values
 in_place("inside, a row", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values((4, 3)), ("narrow", 0, 1, 2)), In(values((3,), "bool")), -1.5)
 in_place("int32", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values((3,), "int32")), In(values((3,), "bool")), 4)
 
+# --- products ---
+for label, x in layouts(2, 3):
+    dtype = "float64" if x.base.dtype == torch.float64 else "float32"
+    v = lambda *shape: In(values(shape, dtype))
+    grad_case(label, "mm", torch.mm, x, v(3, 2))
+    grad_case(label, "mv", torch.mv, x, v(3))
+    grad_case(label, "trace", torch.trace, x)
+    for options in (None, {"beta": 0.5, "alpha": -2}, {"beta": 0}):
+        grad_case(f"{label} {options}", "addmm", lambda c, a, b, o: torch.addmm(c, a, b, **(o or {})), v(2), x, v(3, 2), options)
+    grad_case(label, "tensordot", torch.tensordot, x, v(3, 2), 1)
+    grad_case(f"{label} two", "tensordot", torch.tensordot, x, v(2, 3, 2))
+    grad_case(f"{label} outer", "tensordot", torch.tensordot, x, v(2), 0)
+    grad_case(f"{label} lists", "tensordot", torch.tensordot, x, v(4, 3, 2), [[1, 0], [-2, 2]])
+    grad_case(label, "cosineSimilarity", lambda a, b, o: F.cosine_similarity(a, b, **(o or {})), x, v(2, 3), None)
+    grad_case(f"{label} broadcast", "cosineSimilarity", lambda a, b, o: F.cosine_similarity(a, b, **(o or {})), x, v(4, 1, 3), {"dim": -1, "eps": 0.1})
+    grad_case(label, "pairwiseDistance", lambda a, b, o: F.pairwise_distance(a, b, **(o or {})), x, v(2, 3), None)
+    grad_case(f"{label} p 1", "pairwiseDistance", lambda a, b, o: F.pairwise_distance(a, b, **(o or {})), x, v(3), {"p": 1, "eps": 0, "keepdim": True})
+for dtype in ("float32", "float64", "int32"):
+    v = lambda *shape: In(values(shape, dtype))
+    for op in ("dot", "outer"):
+        grad_case(dtype, op, getattr(torch, op), v(3), v(3))
+grad_case("other lengths", "outer", torch.outer, In(values((3,))), In(values((2,))))
+grad_case("empty", "dot", torch.dot, In(values((0,))), In(values((0,))))
+grad_case("strided", "dot", torch.dot, In(values((3, 2)), ("select", 1, 0)), In(values((3, 2)), ("select", 1, 1)))
+for options in (None, {"beta": 2, "alpha": 0.5}):
+    grad_case(f"{options}", "baddbmm", lambda c, a, b, o: torch.baddbmm(c, a, b, **(o or {})), In(values((2, 1))), In(values((3, 2, 4))), In(values((3, 4, 2))), options)
+grad_case("int32", "trace", torch.trace, In(values((3, 3), "int32")))
+EINSUM = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ik", (2, 3), (4, 3)), ("bij,bjk->bik", (2, 3, 2), (2, 2, 4)), ("i,i->", (3,), (3,)), ("i,i", (3,), (3,)),
+    ("i,j->ij", (2,), (3,)), ("i,j->ji", (2,), (3,)), ("ij->ji", (2, 3)), ("ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iji->j", (2, 3, 2)), ("iij,j->i", (2, 2, 3), (3,)),
+    ("ij,ij->ij", (2, 3), (2, 3)), ("ij,ij->i", (2, 3), (2, 3)), ("bhqd,bhkd->bhqk", (2, 2, 3, 2), (2, 2, 4, 2)), ("bqhd,bkhd->bhqk", (2, 3, 2, 2), (2, 4, 2, 2)),
+    ("i,ij,j->", (2,), (2, 3), (3,)), ("bn,anm,bm->ba", (2, 3), (2, 3, 4), (2, 4)), ("ij,jk,kl->il", (2, 3), (3, 2), (2, 4)), ("a,b,c->cab", (2,), (3,), (2,)),
+    ("...ij,...jk->...ik", (2, 1, 2, 3), (4, 3, 2)), ("...ij,jk->...ik", (2, 2, 3), (3, 2)), ("...i,...i->...", (2, 3), (2, 3)), ("...,...", (2, 3), (3,)), ("i...->...i", (2, 3, 2)), ("...i->i...", (2, 3, 2)), ("i...,i...->...", (2, 3), (2, 1)),
+    ("...->...", (2, 3)), ("...ii->...i", (2, 3, 3)), (",i->i", (), (3,)), (",", (), ()), ("Ba,aC", (2, 3), (3, 2)), (" i j , j -> i ", (2, 3), (3,)),
+    ("ij,jk->k", (2, 3), (3, 4)), ("ijk,ilk->jl", (2, 3, 2), (2, 4, 2)), ("ab,cd->abcd", (2, 1), (1, 3)), ("ij,jk->ik", (2, 1), (3, 4)), ("ij,jk->ik", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 2)),
+    ("ijkl,jl->ki", (2, 3, 2, 2), (3, 2)), ("i...j,j...->...i", (2, 3, 2), (2, 3)),
+]
+for equation, *shapes in EINSUM:
+    for dtype in ("float32", "float64"):
+        grad_case(f"{equation} {shapes} {dtype}", "einsum", lambda e, l: torch.einsum(e, *l), equation, [In(values(shape, dtype)) for shape in shapes])
+grad_case("transposed", "einsum", lambda e, l: torch.einsum(e, *l), "ij,jk->ik", [In(values((3, 2)), ("transpose", 0, 1)), In(values((4, 3)), ("transpose", 0, 1))])
+grad_case("twice the same", "einsum", lambda e, l: torch.einsum(e, *l), "ij,kj->ik", [In(values((2, 3))), In(values((2, 3)), ("narrow", 0, 0, 2))])
+
 write("indexing")

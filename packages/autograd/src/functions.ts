@@ -160,6 +160,7 @@ export const { flatten, split, slice, chunk, unbind, tensorSplit, unflatten, rav
 export const { broadcastTo, broadcastTensors, diag, diagEmbed, repeatInterleave, roll, flip, tile, pad, meshgrid, hstack, vstack } =
   operations
 export const { indexSelect, gather, indexAdd, scatterAdd, scatter, nonzero, oneHot } = operations
+export const { dot, outer, mv, mm, addmm, baddbmm, tensordot, einsum, trace, cosineSimilarity, pairwiseDistance } = operations
 export const { take, takeAlongDim, indexFill, maskedFill, maskedSelect, tril, triu } = operations
 export const { linear, conv1d, conv2d, convTranspose1d, convTranspose2d } = operations
 export const { lerp, addcmul, addcdiv, bitwiseNot, isclose, allclose, equal } = operations

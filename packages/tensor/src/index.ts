@@ -31,7 +31,7 @@ export type { BackendName, KernelOp } from './kernels/table.js'
 export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions } from './ops.js'
 export type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops-grad.js'
-export type { IndexSpec, PadMode, PadOptions, RangeText } from './ops-indexing.js'
+export type { AddmmOptions, DistanceOptions, IndexSpec, PadMode, PadOptions, RangeText, SimilarityOptions } from './ops-indexing.js'
 export type {
   AttentionOptions,
   BceOptions,

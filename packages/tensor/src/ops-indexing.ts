@@ -111,3 +111,52 @@ export interface LookupOps<T> {
   /** The upper triangle of the last two dimensions, zeros below diagonal number `diagonal`. */
   triu(x: T, diagonal?: number): T
 }
+
+export interface AddmmOptions {
+  /** The factor of what is added to; default 1. Where it is 0, NaN and infinities there do not count. */
+  readonly beta?: number
+  /** The factor of the product; default 1. */
+  readonly alpha?: number
+}
+export interface SimilarityOptions {
+  /** Default 1. */
+  readonly dim?: number
+  /** The least product of the two norms to divide by; default 1e-8. */
+  readonly eps?: number
+}
+export interface DistanceOptions {
+  /** The norm's; default 2. */
+  readonly p?: number
+  /** Added to each difference; default 1e-6. */
+  readonly eps?: number
+  readonly keepdim?: boolean
+}
+
+/** Products of vectors and matrices, composed of `matmul`. */
+export interface ContractionOps<T> {
+  /** [k], [k] → [] */
+  dot(a: T, b: T): T
+  /** [m], [n] → [m, n] */
+  outer(a: T, b: T): T
+  /** [m, k], [k] → [m] */
+  mv(a: T, b: T): T
+  /** [m, k], [k, n] → [m, n] */
+  mm(a: T, b: T): T
+  /** beta · x + alpha · a b: a [m, k], b [k, n], x broadcasts to [m, n]. */
+  addmm(x: T, a: T, b: T, options?: AddmmOptions): T
+  /** The same with batches: a [b, m, k], b [b, k, n]. */
+  baddbmm(x: T, a: T, b: T, options?: AddmmOptions): T
+  /** Sums over the last `dims` dimensions of a and the first of b, or over dims[0] of a with dims[1] of b. */
+  tensordot(a: T, b: T, dims?: number | readonly [readonly number[], readonly number[]]): T
+  /**
+   * Sums of products by Einstein's convention: 'ij,jk->ik'. Without '->' the letters that come once, in alphabetical order (capitals first),
+   * are kept; '...' are the dimensions without letters, which broadcast; a letter that comes twice in one operand takes its diagonal.
+   */
+  einsum(equation: string, operands: readonly T[]): T
+  /** The sum of the diagonal of a matrix. */
+  trace(x: T): T
+  /** Σ ab / max(|a| |b|, eps) along `dim`; a and b broadcast. */
+  cosineSimilarity(a: T, b: T, options?: SimilarityOptions): T
+  /** The p-norm of a − b + eps over the last dimension. */
+  pairwiseDistance(a: T, b: T, options?: DistanceOptions): T
+}

@@ -6,7 +6,7 @@
 import type { DType } from './dtype.js'
 import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps } from './ops-arithmetic.js'
 import type { DerivativeOps } from './ops-derivative.js'
-import type { IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
+import type { ContractionOps, IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
@@ -219,6 +219,7 @@ export interface PrimitiveOps<T>
 export interface CompositeOps<T>
   extends RearrangeOps<T>,
     LookupOps<T>,
+    ContractionOps<T>,
     ActivationCompositeOps<T>,
     LogicOps<T>,
     ArithmeticCompositeOps<T>,

@@ -10,7 +10,7 @@ import { formatTensor } from './format.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from './ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
-import type { IndexSpec } from './ops-indexing.js'
+import type { AddmmOptions, IndexSpec } from './ops-indexing.js'
 import type { CrossEntropyOptions, LossArg, NllLossOptions } from './ops-neural.js'
 import type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
@@ -594,6 +594,29 @@ export class Tensor {
   }
   permute(dims: readonly number[]): Tensor {
     return ops().permute(this, dims)
+  }
+  dot(other: Tensor): Tensor {
+    return ops().dot(this, other)
+  }
+  outer(other: Tensor): Tensor {
+    return ops().outer(this, other)
+  }
+  mv(other: Tensor): Tensor {
+    return ops().mv(this, other)
+  }
+  mm(other: Tensor): Tensor {
+    return ops().mm(this, other)
+  }
+  /** beta · this + alpha · a b. */
+  addmm(a: Tensor, b: Tensor, options?: AddmmOptions): Tensor {
+    return ops().addmm(this, a, b, options)
+  }
+  /** beta · this + alpha · a b, batch by batch. */
+  baddbmm(a: Tensor, b: Tensor, options?: AddmmOptions): Tensor {
+    return ops().baddbmm(this, a, b, options)
+  }
+  trace(): Tensor {
+    return ops().trace(this)
   }
   /** All dimensions in reverse order. */
   get T(): Tensor {

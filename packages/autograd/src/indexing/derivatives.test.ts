@@ -69,6 +69,46 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
   })
 })
 
+describe('composites are differentiable twice', () => {
+  const mask = tensor([true, false, true])
+  test.each<[string, Case]>([
+    ['index', c('3,4', (x) => x.index(ints([2, 0, 2]), '1::2').mul(2))],
+    ['index, apart', c('2,3,2', (x) => x.index(ints([1, 0]), ':', ints([1, 1])))],
+    ['index by mask', c('2,3', (x) => x.index('...', mask))],
+    ['indexPut', c('2,3; 2', (x, v) => x.indexPut(['1:', ints([2, 0])], v))],
+    ['indexPut, adding', c('3; 3', (x, v) => x.indexPut([ints([1, 1, 0])], v, true))],
+    ['maskedFill', c('2,3; scalar', (x, v) => x.maskedFill(mask, v))],
+    ['maskedSelect', c('2,3', (x) => x.maskedSelect(mask).mul(x.sum()))],
+    ['take', c('2,3', (x) => x.take(ints([-1, 0, 0])))],
+    ['takeAlongDim', c('2,3', (x) => x.takeAlongDim(ints([1, 0, 1]).reshape([1, 3]), 0))],
+    ['indexFill', c('3,2; scalar', (x, v) => x.indexFill(0, ints([1]), v))],
+    ['tril', c('3,2', (x) => x.tril().mul(x))],
+    ['diagEmbed', c('2,2', (x) => x.diagEmbed(1, 0, 2))],
+    ['repeat', c('2,2', (x) => x.repeat([2, 1, 3]).mul(x.sum()))],
+    ['repeatInterleave', c('2,2', (x) => x.repeatInterleave(ints([2, 0]), 1))],
+    ['roll', c('2,3', (x) => x.roll([1, -1], [0, 1]).mul(x))],
+    ['flip', c('2,3', (x) => x.flip([0, 1]).mul(x))],
+    ['pad, reflect', c('2,3', (x) => F.pad(x, [2, 1], { mode: 'reflect' }))],
+    ['einsum', c('2,3; 3,2; 2', (a, b, d) => F.einsum('ij,jk,k->i', [a, b, d]))],
+    ['einsum, diagonal', c('2,2,3; 3', (a, b) => F.einsum('iij,j->ij', [a, b]))],
+    [
+      'tensordot',
+      c('2,3; 3,2', (a, b) =>
+        F.tensordot(a, b, [
+          [0, 1],
+          [1, 0],
+        ]),
+      ),
+    ],
+    ['addmm', c('2; 2,3; 3,2', (x, a, b) => x.addmm(a, b, { beta: 0.5, alpha: 2 }))],
+    ['cosineSimilarity', c('2,3; 2,3', (a, b) => F.cosineSimilarity(a, b))],
+    ['pairwiseDistance', c('2,3; 3', (a, b) => F.pairwiseDistance(a, b))],
+  ])('%s', (_, each) => {
+    expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
+    expect(F.gradgradcheck(each.fn, inputs(each))).toBe(true)
+  })
+})
+
 test('a write at indices that is recorded reaches its values and spares what was overwritten', () => {
   const x = tensor([1, 2, 3], { requiresGrad: true })
   const v = tensor([5, 6], { requiresGrad: true })

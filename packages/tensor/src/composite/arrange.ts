@@ -137,11 +137,9 @@ function own(x: Tensor, out: Tensor, ops: Ops<Tensor>): Tensor {
 }
 
 function vector(length: number, at: (i: number) => number): Tensor {
-  return Tensor.over(
-    'int32',
-    [length],
-    Int32Array.from({ length }, (_, i) => at(i)),
-  )
+  const out = new Int32Array(length)
+  for (let i = 0; i < length; i++) out[i] = at(i)
+  return Tensor.over('int32', [length], out)
 }
 
 function rolled(ops: Ops<Tensor>, x: Tensor, shift: number, d: number): Tensor {

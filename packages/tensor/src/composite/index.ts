@@ -7,6 +7,7 @@ import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
 import { arithmeticComposites } from './arithmetic.js'
 import { arrangeComposites } from './arrange.js'
+import { contractionComposites } from './contraction.js'
 import { logicComposites } from './logic.js'
 import { lookupComposites } from './lookup.js'
 import { neuralComposites } from './neural.js'
@@ -26,6 +27,7 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...reduceComposites(ops),
     ...arrangeComposites(ops),
     ...lookupComposites(ops),
+    ...contractionComposites(ops),
   }
   return Object.assign(ops, composites)
 }

@@ -85,9 +85,23 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
       return ops.indexSelect(ops.reshape(ops.expand(x, shape), [numelOf(shape)]), 0, ops.reshape(chosen, [chosen.numel]))
     },
 
-    tril: (x, diagonal = 0) => triangle('tril', ops, x, (row, column) => column - row <= diagonal),
+    tril: (x, diagonal = 0) =>
+      triangle(
+        'tril',
+        ops,
+        x,
+        () => 0,
+        (row) => row + diagonal + 1,
+      ),
 
-    triu: (x, diagonal = 0) => triangle('triu', ops, x, (row, column) => column - row >= diagonal),
+    triu: (x, diagonal = 0) =>
+      triangle(
+        'triu',
+        ops,
+        x,
+        (row) => row + diagonal,
+        () => Number.POSITIVE_INFINITY,
+      ),
   }
 }
 
@@ -107,9 +121,14 @@ function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | numb
   throw shapeMismatch(op, 'a number or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
 }
 
-function triangle(op: string, ops: Ops<Tensor>, x: Tensor, keeps: (row: number, column: number) => boolean): Tensor {
+/** Keeps columns `from` … `to` (excluded) of each row, zeros elsewhere. */
+function triangle(op: string, ops: Ops<Tensor>, x: Tensor, from: (row: number) => number, to: (row: number) => number): Tensor {
   if (x.ndim < 2) throw shapeMismatch(op, 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
   const [rows, columns] = x.shape.slice(-2) as [number, number]
-  const mask = Uint8Array.from({ length: rows * columns }, (_, i) => Number(keeps(Math.floor(i / columns), i % columns)))
+  const mask = new Uint8Array(rows * columns)
+  for (let row = 0; row < rows; row++) {
+    const [first, end] = [Math.max(from(row), 0), Math.min(to(row), columns)]
+    if (first < end) mask.fill(1, row * columns + first, row * columns + end)
+  }
   return ops.where(Tensor.over('bool', [rows, columns], mask), x, Tensor.empty(x.dtype, []))
 }
