@@ -3,7 +3,7 @@
  * shapes in `tensor/src/ops.ts`. Comparisons, argmax and detach have no gradient and are the raw functions themselves.
  */
 import type { DivOptions, Tensor } from '@postgrad/tensor'
-import { raw, roundedDivision, withComposites } from '@postgrad/tensor/internal'
+import { type PrimitiveOps, raw, rawOperations, roundedDivision, withComposites } from '@postgrad/tensor/internal'
 import { composedDerivatives } from './composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
@@ -124,23 +124,10 @@ export const add_ = inPlace('add_', raw.add_, (x: Tensor, y: Operand, alpha = 1)
 export const sub_ = inPlace('sub_', raw.sub_, (x: Tensor, y: Operand, alpha = 1) => sub(x, scaled(y, alpha)))
 export const mul_ = inPlace<[y: Operand]>('mul_', raw.mul_, mul)
 export const div_ = inPlace<[y: Operand]>('div_', raw.div_, div)
-export const neg_ = inPlace('neg_', raw.neg_, neg)
-export const exp_ = inPlace('exp_', raw.exp_, exp)
-export const log_ = inPlace('log_', raw.log_, log)
-export const sqrt_ = inPlace('sqrt_', raw.sqrt_, sqrt)
-export const sin_ = inPlace('sin_', raw.sin_, sin)
-export const cos_ = inPlace('cos_', raw.cos_, cos)
-export const tanh_ = inPlace('tanh_', raw.tanh_, tanh)
-export const sigmoid_ = inPlace('sigmoid_', raw.sigmoid_, sigmoid)
-export const relu_ = inPlace('relu_', raw.relu_, relu)
-export const abs_ = inPlace('abs_', raw.abs_, abs)
-export const sign_ = inPlace('sign_', raw.sign_, sign)
-export const pow_ = inPlace('pow_', raw.pow_, powNumber)
-export const clamp_ = inPlace('clamp_', raw.clamp_, clamp)
 export const { copy_, fill_, zero_ } = overwriting(recorded)
 
-/** All of them, by name: what tensors' methods call, and derivatives under createGraph. A missing one does not compile. */
-export const operations: TensorOps = withComposites({
+/** By name. A missing one does not compile. */
+const primitives: PrimitiveOps<Tensor> = {
   ...{ neg, exp, log, sqrt, sin, cos, tanh, sigmoid, relu, abs, sign, clone, contiguous, to, pow, clamp },
   ...{ floor, ceil, round, trunc, reciprocal, rsqrt, square, log1p, expm1, log2, log10, exp2 },
   ...{ tan, sinh, cosh, asin, acos, atan, erf, leakyRelu, gelu, silu, softplus, elu },
@@ -148,13 +135,17 @@ export const operations: TensorOps = withComposites({
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, everyNth, diagonal, select, cat, stack },
   ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss: plainNllLoss, crossEntropy: plainCrossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
-  ...{ neg_, exp_, log_, sqrt_, sin_, cos_, tanh_, sigmoid_, relu_, abs_, sign_, pow_, clamp_ },
   ...{ prod, amin, argmin, argsort, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
   ...{ floorDivide, remainder, fmod, atan2, bitwiseAnd, bitwiseOr, bitwiseXor },
   ...composedDerivatives(recorded),
   ...indexingFunctions(recorded),
   ...neuralFunctions(recorded),
-})
+}
+
+/** These, what is composed of them, and the in-place forms: what tensors' methods call, and derivatives under createGraph. */
+export const operations: TensorOps = withComposites(primitives, (op, compute) =>
+  inPlace(op, rawOperations[op] as unknown as typeof compute, compute),
+)
 
 export const { flatten, split, slice, chunk, unbind, tensorSplit, unflatten, ravel, movedim, swapaxes } = operations
 export const { broadcastTo, broadcastTensors, diag, diagEmbed, repeatInterleave, roll, flip, tile, pad, meshgrid, hstack, vstack } =

@@ -4,7 +4,7 @@
  * tensor; of its base, if it is a view (Note [Views and writes] in `views.ts`). Earlier reads of what was overwritten are caught by the version of
  * the saved variable.
  *
- * A new in-place operation is one line in `functions.ts`: `export const exp_ = inPlace('exp_', raw.exp_, exp)`.
+ * A new in-place operation is a word in the list of `tensor/src/ops-in-place.ts`.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'

@@ -33,6 +33,7 @@ export type {
 export type { ArithmeticOps, PowOps } from './ops-arithmetic.js'
 export type { DerivativeOps } from './ops-derivative.js'
 export type { GradOps } from './ops-grad.js'
+export { IN_PLACE_FORMS } from './ops-in-place.js'
 export type { IndexingOps } from './ops-indexing.js'
 export type { NeuralOps } from './ops-neural.js'
 export type { ArgOps, StatisticsOps } from './ops-reduce.js'

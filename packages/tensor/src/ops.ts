@@ -6,6 +6,7 @@
 import type { DType } from './dtype.js'
 import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps } from './ops-arithmetic.js'
 import type { DerivativeOps } from './ops-derivative.js'
+import type { InPlaceFormOps } from './ops-in-place.js'
 import type { ContractionOps, IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
@@ -176,20 +177,6 @@ export interface InPlaceOps<T> {
   copy_(x: T, src: T): T
   fill_(x: T, value: number): T
   zero_(x: T): T
-  /** Those of one tensor: as without the underscore, where x's dtype can hold the result (\`exp_\` of integers cannot). */
-  neg_(x: T): T
-  exp_(x: T): T
-  log_(x: T): T
-  sqrt_(x: T): T
-  sin_(x: T): T
-  cos_(x: T): T
-  tanh_(x: T): T
-  sigmoid_(x: T): T
-  relu_(x: T): T
-  abs_(x: T): T
-  sign_(x: T): T
-  pow_(x: T, exponent: number): T
-  clamp_(x: T, min?: number | null, max?: number | null): T
 }
 
 /** Ops with kernels and a row in the table of derivatives. */
@@ -262,4 +249,4 @@ export interface LogicOps<T> {
 }
 
 /** A composite may extend the primitive of its name (`crossEntropy`: to weights, smoothing and more dimensions). */
-export interface Ops<T> extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>, CompositeOps<T> {}
+export interface Ops<T> extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>, CompositeOps<T>, InPlaceFormOps<T> {}

@@ -857,12 +857,164 @@ export class Tensor {
     ops().sign_(this)
     return this
   }
-  pow_(exponent: number): this {
+  pow_(exponent: Tensor | number): this {
     ops().pow_(this, exponent)
     return this
   }
   clamp_(min?: number | null, max?: number | null): this {
     ops().clamp_(this, min, max)
+    return this
+  }
+  floor_(): this {
+    ops().floor_(this)
+    return this
+  }
+  ceil_(): this {
+    ops().ceil_(this)
+    return this
+  }
+  round_(): this {
+    ops().round_(this)
+    return this
+  }
+  trunc_(): this {
+    ops().trunc_(this)
+    return this
+  }
+  reciprocal_(): this {
+    ops().reciprocal_(this)
+    return this
+  }
+  rsqrt_(): this {
+    ops().rsqrt_(this)
+    return this
+  }
+  square_(): this {
+    ops().square_(this)
+    return this
+  }
+  log1p_(): this {
+    ops().log1p_(this)
+    return this
+  }
+  expm1_(): this {
+    ops().expm1_(this)
+    return this
+  }
+  log2_(): this {
+    ops().log2_(this)
+    return this
+  }
+  log10_(): this {
+    ops().log10_(this)
+    return this
+  }
+  exp2_(): this {
+    ops().exp2_(this)
+    return this
+  }
+  tan_(): this {
+    ops().tan_(this)
+    return this
+  }
+  sinh_(): this {
+    ops().sinh_(this)
+    return this
+  }
+  cosh_(): this {
+    ops().cosh_(this)
+    return this
+  }
+  asin_(): this {
+    ops().asin_(this)
+    return this
+  }
+  acos_(): this {
+    ops().acos_(this)
+    return this
+  }
+  atan_(): this {
+    ops().atan_(this)
+    return this
+  }
+  erf_(): this {
+    ops().erf_(this)
+    return this
+  }
+  leakyRelu_(negativeSlope?: number): this {
+    ops().leakyRelu_(this, negativeSlope)
+    return this
+  }
+  elu_(alpha?: number): this {
+    ops().elu_(this, alpha)
+    return this
+  }
+  hardtanh_(min?: number, max?: number): this {
+    ops().hardtanh_(this, min, max)
+    return this
+  }
+  nanToNum_(options?: NanToNumOptions): this {
+    ops().nanToNum_(this, options)
+    return this
+  }
+  remainder_(other: Tensor | number): this {
+    ops().remainder_(this, other)
+    return this
+  }
+  fmod_(other: Tensor | number): this {
+    ops().fmod_(this, other)
+    return this
+  }
+  floorDivide_(other: Tensor | number): this {
+    ops().floorDivide_(this, other)
+    return this
+  }
+  atan2_(other: Tensor): this {
+    ops().atan2_(this, other)
+    return this
+  }
+  lerp_(end: Tensor, weight: Tensor | number): this {
+    ops().lerp_(this, end, weight)
+    return this
+  }
+  addcmul_(a: Tensor, b: Tensor, options?: ValueOptions): this {
+    ops().addcmul_(this, a, b, options)
+    return this
+  }
+  addcdiv_(a: Tensor, b: Tensor, options?: ValueOptions): this {
+    ops().addcdiv_(this, a, b, options)
+    return this
+  }
+  cumsum_(dim: number): this {
+    ops().cumsum_(this, dim)
+    return this
+  }
+  cumprod_(dim: number): this {
+    ops().cumprod_(this, dim)
+    return this
+  }
+  tril_(diagonal?: number): this {
+    ops().tril_(this, diagonal)
+    return this
+  }
+  triu_(diagonal?: number): this {
+    ops().triu_(this, diagonal)
+    return this
+  }
+  scatterAdd_(dim: number, index: Tensor, src: Tensor): this {
+    ops().scatterAdd_(this, dim, index, src)
+    return this
+  }
+  indexAdd_(dim: number, index: Tensor, src: Tensor): this {
+    ops().indexAdd_(this, dim, index, src)
+    return this
+  }
+  scatter_(dim: number, index: Tensor, src: Tensor | number): this {
+    ops().scatter_(this, dim, index, src)
+    return this
+  }
+  indexFill_(dim: number, index: Tensor, value: Tensor | number): this {
+    ops().indexFill_(this, dim, index, value)
     return this
   }
 }

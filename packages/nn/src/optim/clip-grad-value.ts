@@ -1,10 +1,10 @@
 /** Bounds each element of the gradients. PyTorch: `torch.nn.utils.clip_grad_value_`. */
 import type { Tensor } from '@postgrad/tensor'
-import { invalidArgument, raw } from '@postgrad/tensor/internal'
+import { invalidArgument, rawOperations } from '@postgrad/tensor/internal'
 import { type ClipGradOptions, gradientsOf } from './clip-grad-norm.js'
 
 /** Clamps the gradients in place to −clipValue … clipValue; NaN stays. @throws INVALID_ARGUMENT for a clipValue that is not ≥ 0 */
 export function clipGradValue_(parameters: Iterable<Tensor>, clipValue: number, options: ClipGradOptions = {}): void {
   if (!(clipValue >= 0)) throw invalidArgument('clipGradValue_', 'a clipValue ≥ 0', clipValue)
-  for (const g of gradientsOf(parameters, options)) raw.clamp_(g, -clipValue, clipValue)
+  for (const g of gradientsOf(parameters, options)) rawOperations.clamp_(g, -clipValue, clipValue)
 }

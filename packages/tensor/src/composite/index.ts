@@ -3,6 +3,7 @@
  * made of, so none of them needs a derivative. Beside: `raw/`, the operations that have kernels.
  */
 import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
+import { inPlaceForms, type MakeInPlace } from '../ops-in-place.js'
 import type { Tensor } from '../tensor.js'
 import { activationComposites } from './activation.js'
 import { arithmeticComposites } from './arithmetic.js'
@@ -14,8 +15,8 @@ import { neuralComposites } from './neural.js'
 import { reduceComposites } from './reduce.js'
 import { shapeComposites } from './shape.js'
 
-/** `primitives` and, over them, all composites. */
-export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
+/** `primitives` and, over them, all composites; and the in-place forms of both, as `inPlace` makes them. */
+export function withComposites(primitives: PrimitiveOps<Tensor>, inPlace: MakeInPlace<Tensor>): Ops<Tensor> {
   // Filled below: a composite may call another, so they all get the whole.
   const ops = { ...primitives } as Ops<Tensor>
   const composites: CompositeOps<Tensor> = {
@@ -29,5 +30,6 @@ export function withComposites(primitives: PrimitiveOps<Tensor>): Ops<Tensor> {
     ...lookupComposites(ops),
     ...contractionComposites(ops),
   }
-  return Object.assign(ops, composites)
+  Object.assign(ops, composites)
+  return Object.assign(ops, inPlaceForms(ops, inPlace))
 }

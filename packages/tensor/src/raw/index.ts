@@ -30,28 +30,7 @@ export {
 } from './elementwise.js'
 export { gather, indexAdd, indexSelect, nonzero, oneHot, scatter, scatterAdd } from './gather.js'
 export { crossEntropy, embedding, embeddingBackward, nllLoss, nllLossBackward } from './indexing.js'
-export {
-  abs_,
-  add_,
-  clamp_,
-  copy_,
-  cos_,
-  div_,
-  exp_,
-  fill_,
-  log_,
-  mul_,
-  neg_,
-  pow_,
-  relu_,
-  sigmoid_,
-  sign_,
-  sin_,
-  sqrt_,
-  sub_,
-  tanh_,
-  zero_,
-} from './inplace.js'
+export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './inplace.js'
 export { cat, constantPad, stack } from './join.js'
 export {
   acos,

@@ -10,7 +10,6 @@ import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
 import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 import { clone, copyKernel, to } from './copy.js'
-import * as elementwise from './elementwise.js'
 import { flatStep, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
@@ -134,26 +133,12 @@ export function overwrite(op: string, x: Tensor, value: Tensor): Tensor {
 }
 
 /** The in-place form of an operation: what it computes is written into its first argument. */
-function inPlaceOf<A extends readonly unknown[]>(
+export function inPlaceOf<A extends readonly unknown[]>(
   op: string,
   compute: (x: Tensor, ...args: A) => Tensor,
 ): (x: Tensor, ...args: A) => Tensor {
   return Object.defineProperty((x: Tensor, ...args: A): Tensor => overwrite(op, x, compute(x, ...args)), 'name', { value: op })
 }
-
-export const neg_ = inPlaceOf('neg_', elementwise.neg)
-export const exp_ = inPlaceOf('exp_', elementwise.exp)
-export const log_ = inPlaceOf('log_', elementwise.log)
-export const sqrt_ = inPlaceOf('sqrt_', elementwise.sqrt)
-export const sin_ = inPlaceOf('sin_', elementwise.sin)
-export const cos_ = inPlaceOf('cos_', elementwise.cos)
-export const tanh_ = inPlaceOf('tanh_', elementwise.tanh)
-export const sigmoid_ = inPlaceOf('sigmoid_', elementwise.sigmoid)
-export const relu_ = inPlaceOf('relu_', elementwise.relu)
-export const abs_ = inPlaceOf('abs_', elementwise.abs)
-export const sign_ = inPlaceOf('sign_', elementwise.sign)
-export const pow_ = inPlaceOf('pow_', elementwise.powNumber)
-export const clamp_ = inPlaceOf('clamp_', elementwise.clamp)
 
 function refuseBool(op: string, dtype: DType | undefined): void {
   if (dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', 'Convert with to() first.')
