@@ -249,4 +249,7 @@ export interface LogicOps<T> {
 }
 
 /** A composite may extend the primitive of its name (`crossEntropy`: to weights, smoothing and more dimensions). */
-export interface Ops<T> extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>, CompositeOps<T>, InPlaceFormOps<T> {}
+export interface Ops<T>
+  extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>,
+    CompositeOps<T>,
+    InPlaceFormOps<PrimitiveOps<T> & CompositeOps<T>, T> {}
