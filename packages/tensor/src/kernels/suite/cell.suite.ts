@@ -1,0 +1,188 @@
+/**
+ * One op × dtype of a kernel suite: the kernel under test beside the reference's, inputs with special values for both, and the comparison of
+ * all that they wrote. Above: the families beside this file, which know what each kernel takes, and `kernel.suite.ts`, which names them.
+ */
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { allocate, DTYPES, type DType, type TypedArray } from '../../dtype.js'
+import { type Backend, KERNEL_OPS, type KernelOp } from '../table.js'
+import { elementsOf } from './layouts.suite.js'
+
+export interface KernelSuiteOptions {
+  readonly seed: number
+  /** Ops of which every bit must agree with the reference (its arithmetic is correctly rounded), for these dtypes. */
+  readonly exact: (op: KernelOp, dtype: DType) => boolean
+  /** Special inputs that this backend treats differently, by op, each with its reason; they are left out. */
+  readonly leaveOut?: Readonly<Partial<Record<KernelOp, { readonly values: readonly number[]; readonly reason: string }>>>
+  /** The largest number of elements that is tried; slow backends take fewer. */
+  readonly elementsMax?: number
+  /** Shapes of element-wise operations, instead of all of the suite's. */
+  readonly shapes?: readonly (readonly number[])[]
+  /** What to compare with, instead of the reference backend. */
+  readonly expected?: Backend
+}
+
+// In jest's realm a look-up of a global costs more than what the loops below do with it.
+const { floor } = Math
+const { isNaN: isNan } = Number
+
+/** What is common to all dtypes, so that one test function can call them. */
+export type Any = TypedArray
+type Run<K> = (kernel: K, out: Any) => void
+
+const SHAPES: readonly (readonly number[])[] = [
+  [],
+  [1],
+  [7],
+  [0],
+  [3, 0, 2],
+  [4, 5],
+  [2, 3, 4],
+  [2, 1, 3, 2],
+  [33],
+  [97],
+  [3, 130],
+  [3, 2, 5, 9],
+  [35, 33],
+  [5000],
+]
+const RUBBISH = 77
+
+export const SPECIAL: Readonly<Record<DType, readonly number[]>> = {
+  float32: [
+    0,
+    -0,
+    1,
+    -1,
+    0.5,
+    Number.NaN,
+    Infinity,
+    -Infinity,
+    1e-40,
+    -1e-40,
+    3.4e38,
+    -3.4e38,
+    1e-30,
+    88.7,
+    -88.7,
+    -104,
+    9.02,
+    16777217,
+    2147483648,
+  ],
+  float64: [0, -0, 1, -1, 0.5, Number.NaN, Infinity, -Infinity, 5e-324, 1e308, -1e308, 1e-300, 709, -745, 2 ** 53],
+  int32: [0, 1, -1, 2147483647, -2147483648, 65536, -65537, 16777217],
+  bool: [0, 1],
+}
+
+/** One op × dtype: the kernel under test beside the reference's. */
+export class Cell {
+  checked = 0
+  readonly op: KernelOp
+  readonly dtype: DType
+  readonly #kernel: object
+  readonly #reference: object
+  readonly #exact: boolean
+  readonly #left: ReadonlySet<number>
+  readonly shapes: readonly (readonly number[])[]
+  readonly #elementsMax: number
+  readonly random: () => number
+
+  constructor(op: KernelOp, dtype: DType, kernel: object, reference: object, options: KernelSuiteOptions, elementsMax: number) {
+    this.op = op
+    this.dtype = dtype
+    this.#kernel = kernel
+    this.#reference = reference
+    this.#exact = options.exact(op, dtype)
+    this.#left = new Set(options.leaveOut?.[op]?.values)
+    this.shapes = (options.shapes ?? SHAPES).filter((shape) => elementsOf(shape) <= elementsMax)
+    this.#elementsMax = elementsMax
+    const generator = xoroshiro128plus(options.seed + KERNEL_OPS.indexOf(op) * 8 + DTYPES.indexOf(dtype))
+    this.random = () => (generator.next() >>> 0) / 2 ** 32
+  }
+
+  // ---- inputs
+
+  /** Random numbers of a sensible size for the op, and every special value somewhere if it fits. */
+  values(length: number, dtype: DType = this.dtype, special = true): Any {
+    const out = allocate(dtype, length)
+    for (let i = 0; i < length; i++) out[i] = this.#number(dtype)
+    if (!special) return out
+    const values = SPECIAL[dtype].filter((v) => !this.isLeftOut(v))
+    if (length >= values.length) for (let i = 0; i < values.length; i++) out[Math.floor(this.random() * length)] = values[i]!
+    else if (length > 0 && values.length > 0 && this.random() < 0.5) out[0] = values[Math.floor(this.random() * values.length)]!
+    return out
+  }
+
+  isLeftOut(value: number): boolean {
+    for (const left of this.#left) if (Object.is(left, value)) return true
+    return false
+  }
+
+  #number(dtype: DType): number {
+    const u = this.random()
+    if (dtype === 'bool') return u < 0.5 ? 0 : 1
+    if (dtype === 'int32') return floor((u - 0.5) * 2000)
+    const scale = 10 ** floor(this.random() * 4 - 2)
+    return (u - 0.5) * 2 * scale
+  }
+
+  indices(n: number, below: number): Int32Array {
+    return Int32Array.from({ length: n }, () => Math.floor(this.random() * below))
+  }
+
+  /** Backends that compile a kernel per size get fewer and smaller ones. */
+  get isSlow(): boolean {
+    return this.#elementsMax < 5000
+  }
+
+  // ---- comparison
+
+  /** Runs both kernels on equal copies of `out` and compares all of it. */
+  compare<K>(what: string, out: Any, terms: number, scale: number, run: Run<K>): void {
+    const got = out.slice()
+    const want = out.slice()
+    run(this.#kernel as K, got)
+    run(this.#reference as K, want)
+    this.#equal(what, got, want, terms, scale)
+  }
+
+  #equal(what: string, got: Any, want: Any, terms: number, scale: number): void {
+    this.checked++
+    for (let i = 0; i < want.length; i++) {
+      const g = got[i]!
+      const w = want[i]!
+      if (g === w ? g !== 0 || 1 / g === 1 / w : isNan(g) && isNan(w)) continue
+      if (!this.#exact && close(g, w, got.constructor === Float64Array ? 1e-12 : 1e-5, terms, scale)) continue
+      throw new Error(`${this.op} ${this.dtype}, ${what}, element ${i} of ${want.length}: got ${show(g)}, expected ${show(w)}`)
+    }
+  }
+
+  rubbish(dtype: DType, length: number): Any {
+    return allocate(dtype, length).fill(dtype === 'bool' ? 1 : RUBBISH)
+  }
+}
+
+/** 1e-5 (float64: 1e-12) relative, growing with √K for sums of K terms, beside the size of the terms. */
+function close(got: number, want: number, tolerance: number, terms: number, scale: number): boolean {
+  // A zero has its sign where it is one number's function; the sign of a sum's zero depends on its order.
+  if (got === 0 && want === 0 && scale === 0) return false
+  // At the edge of the range one side may round to infinity; a denormal result has few digits.
+  const atLeast = tolerance === 1e-5 ? 1.2e-38 : 2.3e-308
+  return Math.abs(got - want) <= tolerance * (Math.sqrt(terms) * Math.max(Math.abs(want), scale) + atLeast)
+}
+
+/** The largest finite absolute value. */
+export function maxAbs(x: Any): number {
+  // Without globals in the loop: in jest's realm each look-up costs more than the rest.
+  let m = 0
+  for (let i = 0; i < x.length; i++) {
+    const v = x[i]!
+    const size = v < 0 ? -v : v
+    if (size > m && size - size === 0) m = size
+  }
+  return m
+}
+
+function show(x: number): string {
+  return Object.is(x, -0) ? '-0' : String(x)
+}

@@ -1,0 +1,146 @@
+/** Element-wise kernels: flat with steps, in place, strided in all layouts. */
+
+import type { DType } from '../../dtype.js'
+import type { AxpyKernel, BinaryKernel, KernelOp, UnaryKernel, WhereKernel } from '../table.js'
+import type { Any, Cell } from './cell.suite.js'
+import { elementsOf, layouts, MARGIN } from './layouts.suite.js'
+
+const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
+/** p0 and p1 of functions that have some. */
+const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
+  leakyRelu: [[0.01], [-0.5], [0]],
+  elu: [[1], [0.3]],
+  softplus: [
+    [1, 20],
+    [2, 5],
+  ],
+}
+
+export function unary(cell: Cell): void {
+  type K = UnaryKernel<Any>
+  const params =
+    cell.op === 'pow'
+      ? exponents(cell)
+      : cell.op === 'clamp'
+        ? [
+            [-0.5, 2],
+            [-Infinity, 1],
+            [0, Infinity],
+            [2, -2],
+          ]
+        : (PARAMETERS[cell.op] ?? [[0, 0]])
+  for (const shape of cell.shapes) {
+    const n = elementsOf(shape)
+    for (const [p0 = 0, p1 = 0] of params) {
+      const x = cell.values(n + 2 * MARGIN)
+      const out = cell.rubbish(cell.dtype, n + 2 * MARGIN)
+      const what = `[${shape}] p ${p0}, ${p1}`
+      cell.compare<K>(`flat ${what}`, out, 1, 0, (k, o) => k.flat(n, x, 2, o, MARGIN, p0, p1))
+      cell.compare<K>(`in place ${what}`, x, 1, 0, (k, o) => k.flat(n, o, 2, o, 2, p0, p1))
+      // The strides do not depend on the parameters: the first ones are enough.
+      for (const layout of p0 === params[0]![0] ? layouts(shape, true) : []) {
+        const view = cell.values(layout.length)
+        cell.compare<K>(`${layout.name} ${what}`, out, 1, 0, (k, o) =>
+          k.strided(shape, view, layout.offset, layout.strides, o, MARGIN, p0, p1),
+        )
+      }
+    }
+  }
+}
+
+function exponents(cell: Cell): number[][] {
+  return EXPONENTS.filter((e) => cell.dtype !== 'int32' || (Number.isInteger(e) && e >= 0)).map((e) => [e, 0])
+}
+
+export function binary(cell: Cell, outDtype: DType): void {
+  type K = BinaryKernel<Any, Any>
+  for (const shape of cell.shapes) {
+    const n = elementsOf(shape)
+    const out = cell.rubbish(outDtype, n + 2 * MARGIN)
+    for (const [aStep, bStep] of [
+      [1, 1],
+      [1, 0],
+      [0, 1],
+      [0, 0],
+    ] as const) {
+      const a = cell.values(n + 3)
+      const b = cell.values(n + 3)
+      for (let i = 0; i < n; i += 3) b[i] = a[i + 1]! // ties, for comparisons
+      cell.compare<K>(`flat [${shape}] steps ${aStep} ${bStep}`, out, 1, 0, (k, o) => k.flat(n, a, 1, aStep, b, 0, bStep, o, MARGIN))
+      if (aStep === 1 && outDtype === cell.dtype) {
+        cell.compare<K>(`in place [${shape}] step ${bStep}`, a, 1, 0, (k, o) => k.flat(n, o, 1, 1, b, 0, bStep, o, 1))
+      }
+    }
+    const views = layouts(shape, true)
+    for (let i = 0; i < views.length; i++) {
+      const left = views[i]!
+      const right = views[(i + 1) % views.length]!
+      const target = layouts(shape, false)[i % layouts(shape, false).length]!
+      const a = cell.values(left.length)
+      const b = cell.values(right.length)
+      const to = cell.rubbish(outDtype, target.length)
+      cell.compare<K>(`[${shape}] ${left.name} with ${right.name} to ${target.name}`, to, 1, 0, (k, o) =>
+        k.strided(shape, a, left.offset, left.strides, b, right.offset, right.strides, o, target.offset, target.strides),
+      )
+    }
+  }
+}
+
+export function where(cell: Cell): void {
+  type K = WhereKernel<Any>
+  for (const shape of cell.shapes) {
+    const n = elementsOf(shape)
+    const out = cell.rubbish(cell.dtype, n + 2 * MARGIN)
+    for (const steps of [
+      [1, 1, 1],
+      [1, 0, 1],
+      [1, 1, 0],
+      [0, 1, 1],
+      [1, 0, 0],
+    ] as const) {
+      const c = cell.values(n + 2, 'bool') as Uint8Array
+      const a = cell.values(n + 2)
+      const b = cell.values(n + 2)
+      cell.compare<K>(`flat [${shape}] steps ${steps}`, out, 1, 0, (k, o) =>
+        k.flat(n, c, 1, steps[0], a, 2, steps[1], b, 0, steps[2], o, MARGIN),
+      )
+    }
+    const views = layouts(shape, true)
+    for (let i = 0; i < views.length; i++) {
+      const lc = views[i]!
+      const la = views[(i + 1) % views.length]!
+      const lb = views[(i + 2) % views.length]!
+      const c = cell.values(lc.length, 'bool') as Uint8Array
+      const a = cell.values(la.length)
+      const b = cell.values(lb.length)
+      cell.compare<K>(`[${shape}] ${lc.name}, ${la.name}, ${lb.name}`, out, 1, 0, (k, o) =>
+        k.strided(shape, c, lc.offset, lc.strides, a, la.offset, la.strides, b, lb.offset, lb.strides, o, MARGIN),
+      )
+    }
+  }
+}
+
+export function axpy(cell: Cell): void {
+  type K = AxpyKernel<Any>
+  const alphas = cell.dtype === 'int32' ? [1, -3] : [1, -0.1, 0]
+  for (const shape of cell.shapes) {
+    const n = elementsOf(shape)
+    for (const alpha of alphas) {
+      const held = cell.values(n + 4)
+      const x = cell.values(n + 4)
+      const scale = cell.dtype === 'int32' ? 0 : 1
+      for (const step of [0, 1]) {
+        cell.compare<K>(`flat [${shape}] alpha ${alpha} step ${step}`, held, 1, scale, (k, o) => k.flat(n, alpha, x, 1, step, o, 2))
+      }
+      for (const layout of layouts(shape, true)) {
+        for (const target of layouts(shape, false)) {
+          const view = cell.values(layout.length)
+          const to = cell.values(target.length)
+          cell.compare<K>(`[${shape}] ${layout.name} to ${target.name} alpha ${alpha}`, to, 1, scale, (k, o) =>
+            k.strided(shape, alpha, view, layout.offset, layout.strides, o, target.offset, target.strides),
+          )
+        }
+      }
+    }
+  }
+}

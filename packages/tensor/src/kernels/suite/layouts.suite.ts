@@ -1,0 +1,70 @@
+/** Views on flat arrays: how the suite lays out strided operands and outputs. */
+
+/** Unused elements behind each operand. */
+export const MARGIN = 3
+
+/** A view on a flat array. */
+export interface Layout {
+  readonly name: string
+  readonly strides: readonly number[]
+  readonly offset: number
+  readonly length: number
+}
+
+export function dense(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length)
+  let step = 1
+  for (let d = shape.length - 1; d >= 0; d--) {
+    strides[d] = step
+    step *= shape[d]!
+  }
+  return strides
+}
+
+export function spanOf(shape: readonly number[], strides: readonly number[]): number {
+  let last = 0
+  for (let d = 0; d < shape.length; d++) last += Math.max(shape[d]! - 1, 0) * strides[d]!
+  return last + 1
+}
+
+export function elementsOf(shape: readonly number[]): number {
+  return shape.reduce((a, b) => a * b, 1)
+}
+
+/** Dense, behind an offset, transposed, with gaps, and with each dimension repeated. */
+export function layouts(shape: readonly number[], repeated: boolean): Layout[] {
+  const out: Layout[] = []
+  const add = (name: string, strides: readonly number[], offset: number) =>
+    out.push({ name, strides, offset, length: offset + spanOf(shape, strides) + MARGIN })
+  add('dense', dense(shape), 0)
+  add('offset', dense(shape), 5)
+  if (shape.length > 1) {
+    const reversed = dense([...shape].reverse()).reverse()
+    add('transposed', reversed, 1)
+  }
+  if (shape.length > 0) {
+    add(
+      'gaps',
+      dense(shape).map((s) => s * 2),
+      2,
+    )
+    const wide = [...shape.slice(0, -1), shape.at(-1)! + 4]
+    add('narrowed', dense(wide), 3)
+  }
+  if (repeated) {
+    for (let d = 0; d < shape.length; d++) {
+      const kept = shape.map((n, i) => (i === d ? 1 : n))
+      add(
+        `repeated along ${d}`,
+        dense(kept).map((s, i) => (i === d ? 0 : s)),
+        1,
+      )
+    }
+    add(
+      'one element',
+      shape.map(() => 0),
+      2,
+    )
+  }
+  return out
+}

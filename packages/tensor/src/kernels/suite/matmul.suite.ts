@@ -1,0 +1,60 @@
+/** Products of matrices: batches, transposes and gaps as strides, sizes beyond the blocks of a tiled product. */
+
+import type { MatmulKernel } from '../table.js'
+import { type Any, type Cell, maxAbs } from './cell.suite.js'
+import { spanOf } from './layouts.suite.js'
+
+export function matmul(cell: Cell): void {
+  type K = MatmulKernel<Any>
+  const sizes: (readonly [number, number, number, number])[] = [
+    [1, 1, 1, 1],
+    [1, 3, 3, 3],
+    [2, 4, 8, 5],
+    [3, 5, 9, 7],
+    [1, 1, 17, 40],
+    [1, 19, 1, 33],
+    [1, 0, 4, 3],
+    [1, 4, 3, 0],
+    [0, 4, 3, 2],
+    [1, 37, 41, 64],
+    [2, 16, 24, 33],
+  ]
+  // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
+  if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
+  for (const [batch, m, n, k] of sizes) {
+    const kinds = [
+      { name: 'dense', a: [m * k, k, 1], b: [k * n, n, 1] },
+      { name: 'transposed', a: [m * k, 1, m], b: [k * n, 1, k] },
+      { name: 'a transposed, b repeated', a: [m * k, 1, m], b: [0, n, 1] },
+      { name: 'narrowed', a: [m * (k + 3), k + 3, 1], b: [k * (n + 5), n + 5, 1] },
+      { name: 'gaps', a: [2 * m * k, 2 * k, 2], b: [3 * k * n, 3, 3 * k] },
+      { name: 'expanded', a: [0, 0, 1], b: [0, 1, 0] },
+      { name: 'narrowed and transposed', a: [k * (m + 2), 1, m + 2], b: [n * (k + 1), 1, k + 1] },
+    ] as const
+    for (const { name, a: sa, b: sb } of m * n * k > 1e5 ? kinds.slice(0, 2) : kinds) {
+      const a = cell.values(3 + spanOf([batch, m, k], sa), cell.dtype, false)
+      const b = cell.values(3 + spanOf([batch, k, n], sb), cell.dtype, false)
+      const scale = cell.dtype === 'int32' ? 0 : maxAbs(a) * maxAbs(b)
+      cell.compare<K>(
+        `[${batch}, ${m}, ${k}] · [${batch}, ${k}, ${n}] ${name}`,
+        cell.rubbish(cell.dtype, batch * m * n + 6),
+        k,
+        scale,
+        (kernel, o) => kernel.run(batch, m, n, k, a, 2, sa[0], sa[1], sa[2], b, 1, sb[0], sb[1], sb[2], o, 3),
+      )
+    }
+  }
+  if (cell.dtype === 'int32') return
+  for (const special of [Number.NaN, Infinity, -Infinity]) {
+    for (const size of [3, 20]) {
+      const a = cell.values(size * size, cell.dtype, false)
+      const b = cell.values(size * size, cell.dtype, false)
+      a[1] = special
+      b[size] = 0
+      b[size + 1] = 1
+      cell.compare<K>(`${size} with ${special}`, cell.rubbish(cell.dtype, size * size), size, 100, (kernel, o) =>
+        kernel.run(1, size, size, size, a, 0, 0, size, 1, b, 0, 0, size, 1, o, 0),
+      )
+    }
+  }
+}

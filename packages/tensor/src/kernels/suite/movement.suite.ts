@@ -1,0 +1,45 @@
+/** Copies, conversions and fills, from and to all layouts. */
+
+import { DTYPES } from '../../dtype.js'
+import type { CopyKernel, FillKernel } from '../table.js'
+import type { Any, Cell } from './cell.suite.js'
+import { elementsOf, layouts } from './layouts.suite.js'
+
+export function copy(cell: Cell): void {
+  type K = CopyKernel<Any>
+  for (const from of DTYPES) {
+    for (const shape of cell.shapes) {
+      const n = elementsOf(shape)
+      const x = cell.values(n + 4, from)
+      cell.compare<K>(`flat [${shape}] from ${from}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k.flat(n, x, 1, o, 2))
+      for (const layout of layouts(shape, true)) {
+        for (const target of layouts(shape, false)) {
+          const view = cell.values(layout.length, from)
+          cell.compare<K>(
+            `[${shape}] from ${from} ${layout.name} to ${target.name}`,
+            cell.rubbish(cell.dtype, target.length),
+            1,
+            0,
+            (k, o) => k.strided(shape, view, layout.offset, layout.strides, o, target.offset, target.strides),
+          )
+        }
+      }
+    }
+  }
+}
+
+export function fill(cell: Cell): void {
+  type K = FillKernel<Any>
+  for (const shape of cell.shapes) {
+    const n = elementsOf(shape)
+    for (const value of [0, 1, -3, 2.5, Number.NaN]) {
+      if (cell.dtype === 'int32' && !Number.isInteger(value)) continue
+      cell.compare<K>(`flat [${shape}] ${value}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k.flat(n, value, o, 2))
+      for (const target of layouts(shape, false)) {
+        cell.compare<K>(`[${shape}] ${value} ${target.name}`, cell.rubbish(cell.dtype, target.length), 1, 0, (k, o) =>
+          k.strided(shape, value, o, target.offset, target.strides),
+        )
+      }
+    }
+  }
+}

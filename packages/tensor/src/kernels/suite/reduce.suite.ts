@@ -1,0 +1,173 @@
+/** Kernels along the middle axis of [outer, k, inner]: reductions, running sums, sorting, softmax. */
+
+import { allocate } from '../../dtype.js'
+import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, SoftmaxKernel, VarianceKernel } from '../table.js'
+import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
+
+/** [outer, k, inner] of reductions and softmax. */
+function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number, number])[] {
+  const all: (readonly [number, number, number])[] = [
+    [1, 1, 1],
+    [1, 9, 1],
+    [3, 5, 1],
+    [0, 4, 1],
+    [2, 5, 0],
+    [2, 3, 4],
+    [1, 20, 33],
+    [7, 65, 1],
+    [1, 2500, 1],
+    [2, 3, 2100],
+    [40, 100, 1],
+    [1, 4099, 1],
+  ]
+  if (emptyToo) all.push([3, 0, 2], [1, 0, 1])
+  return all.filter(([o, k, i]) => o * k * i <= 5000 || !cell.isSlow)
+}
+
+export function reduce(cell: Cell): void {
+  type K = ReduceKernel<Any, Any>
+  const outDtype = cell.op === 'argmax' || cell.op === 'argmin' ? 'int32' : cell.dtype
+  for (const [outer, k, inner] of fibres(cell, cell.op === 'sum')) {
+    for (const special of [false, true]) {
+      const x = cell.values(outer * k * inner + 4, cell.dtype, special && cell.op !== 'sum')
+      if (cell.op !== 'sum') for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
+      const scale = maxAbs(x)
+      const out = cell.rubbish(outDtype, outer * inner + 6)
+      cell.compare<K>(`[${outer}, ${k}, ${inner}]`, out, k, scale, (kernel, o) => kernel.run(outer, k, inner, x, 2, o, 3))
+    }
+  }
+  for (const value of SPECIAL[cell.dtype].filter((v) => !cell.isLeftOut(v) && (cell.op !== 'sum' || !Number.isFinite(v)))) {
+    const x = cell.values(300, cell.dtype, false)
+    x[130] = value
+    for (const [outer, k, inner] of [
+      [1, 300, 1],
+      [3, 100, 1],
+      [1, 3, 100],
+    ] as const) {
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(outDtype, 100), k, 10, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 0, o, 0),
+      )
+    }
+  }
+}
+
+/** Values around 1 (of either sign): the product of thousands of them stays in range. */
+function factors(cell: Cell, length: number): Any {
+  const out = allocate(cell.dtype, length)
+  for (let i = 0; i < length; i++) {
+    const sign = cell.random() < 0.5 ? -1 : 1
+    out[i] = cell.dtype === 'int32' ? Math.floor((cell.random() - 0.5) * 20) : sign * (1 + (cell.random() - 0.5) * 0.01)
+  }
+  return out
+}
+
+export function products(cell: Cell, size: (outer: number, k: number, inner: number) => number): void {
+  type K = ScanKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    const n = size(outer, k, inner)
+    const x = factors(cell, outer * k * inner + 4)
+    cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, 0, (kernel, o) =>
+      kernel.run(outer, k, inner, x, 2, o, 3),
+    )
+  }
+  for (const value of SPECIAL[cell.dtype].filter(
+    (v) => !cell.isLeftOut(v) && !(Math.abs(v) > 1e30 && Math.abs(v) < Infinity) && !(Math.abs(v) > 0 && Math.abs(v) < 1e-35),
+  )) {
+    const x = factors(cell, 12)
+    x[7] = value
+    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 0, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+  }
+}
+
+export function runningSums(cell: Cell): void {
+  type K = ScanKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    const n = outer * k * inner
+    const x = cell.values(n + 4, cell.dtype, false)
+    const scale = cell.dtype === 'int32' ? 0 : maxAbs(x)
+    cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
+      kernel.run(outer, k, inner, x, 2, o, 3),
+    )
+  }
+  for (const value of [Number.NaN, Infinity, -Infinity]) {
+    if (cell.dtype === 'int32') continue
+    const x = cell.values(12, cell.dtype, false)
+    x[7] = value
+    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 100, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+  }
+}
+
+export function argsort(cell: Cell): void {
+  type K = ArgsortKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    // The reference selects, which takes k² steps.
+    if (k > 300) continue
+    for (const descending of [false, true]) {
+      const n = outer * k * inner
+      const x = cell.values(n + 4)
+      for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] ${descending}`, cell.rubbish('int32', n + 6), 1, 0, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 2, o as Int32Array, 3, descending),
+      )
+    }
+  }
+}
+
+export function variance(cell: Cell): void {
+  type K = VarianceKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    for (const correction of [1, 0, 2]) {
+      const x = cell.values(outer * k * inner + 4, cell.dtype, false)
+      const out = cell.rubbish(cell.dtype, outer * inner + 6)
+      const scale = k === 1 ? 0 : maxAbs(x) ** 2
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] correction ${correction}`, out, k, scale, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 2, o, 3, correction),
+      )
+    }
+  }
+  for (const value of [Number.NaN, Infinity, -Infinity]) {
+    const x = cell.values(300, cell.dtype, false)
+    x[130] = value
+    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 3), 100, 1e4, (kernel, o) => kernel.run(3, 100, 1, x, 0, o, 0, 1))
+  }
+}
+
+export function productBackward(cell: Cell): void {
+  type K = ProductBackwardKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    const n = outer * k * inner
+    for (const zeros of [0, 1, 2]) {
+      const x = factors(cell, n + 4)
+      for (let i = 0; i < zeros && n > 0; i++) x[2 + Math.floor(cell.random() * n)] = 0
+      const grad = cell.values(cell.op === 'prodBackward' ? outer * inner + 1 : n + 1, cell.dtype, false)
+      const scale = maxAbs(grad)
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${zeros} zeros`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
+        kernel.run(outer, k, inner, grad, 1, x, 2, o, 3),
+      )
+    }
+  }
+}
+
+export function softmax(cell: Cell): void {
+  type K = SoftmaxKernel<Any>
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    const n = outer * k * inner
+    const x = cell.values(n + 4, cell.dtype, false)
+    cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, 1, (kernel, o) =>
+      kernel.run(outer, k, inner, x, 2, o, 3),
+    )
+  }
+  for (const row of [
+    [1000, 1000, 1000],
+    [-1000, 0, 1000],
+    [Number.NaN, 0, 1],
+    [Infinity, 0, 1],
+    [-Infinity, 0, 1],
+    [-Infinity, -Infinity, -Infinity],
+    [3e38, -3e38, 0],
+  ]) {
+    const x = allocate(cell.dtype, 3)
+    x.set(row)
+    cell.compare<K>(`row ${row}`, cell.rubbish(cell.dtype, 3), 3, 1, (kernel, o) => kernel.run(1, 3, 1, x, 0, o, 0))
+  }
+}
