@@ -224,6 +224,32 @@ describe('Pump', () => {
     expect(() => clock.turn()).toThrow('second')
   })
 
+  test('PU-11 look: in the middle of an item the links are polled, and what arrives waits for its end', async () => {
+    const { pump, log, say } = fixture()
+    let arrived: Action[] = [say('arrived')]
+    pump.addPoll(() => {
+      for (const action of arrived) pump.mailbox.push(Lane.signal, action)
+      return arrived.splice(0).length
+    })
+    pump.mailbox.push(Lane.call, () => {
+      log.push('begins')
+      expect(pump.look()).toBe(1)
+      expect(pump.look()).toBe(1)
+      log.push('ends')
+    })
+    pump.runNow()
+    expect(log).toEqual(['begins', 'ends', 'arrived'])
+    // Outside of the pump: it runs in a microtask, as after a wake.
+    arrived = [say('later')]
+    expect(pump.look()).toBe(1)
+    expect(log).toHaveLength(3)
+    await microtasks()
+    expect(log).toEqual(['begins', 'ends', 'arrived', 'later'])
+    pump.stop()
+    arrived = [say('never')]
+    expect(pump.look()).toBe(0)
+  })
+
   test('PU-9 stop hands over what waits, in order, and nothing runs after it', async () => {
     const { pump, log, say } = fixture()
     const rest: Lane[] = []

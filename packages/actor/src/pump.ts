@@ -1,6 +1,6 @@
 /**
  * Runs a worker's mailbox: one item at a time, in turns of bounded length, looking at the links between node tasks. It is what makes a
- * worker an actor. The rules PU-1 to PU-10 are in SPEC.md; the mailbox is below, the worker's runtime above.
+ * worker an actor. The rules PU-1 to PU-11 are in SPEC.md; the mailbox is below, the worker's runtime above.
  *
  *             wake: microtask                 mailbox empty
  *   idle ─────────────────────→ scheduled ─→ running ─────→ idle
@@ -95,6 +95,17 @@ export class Pump<T extends NonNullable<unknown>> {
     return () => {
       this.polls = this.polls.filter((other) => other !== poll)
     }
+  }
+
+  /**
+   * Looks at the links in the middle of whatever runs on this thread, so that what arrives takes its lane and what was sent leaves. Nothing is
+   * dispatched before that has ended. Returns how much waits.
+   */
+  look(): number {
+    if (this.state === 'stopped') return 0
+    this.pollLinks()
+    if (this.mailbox.size > 0) this.wake()
+    return this.mailbox.size
   }
 
   /** `callback` runs each time that the mailbox has been worked empty; it may push. Returns its removal. */

@@ -7,6 +7,7 @@ import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
+import { installKernelPause } from '@postgrad/tensor/internal'
 import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
@@ -28,6 +29,8 @@ const runtime = new WorkerRuntime({
   ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),
 })
 installDistAutograd(runtime)
+// This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
+installKernelPause(() => runtime.lookAround())
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()

@@ -1,7 +1,8 @@
 /** What the workers of `threads.real.test.ts` expose, in the test's thread and in the others. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { Tensor } from '@postgrad/tensor'
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { installKernelPause } from '@postgrad/tensor/internal'
 import { call, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
 import type { RRef } from './rref.js'
@@ -28,6 +29,26 @@ export const bounce = async (hops: number, to: readonly number[]): Promise<numbe
 export const spin = (ms: number): void => {
   const end = performance.now() + ms
   while (performance.now() < end);
+}
+/**
+ * A product of n × n matrices, in whose pauses this worker looks at its links. It says "begun" to `to` first, which can only leave in the first
+ * of them. Returns how many pauses there were and the number of the first in which something had arrived (0: none).
+ */
+export const product = (n: number, to: number): { readonly pauses: number; readonly seenAt: number } => {
+  const worker = currentWorker()
+  let pauses = 0
+  let seenAt = 0
+  const remove = installKernelPause(() => {
+    pauses++
+    if (worker.lookAround() > 0 && seenAt === 0) seenAt = pauses
+  })
+  try {
+    void call(to, note, ['begun'])
+    zeros([n, n]).matmul(zeros([n, n]))
+    return { pauses, seenAt }
+  } finally {
+    remove()
+  }
 }
 export const scale = (t: Tensor, by: number): Tensor => {
   const { array } = t.storage
@@ -70,4 +91,4 @@ export const collect = async (): Promise<number> => {
   return currentWorker().rrefs.finalized
 }
 
-expose({ echo, add, never, callNever, fails, exits, info, note, notes, bounce, spin, scale, Counter, use, forget, collect })
+expose({ echo, add, never, callNever, fails, exits, info, note, notes, bounce, spin, product, scale, Counter, use, forget, collect })

@@ -11,7 +11,8 @@ import type { ThreadData } from './threads.fixture.js'
 import * as programs from './threads-programs.fixture.js'
 import { WorkerRuntime } from './worker-runtime.js'
 
-const { add, bounce, callNever, Counter, collect, echo, exits, fails, forget, info, never, note, notes, scale, spin, use } = programs
+const { add, bounce, callNever, Counter, collect, echo, exits, fails, forget, info, never, note, notes, product, scale, spin, use } =
+  programs
 
 class Threads {
   readonly runtime = new WorkerRuntime({ name: 'worker0', id: 0, clock: new RealClock() })
@@ -141,6 +142,17 @@ describe('between threads', () => {
       await busy
       // It was not run: its deadline had passed before its turn.
       expect(await call('worker1', info)).toMatchObject({ deadLetters: 1 })
+    }))
+
+  test('PU-11: in the middle of a 2048³ product a worker sends what it had to, and sees what arrives', () =>
+    cluster.run(async () => {
+      const answer = call('worker1', product, [2048, 0])
+      await Promise.race([answer, until(() => notes().includes('begun'))])
+      // The reply to its note has arrived there meanwhile, or arrives with this.
+      await call('worker1', echo, [1])
+      const { pauses, seenAt } = await answer
+      expect(pauses).toBe(2048 ** 3 / 2 ** 24)
+      expect(seenAt).toBeGreaterThan(0)
     }))
 
   test('RREF-1, RREF-6, RREF-14, RREF-10: making, methods, sharing, the end', () =>

@@ -215,6 +215,14 @@ export class WorkerRuntime {
     this.agent.pump.wake()
   }
 
+  /**
+   * Looks at the links in the middle of long work of this thread (a pause of a kernel): what has arrived is read into the mailbox, what was sent
+   * leaves, and no user code runs. Returns how much waits.
+   */
+  lookAround(): number {
+    return inScope(this.scope, () => this.agent.pump.look())
+  }
+
   /** `fn` runs each time that the mailbox has become empty, before what was sent is posted. */
   onDrained(fn: () => void): void {
     this.agent.pump.onDrained(() => (currentScope() === this.scope ? fn() : inScope(this.scope, fn)))
