@@ -1,10 +1,10 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
 import { PostgradError } from '@postgrad/base'
-import { allocate, BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
+import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
 import type { NestedArray } from './read.js'
-import { checkShape, numelOf, type Shape } from './shape.js'
+import { checkShape, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
 
 export interface TensorOptions {
@@ -44,9 +44,11 @@ function dtypeOfArray(array: ArrayBufferView): DType | null {
   }
 }
 
-function store(into: TypedArray, from: ArrayLike<number>, dtype: DType): TypedArray {
-  for (let i = 0; i < from.length; i++) into[i] = elementOf(dtype, from[i]!)
-  return into
+function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
+  const out = Tensor.uninitialized(dtype, shape)
+  const { array } = out.storage
+  for (let i = 0; i < from.length; i++) array[i] = elementOf(dtype, from[i]!)
+  return out
 }
 
 /**
@@ -61,7 +63,7 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
       throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', Object.prototype.toString.call(data))
     }
     const dtype = dtypeOf('tensor', options, own)
-    return finish(Tensor.over(dtype, [data.length], store(allocate(dtype, data.length), data, dtype)), options)
+    return finish(storing(dtype, [data.length], data), options)
   }
   const shape: number[] = []
   for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length)
@@ -69,7 +71,7 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
   const kinds = { number: false, boolean: false }
   collect(data, shape, 0, flat, kinds)
   const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
-  return finish(Tensor.over(dtype, shape, store(allocate(dtype, flat.length), flat, dtype)), options)
+  return finish(storing(dtype, shape, flat), options)
 }
 
 function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {
@@ -119,8 +121,9 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
 function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32')
-  const array = allocate(dtype, numelOf(shape)).fill(elementOf(dtype, value))
-  return finish(Tensor.over(dtype, shape.slice(), array), options)
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  out.storage.array.fill(elementOf(dtype, value))
+  return finish(out, options)
 }
 
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
@@ -162,9 +165,10 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
     throw invalidArgument('arange', 'a finite range whose step leads from start to end', `start ${start}, end ${end}, step ${step}`)
   }
   const dtype = dtypeOf('arange', options, 'float32')
-  const array = allocate(dtype, length)
+  const out = Tensor.uninitialized(dtype, [length])
+  const { array } = out.storage
   for (let i = 0; i < length; i++) array[i] = elementOf(dtype, start + i * step)
-  return finish(Tensor.over(dtype, [length], array), options)
+  return finish(out, options)
 }
 
 /** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
@@ -189,11 +193,12 @@ function evenly(
   if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
   checkShape(op, [steps])
   const dtype = dtypeOf(op, options, 'float32')
-  const array = allocate(dtype, steps)
+  const out = Tensor.uninitialized(dtype, [steps])
+  const { array } = out.storage
   const step = steps > 1 ? (end - start) / (steps - 1) : 0
   // From the nearer end, as PyTorch: then the last number is the end itself.
   for (let i = 0; i < steps; i++) array[i] = elementOf(dtype, f(i < steps / 2 ? start + i * step : end - (steps - 1 - i) * step))
-  return finish(Tensor.over(dtype, [steps], array), options)
+  return finish(out, options)
 }
 
 function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
@@ -201,9 +206,10 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   const dtype = dtypeOf(op, options, 'float32')
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
   const generator = options?.generator ?? currentGenerator()
-  const array = allocate(dtype, numelOf(shape))
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  const { array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
-  return finish(Tensor.over(dtype, shape.slice(), array), options)
+  return finish(out, options)
 }
 
 /** Uniform in [0, 1). @throws DTYPE_MISMATCH for integers */
@@ -236,9 +242,10 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
     throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
   }
   const generator = options?.generator ?? currentGenerator()
-  const array = allocate(dtype, numelOf(shape))
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  const { array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
-  return finish(Tensor.over(dtype, shape.slice(), array), options)
+  return finish(out, options)
 }
 
 /** Bytes of a tensor's elements (a view's own, not its storage's). */

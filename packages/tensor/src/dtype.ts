@@ -73,6 +73,20 @@ function inSlab(dtype: DType, length: number, bytes: number): TypedArray {
   }
 }
 
+/** A view of `length` elements on `buffer` from byte `offset` on. */
+export function viewOn(dtype: DType, buffer: ArrayBufferLike, offset: number, length: number): TypedArray {
+  switch (dtype) {
+    case 'float32':
+      return new Float32Array(buffer, offset, length)
+    case 'float64':
+      return new Float64Array(buffer, offset, length)
+    case 'int32':
+      return new Int32Array(buffer, offset, length)
+    case 'bool':
+      return new Uint8Array(buffer, offset, length)
+  }
+}
+
 /** What an array of `dtype` is given for `value`: of bool 0 or 1, whatever number it was. The arrays convert the rest by themselves. */
 export function elementOf(dtype: DType, value: number): number {
   return dtype === 'bool' ? Number(value !== 0) : value

@@ -1,34 +1,107 @@
 /**
- * Storage: one flat array of elements, shared by every view on it. Tensors stand above, arrays below.
- * `managed` storage is an ordinary typed array that JavaScript collects.
+ * Storage: one flat array of elements, shared by every view on it. Tensors stand above, arrays below. `managed` storage is an ordinary typed
+ * array that JavaScript collects; `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
+ * no bit of a result depends on it.
+ *
+ * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
-import { allocate, type DType, type TypedArray } from './dtype.js'
+import { PostgradError } from '@postgrad/base'
+import { allocate, type DType, type TypedArray, viewOn } from './dtype.js'
+import { blockFor, type HeapLease } from './heap/policy.js'
 
 export class Storage {
-  readonly kind: 'managed'
   readonly dtype: DType
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
   /** The operation that wrote last, for the message when autograd finds another version than it saw; null before the first. */
   writer: string | null
+  /** @internal The block, of heap storage that is open. */
+  lease: HeapLease | null
+  isClosed: boolean
 
   /** Takes ownership of `array`: whoever passes it does not write to it any more. */
   constructor(dtype: DType, array: TypedArray) {
-    this.kind = 'managed'
     this.dtype = dtype
     this.array = array
     this.version = 0
     this.writer = null
+    this.lease = null
+    this.isClosed = false
   }
 
   /** Zero-filled. */
   static allocate(dtype: DType, length: number): Storage {
-    return new Storage(dtype, allocate(dtype, length))
+    const lease = blockFor(dtype, length)
+    if (lease === null) return new Storage(dtype, allocate(dtype, length))
+    const storage = new Storage(dtype, arrayOn(lease, dtype, length))
+    storage.array.fill(0)
+    return storage.#hold(lease)
   }
 
   /** Holds anything: for who writes all of it. */
   static uninitialized(dtype: DType, length: number): Storage {
-    return new Storage(dtype, allocate(dtype, length))
+    const lease = blockFor(dtype, length)
+    if (lease === null) return new Storage(dtype, allocate(dtype, length))
+    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
+
+  get kind(): 'managed' | 'heap' {
+    return this.lease === null ? 'managed' : 'heap'
+  }
+
+  #hold(lease: HeapLease): this {
+    this.lease = lease.own(this)
+    return this
+  }
+
+  /**
+   * Called before every write in place. If somebody else can read the block (another worker, or a message on its way), it is copied first,
+   * inside this storage, so that all views follow (HEAP-8).
+   */
+  prepareWrite(): void {
+    const old = this.lease
+    if (old?.heap.isShared(old.block) !== true) return
+    const { length } = this.array
+    const lease = blockFor(this.dtype, length)
+    const array = lease === null ? allocate(this.dtype, length) : arrayOn(lease, this.dtype, length)
+    array.set(this.array)
+    ;(this as { array: TypedArray }).array = array
+    this.lease = lease === null ? null : lease.own(this)
+    old.giveBack()
+  }
+
+  /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
+  close(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    // An accessor on this one object: open storages keep their plain, fast property.
+    Object.defineProperty(this, 'array', { get: refuseClosed })
+    this.lease?.giveBack()
+    this.lease = null
+  }
+}
+
+function arrayOn(lease: HeapLease, dtype: DType, length: number): TypedArray {
+  return viewOn(dtype, lease.heap.buffer, lease.block.address, length)
+}
+
+function refuseClosed(): never {
+  const op = operationOnStack()
+  throw new PostgradError('TENSOR_CLOSED', {
+    op,
+    expected: 'a tensor that is open',
+    got: 'one that was closed, or whose storage was, through another view or at the end of a memoryScope',
+    remedy: 'Close it after its last use, clone() what is needed longer, or return it from the memoryScope.',
+  })
+}
+
+/** The raw operation that is running, by the names of its functions: who asks is about to fail, so it may take a while. */
+function operationOnStack(): string {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 30
+  const frames = new Error().stack?.split('\n') ?? []
+  Error.stackTraceLimit = stackTraceLimit
+  const inOperation = frames.filter((line) => /[/\\]raw[/\\]|[/\\]tensor\.[jt]s/.test(line))
+  return inOperation.at(-1)?.match(/at (?:async )?(?:\w+\.)*(\w+)/)?.[1] ?? 'tensor'
 }

@@ -190,6 +190,22 @@ export class Tensor {
     return ops().registerPostAccumulateGradHook(this, hook)
   }
 
+  /**
+   * Gives this tensor's memory back now, instead of when it is collected. Its views share its storage and its fate. Reading it or computing with
+   * it afterwards throws TENSOR_CLOSED; so does a backward pass that needs it. Closing again does nothing. PyTorch: `del`, without the counting.
+   */
+  close(): void {
+    this.storage.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.storage.close()
+  }
+
+  get isClosed(): boolean {
+    return this.storage.isClosed
+  }
+
   /** A snapshot in row-major order, once the device has written it. bool gives 0 and 1. */
   async data(): Promise<TypedArray> {
     const device = currentDevice()

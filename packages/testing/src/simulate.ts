@@ -7,6 +7,7 @@ import type { Target } from '@postgrad/rpc'
 import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { SimWorldOptions, Trace } from '@postgrad/sim'
 import { SimWorld } from '@postgrad/sim/internal'
+import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
 
 export interface SimulateOptions {
@@ -76,6 +77,7 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     on: (target) => cluster.on(target),
     crash: (target) => world.crash(cluster.on(target).info.name),
   }
+  const resumeHeapStorage = suspendHeapStorage()
   try {
     const result = await world.run(body(sim))
     await world.drain()
@@ -85,6 +87,7 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     noteSeed(error, seed)
     throw error
   } finally {
+    resumeHeapStorage()
     await Promise.all(runtimes.map((runtime) => runtime.close()))
   }
 }

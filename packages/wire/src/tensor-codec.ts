@@ -5,7 +5,7 @@
  */
 import { strict as assert } from 'node:assert'
 import type { DType, Tensor, TypedArray } from '@postgrad/tensor'
-import { allocate, BYTES_PER_ELEMENT, Tensor as TensorClass } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, Tensor as TensorClass } from '@postgrad/tensor/internal'
 
 /** Parts up to this length lie in the header. */
 export const INLINE_BYTES_MAX = 4096
@@ -100,7 +100,8 @@ function gather(tensor: Tensor, target: TypedArray, start: number): void {
 
 /** A tensor of its own from elements that lie in someone's buffer. */
 export function readElements(dtype: DType, shape: readonly number[], numel: number, from: Views, byteOffset: number): Tensor {
-  const array = allocate(dtype, numel)
+  const out = TensorClass.uninitialized(dtype, shape)
+  const { array } = out.storage
   const source = from.of(dtype)
   const at = byteOffset / BYTES_PER_ELEMENT[dtype]
   if (dtype === 'bool') {
@@ -110,7 +111,7 @@ export function readElements(dtype: DType, shape: readonly number[], numel: numb
   } else {
     array.set(source.subarray(at, at + numel))
   }
-  return TensorClass.over(dtype, shape, array)
+  return out
 }
 
 /** A tensor from a segment: over the segment's own memory if that is all of its buffer, so that it holds nobody else's bytes alive; a copy else. */

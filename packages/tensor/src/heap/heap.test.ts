@@ -88,7 +88,7 @@ describe('allocation', () => {
     const second = heap.scratch(10_000_000)
     expect(second % 64).toBe(0)
     expect(heap.scratch(5)).toBe(second)
-    expect(() => heap.scratch(reservedBytes)).toThrow(expect.objectContaining({ code: 'HEAP_EXHAUSTED' }))
+    expect(() => heap.scratch(reservedBytes)).toThrow(expect.objectContaining({ code: 'STAGING_EXHAUSTED' }))
     expect(heap.scratch(1000)).toBeGreaterThan(0)
   })
 })

@@ -580,7 +580,7 @@ export class Heap implements HeapSlot {
   /**
    * The address of at least `bytes` that are this thread's alone until the next call, with unspecified contents; 64-byte aligned. It grows to
    * the largest request and stays; it does not count against the limit.
-   * @throws HEAP_EXHAUSTED when the memory has no such room
+   * @throws STAGING_EXHAUSTED when the memory has no such room
    */
   scratch(bytes: number): number {
     if (this.#scratch !== null && this.#scratch.capacityBytes >= bytes) return this.#scratch.address
@@ -589,7 +589,7 @@ export class Heap implements HeapSlot {
     if (old !== null) this.release(old)
     const block = this.#allocateRun(segmentsFor(Math.max(bytes, SCRATCH_BYTES_MIN)), true)
     if (block === null) {
-      throw new PostgradError('HEAP_EXHAUSTED', {
+      throw new PostgradError('STAGING_EXHAUSTED', {
         op: 'kernel',
         expected: `${bytes} bytes in a row within the ${this.buffer.byteLength} bytes of the heap`,
         got: 'less',

@@ -1,5 +1,6 @@
 /** Which backends exist and how each is made: the one place that names their constructors. Devices stand above. */
 
+import { threadHeap } from '../heap/thread-heap.js'
 import { createGpujsBackend } from './gpujs/backend.js'
 import { createReferenceBackend } from './reference/backend.js'
 import type { Backend } from './table.js'
@@ -10,7 +11,7 @@ export type DeviceSpec = 'reference' | 'wasm' | 'gpujs' | 'gpujs:cpu' | 'gpujs:w
 /** The constructors by the name that a user gives to `device()`. Called at most once per thread and spec. */
 export const BACKENDS: Readonly<Record<DeviceSpec, () => Backend>> = {
   reference: createReferenceBackend,
-  wasm: () => createWasmBackend(),
+  wasm: () => createWasmBackend(threadHeap),
   // The faster of the two modes that run everywhere.
   gpujs: () => createGpujsBackend('webasm'),
   'gpujs:cpu': () => createGpujsBackend('cpu'),

@@ -14,7 +14,7 @@ import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
   const kernel = currentKernels()[op][x.dtype] as UnaryKernel<TypedArray>
   if (x.isContiguous) {
-    const out = new Tensor(new Storage(x.dtype, allocate(x.dtype, x.numel)), x.shape, x.strides, 0, x.numel, true)
+    const out = new Tensor(Storage.uninitialized(x.dtype, x.numel), x.shape, x.strides, 0, x.numel, true)
     kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0, p0, p1)
     return out
   }
@@ -85,9 +85,9 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
       const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
       const n = a.numel
       const dtype: DType = compare ? 'bool' : a.dtype
-      const out = allocate(dtype, n)
-      kernel.flat(n, a.storage.array, a.offset, 1, b.storage.array, b.offset, 1, out, 0)
-      return new Tensor(new Storage(dtype, out), a.shape, a.strides, 0, n, true)
+      const out = Storage.uninitialized(dtype, n)
+      kernel.flat(n, a.storage.array, a.offset, 1, b.storage.array, b.offset, 1, out.array, 0)
+      return new Tensor(out, a.shape, a.strides, 0, n, true)
     }
     const dtype = floating ? toFloating(promoteTensors(a, b)) : promoteTensors(a, b)
     return tensorBinary(op, to(a, dtype), to(b, dtype), compare)

@@ -13,8 +13,12 @@ import { clone, copyKernel, to } from './copy.js'
 import { flatStep, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
-/** @throws INPLACE_OVERLAP when several elements of x are one memory cell (after `expand`) */
+/**
+ * Called by everything that writes to x, before it takes x's array.
+ * @throws INPLACE_OVERLAP when several elements of x are one memory cell (after `expand`)
+ */
 function checkWritable(op: string, x: Tensor): void {
+  x.storage.prepareWrite()
   if (x.isContiguous) return
   for (let d = 0; d < x.shape.length; d++) {
     if (x.strides[d] === 0 && x.shape[d]! > 1) {

@@ -15,7 +15,7 @@ declare const WebAssembly: {
 }
 
 export interface KernelHeap {
-  readonly memory: WasmMemory
+  readonly memory: { readonly buffer: SharedArrayBuffer }
   /** Of the memory, as it is now. An array whose buffer this is can be used by address. */
   readonly buffer: SharedArrayBuffer
   /**

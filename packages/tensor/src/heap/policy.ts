@@ -1,0 +1,113 @@
+/**
+ * Which storage lies in the heap: policy, which the user does not see and on which no bit of a result depends. Small ones are managed. Larger
+ * ones take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks and only after a full
+ * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
+ * for, between turns, when much was taken since the last.
+ */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
+import type { Heap, HeapBlock } from './heap.js'
+import { currentHeap, threadHeap } from './thread-heap.js'
+
+/** Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6. */
+export const HEAP_BYTES_MIN = 8 * 1024
+/** Taken within one turn of the event loop and not given back: beyond it storage is managed until the turn ends. */
+const TURN_BYTES_MAX = 256 * 1024 * 1024
+/** A full collection costs a few milliseconds; filling so much memory costs fifteen. */
+const COLLECT_BYTES = 256 * 1024 * 1024
+
+/** A block in the hands of one `Storage`. */
+export class HeapLease {
+  readonly heap: Heap
+  readonly block: HeapBlock
+  #returned = false
+
+  constructor(heap: Heap, block: HeapBlock) {
+    this.heap = heap
+    this.block = block
+  }
+
+  /** The block goes back when `owner` is collected, at the latest. */
+  own(owner: object): this {
+    registry.register(owner, this)
+    return this
+  }
+
+  /** Gives this thread's reference back; again does nothing. */
+  giveBack(): void {
+    if (this.#returned) return
+    this.#returned = true
+    turn.bytes = Math.max(0, turn.bytes - this.block.capacityBytes)
+    this.heap.release(this.block)
+  }
+}
+
+/** Of this thread, as its heap is. */
+const registry = new FinalizationRegistry<HeapLease>((lease) => lease.giveBack())
+const turn = { bytes: 0, ends: false, sinceCollection: 0 }
+let suspended = 0
+
+/** A block for so many elements, or null: then the storage is managed. */
+export function blockFor(dtype: DType, length: number): HeapLease | null {
+  const bytes = length * BYTES_PER_ELEMENT[dtype]
+  return bytes < HEAP_BYTES_MIN ? null : takeBlock(bytes)
+}
+
+function takeBlock(bytes: number): HeapLease | null {
+  if (suspended > 0) return null
+  const heap = currentHeap()
+  if (heap === null || turn.bytes + bytes > TURN_BYTES_MAX) return null
+  const block = heap.allocate(bytes)
+  if (block === null) return null
+  turn.bytes += block.capacityBytes
+  turn.sinceCollection += block.capacityBytes
+  if (!turn.ends) {
+    turn.ends = true
+    setImmediate(endTurn).unref()
+  }
+  return new HeapLease(heap, block)
+}
+
+function endTurn(): void {
+  turn.ends = false
+  turn.bytes = 0
+  if (turn.sinceCollection < COLLECT_BYTES) return
+  turn.sinceCollection = 0
+  collector()?.()
+}
+
+let collect: (() => void) | null | undefined
+
+/** V8's own, which a flag makes visible at run time; null where that is not possible. */
+function collector(): (() => void) | null {
+  if (collect === undefined) {
+    setFlagsFromString('--expose-gc')
+    const found: unknown = runInNewContext('typeof gc === "function" ? gc : null')
+    collect = found as (() => void) | null
+  }
+  return collect
+}
+
+/**
+ * Until the returned function is called, storage made in this thread is managed: for simulations, in which nothing may depend on when the
+ * collector runs.
+ */
+export function suspendHeapStorage(): () => void {
+  suspended++
+  let done = false
+  return () => {
+    if (!done) suspended--
+    done = true
+  }
+}
+
+/**
+ * Runs `fn`, which is synchronous, with at most `bytes` more in the heap of this thread than are there now; what is beyond is managed. For tests
+ * that show that no bit of a result depends on it: 0 is nothing, Infinity is plenty.
+ */
+export function withHeapLimit<T>(bytes: number, fn: () => T): T {
+  const heap = threadHeap()
+  turn.bytes = 0
+  return heap.withHeldBytesMax(heap.heldBytes + bytes, fn)
+}
