@@ -396,3 +396,37 @@ describe('order', () => {
     expect(gradientEdge(x)!.node).toBe(gradientEdge(x)!.node)
   })
 })
+
+describe('who holds a gradient', () => {
+  /** Which leaves get a gradient that nobody else holds. */
+  function owned(root: Tensor, ...leaves: Tensor[]): boolean[] {
+    const seen = new Map<Tensor, boolean>()
+    const { queue, task } = newTask({ accumulate: (variable, _, exclusive) => void seen.set(variable, exclusive) })
+    const start = new GraphRoot([rootEdge(root)], [ones(root.shape)])
+    engine.computeDependencies(task, [start])
+    engine.start(task, start, new InputBuffer(0))
+    drain(queue)
+    return leaves.map((each) => seen.get(each)!)
+  }
+  const leaf = () => ones([2, 3], { requiresGrad: true })
+
+  test('what was given to the pass stays the caller’s; what a formula made is the receiver’s', () => {
+    const x = leaf()
+    expect([owned(x.add(1), x), owned(x.mul(2), x)]).toEqual([[false], [true]])
+  })
+
+  test('a gradient that is passed on keeps its one holder, through views too; one that goes two ways has two', () => {
+    const [x, y] = [leaf(), leaf()]
+    expect(owned(x.add(1).T.reshape([6]).mul(2), x)).toEqual([true])
+    expect(owned(x.add(y).mul(2), x, y)).toEqual([false, false])
+    expect(owned(x.add(y.exp()).mul(2), x, y)).toEqual([false, true])
+  })
+
+  test('a hook may keep what it saw, and a custom function what it was given', () => {
+    const x = leaf()
+    const h = x.add(1)
+    h.registerHook(() => undefined)
+    const same = F.defineFunction({ name: 'Same', forward: (_, a: Tensor) => a.mul(1), backward: (_, g) => g })
+    expect([owned(h.mul(2), x), owned(same(x).mul(2), x)]).toEqual([[false], [false]])
+  })
+})

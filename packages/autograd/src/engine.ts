@@ -178,6 +178,8 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   const edges = node.nextEdges
   if (results.length > edges.length) checkSurplus(node, results)
   const fresh = hooks === null && node.returnsFresh
+  // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's.
+  const ours = fresh && !task.createGraph && task.captures === null ? inputs : null
   for (let i = 0; i < edges.length; i++) {
     const edge = edges[i]
     if (edge === null || edge === undefined) continue
@@ -189,8 +191,9 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     const meta = edge.node.inputMeta[edge.inputNr]
     assert(meta !== undefined, `${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
     const grad = conform(node.name, i, result, meta)
-    engine.deliver(task, edge, grad, fresh && !sharesStorage(grad, grads), node, i)
+    engine.deliver(task, edge, grad, fresh && isExclusive(grad, i, results, grads, ours), node, i)
   }
+  // Note [Who holds a gradient]: what `ours` owns and no result shares is garbage from here on.
 }
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
@@ -240,10 +243,14 @@ function leadsToNeeded(task: GraphTask, node: Node): boolean {
   return needed === null || node.nextEdges.some((edge) => edge !== null && needed.has(edge.node))
 }
 
-function sharesStorage(result: Tensor, grads: Grads): boolean {
+/** Whether nobody but its receiver holds `result`: it is new, or it is (a view of) a gradient that was ours and that no other result shares. */
+function isExclusive(result: Tensor, index: number, results: Grads, grads: Grads, ours: InputBuffer | null): boolean {
+  const { storage } = result
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
-    if (grad !== null && grad !== undefined && grad.storage === result.storage) return true
+    if (grad === null || grad === undefined || grad.storage !== storage) continue
+    if (ours === null || !ours.owns(i)) return false
+    for (let k = 0; k < results.length; k++) if (k !== index && results[k]?.storage === storage) return false
   }
-  return false
+  return true
 }

@@ -6,6 +6,18 @@
  *     slot 2   null          nothing has come
  *
  * PyTorch: `torch/csrc/autograd/input_buffer.h`, where the reference count says who else holds a gradient; here the sender must say.
+ *
+ * Note [Who holds a gradient]
+ * A gradient is held by the buffer of the node that it waits for, then by the node task, then by nobody of the engine's: `take` hands it to the hooks and
+ * to `apply`, and `run` in `engine.ts` forgets it. Others may hold it as well:
+ *   - the caller of the pass, who gave the roots' gradients;
+ *   - hooks, and `apply` of nodes that are not `returnsFresh` (users' code, which may keep what it sees);
+ *   - under createGraph the nodes that the formulas record;
+ *   - `task.captured` and the sink, where it ends;
+ *   - the buffers of other nodes, where one gradient went to several (both arguments of an addition).
+ * `exclusive` and `owned` mean that none of these does: the tensor and its storage are the receiver's alone. It may then be added to in place, kept as
+ * `.grad` without a copy, passed on as exclusive if it leaves the node through one edge only, or freed when `apply` has returned and no result shares
+ * its storage. That last place is the end of `run`; temporaries of a formula are its own and never leave it.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
