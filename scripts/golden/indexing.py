@@ -238,6 +238,14 @@ in_place("dense", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values
 in_place("inside, a row", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values((4, 3)), ("narrow", 0, 1, 2)), In(values((3,), "bool")), -1.5)
 in_place("int32", "maskedFill_", lambda x, m, v: x.masked_fill_(m, v), In(values((3,), "int32")), In(values((3,), "bool")), 4)
 
+for label, x in (("dense", lambda d: In(values((3, 4), d))), ("transposed", lambda d: In(values((4, 3), d), ("transpose", 0, 1))), ("inside", lambda d: In(values((3, 6), d), ("narrow", 1, 1, 4)))):
+    for dtype in ("float32", "int32"):
+        i = In(torch.tensor([[2, 0], [1, 0]], dtype=torch.int32))
+        in_place(f"{label} {dtype}", "scatter_", lambda x, d, i, y: x.scatter_(d, long(i), y), x(dtype), 0, In(torch.tensor([[2, 0], [1, 1]], dtype=torch.int32)), In(values((2, 2), dtype)))
+        in_place(f"{label} {dtype} a number", "scatter_", lambda x, d, i, y: x.scatter_(d, long(i), y), x(dtype), 1, i, 3)
+        in_place(f"{label} {dtype}", "scatterAdd_", lambda x, d, i, y: x.scatter_add_(d, long(i), y), x(dtype), 0, i, In(values((2, 2), dtype)))
+        in_place(f"{label} {dtype}", "indexAdd_", lambda x, d, i, y: x.index_add_(d, long(i), y), x(dtype), 1, ints((5,), 4), In(values((3, 5), dtype)))
+
 # --- products ---
 for label, x in layouts(2, 3):
     dtype = "float64" if x.base.dtype == torch.float64 else "float32"

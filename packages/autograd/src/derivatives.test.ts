@@ -8,25 +8,10 @@
  */
 import { describe, expect, test } from '@jest/globals'
 import { arange, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { type Case, c, inputs, ints } from './cases.fixture.js'
 import type { BinaryTable, ListTable, LookupTable, UnaryTable, WhereTable } from './derivatives.js'
 import * as F from './index.js'
 import { operations } from './internal.js'
-
-type Shape = readonly number[]
-interface Case {
-  readonly shapes: readonly Shape[]
-  readonly fn: (...inputs: Tensor[]) => Tensor
-  /** Maps the i-th value of a sequence without repetitions in (−2, 2) into the op's domain. */
-  readonly domain?: (x: number) => number
-}
-
-/** Shapes as '2,3; 3; scalar', or as arrays. */
-const c = (shapes: string | readonly Shape[], fn: Case['fn'], domain?: Case['domain']): Case => ({
-  shapes: typeof shapes === 'string' ? shapes.split(';').map(parseShape) : shapes,
-  fn,
-  ...(domain && { domain }),
-})
-const parseShape = (text: string): Shape => (text.trim() === 'scalar' ? [] : text.split(',').map(Number))
 
 /** Why no derivative, or no second one, is checked; null where both are. */
 interface Entry {
@@ -72,8 +57,7 @@ const broadcasting = (fn: (a: Tensor | number, b: Tensor | number) => Tensor, do
   c([[2, 2]], (a) => fn(a, a), domain),
 ]
 
-const ints = (values: number[], shape: Shape = [values.length]) => tensor(Int32Array.from(values)).reshape(shape)
-const bools = (values: boolean[], shape: Shape) => tensor(values).reshape(shape)
+const bools = (values: boolean[], shape: readonly number[]) => tensor(values).reshape(shape)
 
 type Rows = keyof UnaryTable | keyof BinaryTable | keyof WhereTable | keyof LookupTable | keyof ListTable
 
@@ -336,18 +320,6 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
   logSoftmax: [c([[2, 3]], (x) => F.logSoftmax(x, 1)), c([[2, 3]], (x) => F.logSoftmax(x, 0)), c([[2, 2, 2]], (x) => F.logSoftmax(x, -2))],
   nllLoss: (['mean', 'sum', 'none', undefined] as const).map((r) => c([[3, 4]], (x) => F.nllLoss(x, ints([3, 0, 3]), r))),
   crossEntropy: (['mean', 'sum', 'none', undefined] as const).map((r) => c([[3, 4]], (x) => F.crossEntropy(x, ints([3, 0, 3]), r))),
-}
-
-/** Irregular values, never twice the same, none near a kink of another: multiples of the golden section, folded into (−2, 2). */
-function inputs({ shapes, domain = (x) => x }: Case): Tensor[] {
-  let k = 0
-  const next = () => domain((((++k * 0.6180339887498949) % 1) - 0.5) * 4)
-  return shapes.map((shape) => {
-    const size = shape.reduce((n, extent) => n * extent, 1)
-    return tensor(Float64Array.from({ length: size }, next))
-      .reshape(shape)
-      .requiresGrad_()
-  })
 }
 
 const ENTRIES: readonly (readonly [string, Entry])[] = Object.entries(CASES).map(([name, cases]) => [

@@ -1,21 +1,14 @@
 /** Every row of the table of derivatives at indices against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
+import { type Case, c, inputs, ints } from '../cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
 import type { IndexedForms } from './derivatives.js'
 
-interface Case {
-  readonly shapes: readonly (readonly number[])[]
-  readonly fn: (...inputs: Tensor[]) => Tensor | readonly Tensor[]
-}
+type AnyCase = Case<Tensor | readonly Tensor[]>
 
-/** Shapes as '2,3; 3; scalar'. */
-const c = (shapes: string, fn: Case['fn']): Case => ({ shapes: shapes.split(';').map(parseShape), fn })
-const parseShape = (text: string): number[] => (text.trim() === 'scalar' ? [] : text.split(',').map(Number))
-const ints = (values: number[], shape: readonly number[] = [values.length]) => tensor(Int32Array.from(values)).reshape(shape)
-
-const CASES: Readonly<Record<keyof IndexedForms, readonly Case[]>> = {
+const CASES: Readonly<Record<keyof IndexedForms, readonly AnyCase[]>> = {
   indexSelect: [
     c('3,2', (x) => F.indexSelect(x, 0, ints([2, 0, 2]))),
     c('2,3', (x) => F.indexSelect(x.T, -1, ints([1]))),
@@ -50,18 +43,6 @@ const CASES: Readonly<Record<keyof IndexedForms, readonly Case[]>> = {
   ],
 }
 
-/** Irregular values in (−2, 2), never twice the same. */
-function inputs({ shapes }: Case): Tensor[] {
-  let k = 0
-  return shapes.map((shape) => {
-    const size = shape.reduce((n, extent) => n * extent, 1)
-    return tensor(Float64Array.from({ length: size }, () => (((++k * 0.6180339887498949) % 1) - 0.5) * 4))
-      .reshape(shape)
-      .detach()
-      .requiresGrad_()
-  })
-}
-
 describe.each(Object.entries(CASES))('%s', (_, cases) => {
   test.each(cases.map((each, i) => [i, each] as const))('case %d', (_i, each) => {
     expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
@@ -71,7 +52,7 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
 
 describe('composites are differentiable twice', () => {
   const mask = tensor([true, false, true])
-  test.each<[string, Case]>([
+  test.each<[string, AnyCase]>([
     ['index', c('3,4', (x) => x.index(ints([2, 0, 2]), '1::2').mul(2))],
     ['index, apart', c('2,3,2', (x) => x.index(ints([1, 0]), ':', ints([1, 1])))],
     ['index by mask', c('2,3', (x) => x.index('...', mask))],

@@ -1,24 +1,19 @@
 /** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import type { Tensor } from '@postgrad/tensor'
+import { type Case, c, inputs } from '../cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
 import type { NeuralTable } from './derivatives.js'
 
-interface Case {
-  readonly shapes: readonly (readonly number[])[]
-  readonly fn: (...inputs: Tensor[]) => Tensor | readonly Tensor[]
-}
-
-/** Shapes as '2,3; 3'. */
-const c = (shapes: string, fn: Case['fn']): Case => ({ shapes: shapes.split(';').map((shape) => shape.split(',').map(Number)), fn })
+type AnyCase = Case<Tensor | readonly Tensor[]>
 
 const GEOMETRY = {
   ...{ n: 2, c: 4, h: 3, w: 4, o: 4, kh: 2, kw: 3, oh: 3, ow: 2 },
   ...{ strideH: 1, strideW: 2, padH: 1, padW: 1, dilH: 2, dilW: 1, groups: 2 },
 }
 
-const CASES: Readonly<Record<keyof NeuralTable, readonly Case[]>> = {
+const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
   convolution: [
     c('2,4,3,4; 4,2,2,3; 4', (x, w, b) => operations.convolution(x, w, b, GEOMETRY)),
     c('2,4,3,4; 4,2,2,3', (x, w) => operations.convolution(x, w, null, GEOMETRY)),
@@ -32,18 +27,6 @@ const CASES: Readonly<Record<keyof NeuralTable, readonly Case[]>> = {
     c('3,2; 3,2; 2', (x, w, b) => operations.linear(x.T, w.T, b)),
     c('2,2,3; 2,3', (x, w) => operations.linear(x.permute([1, 0, 2]), w, null)),
   ],
-}
-
-/** Irregular values in (−2, 2), never twice the same. */
-function inputs({ shapes }: Case): Tensor[] {
-  let k = 0
-  return shapes.map((shape) => {
-    const size = shape.reduce((n, extent) => n * extent, 1)
-    return tensor(Float64Array.from({ length: size }, () => (((++k * 0.6180339887498949) % 1) - 0.5) * 4))
-      .reshape(shape)
-      .detach()
-      .requiresGrad_()
-  })
 }
 
 describe.each(Object.entries(CASES))('%s', (_, cases) => {

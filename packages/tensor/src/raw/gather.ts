@@ -10,7 +10,7 @@ import { normalizeDim, type Shape, sameShape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { clone, contiguous } from './copy.js'
 import { scalarTensor } from './elementwise.js'
-import { checkedIndices, placeOf } from './indices.js'
+import { checkedIndices } from './indices.js'
 import { copy_ } from './inplace.js'
 import { expand, narrow } from './views.js'
 
@@ -141,11 +141,22 @@ export function indexAdd(x: Tensor, dim: number, index: Tensor, src: Tensor): Te
 export function nonzero(x: Tensor): Tensor {
   const dense = contiguous(x)
   const { array } = dense.storage
-  const found: number[] = []
-  for (let i = 0; i < dense.numel; i++) if (array[dense.offset + i] !== 0) found.push(i)
+  const end = dense.offset + dense.numel
+  let count = 0
+  for (let i = dense.offset; i < end; i++) if (array[i] !== 0) count++
   const ndim = x.shape.length
-  const out = Tensor.uninitialized('int32', [found.length, ndim])
-  for (const [row, flat] of found.entries()) out.storage.array.set(placeOf(flat, x.shape), row * ndim)
+  const out = Tensor.uninitialized('int32', [count, ndim])
+  const places = out.storage.array
+  let row = 0
+  for (let i = dense.offset; i < end; i++) {
+    if (array[i] === 0) continue
+    let flat = i - dense.offset
+    for (let d = ndim - 1; d >= 0; d--) {
+      places[row + d] = flat % x.shape[d]!
+      flat = Math.floor(flat / x.shape[d]!)
+    }
+    row += ndim
+  }
   return out
 }
 

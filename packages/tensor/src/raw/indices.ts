@@ -42,7 +42,7 @@ function outOfRange(op: string, index: number, low: number, extent: number, at: 
 }
 
 /** The row-major position `flat` as an index into `shape`. */
-export function placeOf(flat: number, shape: Shape): number[] {
+function placeOf(flat: number, shape: Shape): number[] {
   const place = new Array<number>(shape.length)
   for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
     place[d] = rest % shape[d]!
