@@ -1,13 +1,16 @@
 """Writes packages/tensor/golden/neural.json: linear layers, convolutions, pooling, normalisation, embeddings and losses as PyTorch computes them,
 with gradients. Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/neural.py
 """
+import math
+
 import torch
 import torch.nn.functional as F
-from common import In, case, grad_case, seed, values, write
+from common import In, case, grad_case, rng, seed, values, write
 
 seed(41)
 v = lambda *shape, dtype="float32": In(values(shape, dtype, -1.0, 1.0))
 d = lambda *shape: v(*shape, dtype="float64")
+between = lambda *shape, dtype="float32": In(values(shape, dtype, 0.05, 0.95))
 ints = lambda data: In(torch.tensor(data, dtype=torch.int32))
 
 
@@ -79,6 +82,104 @@ both("as the gradient", "convolutionInput", lambda y, w, g: F.conv_transpose2d(y
 # The weight's gradient as a convolution of x with y, images as channels.
 both("as the gradient", "convolutionWeight", lambda x, y, g: F.conv2d(x.transpose(0, 1), y.transpose(0, 1)).transpose(0, 1), ((2, 2, 3, 4), (2, 3, 2, 3)), G)
 
+# --- pooling ---
+POOL = {"ceilMode": "ceil_mode", "countIncludePad": "count_include_pad", "divisorOverride": "divisor_override"}
+
+
+def pool(fn, **more):
+    def call(x, size, o=None):
+        options = {POOL.get(k, k): tuple(a) if isinstance(a, list) else a for k, a in (o or {}).items()}
+        return fn(x, tuple(size) if isinstance(size, list) else size, **options, **more)
+
+    return call
+
+
+planes = lambda *shape, dtype="float64": In(torch.tensor(rng.permutation(math.prod(shape)) / 4.0 - 3, dtype=getattr(torch, dtype)).reshape(shape))
+MAXIMA = [
+    ("side by side", (2, 2, 4, 6), 2, {}),
+    ("each side its own", (1, 2, 5, 6), [2, 3], {"stride": [1, 2]}),
+    ("padded", (1, 2, 5, 5), 3, {"stride": 2, "padding": 1}),
+    ("dilated", (1, 1, 6, 6), 2, {"stride": 1, "dilation": [2, 3], "padding": [1, 0]}),
+    ("ceil", (1, 1, 5, 6), 3, {"stride": 2, "ceilMode": True}),
+    ("ceil that begins outside", (1, 1, 4, 4), 2, {"stride": 3, "padding": 1, "ceilMode": True}),
+    ("one image", (2, 4, 4), 2, {}),
+]
+for label, shape, size, o in MAXIMA:
+    grad_case(label, "maxPool2d", pool(F.max_pool2d), planes(*shape), size, o)
+    grad_case(label, "maxPool2dWithIndices", pool(F.max_pool2d, return_indices=True), planes(*shape, dtype="float32"), size, o)
+grad_case("ties", "maxPool2dWithIndices", pool(F.max_pool2d, return_indices=True), In(torch.zeros(1, 1, 4, 4)), 2, {})
+case("NaN and infinities", "maxPool2dWithIndices", pool(F.max_pool2d, return_indices=True), In(torch.tensor([[[math.nan, 1.0, -math.inf, -math.inf], [2.0, math.nan, -math.inf, -math.inf]]])), 2, {})
+case("no images", "maxPool2d", pool(F.max_pool2d), v(0, 2, 4, 4), 2, {})
+grad_case("strided", "maxPool2d", pool(F.max_pool2d), In(planes(4, 4, 2).base, ("permute", [2, 1, 0])), 2, {})
+grad_case("plain", "maxPool1d", pool(F.max_pool1d), planes(2, 2, 7), 3, {})
+grad_case("all options", "maxPool1d", pool(F.max_pool1d), planes(2, 8), 2, {"stride": 3, "padding": 1, "dilation": 2, "ceilMode": True})
+for label, shape, size, o in [
+    ("side by side", (2, 2, 4, 6), 2, {}),
+    ("each side its own", (1, 2, 5, 6), [2, 3], {"stride": [1, 2], "padding": [1, 0]}),
+    ("padding not counted", (1, 2, 5, 5), 3, {"stride": 2, "padding": 1, "countIncludePad": False}),
+    ("padding counted", (1, 2, 5, 5), 3, {"stride": 2, "padding": 1}),
+    ("divisor", (1, 1, 4, 4), 2, {"divisorOverride": 3}),
+    ("ceil", (1, 1, 5, 6), 3, {"stride": 2, "ceilMode": True, "padding": 1}),
+    ("ceil, not counted", (1, 1, 5, 6), [3, 2], {"stride": [2, 4], "ceilMode": True, "countIncludePad": False}),
+    ("one image", (2, 4, 4), 2, {}),
+]:
+    both(label, "avgPool2d", pool(F.avg_pool2d), (shape,), size, o)
+both("plain", "avgPool1d", pool(F.avg_pool1d), ((2, 2, 7),), 3, {})
+both("all options", "avgPool1d", pool(F.avg_pool1d), ((2, 8),), 3, {"stride": 2, "padding": 1, "countIncludePad": False, "ceilMode": True})
+for shape, size in (((2, 2, 4, 6), 2), ((1, 2, 5, 7), [3, 2]), ((2, 3, 4), 1), ((1, 1, 2, 3), [4, 5])):
+    both(f"{shape} to {size}", "adaptiveAvgPool2d", pool(F.adaptive_avg_pool2d), (shape,), size)
+both("uneven", "adaptiveAvgPool1d", pool(F.adaptive_avg_pool1d), ((2, 2, 7),), 3)
+PLANES = {"planes": 2, "h": 3, "w": 4, "kh": 2, "kw": 2, "oh": 2, "ow": 3, "strideH": 1, "strideW": 1, "padH": 0, "padW": 0, "dilH": 1, "dilW": 1}
+MEANS = {**PLANES, "includePad": 1, "divisor": 0}
+both("as maxPool2d", "maxPoolPlanes", lambda x, g: F.max_pool2d(x, 2, 1, return_indices=True), ((2, 3, 4),), PLANES)
+both("as avgPool2d", "avgPoolPlanes", lambda x, g: F.avg_pool2d(x, 2, 1), ((2, 3, 4),), MEANS)
+both("as the gradient", "avgPoolSpread", lambda x, g: F.conv_transpose2d(x.unsqueeze(1), torch.full((1, 1, 2, 2), 0.25, dtype=x.dtype)).squeeze(1), ((2, 2, 3),), MEANS)
+
+# --- normalisation ---
+for label, shape, size in (("a row each", (3, 4), 4), ("two dimensions", (2, 3, 2), [3, 2]), ("one vector", (5,), [5]), ("no rows", (0, 3), 3), ("long", (2, 37), 37)):
+    last = (size,) if isinstance(size, int) else tuple(size)
+    norm = lambda x, n, w, b, o=None: F.layer_norm(x, (n,) if isinstance(n, int) else n, w, b, **(o or {}))
+    for dtype in ("float32", "float64"):
+        x, w, b = v(*shape, dtype=dtype), v(*last, dtype=dtype), v(*last, dtype=dtype)
+        grad_case(f"{label}, {dtype}", "layerNorm", norm, x, size, w, b)
+        grad_case(f"{label}, {dtype}, no weights", "layerNorm", norm, x, size, None, None, {"eps": 0.1})
+grad_case("weight alone", "layerNorm", norm, d(3, 4), 4, d(4), None)
+grad_case("bias alone", "layerNorm", norm, d(3, 4), 4, None, d(4))
+grad_case("far from 0", "layerNorm", norm, In(values((3, 8), "float64", 100, 101)), 8, d(8), d(8), {"eps": 0.1})
+
+
+def batch_norm(x, mean, variance, w, b, o):
+    return F.batch_norm(x, mean, variance, w, b, o.get("training", False), o.get("momentum", 0.1), o.get("eps", 1e-5))
+
+
+for label, shape in (("rows", (4, 3)), ("lines", (2, 3, 4)), ("images", (2, 3, 2, 2)), ("one channel", (5, 1))):
+    c = (shape[1],)
+    both(label, "batchNorm", batch_norm, (shape, None, None, c, c), {"training": True})
+    both(f"{label}, no weights", "batchNorm", batch_norm, (shape, None, None, None, None), {"training": True, "eps": 0.1})
+    case(f"{label}, not training", "batchNorm", batch_norm, v(*shape), v(*c), between(*c), v(*c), v(*c), {})
+    case(f"{label}, not training, no weights", "batchNorm", batch_norm, d(*shape), d(*c), between(*c, dtype="float64"), None, None, {"eps": 0.1})
+group_norm = lambda x, n, w, b, o=None: F.group_norm(x, n, w, b, **(o or {}))
+for dtype in ("float32", "float64"):
+    grad_case(f"images, {dtype}", "groupNorm", group_norm, v(2, 4, 2, 3, dtype=dtype), 2, v(4, dtype=dtype), v(4, dtype=dtype))
+    grad_case(f"rows, {dtype}", "groupNorm", group_norm, v(3, 4, dtype=dtype), 2, None, None, {"eps": 0.1})
+instance_norm = lambda x, w, b, o=None: F.instance_norm(x, weight=w, bias=b, **(o or {}))
+both("images", "instanceNorm", instance_norm, ((2, 3, 2, 2), (3,), (3,)))
+both("lines, no weights", "instanceNorm", instance_norm, ((2, 3, 4), None, None), {"eps": 0.1})
+
+
+def rows_norm(x, w, b, eps):
+    variance, mean = torch.var_mean(x.detach(), 1, unbiased=False)
+    return F.layer_norm(x, x.shape[1:], w, b, eps), mean, (variance + eps).rsqrt()
+
+
+def training_norm(x, w, b, eps):
+    variance, mean = torch.var_mean(x.detach().transpose(0, 1).flatten(1), 1, unbiased=False)
+    return F.batch_norm(x, None, None, w, b, True, 0.0, eps), mean, variance
+
+
+both("with its statistics", "layerNormRows", rows_norm, ((3, 4), (4,), (4,)), 0.1)
+both("with its statistics", "batchNormTraining", training_norm, ((3, 2, 4), (2,), (2,)), 0.1)
+
 # --- losses ---
 NAMES = {"posWeight": "pos_weight", "ignoreIndex": "ignore_index", "labelSmoothing": "label_smoothing", "logTarget": "log_target"}
 
@@ -93,7 +194,6 @@ def loss(fn):
     return call
 
 
-between = lambda *shape, dtype="float32": In(values(shape, dtype, 0.05, 0.95))
 for op, fn in (("mseLoss", F.mse_loss), ("l1Loss", F.l1_loss), ("smoothL1Loss", F.smooth_l1_loss), ("huberLoss", F.huber_loss)):
     for reduction in ("mean", "sum", "none", None):
         grad_case(f"{reduction}", op, loss(fn), v(2, 3), v(2, 3), reduction)

@@ -160,6 +160,8 @@ export const { varMean, any, all, countNonzero } = operations
 export const { mseLoss, l1Loss, smoothL1Loss, huberLoss, bceLoss, bceWithLogits, klDiv, gaussianNllLoss, nllLoss, crossEntropy } =
   operations
 export const { dropout, scaledDotProductAttention } = operations
+export const { maxPool1d, maxPool2d, maxPool2dWithIndices, avgPool1d, avgPool2d, adaptiveAvgPool1d, adaptiveAvgPool2d } = operations
+export const { layerNorm, batchNorm, groupNorm, instanceNorm } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.

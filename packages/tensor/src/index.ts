@@ -34,6 +34,8 @@ export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandl
 export type { AddmmOptions, DistanceOptions, IndexSpec, PadMode, PadOptions, RangeText, SimilarityOptions } from './ops-indexing.js'
 export type {
   AttentionOptions,
+  AvgPoolOptions,
+  BatchNormOptions,
   BceOptions,
   BceWithLogitsOptions,
   ConvOptions,
@@ -46,8 +48,11 @@ export type {
   KlDivOptions,
   LossArg,
   LossOptions,
+  MaxPoolOptions,
   NllLossOptions,
+  NormOptions,
   Pair,
+  PoolOptions,
   SmoothL1Options,
 } from './ops-neural.js'
 export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'

@@ -42,6 +42,7 @@ export * as raw from './raw/index.js'
 export { checkReduction } from './raw/indexing.js'
 export { overwrite } from './raw/inplace.js'
 export * as rawNeural from './raw/neural/index.js'
+export { batchNormTrainingBackward, layerNormRowsBackward } from './raw/neural/normalization.js'
 export { operations as rawOperations } from './raw/operations.js'
 export {
   broadcastShapes,

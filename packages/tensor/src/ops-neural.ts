@@ -4,7 +4,7 @@
  * (classes), H height, W width.
  */
 import type { Generator } from './generator.js'
-import type { ConvGeometry } from './kernels/neural.js'
+import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './kernels/neural.js'
 
 /** Ops with a node of their own. Tensors come first (null: left out), then attributes, all of them given: composites fill in what users leave out. */
 export interface NeuralOps<T> {
@@ -16,6 +16,16 @@ export interface NeuralOps<T> {
   convolutionInput(grad: T, weight: T, geometry: ConvGeometry): T
   /** @internal Its adjoint in the weight. */
   convolutionWeight(x: T, grad: T, geometry: ConvGeometry): T
+  /** @internal x […, H, W] → maxima and their places (int32 y · W + x) […, oH, oW]. */
+  maxPoolPlanes(x: T, geometry: PoolGeometry): readonly [T, T]
+  /** @internal x […, H, W] → means […, oH, oW]. */
+  avgPoolPlanes(x: T, geometry: AvgPoolGeometry): T
+  /** @internal Its adjoint. */
+  avgPoolSpread(grad: T, geometry: AvgPoolGeometry): T
+  /** @internal x [rows, d], weight and bias [d] → [result, mean [rows], 1 / √(variance + eps) [rows]]; the last two have no gradient. */
+  layerNormRows(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
+  /** @internal x [N, C, …], weight and bias [C] → [result, mean [C], biased variance [C]]; the last two have no gradient. */
+  batchNormTraining(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
 }
 
 /** One number for both dimensions, or [height, width]. */
@@ -140,5 +150,58 @@ export interface LossCompositeOps<T> {
   scaledDotProductAttention(query: T, key: T, value: T, options?: AttentionOptions<T>): T
 }
 
+export interface PoolOptions<P> {
+  /** Default: the kernel's size. */
+  readonly stride?: P
+  /** On each side, at most half the kernel's size; default 0. */
+  readonly padding?: P
+  /** Windows that begin inside but end outside count as well; default false. */
+  readonly ceilMode?: boolean
+}
+export interface MaxPoolOptions<P> extends PoolOptions<P> {
+  /** Distance of the places that one window reads; default 1. */
+  readonly dilation?: P
+}
+export interface AvgPoolOptions<P> extends PoolOptions<P> {
+  /** Padding counts as zeros in the mean; default true. */
+  readonly countIncludePad?: boolean
+  /** Divides the sum of every window, whatever its size. */
+  readonly divisorOverride?: number | null
+}
+
+/** x [N, C, H, W] or [C, H, W] (1-d: [N, C, L] or [C, L]). NaN is greater than any number, the first of equals wins. */
+export interface PoolingOps<T> {
+  maxPool1d(x: T, kernelSize: number, options?: MaxPoolOptions<number>): T
+  maxPool2d(x: T, kernelSize: Pair, options?: MaxPoolOptions<Pair>): T
+  /** The maxima, and where in its plane each stands: int32 y · W + x. PyTorch: `return_indices=True`. */
+  maxPool2dWithIndices(x: T, kernelSize: Pair, options?: MaxPoolOptions<Pair>): readonly [T, T]
+  avgPool1d(x: T, kernelSize: number, options?: AvgPoolOptions<number>): T
+  avgPool2d(x: T, kernelSize: Pair, options?: AvgPoolOptions<Pair>): T
+  adaptiveAvgPool1d(x: T, outputSize: number): T
+  /** Means of oH × oW windows of (nearly) equal size. */
+  adaptiveAvgPool2d(x: T, outputSize: Pair): T
+}
+
+export interface NormOptions {
+  /** Added to the variance; default 1e-5. */
+  readonly eps?: number
+}
+export interface BatchNormOptions extends NormOptions {
+  /** true: by the batch's own statistics, which go into the running ones; false (the default): by the running ones. */
+  readonly training?: boolean
+  /** The share of the batch's statistics in the new running ones; default 0.1. */
+  readonly momentum?: number
+}
+export interface NormalizationOps<T> {
+  /** Over the last dimensions, whose shape (or only extent) is normalizedShape; weight and bias have it. */
+  layerNorm(x: T, normalizedShape: number | readonly number[], weight?: T | null, bias?: T | null, options?: NormOptions): T
+  /** x [N, C, …] for each channel; all others [C]. In training writes the running mean and (unbiased) variance, unless null, in place. */
+  batchNorm(x: T, runningMean?: T | null, runningVar?: T | null, weight?: T | null, bias?: T | null, options?: BatchNormOptions): T
+  /** x [N, C, …] for each image and group of channels; weight and bias [C]. */
+  groupNorm(x: T, groups: number, weight?: T | null, bias?: T | null, options?: NormOptions): T
+  /** x [N, C, …] for each image and channel; weight and bias [C]. */
+  instanceNorm(x: T, weight?: T | null, bias?: T | null, options?: NormOptions): T
+}
+
 /** Ops written once over others. */
-export interface NeuralCompositeOps<T> extends ConvolutionOps<T>, LossCompositeOps<T> {}
+export interface NeuralCompositeOps<T> extends ConvolutionOps<T>, LossCompositeOps<T>, PoolingOps<T>, NormalizationOps<T> {}

@@ -1,6 +1,6 @@
 /** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import type { Tensor } from '@postgrad/tensor'
+import { type Tensor, tensor } from '@postgrad/tensor'
 import { type Case, c, inputs } from '../cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
@@ -13,6 +13,10 @@ const GEOMETRY = {
   ...{ strideH: 1, strideW: 2, padH: 1, padW: 1, dilH: 2, dilW: 1, groups: 2 },
 }
 
+const WINDOW = { planes: 2, h: 4, w: 5, kh: 2, kw: 3, oh: 3, ow: 3, strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1 }
+const IMAGES = tensor(Float64Array.from({ length: 12 }, (_, i) => Math.sin(i))).reshape([2, 2, 3])
+const WIDE = { dilW: 2, ow: 2 }
+
 const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
   convolution: [
     c('2,4,3,4; 4,2,2,3; 4', (x, w, b) => operations.convolution(x, w, b, GEOMETRY)),
@@ -20,6 +24,22 @@ const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
   ],
   convolutionInput: [c('2,4,3,2; 4,2,2,3', (g, w) => operations.convolutionInput(g, w, GEOMETRY))],
   convolutionWeight: [c('2,4,3,4; 2,4,3,2', (x, g) => operations.convolutionWeight(x, g, GEOMETRY))],
+  maxPoolPlanes: [
+    c('2,4,5', (x) => operations.maxPoolPlanes(x, { ...WINDOW, ...WIDE })[0]),
+    c('1,2,5,4', (x) => F.maxPool2d(x, 2, { stride: 1 })),
+  ],
+  avgPoolPlanes: [c('2,4,5', (x) => operations.avgPoolPlanes(x, { ...WINDOW, includePad: 0, divisor: 0 }))],
+  avgPoolSpread: [c('2,3,3', (g) => operations.avgPoolSpread(g, { ...WINDOW, includePad: 1, divisor: 0 }))],
+  layerNormRows: [
+    c('3,4; 4; 4', (x, w, b) => operations.layerNormRows(x, w, b, 0.1)[0]),
+    c('3,4', (x) => operations.layerNormRows(x, null, null, 0.1)[0]),
+    c('2,4; 4', (x, w) => F.layerNorm(x.T, 2, null, null).matmul(x).mul(w)),
+  ],
+  batchNormTraining: [
+    c('3,2,2; 2; 2', (x, w, b) => operations.batchNormTraining(x, w, b, 0.1)[0]),
+    c('4,2', (x) => operations.batchNormTraining(x, null, null, 0.1)[0]),
+    c('2', (b) => operations.batchNormTraining(IMAGES, null, b, 0.1)[0]),
+  ],
   linear: [
     c('2,3; 2,3; 2', operations.linear),
     c('3; 2,3; 2', operations.linear),

@@ -1,7 +1,8 @@
 /** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives.ts`. */
-import type { Tensor } from '@postgrad/tensor'
-import type { NeuralOps } from '@postgrad/tensor/internal'
-import type { ManyTable } from '../record-many.js'
+import { Tensor } from '@postgrad/tensor'
+import { batchNormTrainingBackward, layerNormRowsBackward, type NeuralOps, rawOperations } from '@postgrad/tensor/internal'
+import type { TensorOps } from '../formula.js'
+import { type ManySaved, type ManyTable, result } from '../record-many.js'
 import { sumToShape } from '../sum-to-shape.js'
 
 export type NeuralTable = ManyTable<NeuralOps<Tensor>>
@@ -32,8 +33,88 @@ const convolutions: Pick<NeuralTable, 'convolution' | 'convolutionInput' | 'conv
   },
 }
 
+/** Windows: a maximum's gradient goes to where it stood, a mean's in equal parts to all of its window. */
+const pooling: Pick<NeuralTable, 'maxPoolPlanes' | 'avgPoolPlanes' | 'avgPoolSpread'> = {
+  maxPoolPlanes: {
+    reads: [[result(1)]],
+    grads: ([g], s, ops) => {
+      const { planes, h, w, oh, ow } = s.attrs[0]
+      const zeros = Tensor.empty(g!.dtype, [planes, h * w])
+      const places = ops.reshape(s.result(1), [planes, oh * ow])
+      return [ops.reshape(ops.scatterAdd(zeros, 1, places, ops.reshape(g!, [planes, oh * ow])), s.shape(0))]
+    },
+  },
+  avgPoolPlanes: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolSpread(g!, s.attrs[0])] },
+  avgPoolSpread: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolPlanes(g!, s.attrs[0])] },
+}
+
+/** Fused where no second derivative is wanted, else by `composedNorm`, which recomputes the statistics so that they have a history. */
+const normalization: Pick<NeuralTable, 'layerNormRows' | 'batchNormTraining'> = {
+  layerNormRows: {
+    reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
+    differentiable: 1,
+    grads: ([g], s, ops) => {
+      const [rows, d] = s.shape(0) as readonly [number, number]
+      if (!s.needs(0) && !s.needs(1)) return [null, null, ops.sum(g!, 0)]
+      if (ops !== rawOperations) return composedNorm(g!, s, [rows, d, 1], [1], [0], s.attrs[0], ops)
+      const [dx, weight, bias] = layerNormRowsBackward(g!, s.tensor(0), s.result(1), s.result(2), s.arg(1), s.needs(1), s.needs(2))
+      return [s.needs(0) ? dx : null, weight, bias]
+    },
+  },
+  batchNormTraining: {
+    reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
+    differentiable: 1,
+    grads: ([g], s, ops) => {
+      const [n, c] = s.shape(0) as readonly [number, number]
+      const inner = s
+        .shape(0)
+        .slice(2)
+        .reduce((product, extent) => product * extent, 1)
+      if (!s.needs(0) && !s.needs(1)) return [null, null, ops.sum(ops.reshape(g!, [n, c, inner]), [0, 2])]
+      if (ops !== rawOperations) return composedNorm(g!, s, [n, c, inner], [0, 2], [0, 2], s.attrs[0], ops)
+      const eps = s.attrs[0]
+      const [dx, weight, bias] = batchNormTrainingBackward(g!, s.tensor(0), s.result(1), s.result(2), s.arg(1), eps, s.needs(1), s.needs(2))
+      return [s.needs(0) ? dx : null, weight, bias]
+    },
+  },
+}
+
+/**
+ * The gradients of y = x̂ w + b with x̂ = (x − mean) rstd, out of operations: dx = rstd (g w − mean(g w) − x̂ mean(g w x̂)), dw = Σ g x̂, db = Σ g.
+ * @param shape that x is brought to, three-dimensional; the weight then lies along dimension 1
+ * @param over the dimensions that share statistics
+ * @param columns the dimensions that share a weight, beside the last where it is 1
+ */
+function composedNorm(
+  gradient: Tensor,
+  s: ManySaved<[number]>,
+  shape: readonly number[],
+  over: readonly number[],
+  columns: readonly number[],
+  eps: number,
+  ops: TensorOps,
+): (Tensor | null)[] {
+  const g = ops.reshape(gradient, shape)
+  const x = ops.reshape(s.tensor(0), shape)
+  const weight = s.needs(0) ? s.arg(1) : null
+  const centred = ops.sub(x, ops.mean(x, over, true))
+  const rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), over, true), eps))
+  const xhat = ops.mul(centred, rstd)
+  const toAffine = (t: Tensor): Tensor => ops.reshape(ops.sum(t, columns), [shape[1]!])
+  const gw = weight === null ? g : ops.mul(g, ops.reshape(weight, [1, shape[1]!, 1]))
+  const slope = (): Tensor => ops.mul(xhat, ops.mean(ops.mul(gw, xhat), over, true))
+  const dx = (): Tensor => ops.mul(rstd, ops.sub(ops.sub(gw, ops.mean(gw, over, true)), slope()))
+  return [
+    s.needs(0) ? ops.reshape(dx(), s.shape(0)) : null,
+    s.needs(1) ? toAffine(ops.mul(g, xhat)) : null,
+    s.needs(2) ? toAffine(g) : null,
+  ]
+}
+
 export const neural: NeuralTable = {
   ...convolutions,
+  ...pooling,
+  ...normalization,
   // g · weight, gᵀ · x over all rows, g summed over all rows
   linear: {
     reads: [[1], [0], []],

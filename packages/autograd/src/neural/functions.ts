@@ -12,6 +12,11 @@ export function neuralFunctions(recorded: () => TensorOps): NeuralOps<Tensor> {
     convolution: recordMany('convolution', rawNeural.convolution, neural.convolution, recorded),
     convolutionInput: recordMany('convolutionInput', rawNeural.convolutionInput, neural.convolutionInput, recorded),
     convolutionWeight: recordMany('convolutionWeight', rawNeural.convolutionWeight, neural.convolutionWeight, recorded),
+    maxPoolPlanes: recordMany('maxPoolPlanes', rawNeural.maxPoolPlanes, neural.maxPoolPlanes, recorded),
+    avgPoolPlanes: recordMany('avgPoolPlanes', rawNeural.avgPoolPlanes, neural.avgPoolPlanes, recorded),
+    avgPoolSpread: recordMany('avgPoolSpread', rawNeural.avgPoolSpread, neural.avgPoolSpread, recorded),
+    layerNormRows: recordMany('layerNormRows', rawNeural.layerNormRows, neural.layerNormRows, recorded),
+    batchNormTraining: recordMany('batchNormTraining', rawNeural.batchNormTraining, neural.batchNormTraining, recorded),
     linear: recordMany('linear', rawNeural.linear, neural.linear, recorded),
   }
 }

@@ -13,7 +13,7 @@ import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
 import { copy, fill } from './suite/movement.suite.js'
-import { conv } from './suite/neural.suite.js'
+import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import { type Backend, BINARY_OPS, COMPARE_OPS, INDEX_OPS, isUnsupported, KERNEL_OPS, type KernelOp, UNARY_OPS } from './table.js'
 
@@ -46,6 +46,10 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   nllBackward,
   ...each(INDEX_OPS, indexed),
   ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
+  maxPool2d: maxPool,
+  ...each(['avgPool2d', 'avgPool2dBackward'], avgPool),
+  ...each(['layerNorm', 'layerNormBackward'], layerNorm),
+  ...each(['channelNorm', 'channelNormBackward'], channelNorm),
 }
 
 export function kernelSuite(name: string, create: () => Backend, options: KernelSuiteOptions): void {

@@ -16,7 +16,18 @@
 import type { ArrayOf, DType, TypedArray } from '../dtype.js'
 import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
 
-export type { ConvGeometry, ConvKernel } from './neural.js'
+export type {
+  AvgPoolGeometry,
+  AvgPoolKernel,
+  ChannelNormBackwardKernel,
+  ChannelNormKernel,
+  ConvGeometry,
+  ConvKernel,
+  LayerNormBackwardKernel,
+  LayerNormKernel,
+  MaxPoolKernel,
+  PoolGeometry,
+} from './neural.js'
 
 /** PyTorch's element-wise functions; `pow` takes its exponent in p0, `clamp` its bounds in p0 and p1 (±Infinity: no bound). NaN passes through. */
 export const UNARY_OPS = [

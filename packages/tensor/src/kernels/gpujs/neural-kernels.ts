@@ -1,8 +1,18 @@
 /** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `GpuKernels.launch`. Sources: `neural-sources.ts`. */
-import type { ConvGeometry, ConvKernel, NEURAL_KERNEL_OPS } from '../neural.js'
+import type {
+  AvgPoolKernel,
+  ChannelNormBackwardKernel,
+  ChannelNormKernel,
+  ConvKernel,
+  LayerNormBackwardKernel,
+  LayerNormKernel,
+  MaxPoolKernel,
+  NEURAL_KERNEL_OPS,
+} from '../neural.js'
 import { type KernelTable, unsupported } from '../table.js'
+import type { Argument, Constants } from './compiler.js'
 import { dense, type GpuKernels } from './kernels.js'
-import { CONV } from './neural-sources.js'
+import { CONV, NORM, POOL } from './neural-sources.js'
 
 type F32 = Float32Array
 
@@ -25,7 +35,177 @@ export function convKernel(gpu: GpuKernels, op: keyof typeof CONV): ConvKernel<F
   }
 }
 
-const keyOf = (g: ConvGeometry): string => Object.values(g).join('|')
+const keyOf = (g: object): string => Object.values(g).join('|')
+
+export function maxPoolKernel(gpu: GpuKernels): MaxPoolKernel<F32> {
+  return {
+    run(g, x, xo, out, oo, indices, io) {
+      const size = g.planes * g.oh * g.ow
+      if (size === 0) return
+      const args = [dense(x, xo, g.planes * g.h * g.w)]
+      out.set(
+        gpu.launch('maxPool2d', `maxima|${keyOf(g)}`, () => POOL.maxima, size, { ...g }, args),
+        oo,
+      )
+      indices.set(
+        gpu.launch('maxPool2d', `places|${keyOf(g)}`, () => POOL.places, size, { ...g }, args),
+        io,
+      )
+    },
+  }
+}
+
+export function avgPoolKernel(gpu: GpuKernels, op: 'avgPool2d' | 'avgPool2dBackward'): AvgPoolKernel<F32> {
+  const source = op === 'avgPool2d' ? POOL.means : POOL.spread
+  return {
+    run(g, x, xo, out, oo) {
+      const [plane, pooled] = [g.planes * g.h * g.w, g.planes * g.oh * g.ow]
+      const [from, size] = op === 'avgPool2d' ? [plane, pooled] : [pooled, plane]
+      if (size > 0)
+        out.set(
+          gpu.launch(op, `${op}|${keyOf(g)}`, () => source, size, { ...g }, [dense(x, xo, from)]),
+          oo,
+        )
+    },
+  }
+}
+
+/** Which elements share statistics, and which a weight; see `NORM`. */
+interface Grouping extends Constants {
+  readonly elements: number
+  readonly stats: number
+  readonly weights: number
+}
+
+const ofRows = (rows: number, d: number): Grouping => ({
+  ...{ elements: rows * d, stats: rows, per: d, many: 1, run: d, step: 0, first: d },
+  ...{ weights: d, wPer: 1, wMany: rows, wRun: 1, wStep: d, wFirst: 1 },
+})
+
+const ofChannels = (outer: number, c: number, inner: number): Grouping => ({
+  ...{ elements: outer * c * inner, stats: c, per: inner, many: outer, run: inner, step: c * inner, first: inner },
+  ...{ weights: c, wPer: inner, wMany: outer, wRun: inner, wStep: c * inner, wFirst: inner },
+})
+
+/** Runs sources of NORM over one grouping. */
+function normaliser(gpu: GpuKernels, op: string, g: Grouping) {
+  return (name: keyof typeof NORM, threads: number, ...args: Argument[]): F32 =>
+    gpu.launch(op, `norm ${name}|${keyOf(g)}`, () => NORM[name], threads, g, args)
+}
+
+const vectorOr = (x: F32 | null, offset: number, n: number, value: number): F32 =>
+  x === null ? new Float32Array(n).fill(value) : dense(x, offset, n)
+
+function normKernel(
+  gpu: GpuKernels,
+  op: string,
+  g: Grouping,
+  eps: number,
+  x: F32,
+  w: F32,
+  b: F32,
+): { out: F32; mean: F32; variance: F32; rstd: F32 } {
+  const run = normaliser(gpu, op, g)
+  const mean = run('mean', g.stats, x)
+  const variance = run('variance', g.stats, x, mean)
+  const rstd = run('rstd', g.stats, variance, eps)
+  return { out: run('apply', g.elements, x, mean, rstd, w, b), mean, variance, rstd }
+}
+
+function normBackward(
+  gpu: GpuKernels,
+  op: string,
+  g: Grouping,
+  grad: F32,
+  x: F32,
+  mean: F32,
+  rstd: F32,
+  w: F32,
+  out: F32,
+  weightGrad: F32 | null,
+  biasGrad: F32 | null,
+): void {
+  const run = normaliser(gpu, op, g)
+  const first = run('first', g.stats, grad, w)
+  const second = run('second', g.stats, grad, w, x, mean, rstd)
+  out.set(run('backward', g.elements, grad, w, x, mean, rstd, first, second))
+  weightGrad?.set(run('weight', g.weights, grad, x, mean, rstd))
+  biasGrad?.set(run('bias', g.weights, grad))
+}
+
+export function layerNormKernel(gpu: GpuKernels): LayerNormKernel<F32> {
+  return {
+    run(rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) {
+      if (rows * d === 0) return
+      const found = normKernel(gpu, 'layerNorm', ofRows(rows, d), eps, dense(x, xo, rows * d), vectorOr(w, wo, d, 1), vectorOr(b, bo, d, 0))
+      out.set(found.out)
+      mean.set(found.mean)
+      rstd.set(found.rstd)
+    },
+  }
+}
+
+export function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKernel<F32> {
+  return {
+    run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
+      const n = rows * d
+      if (n === 0) {
+        weightGrad?.fill(0)
+        biasGrad?.fill(0)
+        return
+      }
+      const [m, r] = [dense(mean, 0, rows), dense(rstd, 0, rows)]
+      const weight = vectorOr(w, wo, d, 1)
+      normBackward(gpu, 'layerNormBackward', ofRows(rows, d), dense(grad, go, n), dense(x, xo, n), m, r, weight, out, weightGrad, biasGrad)
+    },
+  }
+}
+
+export function channelNormKernel(gpu: GpuKernels): ChannelNormKernel<F32> {
+  return {
+    run(outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) {
+      const n = outer * c * inner
+      if (n === 0) return
+      const found = normKernel(
+        gpu,
+        'channelNorm',
+        ofChannels(outer, c, inner),
+        eps,
+        dense(x, xo, n),
+        vectorOr(w, wo, c, 1),
+        vectorOr(b, bo, c, 0),
+      )
+      out.set(found.out)
+      mean.set(found.mean)
+      variance.set(found.variance)
+    },
+  }
+}
+
+export function channelNormBackwardKernel(gpu: GpuKernels): ChannelNormBackwardKernel<F32> {
+  return {
+    run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
+      const n = outer * c * inner
+      if (n === 0) return
+      const g = ofChannels(outer, c, inner)
+      const rstd = normaliser(gpu, 'channelNormBackward', g)('rstd', c, dense(variance, 0, c), eps)
+      const weight = vectorOr(w, wo, c, 1)
+      normBackward(
+        gpu,
+        'channelNormBackward',
+        g,
+        dense(grad, go, n),
+        dense(x, xo, n),
+        dense(mean, 0, c),
+        rstd,
+        weight,
+        out,
+        weightGrad,
+        biasGrad,
+      )
+    },
+  }
+}
 
 const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
 const REAL = unsupported('the operation is defined on real numbers; raw operations convert to float32 first')
@@ -37,5 +217,12 @@ export function neuralKernels(gpu: GpuKernels): Pick<KernelTable, (typeof NEURAL
     conv2d: real(convKernel(gpu, 'conv2d')),
     conv2dInput: real(convKernel(gpu, 'conv2dInput')),
     conv2dWeight: real(convKernel(gpu, 'conv2dWeight')),
+    maxPool2d: real(maxPoolKernel(gpu)),
+    avgPool2d: real(avgPoolKernel(gpu, 'avgPool2d')),
+    avgPool2dBackward: real(avgPoolKernel(gpu, 'avgPool2dBackward')),
+    layerNorm: real(layerNormKernel(gpu)),
+    layerNormBackward: real(layerNormBackwardKernel(gpu)),
+    channelNorm: real(channelNormKernel(gpu)),
+    channelNormBackward: real(channelNormBackwardKernel(gpu)),
   }
 }

@@ -71,3 +71,145 @@ export const CONV = {
     return total;
   }`,
 } as const
+
+/** Splits `this.thread.x` into (plane, row, column) of [planes, rows, columns], and says where the window of that place begins. */
+const window = `
+    const q = Math.floor(this.thread.x / this.constants.ow);
+    const ox = this.thread.x - q * this.constants.ow;
+    const plane = Math.floor(q / this.constants.oh);
+    const oy = q - plane * this.constants.oh;
+    const y0 = oy * this.constants.strideH - this.constants.padH;
+    const x0 = ox * this.constants.strideW - this.constants.padW;`
+
+/** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN takes the place of whatever is held. */
+const maximum = `
+    ${window}
+    let best = 0;
+    let at = -1;
+    for (let ky = 0; ky < this.constants.kh; ky++) {
+      for (let kx = 0; kx < this.constants.kw; kx++) {
+        const iy = y0 + ky * this.constants.dilH;
+        const ix = x0 + kx * this.constants.dilW;
+        if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) {
+          const v = x[(plane * this.constants.h + iy) * this.constants.w + ix];
+          if (at < 0 || v > best || v != v) { best = v; at = iy * this.constants.w + ix; }
+        }
+      }
+    }`
+
+/** What the sum of the window at (y0, x0) is divided by, in `by`. */
+const divisor = `
+    let by = this.constants.divisor;
+    if (by == 0) {
+      let top = y0; let left = x0;
+      let bottom = Math.min(y0 + this.constants.kh, this.constants.h + this.constants.padH);
+      let right = Math.min(x0 + this.constants.kw, this.constants.w + this.constants.padW);
+      if (this.constants.includePad == 0) {
+        top = Math.max(y0, 0); left = Math.max(x0, 0);
+        bottom = Math.min(bottom, this.constants.h); right = Math.min(right, this.constants.w);
+      }
+      by = (bottom - top) * (right - left);
+    }`
+
+/** Constants: the geometry. */
+export const POOL = {
+  maxima: `function (x) { ${maximum}
+    return best;
+  }`,
+  places: `function (x) { ${maximum}
+    return at;
+  }`,
+  means: `function (x) { ${window}
+    ${divisor}
+    let total = 0;
+    for (let ky = 0; ky < this.constants.kh; ky++) {
+      for (let kx = 0; kx < this.constants.kw; kx++) {
+        const iy = y0 + ky;
+        const ix = x0 + kx;
+        if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) {
+          total += x[(plane * this.constants.h + iy) * this.constants.w + ix];
+        }
+      }
+    }
+    let mean = 0;
+    if (total != 0) { mean = total / by; }
+    return mean;
+  }`,
+  // One thread per element of the plane: which windows read it.
+  spread: `function (grad) {
+    const q = Math.floor(this.thread.x / this.constants.w);
+    const px = this.thread.x - q * this.constants.w;
+    const plane = Math.floor(q / this.constants.h);
+    const py = q - plane * this.constants.h;
+    let total = 0;
+    for (let ky = 0; ky < this.constants.kh; ky++) {
+      for (let kx = 0; kx < this.constants.kw; kx++) {
+        const y0 = py - ky;
+        const x0 = px - kx;
+        const oy = Math.floor((y0 + this.constants.padH) / this.constants.strideH);
+        const ox = Math.floor((x0 + this.constants.padW) / this.constants.strideW);
+        const fits = oy * this.constants.strideH - this.constants.padH == y0 && ox * this.constants.strideW - this.constants.padW == x0;
+        if (fits && oy >= 0 && oy < this.constants.oh && ox >= 0 && ox < this.constants.ow) {
+          ${divisor}
+          total += grad[(plane * this.constants.oh + oy) * this.constants.ow + ox] / by;
+        }
+      }
+    }
+    return total;
+  }`,
+} as const
+
+/**
+ * Normalisation. Elements that share statistics are `many` runs of `run` elements, `step` apart, from stat · `first` on; those that share a weight
+ * likewise with `wMany`, `wRun`, `wStep`, `wFirst`. Element i belongs to statistics floor(i / per) mod stats and weight floor(i / wPer) mod weights.
+ */
+const statistics = (body: string): string => `
+    const from = this.thread.x * this.constants.first;
+    let total = 0;
+    for (let a = 0; a < this.constants.many; a++) {
+      for (let b = 0; b < this.constants.run; b++) {
+        const i = from + a * this.constants.step + b;
+        ${body}
+      }
+    }`
+const belongs = (i: string): string => `
+    const sq = Math.floor(${i} / this.constants.per);
+    const stat = sq - Math.floor(sq / this.constants.stats) * this.constants.stats;
+    const wq = Math.floor(${i} / this.constants.wPer);
+    const column = wq - Math.floor(wq / this.constants.weights) * this.constants.weights;`
+const columns = (body: string): string => `
+    const from = this.thread.x * this.constants.wFirst;
+    let total = 0;
+    for (let a = 0; a < this.constants.wMany; a++) {
+      for (let b = 0; b < this.constants.wRun; b++) {
+        const i = from + a * this.constants.wStep + b;
+        ${body}
+      }
+    }
+    return total;`
+
+export const NORM = {
+  mean: `function (x) { ${statistics('total += x[i];')}
+    return total / (this.constants.many * this.constants.run);
+  }`,
+  variance: `function (x, mean) {
+    const m = mean[this.thread.x]; ${statistics('total += (x[i] - m) * (x[i] - m);')}
+    return total / (this.constants.many * this.constants.run);
+  }`,
+  rstd: `function (variance, eps) { return 1 / Math.sqrt(variance[this.thread.x] + eps); }`,
+  apply: `function (x, mean, rstd, weight, bias) { ${belongs('this.thread.x')}
+    return (x[this.thread.x] - mean[stat]) * rstd[stat] * weight[column] + bias[column];
+  }`,
+  // Σ g w and Σ g w x̂ over those that share statistics.
+  first: `function (grad, weight) { ${statistics(`${belongs('i')} total += grad[i] * weight[column];`)}
+    return total / (this.constants.many * this.constants.run);
+  }`,
+  second: `function (grad, weight, x, mean, rstd) { ${statistics(`${belongs('i')} total += grad[i] * weight[column] * (x[i] - mean[stat]) * rstd[stat];`)}
+    return total / (this.constants.many * this.constants.run);
+  }`,
+  backward: `function (grad, weight, x, mean, rstd, first, second) { ${belongs('this.thread.x')}
+    return rstd[stat] * (grad[this.thread.x] * weight[column] - first[stat] - (x[this.thread.x] - mean[stat]) * rstd[stat] * second[stat]);
+  }`,
+  weight: `function (grad, x, mean, rstd) { ${columns(`${belongs('i')} total += grad[i] * (x[i] - mean[stat]) * rstd[stat];`)} }`,
+  bias: `function (grad) { ${columns('total += grad[i];')} }`,
+} as const

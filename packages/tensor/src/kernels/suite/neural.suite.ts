@@ -1,6 +1,16 @@
 /** Kernels of neural networks. */
 
-import type { ConvGeometry, ConvKernel } from '../table.js'
+import type {
+  AvgPoolKernel,
+  ChannelNormBackwardKernel,
+  ChannelNormKernel,
+  ConvGeometry,
+  ConvKernel,
+  LayerNormBackwardKernel,
+  LayerNormKernel,
+  MaxPoolKernel,
+  PoolGeometry,
+} from '../table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 
 export function conv(cell: Cell): void {
@@ -70,4 +80,116 @@ function convGeometries(slow: boolean): ConvGeometry[] {
       ].map(make),
     )
   return all
+}
+
+/** The maxima and their places, each compared in turn. */
+export function maxPool(cell: Cell): void {
+  type K = MaxPoolKernel<Any>
+  for (const g of poolGeometries()) {
+    const size = g.planes * g.oh * g.ow
+    for (const special of [false, true]) {
+      const x = cell.values(g.planes * g.h * g.w + 3, cell.dtype, special)
+      for (let i = 0; i + 3 < x.length; i += 4) x[i] = x[i + 3]! // ties
+      const what = JSON.stringify(g)
+      const places = new Int32Array(size + 6)
+      cell.compare<K>(what, cell.rubbish(cell.dtype, size + 6), 1, 0, (k, o) => k.run(g, x, 2, o, 3, places, 3))
+      const out = cell.rubbish(cell.dtype, size + 6)
+      cell.compare<K>(`places of ${what}`, cell.rubbish('int32', size + 6), 1, 0, (k, o) => k.run(g, x, 2, out, 3, o as Int32Array, 3))
+    }
+  }
+}
+
+export function avgPool(cell: Cell): void {
+  const { op } = cell
+  type K = AvgPoolKernel<Any>
+  for (const window of poolGeometries().filter((g) => g.dilH * g.dilW === 1)) {
+    for (const [includePad, divisor] of [
+      [1, 0],
+      [0, 0],
+      [1, 7],
+    ] as const) {
+      const g = { ...window, includePad, divisor }
+      const [plane, pooled] = [g.planes * g.h * g.w, g.planes * g.oh * g.ow]
+      const [from, to] = op === 'avgPool2d' ? [plane, pooled] : [pooled, plane]
+      const x = cell.values(from + 3, cell.dtype, false)
+      cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, to + 6), g.kh * g.kw, maxAbs(x), (k, o) => k.run(g, x, 2, o, 3))
+    }
+  }
+}
+
+/** Of the three outputs each in turn is the one that is compared. */
+export function layerNorm(cell: Cell): void {
+  const { op } = cell
+  type K = LayerNormKernel<Any> & LayerNormBackwardKernel<Any>
+  for (const [rows, d] of [
+    [3, 4],
+    [1, 1],
+    [2, 37],
+    [5, 8],
+    [0, 3],
+    [6, 50],
+  ] as const) {
+    const x = cell.values(rows * d + 3, cell.dtype, false)
+    const grad = cell.values(rows * d + 3, cell.dtype, false)
+    for (const affine of [true, false]) {
+      const [w, b] = affine ? [cell.values(d + 2, cell.dtype, false), cell.values(d + 2, cell.dtype, false)] : [null, null]
+      const [mean, rstd] = [cell.values(rows, cell.dtype, false), cell.values(rows, cell.dtype, false).map(Math.abs)]
+      const sizes = op === 'layerNorm' ? [rows * d, rows, rows] : [rows * d, d, d]
+      const scale = 10 * (maxAbs(x) + 1) * (1 + maxAbs(grad)) * (1 + maxAbs(rstd)) ** 2 * (w === null ? 1 : maxAbs(w) + 1)
+      for (let output = 0; output < 3; output++) {
+        const what = `[${rows}, ${d}] ${affine ? 'with' : 'without'} weights, output ${output}`
+        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]!), Math.max(1, d, rows), scale, (k, o) => {
+          const [p, q, r] = sizes.map((n, i) => (i === output ? o : cell.rubbish(cell.dtype, n))) as [Any, Any, Any]
+          if (op === 'layerNorm') (k as LayerNormKernel<Any>).run(rows, d, 0.5, x, 2, w, 1, b, 2, p, q, r)
+          else (k as LayerNormBackwardKernel<Any>).run(rows, d, grad, 1, x, 2, mean, rstd, w, 1, p, q, r)
+        })
+      }
+    }
+  }
+}
+
+export function channelNorm(cell: Cell): void {
+  const { op } = cell
+  type K = ChannelNormKernel<Any> & ChannelNormBackwardKernel<Any>
+  for (const [outer, c, inner] of [
+    [3, 2, 4],
+    [4, 3, 1],
+    [1, 1, 2],
+    [2, 5, 9],
+    [7, 2, 12],
+  ] as const) {
+    const n = outer * c * inner
+    const x = cell.values(n + 3, cell.dtype, false)
+    const grad = cell.values(n + 3, cell.dtype, false)
+    for (const affine of [true, false]) {
+      const [w, b] = affine ? [cell.values(c + 2, cell.dtype, false), cell.values(c + 2, cell.dtype, false)] : [null, null]
+      const [mean, variance] = [cell.values(c, cell.dtype, false), cell.values(c, cell.dtype, false).map(Math.abs)]
+      const sizes = [n, c, c]
+      const scale = 10 * (maxAbs(x) + 1) ** 2 * (1 + maxAbs(grad)) * (w === null ? 1 : maxAbs(w) + 1)
+      for (let output = 0; output < 3; output++) {
+        const what = `[${outer}, ${c}, ${inner}] ${affine ? 'with' : 'without'} weights, output ${output}`
+        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]!), outer * inner, scale, (k, o) => {
+          const [p, q, r] = sizes.map((size, i) => (i === output ? o : cell.rubbish(cell.dtype, size))) as [Any, Any, Any]
+          if (op === 'channelNorm') (k as ChannelNormKernel<Any>).run(outer, c, inner, 0.5, x, 2, w, 1, b, 2, p, q, r)
+          else (k as ChannelNormBackwardKernel<Any>).run(outer, c, inner, 0.5, grad, 1, x, 2, mean, variance, w, 1, p, q, r)
+        })
+      }
+    }
+  }
+}
+
+/** Windows side by side, overlapping, padded, dilated, larger than the plane with its padding; nothing at all. */
+function poolGeometries(): PoolGeometry[] {
+  const base = { planes: 2, h: 4, w: 5, kh: 2, kw: 2, oh: 2, ow: 2, strideH: 2, strideW: 2, padH: 0, padW: 0, dilH: 1, dilW: 1 }
+  return [
+    {},
+    { kh: 3, kw: 3, padH: 1, padW: 1, oh: 2, ow: 3, planes: 3 },
+    { strideH: 1, strideW: 1, oh: 3, ow: 4 },
+    { kh: 1, kw: 3, strideH: 3, strideW: 1, oh: 2, ow: 3 },
+    { kh: 2, kw: 3, dilH: 3, dilW: 2, oh: 1, ow: 1 },
+    { kh: 2, kw: 3, dilH: 2, dilW: 2, padH: 1, padW: 1, strideH: 1, strideW: 1, oh: 4, ow: 3 },
+    // The last windows end outside (ceilMode).
+    { kh: 3, kw: 2, oh: 2, ow: 3 },
+    { planes: 0 },
+  ].map((changes) => ({ ...base, ...changes }))
 }

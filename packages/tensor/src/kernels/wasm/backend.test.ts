@@ -17,6 +17,12 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'conv2d',
   'conv2dInput',
   'conv2dWeight',
+  'avgPool2d',
+  'avgPool2dBackward',
+  'layerNorm',
+  'layerNormBackward',
+  'channelNorm',
+  'channelNormBackward',
 ])
 
 kernelSuite('wasm', createWasmBackend, {

@@ -1,5 +1,7 @@
 /** The kernels of neural networks in the wasm backend: which code stands in which of their cells, a part of `backend.ts`'s table. */
 import type { ArrayOf } from '../../dtype.js'
+import * as norm from '../host/norm.js'
+import * as pool from '../host/pool.js'
 import type { NEURAL_KERNEL_OPS } from '../neural.js'
 import type { KernelOp, KernelTable } from '../table.js'
 import { ConvTiles } from './conv.js'
@@ -13,7 +15,20 @@ export function neuralKernels(instance: LazyInstance, loops: KernelTable): Pick<
     float32: new ConvTiles<ArrayOf['float32']>(instance, 'float32', op),
     float64: new ConvTiles<ArrayOf['float64']>(instance, 'float64', op),
   })
-  return { conv2d: conv('conv2d'), conv2dInput: conv('conv2dInput'), conv2dWeight: conv('conv2dWeight') }
+  type F = ArrayOf['float32']
+  type D = ArrayOf['float64']
+  return {
+    conv2d: conv('conv2d'),
+    conv2dInput: conv('conv2dInput'),
+    conv2dWeight: conv('conv2dWeight'),
+    maxPool2d: { ...loops.maxPool2d, float32: pool.maxPool2d<F>(), float64: pool.maxPool2d<D>() },
+    avgPool2d: { ...loops.avgPool2d, float32: pool.avgPool2d<F>(), float64: pool.avgPool2d<D>() },
+    avgPool2dBackward: { ...loops.avgPool2dBackward, float32: pool.avgPool2dBackward<F>(), float64: pool.avgPool2dBackward<D>() },
+    layerNorm: { ...loops.layerNorm, float32: norm.layerNorm<F>(), float64: norm.layerNorm<D>() },
+    layerNormBackward: { ...loops.layerNormBackward, float32: norm.layerNormBackward<F>(), float64: norm.layerNormBackward<D>() },
+    channelNorm: { ...loops.channelNorm, float32: norm.channelNorm<F>(), float64: norm.channelNorm<D>() },
+    channelNormBackward: { ...loops.channelNormBackward, float32: norm.channelNormBackward<F>(), float64: norm.channelNormBackward<D>() },
+  }
 }
 
 const tiles = () => 'simd tiles'

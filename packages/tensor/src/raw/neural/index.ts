@@ -1,3 +1,5 @@
 /** The raw operations of neural networks by name, as `raw/index.ts` has the others. */
 export { convolution, convolutionInput, convolutionWeight } from './convolution.js'
 export { linear } from './linear.js'
+export { batchNormTraining, layerNormRows } from './normalization.js'
+export { avgPoolPlanes, avgPoolSpread, maxPoolPlanes } from './pooling.js'

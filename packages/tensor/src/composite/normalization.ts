@@ -1,0 +1,102 @@
+/** Normalisation as users call it: shapes checked, brought to rows or channels for `raw/neural/normalization.ts`, and running statistics kept. */
+import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import type { Ops } from '../ops.js'
+import type { NormalizationOps } from '../ops-neural.js'
+import { numelOf, type Shape, sameShape } from '../shape.js'
+import type { Tensor } from '../tensor.js'
+
+export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tensor> {
+  return {
+    layerNorm(x, normalizedShape, weight = null, bias = null, { eps = 1e-5 } = {}) {
+      const shape = typeof normalizedShape === 'number' ? [normalizedShape] : normalizedShape
+      const lead = x.ndim - shape.length
+      if (shape.length === 0 || lead < 0 || !sameShape(x.shape.slice(lead), shape)) {
+        throw shapeMismatch(
+          'layerNorm',
+          `an input […, ${shape.join(', ')}]`,
+          shapeText(x.shape),
+          'The last extents of the input are the normalizedShape.',
+        )
+      }
+      for (const [name, t] of [
+        ['weight', weight],
+        ['bias', bias],
+      ] as const)
+        checkAffine('layerNorm', name, t, shape)
+      const d = numelOf(shape)
+      const rows = numelOf(x.shape.slice(0, lead))
+      const flat = (t: Tensor | null): Tensor | null => (t === null ? null : ops.reshape(t, [d]))
+      return ops.reshape(ops.layerNormRows(ops.reshape(x, [rows, d]), flat(weight), flat(bias), eps)[0], x.shape)
+    },
+
+    batchNorm(x, runningMean = null, runningVar = null, weight = null, bias = null, options = {}) {
+      const { training = false, momentum = 0.1, eps = 1e-5 } = options
+      if (x.ndim < 2)
+        throw shapeMismatch('batchNorm', 'an input [N, C] or [N, C, …]', shapeText(x.shape), 'Insert the batch with unsqueeze(0).')
+      const c = x.shape[1]!
+      const given = [
+        ['runningMean', runningMean],
+        ['runningVar', runningVar],
+        ['weight', weight],
+        ['bias', bias],
+      ] as const
+      for (const [name, t] of given) checkAffine('batchNorm', name, t, [c])
+      if (training) {
+        const count = c === 0 ? 0 : x.numel / c
+        if (count <= 1) {
+          throw shapeMismatch(
+            'batchNorm',
+            'more than one value for each channel when training',
+            shapeText(x.shape),
+            'Use a larger batch, or eval().',
+          )
+        }
+        const [out, mean, variance] = ops.batchNormTraining(x, weight, bias, eps)
+        keep(runningMean, mean, momentum)
+        keep(runningVar, ops.mul(variance, count / (count - 1)), momentum)
+        return out
+      }
+      if (runningMean === null || runningVar === null) {
+        throw invalidArgument('batchNorm', 'running statistics when not training', 'null', 'Pass { training: true }, or the statistics.')
+      }
+      const scale = ops.rsqrt(ops.add(runningVar, eps))
+      const factor = weight === null ? scale : ops.mul(scale, weight)
+      const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
+      const centred = ops.mul(ops.sub(x, column(runningMean)), column(factor))
+      return bias === null ? centred : ops.add(centred, column(bias))
+    },
+
+    groupNorm: (x, groups, weight = null, bias = null, { eps = 1e-5 } = {}) => grouped('groupNorm', x, groups, weight, bias, eps),
+    instanceNorm: (x, weight = null, bias = null, { eps = 1e-5 } = {}) => grouped('instanceNorm', x, x.shape[1] ?? 1, weight, bias, eps),
+  }
+
+  /** old + momentum · (new − old), in the statistics' own memory; they are no part of any graph. */
+  function keep(running: Tensor | null, now: Tensor, momentum: number): void {
+    if (running === null) return
+    ops.mul_(running, 1 - momentum)
+    ops.add_(running, now, momentum)
+  }
+
+  /** Each group of channels of each image is a row. */
+  function grouped(op: string, x: Tensor, groups: number, weight: Tensor | null, bias: Tensor | null, eps: number): Tensor {
+    const c = x.shape[1] ?? 0
+    if (x.ndim < 2 || !Number.isInteger(groups) || groups < 1 || c % groups !== 0) {
+      throw invalidArgument(op, 'an input [N, C, …] whose channels the groups divide', `${shapeText(x.shape)} in ${groups} groups`)
+    }
+    for (const [name, t] of [
+      ['weight', weight],
+      ['bias', bias],
+    ] as const)
+      checkAffine(op, name, t, [c])
+    const rows = x.shape[0]! * groups
+    const normal = ops.reshape(ops.layerNormRows(ops.reshape(x, [rows, rows === 0 ? 0 : x.numel / rows]), null, null, eps)[0], x.shape)
+    const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
+    const scaled = weight === null ? normal : ops.mul(normal, column(weight))
+    return bias === null ? scaled : ops.add(scaled, column(bias))
+  }
+}
+
+function checkAffine(op: string, name: string, t: Tensor | null, shape: Shape): void {
+  if (t === null || sameShape(t.shape, shape)) return
+  throw shapeMismatch(op, `a ${name} ${shapeText(shape)}`, shapeText(t.shape), 'There is one for each channel or normalised element.')
+}

@@ -1,0 +1,42 @@
+/** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
+import { currentKernels } from '../../device.js'
+import { isFloating, type TypedArray } from '../../dtype.js'
+import { dtypeMismatch } from '../../errors.js'
+import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table.js'
+import { Tensor } from '../../tensor.js'
+import { contiguous } from '../copy.js'
+
+/** x […, H, W] → the maxima […, oH, oW] and where they stand: int32 y · W + x. @throws DTYPE_MISMATCH */
+export function maxPoolPlanes(x: Tensor, g: PoolGeometry): readonly [Tensor, Tensor] {
+  checkReal('maxPool2d', x)
+  const dense = contiguous(x)
+  const shape = [...x.shape.slice(0, -2), g.oh, g.ow]
+  const out = Tensor.uninitialized(x.dtype, shape)
+  const indices = Tensor.uninitialized('int32', shape)
+  const kernel = currentKernels().maxPool2d[x.dtype] as MaxPoolKernel<TypedArray>
+  kernel.run(g, dense.storage.array, dense.offset, out.storage.array, 0, indices.storage.array as Int32Array, 0)
+  return [out, indices]
+}
+
+/** x […, H, W] → the means of the windows […, oH, oW]. @throws DTYPE_MISMATCH */
+export function avgPoolPlanes(x: Tensor, g: AvgPoolGeometry): Tensor {
+  return average('avgPool2d', x, g.oh, g.ow, g)
+}
+
+/** Its adjoint: each mean's gradient […, oH, oW] in equal parts to what it was taken of. @throws DTYPE_MISMATCH */
+export function avgPoolSpread(grad: Tensor, g: AvgPoolGeometry): Tensor {
+  return average('avgPool2dBackward', grad, g.h, g.w, g)
+}
+
+function average(op: 'avgPool2d' | 'avgPool2dBackward', x: Tensor, h: number, w: number, g: AvgPoolGeometry): Tensor {
+  checkReal(op, x)
+  const dense = contiguous(x)
+  const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w])
+  const kernel = currentKernels()[op][x.dtype] as AvgPoolKernel<TypedArray>
+  kernel.run(g, dense.storage.array, dense.offset, out.storage.array, 0)
+  return out
+}
+
+function checkReal(op: string, x: Tensor): void {
+  if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
+}
