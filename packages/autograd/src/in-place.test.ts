@@ -1,6 +1,6 @@
 /** In-place operations while recording: against PyTorch (`scripts/golden/autograd_inplace.py`), and every refusal. */
 import { describe, expect, test } from '@jest/globals'
-import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { Generator, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { goldenSuite } from './golden.suite.js'
 import * as F from './index.js'
 import { type Node, operations } from './internal.js'
@@ -232,4 +232,69 @@ test('every in-place operation has the gradients of the one that makes a new ten
     expect(F.gradcheck(inPart, [x])).toBe(true)
     expect(F.gradgradcheck(inPart, [x])).toBe(true)
   }
+})
+
+/** A program of views and writes: of a base and of views of views, which live on while others are written to. */
+function randomProgram(seed: number): (x: Tensor, y: Tensor) => Tensor {
+  const random = new Generator(seed)
+  const pick = (n: number) => random.integer(0, n)
+  const steps = Array.from({ length: 4 + pick(8) }, () => [pick(9), pick(100), pick(100), pick(100)] as const)
+  const view = (t: Tensor, a: number, b: number): Tensor => {
+    if (t.ndim === 0) return t.unsqueeze(0)
+    const d = a % t.ndim
+    const extent = t.shape[d]!
+    const ways = [
+      () => t.select(d, b % extent),
+      () => t.narrow(d, b % extent, 1 + ((a + b) % (extent - (b % extent)))),
+      () => t.transpose(d, b % t.ndim),
+      () => t.unsqueeze(d),
+      () => t.reshape([-1]),
+    ]
+    return ways[b % ways.length]!()
+  }
+  return (x, y) => {
+    // A base that needs no gradient until something is written into it, and one that has a history.
+    const bases = [zeros64(2, 3), x.mul(1.5)]
+    const views: Tensor[] = [...bases]
+    for (const [what, a, b, k] of steps) {
+      const t = views[a % views.length]!
+      if (what < 4) {
+        const v = view(t, b, k)
+        if (bases.some((base) => base.storage === v.storage)) views.push(v)
+      } else if (what === 4) t.mul_(y.sum())
+      else if (what === 5) t.sin_()
+      else if (what === 6) t.add_(x.mean().mul(y.select(0, k % 2)), 0.5)
+      else if (what === 7) t.copy_(x.select(0, k % 2).sum())
+      else t.sub_(views[k % views.length]!.mean())
+    }
+    return views
+      .map((t, i) =>
+        t
+          .mul(t)
+          .mean()
+          .mul(i + 1),
+      )
+      .reduce((sum, each) => sum.add(each))
+  }
+}
+
+test('random programs of views and writes have the gradients of finite differences, first and second', () => {
+  let written = 0
+  for (let seed = 1; seed <= 60; seed++) {
+    const program = randomProgram(seed)
+    const inputs: [Tensor, Tensor] = [
+      tensor(Float64Array.of(0.3, -0.7, 1.1, 0.2, -0.4, 0.9))
+        .view([2, 3])
+        .requiresGrad_(),
+      tensor(Float64Array.of(0.6, -1.2)).requiresGrad_(),
+    ]
+    try {
+      F.gradcheck(program, inputs)
+      F.gradgradcheck(program, inputs)
+    } catch (error) {
+      throw new Error(`seed ${seed}`, { cause: error })
+    }
+    if (program(...inputs).requiresGrad) written++
+  }
+  expect(written).toBe(60)
 })
