@@ -8,12 +8,13 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { locateModule, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { DeviceSpec } from '@postgrad/tensor'
+import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import type { PeerPort, Progress } from './protocol.js'
 import { workerInfos } from './worker-names.js'
-import { type OutputSink, WorkerThread } from './worker-thread.js'
+import { type OutputSink, type ThreadOptions, WorkerThread } from './worker-thread.js'
 
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
@@ -53,8 +54,11 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const peers = channels(infos)
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
-  const start = (info: WorkerInfo): WorkerThread =>
-    new WorkerThread({
+  const heap = sharedHeap()
+  const start = (info: WorkerInfo): WorkerThread => {
+    const slot = heap?.handle() ?? null
+    const giveBack = () => void (slot !== null && heap?.reclaim(slot))
+    const thread = startThread(giveBack, {
       boot: {
         info,
         worldSize: infos.length,
@@ -63,6 +67,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
         seed,
         device: options.device ?? null,
         rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+        heap: slot,
         typescript: options.typescript ?? null,
       },
       payloads,
@@ -73,6 +78,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
       env: options.workerOptions?.env,
       onProgress: options.onProgress ?? (() => {}),
     })
+    // However it ends, what it held goes back, and its slot is free for another.
+    void thread.ended.then(giveBack)
+    return thread
+  }
   const threads: WorkerThread[] = []
   try {
     for (const info of infos) threads.push(attempt(info.name, () => start(info)))
@@ -83,6 +92,25 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     throw error
   }
   return new Cluster(threads, payloads, clock)
+}
+
+function startThread(undo: () => void, options: ThreadOptions): WorkerThread {
+  try {
+    return new WorkerThread(options)
+  } catch (error) {
+    undo()
+    throw error
+  }
+}
+
+/** This thread's heap, which the workers join; null on a machine that gives no memory for it: then every tensor is managed. */
+function sharedHeap(): Heap | null {
+  try {
+    return threadHeap()
+  } catch (error) {
+    if (isPostgradError(error, 'HEAP_UNAVAILABLE')) return null
+    throw error
+  }
 }
 
 /** @throws INVALID_ARGUMENT */

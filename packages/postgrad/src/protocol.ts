@@ -16,6 +16,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
+import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 
 /** A port to another worker, made by the launcher: one channel per pair. */
@@ -38,6 +39,8 @@ export interface BootData {
   readonly device: string | null
   /** null is the runtime's default. */
   readonly rpcTimeoutMs: number | null
+  /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
+  readonly heap: HeapHandle | null
   /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */
   readonly typescript: string | null
 }

@@ -7,7 +7,7 @@ import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { installKernelPause } from '@postgrad/tensor/internal'
+import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
 import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
@@ -18,6 +18,8 @@ import type { BootData, ProgressEvent, WorkerFacade } from './protocol.js'
 import { threadUsage } from './usage.js'
 
 const boot = workerData as BootData
+// First: kernels bind to the heap that they meet.
+if (boot.heap !== null) attachThreadHeap(boot.heap)
 const payloads = new PayloadCodec(boot.info)
 const runtime = new WorkerRuntime({
   name: boot.info.name,

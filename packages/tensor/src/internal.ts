@@ -11,6 +11,7 @@ export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, sha
 export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
 export { suspendHeapStorage, withHeapLimit } from './heap/policy.js'
 export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js'
+export { type HeapStats, heapStats, verifyHeap } from './heap/verify.js'
 export { BACKENDS } from './kernels/backends.js'
 export * from './kernels/table.js'
 export { installKernelPause } from './kernels/wasm/pause.js'
