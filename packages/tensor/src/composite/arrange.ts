@@ -3,7 +3,7 @@ import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops } from '../ops.js'
 import type { PadMode, RearrangeOps } from '../ops-indexing.js'
 import { checkedIndices } from '../raw/indices.js'
-import { padsOf } from '../raw/join.js'
+import { checkPads } from '../raw/join.js'
 import { normalizeDim, normalizeDims } from '../shape.js'
 import { Tensor } from '../tensor.js'
 
@@ -86,7 +86,10 @@ export function arrangeComposites(ops: Ops<Tensor>): Pick<RearrangeOps<Tensor>, 
         throw invalidArgument('pad', "the mode 'constant', 'reflect', 'replicate' or 'circular'", String(mode))
       }
       let out = x
-      for (const [d, [before, behind]] of padsOf('pad', x.shape, pads).entries()) {
+      checkPads('pad', x.shape, pads)
+      for (let i = 0; i < pads.length; i += 2) {
+        const d = x.ndim - 1 - i / 2
+        const [before, behind] = [pads[i]!, pads[i + 1]!]
         if (before === 0 && behind === 0) continue
         const extent = x.shape[d]!
         checkPad(mode, d, extent, before, behind)

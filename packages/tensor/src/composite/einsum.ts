@@ -8,7 +8,7 @@
  */
 import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops } from '../ops.js'
-import { numelOf } from '../shape.js'
+import { numelOf, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 
 /** A tensor whose dimensions have names: letters, and '.0', '.1', … for those under an ellipsis, counted from the last. */
@@ -154,10 +154,20 @@ function multiplied(ops: Ops<Tensor>, a: Term, b: Term, needed: ReadonlySet<stri
   }
   const sizes = (list: readonly string[]) => list.map((label) => extents.get(label)!)
   const [m, n, k, t] = [rows, columns, sums, batch].map((list) => numelOf(sizes(list))) as [number, number, number, number]
-  const arranged = (term: Term, order: readonly string[]) => ops.expand(ordered(ops, term, order), sizes(order))
-  const left = ops.reshape(arranged(a, [...batch, ...rows, ...sums]), [t, m, k])
-  const right = ops.reshape(arranged(b, [...batch, ...sums, ...columns]), [t, k, n])
-  return { x: ops.reshape(ops.bmm(left, right), sizes(labels)), labels }
+  const arranged = (term: Term, order: readonly string[], shape: readonly number[]) => {
+    const x = ordered(ops, term, order)
+    const spread = sizes(order)
+    return shaped(ops, sameShape(x.shape, spread) ? x : ops.expand(x, spread), shape)
+  }
+  // Without a batch matrices are enough.
+  const front = batch.length === 0 ? [] : [t]
+  const left = arranged(a, [...batch, ...rows, ...sums], [...front, m, k])
+  const right = arranged(b, [...batch, ...sums, ...columns], [...front, k, n])
+  return { x: shaped(ops, ops.matmul(left, right), sizes(labels)), labels }
+}
+
+function shaped(ops: Ops<Tensor>, x: Tensor, shape: readonly number[]): Tensor {
+  return sameShape(x.shape, shape) ? x : ops.reshape(x, shape)
 }
 
 /** The dimensions in that order. */

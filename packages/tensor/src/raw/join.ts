@@ -6,7 +6,7 @@ import { normalizeDim, type Shape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { copyKernel } from './copy.js'
 import { fill_ } from './inplace.js'
-import { narrow, unsqueeze } from './views.js'
+import { unsqueeze } from './views.js'
 
 /** dtypes promote; tensors of shape [0] are skipped, as in PyTorch. @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
@@ -63,14 +63,12 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   )
 }
 
-/** Extents before and behind each dimension, from `pads` as PyTorch orders them. @throws INVALID_ARGUMENT */
-export function padsOf(op: string, shape: Shape, pads: readonly number[]): (readonly [before: number, behind: number])[] {
+/** @throws INVALID_ARGUMENT unless `pads` holds pairs of integers for at most all dimensions */
+export function checkPads(op: string, shape: Shape, pads: readonly number[]): void {
   const ndim = shape.length
-  if (!Array.isArray(pads) || pads.length % 2 !== 0 || pads.length > 2 * ndim || !pads.every(Number.isSafeInteger)) {
-    const got = Array.isArray(pads) ? shapeText(pads) : typeof pads
-    throw invalidArgument(op, `pairs of integers for at most ${ndim} dimensions, the last dimension first`, got)
-  }
-  return shape.map((_, d) => [pads[2 * (ndim - 1 - d)] ?? 0, pads[2 * (ndim - 1 - d) + 1] ?? 0] as const)
+  if (Array.isArray(pads) && pads.length % 2 === 0 && pads.length <= 2 * ndim && pads.every(Number.isSafeInteger)) return
+  const got = Array.isArray(pads) ? shapeText(pads) : typeof pads
+  throw invalidArgument(op, `pairs of integers for at most ${ndim} dimensions, the last dimension first`, got)
 }
 
 /**
@@ -78,21 +76,27 @@ export function padsOf(op: string, shape: Shape, pads: readonly number[]): (read
  * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when more is cut than there is
  */
 export function constantPad(x: Tensor, pads: readonly number[], value = 0): Tensor {
-  const each = padsOf('constantPad', x.shape, pads)
-  if (each.some(([before, behind], d) => Math.min(before, 0) + Math.min(behind, 0) + x.shape[d]! < 0)) {
-    throw shapeMismatch('constantPad', 'to cut no more than there is', `${shapeText(pads)} for ${shapeText(x.shape)}`, 'Cut less.')
+  checkPads('constantPad', x.shape, pads)
+  const ndim = x.shape.length
+  const shape = new Array<number>(ndim)
+  // The part of x that stays.
+  const kept = new Array<number>(ndim)
+  let from = x.offset
+  for (let d = 0; d < ndim; d++) {
+    const at = 2 * (ndim - 1 - d)
+    const [before, behind] = at < pads.length ? [pads[at]!, pads[at + 1]!] : [0, 0]
+    const extent = x.shape[d]!
+    shape[d] = extent + before + behind
+    kept[d] = extent + Math.min(before, 0) + Math.min(behind, 0)
+    if (kept[d]! < 0) {
+      throw shapeMismatch('constantPad', 'to cut no more than there is', `${shapeText(pads)} for ${shapeText(x.shape)}`, 'Cut less.')
+    }
+    if (before < 0) from -= before * x.strides[d]!
   }
-  const shape = x.shape.map((n, d) => n + each[d]![0] + each[d]![1])
-  const out = Tensor.uninitialized(x.dtype, shape)
-  if (each.some(([before, behind]) => before > 0 || behind > 0)) fill_(out, value)
-  let from = x
-  let to = out
-  for (const [d, [before, behind]] of each.entries()) {
-    const kept = x.shape[d]! + Math.min(before, 0) + Math.min(behind, 0)
-    from = narrow(from, d, Math.max(-before, 0), kept)
-    to = narrow(to, d, Math.max(before, 0), kept)
-  }
-  const source = from.storage.array
-  copyKernel(x.dtype).strided(from.shape, source, from.offset, from.strides, out.storage.array, to.offset, to.strides)
+  const out = Tensor.empty(x.dtype, shape)
+  if (value !== 0) fill_(out, value)
+  let to = 0
+  for (let d = 0; d < ndim; d++) to += Math.max(pads[2 * (ndim - 1 - d)] ?? 0, 0) * out.strides[d]!
+  copyKernel(x.dtype).strided(kept, x.storage.array, from, x.strides, out.storage.array, to, out.strides)
   return out
 }
