@@ -436,6 +436,7 @@ export {
   empty,
   emptyLike,
   eye,
+  fromTypedArray,
   full,
   fullLike,
   type GeluOptions,

@@ -4,7 +4,7 @@ import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, 
 import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
 import type { NestedArray } from './read.js'
-import { checkShape, type Shape } from './shape.js'
+import { checkShape, inferShape, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
 
 export interface TensorOptions {
@@ -63,7 +63,10 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
       throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', Object.prototype.toString.call(data))
     }
     const dtype = dtypeOf('tensor', options, own)
-    return finish(storing(dtype, [data.length], data), options)
+    if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
+    const out = Tensor.uninitialized(dtype, [data.length])
+    out.storage.array.set(data)
+    return finish(out, options)
   }
   const shape: number[] = []
   for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length)
@@ -72,6 +75,23 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
   collect(data, shape, 0, flat, kinds)
   const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
   return finish(storing(dtype, shape, flat), options)
+}
+
+/**
+ * `array` itself as a tensor of `shape` (default [length]), without a copy: each sees what is written to the other, and what saves the tensor for a
+ * backward pass does not notice writes to the array. A Uint8Array (bool) may hold only 0 and 1. PyTorch: `from_numpy`.
+ * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when the shape has another number of elements
+ */
+export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<TensorOptions, 'requiresGrad'>): Tensor {
+  const dtype = ArrayBuffer.isView(array) ? dtypeOfArray(array) : null
+  if (dtype === null) {
+    const got = Object.prototype.toString.call(array)
+    throw invalidArgument('fromTypedArray', 'a Float32Array, Float64Array, Int32Array or Uint8Array', got, 'Use tensor() for other data.')
+  }
+  if (dtype === 'bool' && array.some((value) => value > 1)) {
+    throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
+  }
+  return finish(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
 }
 
 function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {

@@ -6,6 +6,7 @@ export {
   empty,
   emptyLike,
   eye,
+  fromTypedArray,
   full,
   fullLike,
   linspace,
