@@ -67,11 +67,11 @@ const elementwise: UnaryRows<UnaryOps<T> & PowNumber<T>> = {
   // −g · sin a
   cos: { a: ofTensor(['a'], (g, s, ops) => ops.neg(ops.mul(g, ops.sin(s.a)))) },
   // g · (1 − tanh² a)
-  tanh: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.sub(1, ops.mul(s.result, s.result)))) },
+  tanh: { a: formula(['result'], (g, s, ops) => ops.tanhBackward(g, s.result)) },
   // g · σ (1 − σ)
-  sigmoid: { a: formula(['result'], (g, s, ops) => ops.mul(g, ops.mul(s.result, ops.sub(1, s.result)))) },
+  sigmoid: { a: formula(['result'], (g, s, ops) => ops.sigmoidBackward(g, s.result)) },
   // g, but 0 where a ≤ 0 (at 0: 0, at NaN: g, as PyTorch)
-  relu: { a: formula(['result'], (g, s, ops) => ops.where(ops.le(s.result, 0), 0, g)) },
+  relu: { a: formula(['result'], (g, s, ops) => ops.reluBackward(g, s.result)) },
   // g · sign a
   abs: { a: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) },
   // 0 wherever it is differentiable
@@ -163,11 +163,11 @@ const moreViews: Pick<UnaryRows<ViewOps<T>>, 'everyNth' | 'diagonal'> = {
 const normalizers: UnaryRows<Pick<LossOps<T>, 'softmax' | 'logSoftmax'>> = {
   // y · (g − Σ g y)
   softmax: {
-    a: formula(['result'], (g, s, ops) => ops.mul(s.result, ops.sub(g, ops.sum(ops.mul(g, s.result), s.attrs[0], true)))),
+    a: formula(['result'], (g, s, ops) => ops.softmaxBackward(g, s.result, s.attrs[0])),
   },
   // g − eʸ Σ g
   logSoftmax: {
-    a: formula(['result'], (g, s, ops) => ops.sub(g, ops.mul(ops.exp(s.result), ops.sum(g, s.attrs[0], true)))),
+    a: formula(['result'], (g, s, ops) => ops.logSoftmaxBackward(g, s.result, s.attrs[0])),
   },
 }
 

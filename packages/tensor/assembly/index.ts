@@ -2,6 +2,7 @@
  * The exports of kernels.wasm. There are no statics: every address, scratch included, is passed in, so that several instances can share a
  * memory. `scripts/build-kernels.mjs` compiles it; `src/kernels/wasm/instance.ts` declares the same names for TypeScript.
  */
+export * from './activations'
 export * from './conv'
 export * from './elementwise'
 export * from './matmul'

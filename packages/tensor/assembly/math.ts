@@ -1,5 +1,5 @@
 /**
- * Polynomial exp, log, tanh and sigmoid on four float32 lanes, and sin and cos on one; the other kernels build on them.
+ * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin and cos on one; the other kernels build on them.
  *
  * Error bounds (held by `wasm/numerics.test.ts` over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
  * sigmoid 2.5, sin and cos 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
@@ -96,6 +96,101 @@ const LN2_LOW: f32 = -2.12194440e-4
 // @ts-ignore: decorator
 @inline export function sigmoid4(x: v128): v128 {
   return f32x4.div(splat(1), f32x4.add(splat(1), exp4(f32x4.neg(x))))
+}
+
+/** eˣ − 1: below |x| = ln 2 / 2 the polynomial of exp4 without its 1, else by exp4. -0 stays -0. */
+// @ts-ignore: decorator
+@inline export function expm14(x: v128): v128 {
+  let p = madd(splat(1.9875691500e-4), x, 1.3981999507e-3)
+  p = madd(p, x, 8.3334519073e-3)
+  p = madd(p, x, 4.1665795894e-2)
+  p = madd(p, x, 1.6666665459e-1)
+  p = madd(p, x, 5.0000001201e-1)
+  const small = f32x4.add(f32x4.mul(p, f32x4.mul(x, x)), x)
+  const large = f32x4.sub(exp4(x), splat(1))
+  const near = v128.bitselect(small, large, f32x4.lt(f32x4.abs(x), splat(0.34657359)))
+  return v128.bitselect(x, near, f32x4.eq(x, splat(0)))
+}
+
+/** log(1 + x). What rounding 1 + x loses is made good by the factor x / ((1 + x) − 1). */
+// @ts-ignore: decorator
+@inline export function log1p4(x: v128): v128 {
+  const u = f32x4.add(x, splat(1))
+  const y = f32x4.mul(log4(u), f32x4.div(x, f32x4.sub(u, splat(1))))
+  // Where 1 + x is 1, the result is x; infinity answers itself, since ∞ / ∞ is NaN.
+  return v128.bitselect(x, y, v128.or(f32x4.eq(u, splat(1)), f32x4.eq(x, splat(Infinity))))
+}
+
+/** erf a / a for 0 ≤ a < 1, of s = a². Cephes (Moshier), `ndtrf.c`; so is the next. */
+// @ts-ignore: decorator
+@inline function erfSeries4(s: v128): v128 {
+  let p = madd(splat(7.853861353153693e-5), s, -8.010193625184903e-4)
+  p = madd(p, s, 5.188327685732524e-3)
+  p = madd(p, s, -2.685381193529856e-2)
+  p = madd(p, s, 1.128358514861418e-1)
+  p = madd(p, s, -3.761262582423300e-1)
+  return madd(p, s, 1.128379165726710)
+}
+
+/** erfc a for a ≥ 1: exp(-a²) P(1/a²) / a, with other coefficients from 2 on; 0 from about 10.05 on. a² is s + e, see the next. */
+// @ts-ignore: decorator
+@inline function erfcTail4(a: v128, s: v128, e: v128): v128 {
+  const q = f32x4.div(splat(1), a)
+  const y = f32x4.mul(q, q)
+  let p = madd(splat(2.326819970068386e-2), y, -1.387039388740657e-1)
+  p = madd(p, y, 3.687424674597105e-1)
+  p = madd(p, y, -5.824733027278666e-1)
+  p = madd(p, y, 6.210004621745983e-1)
+  p = madd(p, y, -4.944515323274145e-1)
+  p = madd(p, y, 3.404879937665872e-1)
+  p = madd(p, y, -2.741127028184656e-1)
+  p = madd(p, y, 5.638259427386472e-1)
+  let r = madd(splat(-1.047766399936249e1), y, 1.297719955372516e1)
+  r = madd(r, y, -7.495518717768503)
+  r = madd(r, y, 2.921019019210786)
+  r = madd(r, y, -1.015265279202700)
+  r = madd(r, y, 4.218463358204948e-1)
+  r = madd(r, y, -2.820767439740514e-1)
+  r = madd(r, y, 5.641895067754075e-1)
+  const ratio = v128.bitselect(p, r, f32x4.lt(a, splat(2)))
+  // exp(-s - e) is exp(-s) (1 - e) for an e this small.
+  const gauss = exp4(f32x4.neg(s))
+  const exact = f32x4.sub(gauss, f32x4.mul(gauss, e))
+  const tail = f32x4.mul(f32x4.mul(exact, q), ratio)
+  // Beyond this even e and 1/a² may be out of range; NaN meets no bound and stays.
+  return v128.bitselect(splat(0), tail, f32x4.gt(a, splat(11)))
+}
+
+/** a² − s for s = a² rounded, which the exponential would multiply: the square of the upper 12 bits is exact. */
+// @ts-ignore: decorator
+@inline function squareRest4(a: v128, s: v128): v128 {
+  const high = v128.and(a, i32x4.splat(0xfffff000))
+  const low = f32x4.sub(a, high)
+  return f32x4.add(f32x4.add(f32x4.sub(f32x4.mul(high, high), s), f32x4.mul(f32x4.add(high, high), low)), f32x4.mul(low, low))
+}
+
+/** Odd; ±1 from |x| = 3.93 on. */
+// @ts-ignore: decorator
+@inline export function erf4(x: v128): v128 {
+  const sign = v128.and(x, i32x4.splat(0x80000000))
+  const a = f32x4.abs(x)
+  const s = f32x4.mul(x, x)
+  const small = f32x4.mul(x, erfSeries4(s))
+  const large = f32x4.sub(splat(1), erfcTail4(a, s, squareRest4(a, s)))
+  return v128.or(v128.bitselect(small, large, f32x4.lt(a, splat(1))), sign)
+}
+
+/** The distribution function of the standard normal, erfc(-x / √2) / 2. */
+// @ts-ignore: decorator
+@inline export function normalCdf4(x: v128): v128 {
+  const w = f32x4.mul(x, splat(0.7071067811865476))
+  const a = f32x4.abs(w)
+  const half = splat(0.5)
+  const middle = f32x4.add(half, f32x4.mul(half, f32x4.mul(w, erfSeries4(f32x4.mul(w, w)))))
+  const s = f32x4.mul(x, x)
+  const tail = f32x4.mul(half, erfcTail4(a, f32x4.mul(s, half), f32x4.mul(squareRest4(x, s), half)))
+  const outside = v128.bitselect(tail, f32x4.sub(splat(1), tail), f32x4.lt(x, splat(0)))
+  return v128.bitselect(middle, outside, f32x4.lt(a, splat(1)))
 }
 
 /** The host's `Math.sin` and `Math.cos`, for arguments whose reduction needs more than 53 bits. */

@@ -5,7 +5,7 @@
  */
 import type { DType } from './dtype.js'
 import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps } from './ops-arithmetic.js'
-import type { DerivativeOps } from './ops-derivative.js'
+import type { DerivativeOps, GeluOptions, SoftplusOptions } from './ops-derivative.js'
 import type { InPlaceFormOps } from './ops-in-place.js'
 import type { ContractionOps, IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
@@ -13,7 +13,7 @@ import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
 
 export type { Reduction } from './ops-neural.js'
-export type { DimsArg }
+export type { DimsArg, GeluOptions, SoftplusOptions }
 
 /** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */
 export interface UnaryOps<T> {
@@ -62,18 +62,6 @@ export interface MathOps<T> {
   acos(x: T): T
   atan(x: T): T
   erf(x: T): T
-}
-
-export interface GeluOptions {
-  /** 'none' (the default): x Φ(x); 'tanh': the approximation by tanh. */
-  readonly approximate?: 'none' | 'tanh'
-}
-
-export interface SoftplusOptions {
-  /** Default 1. */
-  readonly beta?: number
-  /** Where x · beta is above it, the result is x. Default 20. */
-  readonly threshold?: number
 }
 
 /** Activations, `torch.nn.functional`'s; real numbers only. */

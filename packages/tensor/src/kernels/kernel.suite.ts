@@ -10,12 +10,24 @@ import { DTYPES, type DType } from '../dtype.js'
 import { createReferenceBackend } from './reference/backend.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
+import { gradient, gradientRows } from './suite/gradients.suite.js'
 import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
 import { copy, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
-import { type Backend, BINARY_OPS, COMPARE_OPS, INDEX_OPS, isUnsupported, KERNEL_OPS, type KernelOp, UNARY_OPS } from './table.js'
+import {
+  type Backend,
+  BINARY_OPS,
+  COMPARE_OPS,
+  GRAD_OPS,
+  GRAD_ROWS_OPS,
+  INDEX_OPS,
+  isUnsupported,
+  KERNEL_OPS,
+  type KernelOp,
+  UNARY_OPS,
+} from './table.js'
 
 export type { KernelSuiteOptions } from './suite/cell.suite.js'
 
@@ -40,6 +52,8 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   argsort,
   variance,
   ...each(['prodBackward', 'cumprodBackward'], productBackward),
+  ...each(GRAD_OPS, gradient),
+  ...each(GRAD_ROWS_OPS, gradientRows),
   ...each(['softmax', 'logSoftmax'], softmax),
   matmul,
   nll,

@@ -55,6 +55,16 @@ export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
 export const REDUCE_OPS = ['sum', 'prod', 'amax', 'amin', 'argmax', 'argmin'] as const
 /** Running sums and products along the middle axis of [outer, k, inner]; `reverseCumsum` runs from the end. Never asked on bool. */
 export const SCAN_OPS = ['cumsum', 'cumprod', 'reverseCumsum'] as const
+/**
+ * A gradient times the slope of an activation, which `reluBackward`, `tanhBackward` and `sigmoidBackward` know from its result, the others from its
+ * argument; p0 and p1 are the activation's.
+ */
+export const GRAD_OPS = [
+  ...(['reluBackward', 'tanhBackward', 'sigmoidBackward', 'leakyReluBackward', 'eluBackward'] as const),
+  ...(['siluBackward', 'softplusBackward', 'geluBackward', 'geluTanhBackward'] as const),
+] as const
+/** From the gradient and the result: y (g − Σ g y) and g − eʸ Σ g, sums along the middle axis. */
+export const GRAD_ROWS_OPS = ['softmaxBackward', 'logSoftmaxBackward'] as const
 /** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
 export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
 
@@ -66,6 +76,8 @@ export type BinaryOp = (typeof BINARY_OPS)[number]
 export type CompareOp = (typeof COMPARE_OPS)[number]
 export type ReduceOp = (typeof REDUCE_OPS)[number]
 export type ScanOp = (typeof SCAN_OPS)[number]
+export type GradOp = (typeof GRAD_OPS)[number]
+export type GradRowsOp = (typeof GRAD_ROWS_OPS)[number]
 export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
 export type IndexOp = (typeof INDEX_OPS)[number]
 
@@ -146,6 +158,27 @@ export interface FillKernel<A extends TypedArray> {
 /** x is dense [outer, k, inner], out dense [outer, inner]; `O` is Int32Array for argmax, argmin. `sum` over k = 0 writes zeros, `prod` ones. */
 export interface ReduceKernel<A extends TypedArray, O extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: O, outOffset: number): void
+}
+
+/** All dense; gradStep 0 repeats one gradient. */
+export interface GradKernel<A extends TypedArray> {
+  flat(
+    n: number,
+    grad: A,
+    gradOffset: number,
+    gradStep: number,
+    x: A,
+    xOffset: number,
+    out: A,
+    outOffset: number,
+    p0: number,
+    p1: number,
+  ): void
+}
+
+/** grad, y and out are dense [outer, k, inner]. */
+export interface GradRowsKernel<A extends TypedArray> {
+  run(outer: number, k: number, inner: number, grad: A, gradOffset: number, y: A, yOffset: number, out: A, outOffset: number): void
 }
 
 /** Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes. out is [outer, inner]; k = 0 gives NaN. */
@@ -264,7 +297,9 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   argsort: ArgsortKernel<ArrayOf[D]>
   prodBackward: ProductBackwardKernel<ArrayOf[D]>
   cumprodBackward: ProductBackwardKernel<ArrayOf[D]>
-} & { [Op in ScanOp]: ScanKernel<ArrayOf[D]> } & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
+} & { [Op in GradOp]: GradKernel<ArrayOf[D]> } & { [Op in GradRowsOp]: GradRowsKernel<ArrayOf[D]> } & {
+  [Op in ScanOp]: ScanKernel<ArrayOf[D]>
+} & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
   matmul: MatmulKernel<ArrayOf[D]>
   nll: NllKernel<ArrayOf[D]>
   nllBackward: NllBackwardKernel<ArrayOf[D]>
@@ -279,6 +314,8 @@ export const KERNEL_OPS = [
   ...COMPARE_OPS,
   ...REDUCE_OPS,
   ...SCAN_OPS,
+  ...GRAD_OPS,
+  ...GRAD_ROWS_OPS,
   ...SOFTMAX_OPS,
   'variance',
   'argsort',

@@ -1,10 +1,12 @@
 /** Derivatives with a kernel of their own: what would be many operations, or need a division, in one pass. See `ops-derivative.ts`. */
 import { currentKernels } from '../device.js'
 import type { TypedArray } from '../dtype.js'
-import type { ProductBackwardKernel } from '../kernels/table.js'
+import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table.js'
+import type { GeluOptions, SoftplusOptions } from '../ops.js'
 import { normalizeDim, numelOf } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
+import { approximates } from './math.js'
 
 function productBackward(op: 'prodBackward' | 'cumprodBackward', g: Tensor, x: Tensor, dim: number | undefined): Tensor {
   const { shape } = x
@@ -21,3 +23,52 @@ function productBackward(op: 'prodBackward' | 'cumprodBackward', g: Tensor, x: T
 
 export const prodBackward = (g: Tensor, x: Tensor, dim?: number): Tensor => productBackward('prodBackward', g, x, dim)
 export const cumprodBackward = (g: Tensor, x: Tensor, dim: number): Tensor => productBackward('cumprodBackward', g, x, dim)
+
+/** out = g times the slope at x (of a result: at its argument), element by element. g is one element repeated, or as x. */
+function gradient(op: GradOp, g: Tensor, x: Tensor, p0: number, p1: number): Tensor {
+  const dense = contiguous(x)
+  const repeated = !g.isContiguous && g.strides.every((s, d) => s === 0 || g.shape[d] === 1)
+  const grad = repeated ? g : contiguous(g)
+  const out = Tensor.uninitialized(x.dtype, x.shape)
+  const kernel = currentKernels()[op][x.dtype] as GradKernel<TypedArray>
+  const single = x.dtype === 'float32'
+  kernel.flat(
+    x.numel,
+    grad.storage.array,
+    grad.offset,
+    repeated ? 0 : 1,
+    dense.storage.array,
+    dense.offset,
+    out.storage.array,
+    0,
+    single ? Math.fround(p0) : p0,
+    single ? Math.fround(p1) : p1,
+  )
+  return out
+}
+
+export const reluBackward = (g: Tensor, y: Tensor): Tensor => gradient('reluBackward', g, y, 0, 0)
+export const tanhBackward = (g: Tensor, y: Tensor): Tensor => gradient('tanhBackward', g, y, 0, 0)
+export const sigmoidBackward = (g: Tensor, y: Tensor): Tensor => gradient('sigmoidBackward', g, y, 0, 0)
+export const leakyReluBackward = (g: Tensor, x: Tensor, slope: number): Tensor => gradient('leakyReluBackward', g, x, slope, 0)
+export const eluBackward = (g: Tensor, x: Tensor, alpha: number): Tensor => gradient('eluBackward', g, x, alpha, 0)
+export const siluBackward = (g: Tensor, x: Tensor): Tensor => gradient('siluBackward', g, x, 0, 0)
+export const geluBackward = (g: Tensor, x: Tensor, options?: GeluOptions): Tensor =>
+  gradient(approximates(options) ? 'geluTanhBackward' : 'geluBackward', g, x, 0, 0)
+export const softplusBackward = (g: Tensor, x: Tensor, { beta = 1, threshold = 20 }: SoftplusOptions = {}): Tensor =>
+  gradient('softplusBackward', g, x, beta, threshold)
+
+function gradientRows(op: GradRowsOp, g: Tensor, y: Tensor, dim: number): Tensor {
+  const { shape } = y
+  const d = normalizeDim(op, dim, shape.length)
+  const grad = contiguous(g)
+  const dense = contiguous(y)
+  const out = Tensor.uninitialized(y.dtype, shape)
+  const [outer, k, inner] = [numelOf(shape.slice(0, d)), shape.length === 0 ? 1 : shape[d]!, numelOf(shape.slice(d + 1))]
+  const kernel = currentKernels()[op][y.dtype] as GradRowsKernel<TypedArray>
+  kernel.run(outer, k, inner, grad.storage.array, grad.offset, dense.storage.array, dense.offset, out.storage.array, 0)
+  return out
+}
+
+export const softmaxBackward = (g: Tensor, y: Tensor, dim: number): Tensor => gradientRows('softmaxBackward', g, y, dim)
+export const logSoftmaxBackward = (g: Tensor, y: Tensor, dim: number): Tensor => gradientRows('logSoftmaxBackward', g, y, dim)

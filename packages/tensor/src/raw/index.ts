@@ -1,7 +1,20 @@
 /** All raw operations by name: what autograd wraps. They know shapes, dtypes and kernels, and nothing of gradients. */
 export { atan2, bitwiseAnd, bitwiseOr, bitwiseXor, div, floorDivide, fmod, pow, remainder } from './arithmetic.js'
 export { clone, contiguous, to } from './copy.js'
-export { cumprodBackward, prodBackward } from './derivative.js'
+export {
+  cumprodBackward,
+  eluBackward,
+  geluBackward,
+  leakyReluBackward,
+  logSoftmaxBackward,
+  prodBackward,
+  reluBackward,
+  sigmoidBackward,
+  siluBackward,
+  softmaxBackward,
+  softplusBackward,
+  tanhBackward,
+} from './derivative.js'
 export {
   abs,
   add,

@@ -42,7 +42,8 @@ export function square(x: Tensor): Tensor {
 /** PyTorch has activations for real numbers alone. */
 function activation(op: UnaryOp, name: string, x: Tensor, p0: number, p1: number): Tensor {
   if (!isFloating(x.dtype)) throw dtypeMismatch(name, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
-  return unaryKernel(op, x, p0, p1)
+  // As PyTorch, which computes with parameters of the tensor's dtype.
+  return x.dtype === 'float32' ? unaryKernel(op, x, Math.fround(p0), Math.fround(p1)) : unaryKernel(op, x, p0, p1)
 }
 
 function checkNumber(op: string, what: string, value: unknown): void {

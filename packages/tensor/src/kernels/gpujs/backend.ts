@@ -9,6 +9,8 @@ import {
   type Backend,
   COMPARE_OPS,
   type CompareOp,
+  GRAD_OPS,
+  type GradOp,
   type KernelMap,
   type KernelOp,
   type KernelTable,
@@ -74,6 +76,7 @@ function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
   })
   const unary = Object.fromEntries(UNARY_OPS.map((op) => [op, float<'neg'>(gpu.unary(op))])) as Pick<KernelTable, UnaryOp>
   const realOps = Object.fromEntries(REAL_OPS.map((op) => [op, real<'exp'>(gpu.unary(op))])) as Pick<KernelTable, (typeof REAL_OPS)[number]>
+  const gradients = Object.fromEntries(GRAD_OPS.map((op) => [op, real<'reluBackward'>(gpu.gradient(op))])) as Pick<KernelTable, GradOp>
   const compare = Object.fromEntries(
     COMPARE_OPS.map((op) => [op, { ...float<'eq'>(gpu.binary(op)), bool: gpu.binary<Uint8Array, Uint8Array>(op) }]),
   ) as Pick<KernelTable, CompareOp>
@@ -108,6 +111,9 @@ function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
     argmin: { ...float<'argmin'>(gpu.reduce('argmin')), bool: gpu.reduce('argmin') },
     argsort: { ...float<'argsort'>(gpu.argsort()), bool: gpu.argsort() },
     variance: real<'variance'>(gpu.variance()),
+    ...gradients,
+    softmaxBackward: real<'softmaxBackward'>(gpu.gradientRows('softmaxBackward')),
+    logSoftmaxBackward: real<'logSoftmaxBackward'>(gpu.gradientRows('logSoftmaxBackward')),
     prodBackward: real<'prodBackward'>(gpu.productBackward('prodBackward')),
     cumprodBackward: real<'cumprodBackward'>(gpu.productBackward('cumprodBackward')),
     cumsum: float<'cumsum'>(gpu.scan('cumsum')),

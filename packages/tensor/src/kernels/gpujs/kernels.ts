@@ -12,6 +12,10 @@ import type {
   AxpyKernel,
   BinaryKernel,
   Dims,
+  GradKernel,
+  GradOp,
+  GradRowsKernel,
+  GradRowsOp,
   IndexKernel,
   MatmulKernel,
   NllBackwardKernel,
@@ -33,6 +37,7 @@ import {
   AXPY,
   binarySource,
   type GpuBinaryOp,
+  gradSource,
   MATMUL,
   NLL,
   NLL_BACKWARD,
@@ -41,6 +46,7 @@ import {
   REDUCTION,
   SCAN,
   SOFTMAX,
+  SOFTMAX_BACKWARD,
   SUM_AT_INDICES,
   unarySource,
   VARIANCE,
@@ -223,6 +229,40 @@ export class GpuKernels {
           const place = Math.floor(i / inner) % k
           out[oo + i + (ranks[i]! - place) * inner] = place
         }
+      },
+    }
+  }
+
+  gradient(op: GradOp): GradKernel<F32> {
+    return {
+      flat: (n, g, go, gStep, x, xo, out, oo, p0, p1) => {
+        if (n === 0) return
+        const args = [dense(g, go, gStep === 0 ? 1 : n), dense(x, xo, n), p0, p1]
+        out.set(
+          this.#run(op, `${op}|${n}|${gStep}`, () => gradSource(op), n, { gStep }, args),
+          oo,
+        )
+      },
+    }
+  }
+
+  gradientRows(op: GradRowsOp): GradRowsKernel<F32> {
+    return {
+      run: (outer, k, inner, g, go, y, yo, out, oo) => {
+        const n = outer * k * inner
+        if (n === 0) return
+        const size = `${outer}|${k}|${inner}`
+        const constants = { k, inner }
+        const grad = dense(g, go, n)
+        const result = dense(y, yo, n)
+        const sums =
+          op === 'logSoftmaxBackward'
+            ? this.#reduce('sum', outer, k, inner, grad)
+            : this.#run(op, `softmaxSums|${size}`, () => SOFTMAX_BACKWARD.softmaxSums, outer * inner, constants, [grad, result])
+        out.set(
+          this.#run(op, `${op}|${size}`, () => SOFTMAX_BACKWARD[op], n, constants, [grad, result, sums]),
+          oo,
+        )
       },
     }
   }

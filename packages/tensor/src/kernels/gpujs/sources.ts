@@ -5,7 +5,7 @@
  * Rules: arguments are flat arrays and numbers; sizes and strides are integer constants, which also bound every loop (a bound that is an
  * argument stops at 1000 silently); one number is returned per thread. Indices pass through float32, so they are exact below 2^24.
  */
-import type { BinaryOp, CompareOp, UnaryOp } from '../table.js'
+import type { BinaryOp, CompareOp, GradOp, UnaryOp } from '../table.js'
 
 /**
  * Of a ≥ 0: `series`, which is erf a / a where a < 1, and `tail`, which is erfc a elsewhere. Polynomials of Cephes (Moshier, `ndtrf.c`), error
@@ -114,6 +114,37 @@ export const BINARY_BODY: Readonly<Record<GpuBinaryOp, string>> = {
   le: 'let t = 0; if (va <= vb) { t = 1; } return t;',
   gt: 'let t = 0; if (va > vb) { t = 1; } return t;',
   ge: 'let t = 0; if (va >= vb) { t = 1; } return t;',
+}
+
+/** Of the gradient `vg` and of `v`, the activation's argument or result. */
+export const GRAD_BODY: Readonly<Record<GradOp, string>> = {
+  reluBackward: 'if (v <= 0) { return 0; } return vg;',
+  tanhBackward: 'return vg * (1 - v * v);',
+  sigmoidBackward: 'return vg * (v * (1 - v));',
+  leakyReluBackward: 'if (v > 0) { return vg; } return vg * p0;',
+  eluBackward: 'if (v <= 0) { return vg * (p0 * Math.exp(v)); } return vg;',
+  siluBackward: 'const s = 1 / (1 + Math.exp(-v)); return vg * (s * (1 + v * (1 - s)));',
+  softplusBackward: 'if (v * p0 > p1) { return vg; } return vg / (1 + Math.exp(-v * p0));',
+  geluBackward: `const w = v * 0.7071067811865476;
+    const a = Math.abs(w);
+    ${ERFC}
+    let cdf = 0.5 * tail;
+    if (v >= 0) { cdf = 1 - 0.5 * tail; }
+    if (a < 1) { cdf = 0.5 + 0.5 * w * series; }
+    return vg * (cdf + v * Math.exp(-0.5 * v * v) * 0.3989422804014327);`,
+  geluTanhBackward: `if (v > 20) { return vg; }
+    if (v < -20) { return 0 * vg; }
+    const s = 1 / (1 + Math.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)));
+    return vg * (s + v * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * v * v));`,
+}
+
+/** Constants: gStep, 0 or 1. */
+export function gradSource(op: GradOp): string {
+  return `function (g, x, p0, p1) {
+    const vg = g[this.thread.x * this.constants.gStep];
+    const v = x[this.thread.x];
+    ${GRAD_BODY[op]}
+  }`
 }
 
 export function unarySource(op: UnaryOp): string {
@@ -293,6 +324,24 @@ export const SOFTMAX = {
   logSoftmax: `function (x, maxima, sums) {
     ${FIBRE_OF}
     return x[this.thread.x] - maxima[fibre] - Math.log(sums[fibre]);
+  }`,
+} as const
+
+/** The steps of a softmax's derivative: sums along each fibre, results. Constants: k, inner. */
+export const SOFTMAX_BACKWARD = {
+  softmaxSums: `function (g, y) {
+    ${FIBRE}
+    let total = 0;
+    for (let j = 0; j < this.constants.k; j++) { total += g[from + j * this.constants.inner] * y[from + j * this.constants.inner]; }
+    return total;
+  }`,
+  softmaxBackward: `function (g, y, sums) {
+    ${FIBRE_OF}
+    return y[this.thread.x] * (g[this.thread.x] - sums[fibre]);
+  }`,
+  logSoftmaxBackward: `function (g, y, sums) {
+    ${FIBRE_OF}
+    return g[this.thread.x] - Math.exp(y[this.thread.x]) * sums[fibre];
   }`,
 } as const
 

@@ -39,6 +39,7 @@ import {
   unsupported,
   type WhereKernel,
 } from '../table.js'
+import { gradient, logSoftmaxBackward, softmaxBackward } from './gradients.js'
 import { neuralKernels } from './neural.js'
 import {
   argsort,
@@ -320,6 +321,17 @@ const table: KernelTable = {
   argsort: everywhere(argsort),
   argmin: everywhere(placeOf(less)),
   variance: real(variance, REAL_MEAN, REAL_MEAN),
+  reluBackward: real(gradient('reluBackward'), REAL_MEAN, REAL_MEAN),
+  tanhBackward: real(gradient('tanhBackward'), REAL_MEAN, REAL_MEAN),
+  sigmoidBackward: real(gradient('sigmoidBackward'), REAL_MEAN, REAL_MEAN),
+  leakyReluBackward: real(gradient('leakyReluBackward'), REAL_MEAN, REAL_MEAN),
+  eluBackward: real(gradient('eluBackward'), REAL_MEAN, REAL_MEAN),
+  siluBackward: real(gradient('siluBackward'), REAL_MEAN, REAL_MEAN),
+  softplusBackward: real(gradient('softplusBackward'), REAL_MEAN, REAL_MEAN),
+  geluBackward: real(gradient('geluBackward'), REAL_MEAN, REAL_MEAN),
+  geluTanhBackward: real(gradient('geluTanhBackward'), REAL_MEAN, REAL_MEAN),
+  softmaxBackward: real(softmaxBackward, REAL_MEAN, REAL_MEAN),
+  logSoftmaxBackward: real(logSoftmaxBackward, REAL_MEAN, REAL_MEAN),
   prodBackward: real(prodBackward, REAL_MEAN, REAL_MEAN),
   cumprodBackward: real(cumprodBackward, REAL_MEAN, REAL_MEAN),
   cumsum: real(scan(plus, 0, false), scan(plusInt, 0, false), REAL_OR_INT),

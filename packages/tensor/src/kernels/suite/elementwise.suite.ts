@@ -7,9 +7,15 @@ import { elementsOf, layouts, MARGIN } from './layouts.suite.js'
 
 const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
 /** p0 and p1 of functions that have some. */
-const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
-  leakyRelu: [[0.01], [-0.5], [0]],
+export const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
+  leakyRelu: [[Math.fround(0.01)], [-0.5], [0]],
   elu: [[1], [0.3]],
+  leakyReluBackward: [[Math.fround(0.01)], [-0.5]],
+  eluBackward: [[1], [0.3]],
+  softplusBackward: [
+    [1, 20],
+    [2, 5],
+  ],
   softplus: [
     [1, 20],
     [2, 5],
@@ -29,18 +35,20 @@ export function unary(cell: Cell): void {
             [2, -2],
           ]
         : (PARAMETERS[cell.op] ?? [[0, 0]])
+  // The left tail of geluTanh takes the exponential of a number that has been rounded: it is right beside 1, not beside itself.
+  const scale = cell.op === 'geluTanh' ? 1 : 0
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
     for (const [p0 = 0, p1 = 0] of params) {
       const x = cell.values(n + 2 * MARGIN)
       const out = cell.rubbish(cell.dtype, n + 2 * MARGIN)
       const what = `[${shape}] p ${p0}, ${p1}`
-      cell.compare<K>(`flat ${what}`, out, 1, 0, (k, o) => k.flat(n, x, 2, o, MARGIN, p0, p1))
-      cell.compare<K>(`in place ${what}`, x, 1, 0, (k, o) => k.flat(n, o, 2, o, 2, p0, p1))
+      cell.compare<K>(`flat ${what}`, out, 1, scale, (k, o) => k.flat(n, x, 2, o, MARGIN, p0, p1))
+      cell.compare<K>(`in place ${what}`, x, 1, scale, (k, o) => k.flat(n, o, 2, o, 2, p0, p1))
       // The strides do not depend on the parameters: the first ones are enough.
       for (const layout of p0 === params[0]![0] ? layouts(shape, true) : []) {
         const view = cell.values(layout.length)
-        cell.compare<K>(`${layout.name} ${what}`, out, 1, 0, (k, o) =>
+        cell.compare<K>(`${layout.name} ${what}`, out, 1, scale, (k, o) =>
           k.strided(shape, view, layout.offset, layout.strides, o, MARGIN, p0, p1),
         )
       }

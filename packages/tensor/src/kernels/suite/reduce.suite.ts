@@ -5,7 +5,7 @@ import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, So
 import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
 
 /** [outer, k, inner] of reductions and softmax. */
-function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number, number])[] {
+export function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number, number])[] {
   const all: (readonly [number, number, number])[] = [
     [1, 1, 1],
     [1, 9, 1],

@@ -1,6 +1,6 @@
 /** The kernel suite on the wasm backend. Arithmetic must agree in every bit; polynomials and other orders of summation within tolerance. */
 import { kernelSuite } from '../kernel.suite.js'
-import type { KernelOp } from '../table.js'
+import { GRAD_OPS, GRAD_ROWS_OPS, type KernelOp } from '../table.js'
 import { createWasmBackend } from './backend.js'
 
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
@@ -14,6 +14,9 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'softmax',
   'logSoftmax',
   'matmul',
+  ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
+  ...GRAD_OPS,
+  ...GRAD_ROWS_OPS,
   'conv2d',
   'conv2dInput',
   'conv2dWeight',

@@ -10,6 +10,7 @@ import { argsortKernel } from '../host/sort.js'
 import { createReferenceBackend } from '../reference/backend.js'
 import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
 import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
+import { FusedGradient, GradientRows, reluRow, sigmoidRow, tanhRow } from './gradients.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
@@ -82,6 +83,32 @@ function createTable(instance: LazyInstance): KernelTable {
     sigmoid: { ...loops.sigmoid, float32: new UnaryPolynomial(instance, 'sigmoid_f32') },
     sin: { ...loops.sin, float32: new UnaryPolynomial(instance, 'sin_f32') },
     cos: { ...loops.cos, float32: new UnaryPolynomial(instance, 'cos_f32') },
+    expm1: { ...loops.expm1, float32: new UnaryPolynomial(instance, 'expm1_f32') },
+    log1p: { ...loops.log1p, float32: new UnaryPolynomial(instance, 'log1p_f32') },
+    erf: { ...loops.erf, float32: new UnaryPolynomial(instance, 'erf_f32') },
+    rsqrt: { ...loops.rsqrt, float32: new UnaryPolynomial(instance, 'rsqrt_f32') },
+    reciprocal: { ...loops.reciprocal, float32: new UnaryPolynomial(instance, 'reciprocal_f32') },
+    floor: { ...loops.floor, float32: new UnaryPolynomial(instance, 'floor_f32') },
+    ceil: { ...loops.ceil, float32: new UnaryPolynomial(instance, 'ceil_f32') },
+    round: { ...loops.round, float32: new UnaryPolynomial(instance, 'round_f32') },
+    trunc: { ...loops.trunc, float32: new UnaryPolynomial(instance, 'trunc_f32') },
+    leakyRelu: { ...loops.leakyRelu, float32: new UnaryPolynomial(instance, 'leaky_relu_f32') },
+    elu: { ...loops.elu, float32: new UnaryPolynomial(instance, 'elu_f32') },
+    silu: { ...loops.silu, float32: new UnaryPolynomial(instance, 'silu_f32') },
+    softplus: { ...loops.softplus, float32: new UnaryPolynomial(instance, 'softplus_f32') },
+    gelu: { ...loops.gelu, float32: new UnaryPolynomial(instance, 'gelu_f32') },
+    geluTanh: { ...loops.geluTanh, float32: new UnaryPolynomial(instance, 'gelu_tanh_f32') },
+    reluBackward: { ...loops.reluBackward, float32: new FusedGradient(instance, 'relu_backward_f32', reluRow) },
+    tanhBackward: { ...loops.tanhBackward, float32: new FusedGradient(instance, 'tanh_backward_f32', tanhRow) },
+    sigmoidBackward: { ...loops.sigmoidBackward, float32: new FusedGradient(instance, 'sigmoid_backward_f32', sigmoidRow) },
+    leakyReluBackward: { ...loops.leakyReluBackward, float32: new FusedGradient(instance, 'leaky_relu_backward_f32') },
+    eluBackward: { ...loops.eluBackward, float32: new FusedGradient(instance, 'elu_backward_f32') },
+    siluBackward: { ...loops.siluBackward, float32: new FusedGradient(instance, 'silu_backward_f32') },
+    softplusBackward: { ...loops.softplusBackward, float32: new FusedGradient(instance, 'softplus_backward_f32') },
+    geluBackward: { ...loops.geluBackward, float32: new FusedGradient(instance, 'gelu_backward_f32') },
+    geluTanhBackward: { ...loops.geluTanhBackward, float32: new FusedGradient(instance, 'gelu_tanh_backward_f32') },
+    softmaxBackward: { ...loops.softmaxBackward, float32: new GradientRows(instance, 'softmax_backward_rows_f32') },
+    logSoftmaxBackward: { ...loops.logSoftmaxBackward, float32: new GradientRows(instance, 'log_softmax_backward_rows_f32') },
     add: { ...loops.add, float32: f32('add', rows.addF32), float64: f64('add', rows.addWide), int32: i32('add', rows.addWide) },
     sub: { ...loops.sub, float32: f32('sub', rows.subF32), float64: f64('sub', rows.subWide), int32: i32('sub', rows.subWide) },
     mul: { ...loops.mul, float32: f32('mul', rows.mulF32), float64: f64('mul', rows.mulWide), int32: i32('mul', rows.mulI32) },
@@ -151,6 +178,11 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...{ exp: always, log: always, tanh: always, sigmoid: always, softmax: always, logSoftmax: always },
   ...{ sin: () => 'wasm', cos: () => 'wasm' },
+  ...{ floor: always, ceil: always, round: always, trunc: always, reciprocal: always, rsqrt: always },
+  ...{ expm1: always, log1p: always, erf: always, leakyRelu: always, elu: always, silu: always, softplus: always },
+  ...{ gelu: always, geluTanh: always, reluBackward: bySize, tanhBackward: bySize, sigmoidBackward: bySize },
+  ...{ leakyReluBackward: always, eluBackward: always, siluBackward: always, softplusBackward: always },
+  ...{ geluBackward: always, geluTanhBackward: always, softmaxBackward: always, logSoftmaxBackward: always },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
   ...{ sum: byInput, amax: byInput, matmul: byProduct },
   ...SELECT_RULES,

@@ -58,9 +58,9 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
     this.#name = name
   }
 
-  flat(n: number, x: F32, xOffset: number, out: F32, outOffset: number): void {
+  flat(n: number, x: F32, xOffset: number, out: F32, outOffset: number, p0: number, p1: number): void {
     if (n >= SINGLE_BELOW) {
-      runUnary(this.#instance, this.#name, 'f32', n, x, xOffset, out, outOffset)
+      runUnary(this.#instance, this.#name, 'f32', n, x, xOffset, out, outOffset, p0, p1)
       return
     }
     const instance = this.#instance.get()
@@ -68,16 +68,16 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
     const memory = instance.f32
     const at = pointer / 4
     for (let i = 0; i < n; i++) memory[at + i] = x[xOffset + i]!
-    instance.kernels[this.#name](n, pointer, pointer)
+    instance.kernels[this.#name](n, pointer, pointer, p0, p1)
     for (let i = 0; i < n; i++) out[outOffset + i] = memory[at + i]!
   }
 
-  strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number): void {
+  strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number, p0: number, p1: number): void {
     const n = elementsOf(shape)
     if (n < SIMD_FROM || !gather(this.#instance, shape, x, xOffset, xStrides, out, outOffset)) {
       walk2(copyF32, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
     }
-    this.flat(n, out, outOffset, out, outOffset)
+    this.flat(n, out, outOffset, out, outOffset, p0, p1)
   }
 }
 
@@ -91,6 +91,8 @@ function runUnary<D extends SimdDType>(
   xOffset: number,
   out: ArrayOf[D],
   outOffset: number,
+  p0 = 0,
+  p1 = 0,
 ): void {
   const instance = lazy.get()
   const kernel = instance.kernels[name]
@@ -104,7 +106,7 @@ function runUnary<D extends SimdDType>(
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
     if (xAt < 0) memory.set(x.subarray(xOffset + i, xOffset + i + count), at)
-    kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes)
+    kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes, p0, p1)
     if (outAt < 0) out.set(memory.subarray(at, at + count), outOffset + i)
     workedElements(count)
   }

@@ -10,7 +10,10 @@ import type { KernelHeap } from './memory.js'
 import type { NeuralExports } from './neural-exports.js'
 import { assertNotPausing } from './pause.js'
 
-type Unary = (n: number, x: number, out: number) => void
+/** p0 and p1 where the function has parameters. */
+type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void
+type Gradient = (n: number, g: number, gStep: number, x: number, out: number, p0: number, p1: number) => void
+type GradientRows = (rows: number, k: number, g: number, y: number, out: number) => void
 type Binary = (
   rows: number,
   n: number,
@@ -74,6 +77,32 @@ export interface KernelExports extends NeuralExports {
   readonly sigmoid_f32: Unary
   readonly sin_f32: Unary
   readonly cos_f32: Unary
+  readonly floor_f32: Unary
+  readonly ceil_f32: Unary
+  readonly round_f32: Unary
+  readonly trunc_f32: Unary
+  readonly reciprocal_f32: Unary
+  readonly rsqrt_f32: Unary
+  readonly erf_f32: Unary
+  readonly expm1_f32: Unary
+  readonly log1p_f32: Unary
+  readonly leaky_relu_f32: Unary
+  readonly elu_f32: Unary
+  readonly silu_f32: Unary
+  readonly softplus_f32: Unary
+  readonly gelu_f32: Unary
+  readonly gelu_tanh_f32: Unary
+  readonly relu_backward_f32: Gradient
+  readonly tanh_backward_f32: Gradient
+  readonly sigmoid_backward_f32: Gradient
+  readonly leaky_relu_backward_f32: Gradient
+  readonly elu_backward_f32: Gradient
+  readonly silu_backward_f32: Gradient
+  readonly softplus_backward_f32: Gradient
+  readonly gelu_backward_f32: Gradient
+  readonly gelu_tanh_backward_f32: Gradient
+  readonly softmax_backward_rows_f32: GradientRows
+  readonly log_softmax_backward_rows_f32: GradientRows
   readonly neg_f64: Unary
   readonly abs_f64: Unary
   readonly sqrt_f64: Unary
@@ -140,6 +169,8 @@ export type ExportOf<F> = {
   [K in keyof KernelExports]: KernelExports[K] extends F ? (F extends KernelExports[K] ? K : never) : never
 }[keyof KernelExports]
 export type UnaryExport = ExportOf<Unary>
+export type GradientExport = ExportOf<Gradient>
+export type GradientRowsExport = ExportOf<GradientRows>
 export type BinaryExport = ExportOf<Binary>
 
 /** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate } from '../../dtype.js'
+import { erf, erfc } from '../erf.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './elementwise.js'
 
@@ -33,6 +34,14 @@ describe('NUM: the polynomials keep their error bounds', () => {
     { op: 'log', bound: 1, exact: Math.log, from: 0, to: 3.4e38 },
     { op: 'tanh', bound: 1.5, exact: Math.tanh, from: -20, to: 20 },
     { op: 'sigmoid', bound: 2.5, exact: (x: number) => 1 / (1 + Math.exp(-x)), from: -87, to: 40 },
+    { op: 'expm1', bound: 3, exact: Math.expm1, from: -104, to: 88.7 },
+    { op: 'log1p', bound: 3, exact: Math.log1p, from: -1, to: 3.4e38 },
+    { op: 'erf', bound: 3, exact: erf, from: -10, to: 10 },
+    { op: 'rsqrt', bound: 1.5, exact: (x: number) => 1 / Math.sqrt(x), from: 1e-38, to: 3.4e38 },
+    { op: 'silu', bound: 3, exact: (x: number) => x / (1 + Math.exp(-x)), from: -87, to: 1000 },
+    { op: 'gelu', bound: 12, exact: (x: number) => 0.5 * x * erfc(-x * Math.SQRT1_2), from: -12, to: 1000 },
+    { op: 'softplus', bound: 4, exact: (x: number) => (x > 20 ? x : Math.log1p(Math.exp(x))), from: -87, to: 1000 },
+    { op: 'elu', bound: 3, exact: (x: number) => (x > 0 ? x : Math.expm1(x)), from: -1000, to: 1000 },
     { op: 'sin', bound: 0.51, exact: Math.sin, from: -3.4e38, to: 3.4e38 },
     { op: 'cos', bound: 0.51, exact: Math.cos, from: -3.4e38, to: 3.4e38 },
   ] as const
@@ -84,12 +93,34 @@ describe('NUM: the polynomials keep their error bounds', () => {
   })
 })
 
-type Poly = 'exp' | 'log' | 'tanh' | 'sigmoid' | 'sin' | 'cos' | 'neg' | 'abs' | 'sqrt' | 'relu'
+/** Functions whose parameters are not 0. */
+const PARAMETERS: Readonly<Partial<Record<Poly, readonly [number, number]>>> = { softplus: [1, 20], elu: [1, 0] }
+
+type Poly =
+  | 'expm1'
+  | 'log1p'
+  | 'erf'
+  | 'rsqrt'
+  | 'silu'
+  | 'gelu'
+  | 'softplus'
+  | 'elu'
+  | 'exp'
+  | 'log'
+  | 'tanh'
+  | 'sigmoid'
+  | 'sin'
+  | 'cos'
+  | 'neg'
+  | 'abs'
+  | 'sqrt'
+  | 'relu'
 
 function run(op: Poly, x: Float32Array, out: Float32Array, n = x.length, from = 0): void {
   const kernel = kernels[op].float32
   if ('unsupported' in kernel) throw new Error(kernel.unsupported)
-  kernel.flat(n, x, from, out, from, 0, 0)
+  const [p0, p1] = PARAMETERS[op] ?? [0, 0]
+  kernel.flat(n, x, from, out, from, p0, p1)
 }
 
 function values(op: Poly, x: Float32Array): number[] {
@@ -102,7 +133,19 @@ describe('BITS: a value does not depend on how many there are', () => {
   test(`BITS-1 element-wise functions, one by one and all at once (seed ${SEED})`, () => {
     const random = randoms(SEED + 1)
     const x = Float32Array.from({ length: 3 * SIMD_FROM + 3 }, () => (random() - 0.3) * 20)
-    for (const op of ['exp', 'log', 'tanh', 'sigmoid', 'sin', 'cos', 'neg', 'abs', 'sqrt', 'relu'] as const) {
+    for (const op of [
+      ...(['expm1', 'log1p', 'erf', 'rsqrt', 'silu', 'gelu', 'softplus', 'elu'] as const),
+      'exp',
+      'log',
+      'tanh',
+      'sigmoid',
+      'sin',
+      'cos',
+      'neg',
+      'abs',
+      'sqrt',
+      'relu',
+    ] as const) {
       const all = new Float32Array(x.length)
       const single = new Float32Array(x.length)
       const some = new Float32Array(x.length)

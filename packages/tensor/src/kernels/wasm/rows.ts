@@ -217,12 +217,12 @@ export class SoftmaxRows implements SoftmaxKernel<F32> {
 }
 
 /** Row r of the [outer · inner] fibres, gathered from [outer, k, inner]. */
-function fibre(r: number, k: number, inner: number, x: F32, xo: number, to: F32, toOffset: number): void {
+export function fibre(r: number, k: number, inner: number, x: F32, xo: number, to: F32, toOffset: number): void {
   let at = xo + Math.floor(r / inner) * k * inner + (r % inner)
   for (let j = 0; j < k; j++, at += inner) to[toOffset + j] = x[at]!
 }
 
-function scatter(r: number, k: number, inner: number, from: F32, fromOffset: number, out: F32, oo: number): void {
+export function scatter(r: number, k: number, inner: number, from: F32, fromOffset: number, out: F32, oo: number): void {
   let at = oo + Math.floor(r / inner) * k * inner + (r % inner)
   for (let j = 0; j < k; j++, at += inner) out[at] = from[fromOffset + j]!
 }
