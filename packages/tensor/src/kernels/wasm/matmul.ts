@@ -168,11 +168,17 @@ function isPacked(m: number, n: number, k: number, bytes: number, bCol: number):
   return m > 1 && (bCol !== bytes || (n * k * bytes > UNPACKED_MAX && m >= PACKED_ROWS_MIN))
 }
 
+/** Whether a is read often enough to be packed while b is not; then b is small, and so is a's block. */
+function mayPackRows(m: number, n: number): boolean {
+  return m >= PACKED_ROWS_MIN && n > PACK_A_COLUMNS
+}
+
 /** Bytes of scratch that `product` needs for this size, or with a smaller n or k. `bCol`: bytes from a column of b to the next. */
 export function productScratch(m: number, n: number, k: number, bytes: number, bCol: number): number {
   if (m === 1) return 0
   const packed = isPacked(m, n, k, bytes, bCol) ? BLOCK_ROWS * BLOCK_DEPTH + (BLOCK_DEPTH / bytes) * BLOCK_COLUMNS : 0
-  return TILE_BYTES + Math.max(packed, k * PANEL_BYTES)
+  const rows = mayPackRows(m, n) ? Math.min(m, BLOCK_ROWS) + 3 : 0
+  return TILE_BYTES + Math.max(packed, k * PANEL_BYTES + rows * k * bytes)
 }
 
 /**
@@ -210,7 +216,7 @@ function vector(kernels: ProductKernels, n: number, k: number, bytes: number, a:
   }
 }
 
-/** Nothing packed but a ragged last panel of b, whose columns are adjacent. */
+/** b's columns are adjacent; of it no more than a ragged last panel is packed. */
 function rowsOf(
   kernels: ProductKernels,
   m: number,
@@ -228,12 +234,19 @@ function rowsOf(
   const tile = scratch
   const tail = tile + TILE_BYTES
   if (ragged > 0) kernels.packB(k, ragged, b.pointer + (n - ragged) * bytes, b.row, b.col, tail)
-  const atOnce = rowsAtOnce(n * k)
+  // Rows of a that lie far apart would push each other out of the first-level cache.
+  const packs = a.col !== bytes && mayPackRows(m, n)
+  const packedA = tail + k * PANEL_BYTES
+  const step = 4 * bytes
+  const atOnce = packs ? Math.min(BLOCK_ROWS, rowsAtOnce(n * k)) : rowsAtOnce(n * k)
   for (let i = 0; i < m; i += atOnce) {
     const rows = Math.min(atOnce, m - i)
     const at = a.pointer + i * a.row
     const to = out + i * outRow
-    kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
+    if (packs) {
+      kernels.packA(rows, k, at, a.row, a.col, packedA)
+      kernels.gemm(rows, n, k, packedA, k * step, bytes, step, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
+    } else kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
     worked(rows * n * k)
   }
 }
