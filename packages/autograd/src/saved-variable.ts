@@ -48,6 +48,7 @@ export class SavedVariable {
     this.version = tensor.storage.version
     const kept = this.packed === null
     this.tensor = kept ? tensor : null
+    if (kept) tensor.storage.isKept = true
     this.meta = kept ? tensor.autograd : null
   }
 

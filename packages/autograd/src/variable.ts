@@ -83,6 +83,7 @@ export function setRequiresGrad(t: Tensor, flag: boolean): void {
       remedy: "Convert it first: x.to('float32').",
     })
   }
+  if (flag) t.storage.isKept = true
   // A view that becomes a leaf is no view any more (Note [Views and writes]).
   if (meta instanceof VariableMeta) meta.requiresGrad = flag
   else if (flag) t.autograd = new VariableMeta(true, null, 0)

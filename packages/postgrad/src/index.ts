@@ -451,6 +451,7 @@ export {
   logspace,
   type MultinomialOptions,
   manualSeed,
+  memoryScope,
   multinomial,
   type NanToNumOptions,
   type NestedArray,

@@ -9,6 +9,9 @@ import { PostgradError } from '@postgrad/base'
 import { allocate, type DType, type TypedArray, viewOn } from './dtype.js'
 import { blockFor, type HeapLease } from './heap/policy.js'
 
+/** What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it. */
+let made: Storage[] | null = null
+
 export class Storage {
   readonly dtype: DType
   readonly array: TypedArray
@@ -19,6 +22,8 @@ export class Storage {
   /** @internal The block, of heap storage that is open. */
   lease: HeapLease | null
   isClosed: boolean
+  /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
+  isKept: boolean
 
   /** Takes ownership of `array`: whoever passes it does not write to it any more. */
   constructor(dtype: DType, array: TypedArray) {
@@ -28,6 +33,8 @@ export class Storage {
     this.writer = null
     this.lease = null
     this.isClosed = false
+    this.isKept = false
+    if (made !== null) made.push(this)
   }
 
   /** Zero-filled. */
@@ -80,6 +87,30 @@ export class Storage {
     this.lease?.giveBack()
     this.lease = null
   }
+}
+
+/** Runs `fn` and gives what it returns and the storages that were made meanwhile; also those when it throws, to `onThrow`. */
+export function collectStorages<T>(
+  fn: () => T,
+  onThrow: (storages: readonly Storage[]) => void,
+): { result: T; storages: readonly Storage[] } {
+  const outer = made
+  const storages: Storage[] = []
+  made = storages
+  try {
+    return { result: fn(), storages }
+  } catch (error) {
+    made = outer
+    onThrow(storages)
+    throw error
+  } finally {
+    made = outer
+  }
+}
+
+/** What stays open at the end of a scope belongs to the one around it. */
+export function passToOuterScope(storage: Storage): void {
+  if (made !== null) made.push(storage)
 }
 
 function arrayOn(lease: HeapLease, dtype: DType, length: number): TypedArray {

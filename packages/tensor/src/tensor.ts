@@ -116,6 +116,7 @@ export class Tensor {
         values: { expected: [...this.shape], got: [...value.shape] },
       })
     }
+    if (value !== null) value.storage.isKept = true
     if (this.autograd !== null) this.autograd.grad = value
     else if (value !== null) {
       throw new PostgradError('GRAD_NOT_REQUIRED', {

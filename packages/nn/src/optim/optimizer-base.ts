@@ -87,7 +87,10 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     for (const group of this.groups) {
       for (const p of group.params) {
         const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
-        if (grad !== null) this.update(p, grad, group)
+        if (grad === null) continue
+        this.update(p, grad, group)
+        // The state outlives a memoryScope around the step.
+        for (const value of Object.values(this.states.get(p) ?? {})) if (isTensor(value)) value.storage.isKept = true
       }
     }
     this.steps++
