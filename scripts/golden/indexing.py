@@ -203,7 +203,7 @@ SPECS = [
     ("apart", [at(1, 0), ":", at(3, 2)]), ("apart with a range", [at(1, 0), "1:", at(3, 2)]), ("all three", [at(1, 0), at(2, 1), at(0, 0)]),
     ("broadcast", [at([0], [1]), at(2, 0, 1)]), ("broadcast, apart", [at([0], [1]), ":", at(2, 0, 1)]), ("a number beside", [0, ":", at(3, 1)]),
     ("a number between", [at(1, 0), 0, at(3, 2)]), ("a number, then one", [1, at(2, 0)]), ("a new one beside", [at(1, 0), None]), ("a new one between", [at(1, 0), None, at(2, 1)]),
-    ("0-d index", [In(torch.tensor(1, dtype=torch.int32))]), ("no index", [In(torch.zeros(0, dtype=torch.int32)), "..."]),
+    ("0-d index", [In(torch.tensor(1, dtype=torch.int32))]), ("0-d index beside another", [at(0, 1), In(torch.tensor(-1, dtype=torch.int32)), at(2, 3)]), ("no index", [In(torch.zeros(0, dtype=torch.int32)), "..."]),
     ("mask of rows", [mask(False, True)]), ("mask of columns", [":", mask(True, False, True)]), ("mask of two", [mask([True, False, True], [False, True, True])]),
     ("mask of the last two", ["...", In(values((3, 4), "bool"))]), ("mask of all", [In(values((2, 3, 4), "bool"))]), ("mask and index", [mask(True, True), ":", at(3, 0)]),
     ("mask of none", [mask(False, False)]), ("range and index", ["1:", at(2, 1, 0), "::2"]),

@@ -1,11 +1,13 @@
 /**
  * x[spec, spec, …] as in Python: numbers, ranges, '...' and null make a view; tensors among them pick elements. PyTorch's rule: the dimensions
  * of the picked elements (those of all index tensors, broadcast) stand where the indexed dimensions stood if these are neighbours, else first.
+ * A 0-d int32 tensor is a number. A number or range behind a mask of several dimensions means the dimension that it stands for, as in NumPy;
+ * PyTorch 1.13 applies it to an earlier one.
  */
 import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops } from '../ops.js'
 import type { IndexSpec } from '../ops-indexing.js'
-import { flatIndices } from '../raw/indices.js'
+import { checkedIndices, flatIndices } from '../raw/indices.js'
 import { broadcastShapes, numelOf, type Shape } from '../shape.js'
 import { isTensor, type Tensor } from '../tensor.js'
 
@@ -34,9 +36,16 @@ export function indexBy(ops: Ops<Tensor>, x: Tensor, specs: readonly Spec[]): Te
       checkMask(view, d, spec)
       const found = ops.nonzero(spec)
       for (let i = 0; i < spec.ndim; i++) picks.push({ dim: d++, index: ops.select(found, 1, i) })
-    } else picks.push({ dim: d++, index: spec })
+    } else if (spec.ndim === 0) view = ops.select(view, d, numberOf(spec, view.shape[d]!))
+    else picks.push({ dim: d++, index: spec })
   }
   return picks.length === 0 ? view : pick(ops, view, picks)
+}
+
+/** What a 0-d index holds. */
+function numberOf(index: Tensor, extent: number): number {
+  const at = checkedIndices('index', index, extent, true)
+  return at.storage.array[at.offset]!
 }
 
 function dimsOf(spec: Spec): number {
