@@ -6,6 +6,14 @@ export { type AnomalyOptions, withAnomalyDetection } from './anomaly.js'
 export { backward, type GradOptions, grad } from './backward.js'
 export { checkpoint, checkpointSequential } from './checkpoint.js'
 export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'
+export {
+  type DefinedKernel,
+  defineKernel,
+  type KernelAttributes,
+  type KernelContext,
+  type KernelDefinition,
+  type KernelDerivative,
+} from './define-kernel.js'
 export { type FunctionalOptions, hessian, hvp, jacobian, jvp, vjp } from './functional.js'
 export {
   abs,

@@ -71,6 +71,7 @@ function crippled(without: readonly [KernelOp, DType][], synchronous = true): De
     label: 'crippled',
     mode: null,
     kernels: kernels as unknown as KernelTable,
+    userKernels: whole.userKernels,
     synchronous,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

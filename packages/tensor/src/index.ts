@@ -58,6 +58,7 @@ export type {
   SmoothL1Options,
 } from './ops-neural.js'
 export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
+export type { KernelSource, KernelThis } from './raw/user-kernel.js'
 export type { NestedArray } from './read.js'
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './sample.js'
 export { isTensor, Tensor } from './tensor.js'

@@ -348,6 +348,30 @@ export function isUnsupported(entry: object): entry is Unsupported {
 /** op × dtype → kernel | unsupported(reason), total. */
 export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap<D>[Op] | Unsupported } }
 
+/** A kernel in the words of its user (`defineKernel`): a name, and the text of a gpu.js function. This object's identity is the kernel's. */
+export interface UserKernel {
+  readonly name: string
+  readonly source: string
+}
+
+/** Runs kernels that users write; the promises are those of the table's kernels. */
+export interface UserKernels {
+  /** Names what runs them, as `variantOf` does. */
+  readonly variant: string
+  /**
+   * One thread for each of the `n` ≥ 1 elements of out. `args` are dense arrays and numbers, in the order of the source's parameters;
+   * `constants` are integers. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_UNSUPPORTED (more elements than it can index)
+   */
+  run(
+    kernel: UserKernel,
+    n: number,
+    constants: Readonly<Record<string, number>>,
+    args: readonly (Float32Array | number)[],
+    out: Float32Array,
+    outOffset: number,
+  ): void
+}
+
 export type BackendName = 'reference' | 'wasm' | 'gpujs'
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
@@ -358,6 +382,7 @@ export interface Backend {
   /** In which of several ways its kernels run (gpu.js: 'cpu', 'webasm'); null where there is but one. */
   readonly mode: string | null
   readonly kernels: KernelTable
+  readonly userKernels: UserKernels
   /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
   readonly synchronous: boolean
   /** Resolves when kernels may be called (a GPU: when the adapter is there); at once for synchronous backends. Rejects with a PostgradError. */

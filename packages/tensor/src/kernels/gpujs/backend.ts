@@ -21,6 +21,7 @@ import {
 import { type GpuMode, KernelCompiler } from './compiler.js'
 import { GpuKernels } from './kernels.js'
 import { neuralKernels } from './neural-kernels.js'
+import { GpuUserKernels } from './user-kernels.js'
 
 const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
 const INT32 = unsupported('gpu.js computes in float32, in which integers are exact only up to 2^24')
@@ -39,6 +40,7 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
     label: `gpujs:${mode}`,
     mode,
     kernels: createTable(new GpuKernels(compiler), mode),
+    userKernels: new GpuUserKernels(compiler),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -31,11 +31,24 @@ for (const mode of ['cpu', 'webasm'] as const) {
       expect((result as Float32Array)[0]).toBe(5000)
     })
 
-    test('a kernel that gpu.js cannot build is refused, and the console is as it was', () => {
+    test.each([
+      ['for', 'for (let i = 0; i < n; i++) { t += 1; }'],
+      ['while', 'while (t < n) { t += 1; }'],
+      ['do', 'do { t += 1; } while (t < n);'],
+    ])('and where its bound is an argument: %s', (_, loop) => {
+      const source = `function (x, n) { let t = 0; ${loop} return t; }`
+      const result = new KernelCompiler(mode).run('loop', () => source, [1], {}, [Float32Array.of(0), 5000])
+      expect((result as Float32Array)[0]).toBe(5000)
+    })
+
+    test.each([
+      ['an unknown name', 'function (x) { return y[this.thread.x]; }', /y/i],
+      ['a syntax error', 'function (x) { return x[; }', /Unexpected token/],
+    ])('a kernel that gpu.js cannot build is refused with its words, and the console is as it was: %s', (_, source, words) => {
       const { warn } = console
       const compiler = new KernelCompiler(mode)
-      expect(() => compiler.run('broken', () => 'function (x) { return y[this.thread.x]; }', [3], {}, [Float32Array.of(1, 2, 3)])).toThrow(
-        expect.objectContaining({ code: 'KERNEL_MODE', remedy: expect.stringContaining('withDevice') }),
+      expect(() => compiler.run('broken|3', () => source, [3], {}, [Float32Array.of(1, 2, 3)])).toThrow(
+        expect.objectContaining({ code: 'KERNEL_COMPILE', op: 'broken', message: expect.stringMatching(words) }),
       )
       expect(console.warn).toBe(warn)
       expect(compiler.counts.kept).toBe(0)

@@ -53,7 +53,8 @@ export class KernelCompiler {
 
   /**
    * Runs the kernel of that key over `output` threads, compiling it first if need be. The key must name the source, the output, the
-   * constants and the lengths of all array arguments: gpu.js bakes them in. @throws KERNEL_MODE when another mode than this device's would run
+   * constants and the lengths of all array arguments: gpu.js bakes them in. What stands before its first | is the kernel's name.
+   * @throws KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than this device's would run
    */
   run(key: string, source: () => string, output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
     let kernel = this.#kernels.get(key)
@@ -63,8 +64,7 @@ export class KernelCompiler {
       this.#kernels.set(key, kernel)
       return kernel(...args)
     }
-    const text = source()
-    kernel = this.#create(text, output, constants, args)
+    kernel = this.#create(key, source(), output, constants, args)
     let result: Result
     try {
       result = this.#firstCall(key, kernel, args)
@@ -77,16 +77,34 @@ export class KernelCompiler {
     return result
   }
 
-  #create(source: string, output: readonly number[], constants: Constants, args: readonly Argument[]): GpuKernel {
+  #create(key: string, source: string, output: readonly number[], constants: Constants, args: readonly Argument[]): GpuKernel {
     this.#gpu ??= this.#load(this.mode)
     this.#compiled++
-    return this.#gpu.createKernel(source, {
+    const settings = {
       output: [...output],
       constants: { ...constants },
       constantTypes: Object.fromEntries(Object.keys(constants).map((name) => [name, 'Integer'])),
       argumentTypes: args.map((arg) => (typeof arg === 'number' ? 'Float' : 'Array')),
       precision: 'single',
       strictIntegers: true,
+      // Loops whose bound is no constant would stop after 1000 rounds, silently.
+      loopMaxIterations: 2 ** 31 - 1,
+    }
+    try {
+      return this.#gpu.createKernel(source, settings)
+    } catch (cause) {
+      throw this.#notBuilt(key, cause)
+    }
+  }
+
+  #notBuilt(key: string, cause: unknown): PostgradError {
+    const reason = String((cause as { message?: unknown } | null)?.message ?? cause).trim()
+    return new PostgradError('KERNEL_COMPILE', {
+      op: nameOf(key),
+      message: `gpu.js could not build this kernel in mode '${this.mode}': ${reason}`,
+      remedy: 'Write it in the part of JavaScript that gpu.js compiles (no closures, arrays or objects of its own; one number returned).',
+      values: { mode: this.mode, key, reason },
+      cause,
     })
   }
 
@@ -101,13 +119,7 @@ export class KernelCompiler {
     try {
       result = kernel(...args)
     } catch (cause) {
-      throw new PostgradError('KERNEL_MODE', {
-        op: key,
-        message: `gpu.js could not build this kernel in mode '${this.mode}'`,
-        remedy: "Run this call on another device: withDevice('reference', fn).",
-        values: { mode: this.mode, key },
-        cause,
-      })
+      throw this.#notBuilt(key, cause)
     } finally {
       console.warn = warn
     }
@@ -115,7 +127,7 @@ export class KernelCompiler {
     const ran = built.constructor.mode
     if (ran !== this.mode || built.fallbackReason || warnings.length > 0) {
       throw new PostgradError('KERNEL_MODE', {
-        op: key,
+        op: nameOf(key),
         expected: `a gpu.js kernel in mode '${this.mode}', built without a warning`,
         got: `mode '${ran}'${[built.fallbackReason, ...warnings]
           .filter(Boolean)
@@ -143,6 +155,10 @@ export class KernelCompiler {
     const at = list.indexOf(kernel)
     if (at >= 0) list.splice(at, 1)
   }
+}
+
+function nameOf(key: string): string {
+  return key.split('|', 1)[0]!
 }
 
 /** gpu.js takes a while to load and most workers never need it. It is CommonJS, and kernels are synchronous: hence `require`. */

@@ -59,7 +59,7 @@ type F32 = Float32Array
 export const INDEX_MAX = 2 ** 24
 
 /** @throws KERNEL_UNSUPPORTED when an operand has more elements than a kernel can index */
-function checkIndexable(op: string, label: string, elements: number): void {
+export function checkIndexable(op: string, label: string, elements: number): void {
   if (elements > INDEX_MAX) {
     throw new PostgradError('KERNEL_UNSUPPORTED', {
       op,

@@ -3,6 +3,8 @@
  * against it, and it stands in for cells that they leave out.
  */
 import type { DType, TypedArray } from '../../dtype.js'
+import { KernelCompiler } from '../gpujs/compiler.js'
+import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import {
   addFlat,
   axpyFlat32,
@@ -64,6 +66,7 @@ export function createReferenceBackend(): Backend {
     label: 'reference',
     mode: null,
     kernels: table,
+    userKernels: new GpuUserKernels(new KernelCompiler('cpu')),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -3,6 +3,8 @@
  * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
 import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
+import { KernelCompiler } from '../gpujs/compiler.js'
+import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import { gatherKernel, indexAddKernel, indexSelectKernel, scatterAddKernel, scatterKernel } from '../host/indexed.js'
 import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
@@ -26,6 +28,7 @@ export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemo
     label: 'wasm',
     mode: null,
     kernels: createTable(new LazyInstance(heap)),
+    userKernels: new GpuUserKernels(new KernelCompiler('cpu')),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -1,0 +1,120 @@
+/**
+ * Kernels that users write, as raw operations: the text is checked when it is given, operands when it is called. Above: autograd's
+ * `defineKernel`, which adds the derivative. Below: the device's `UserKernels`.
+ */
+import { currentDevice } from '../device.js'
+import { dtypeMismatch, invalidArgument } from '../errors.js'
+import type { UserKernel } from '../kernels/table.js'
+import { checkShape, type Shape } from '../shape.js'
+import { isTensor, Tensor } from '../tensor.js'
+import { contiguous } from './copy.js'
+
+/** What a kernel sees of its thread. */
+export interface KernelThis {
+  /** `x` is the number of the element that it computes, in row-major order. */
+  readonly thread: { readonly x: number; readonly y: number; readonly z: number }
+  /** The integers of `constants`. */
+  readonly constants: Readonly<Record<string, number>>
+}
+
+/**
+ * The text of a gpu.js function, or a plain function (no arrow), of which only the text is used: it sees nothing but its parameters,
+ * `this` and `Math`.
+ */
+export type KernelSource = string | ((this: KernelThis, ...args: never[]) => number)
+
+/** A definition's kernel, checked. @throws INVALID_ARGUMENT for a text that is no function of `parameters` or does what a kernel may not */
+export function userKernel(op: string, name: string, source: KernelSource, parameters: readonly string[]): UserKernel {
+  const text = functionText(op, name, source)
+  const open = text.indexOf('(')
+  const list = text.slice(open + 1, text.indexOf(')', open)).trim()
+  const got = list === '' ? [] : list.split(',').map((parameter) => parameter.trim())
+  if (got.length !== parameters.length) {
+    throw invalidArgument(
+      op,
+      `a kernel '${name}' with ${parameters.length} parameters, in the order of (${parameters.join(', ')})`,
+      `(${got.join(', ')})`,
+      'A kernel takes its inputs, then its attributes.',
+    )
+  }
+  const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+  const wrong = FORBIDDEN.find(([pattern]) => pattern.test(code))
+  if (wrong !== undefined) {
+    throw invalidArgument(op, `a kernel '${name}' without side effects`, `${wrong[1]}: ${wrong[0].exec(code)![0].trim()}`, wrong[2])
+  }
+  return { name, source: text }
+}
+
+/** In mode cpu the first would write to the caller's tensor; the second would differ from run to run. */
+const FORBIDDEN: readonly (readonly [RegExp, string, string])[] = [
+  [
+    /\]\s*(?:(?:[-+*/%&|^]|<<|>>>?|\*\*)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*\w+\s*\[/,
+    'an assignment to an element',
+    'Each thread returns its element; sums and the like go into variables.',
+  ],
+  [/\bMath\s*\.\s*random\b/, 'random numbers that no seed repeats', 'Pass random numbers as an input: rand(shape).'],
+]
+
+function functionText(op: string, name: string, source: KernelSource): string {
+  const given: unknown = source
+  const text = (typeof given === 'function' ? Function.prototype.toString.call(given) : String(given)).trim()
+  const native = typeof given === 'function' && text.includes('[native code]')
+  if (!native && /^function\b(?!\s*\*)/.test(text)) return text
+  // A method of an object literal: `kernel(x) { … }`.
+  if (typeof given === 'function' && !native && /^(?!async\b)[\w$]+\s*\(/.test(text)) {
+    return `function ${text}`
+  }
+  throw invalidArgument(
+    op,
+    `kernel '${name}' as the text of a function, or as a plain function`,
+    text.length > 60 ? `${text.slice(0, 60)}…` : text,
+    "Write 'function (x) { … }'. Arrow functions have no `this`, in which a kernel finds its thread.",
+  )
+}
+
+/** One call; `shape` is the result's. */
+export interface UserKernelCall {
+  readonly shape: Shape
+  readonly constants: Readonly<Record<string, number>>
+  readonly inputs: readonly Tensor[]
+  /** In the order of the kernel's parameters, behind the inputs. */
+  readonly attributes: readonly number[]
+}
+
+/**
+ * Runs it on the current device. The result has dtype float32.
+ * @throws INVALID_ARGUMENT for a shape that is none or a constant that is no integer of 32 bits, and what `UserKernels.run` throws
+ */
+export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor {
+  const { name } = kernel
+  checkShape(name, call.shape)
+  for (const [constant, value] of Object.entries(call.constants)) {
+    if (value !== (value | 0)) {
+      throw invalidArgument(
+        name,
+        'constants that are integers of 32 bits',
+        `${constant} = ${value}`,
+        'Pass other numbers as attributes, which are arguments of the kernel.',
+      )
+    }
+  }
+  const args = [...call.inputs.map((x) => elements(x)), ...call.attributes]
+  const out = Tensor.uninitialized('float32', call.shape)
+  if (out.numel > 0)
+    currentDevice().implementation.userKernels.run(kernel, out.numel, call.constants, args, out.storage.array as Float32Array, 0)
+  return out
+}
+
+/** Dense, for the time of the call. */
+function elements(x: Tensor): Float32Array {
+  const dense = contiguous(x)
+  const array = dense.storage.array as Float32Array
+  return dense.offset === 0 && array.length === dense.numel ? array : array.subarray(dense.offset, dense.offset + dense.numel)
+}
+
+/** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+export function checkKernelInput(name: string, input: string, x: unknown): asserts x is Tensor {
+  if (!isTensor(x)) throw invalidArgument(name, `a tensor as ${input}`, x === null ? 'null' : typeof x)
+  if (x.dtype !== 'float32')
+    throw dtypeMismatch(name, `float32 for ${input}`, x.dtype, "gpu.js computes in float32: convert with to('float32').")
+}
