@@ -140,6 +140,36 @@ describe('HEAP-8 copy on write', () => {
   })
 })
 
+describe('between workers', () => {
+  test('HEAP-5 a message names the block, and the receiver has the values without a copy; then both may let go in any order', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 6))
+    const { descriptor, token } = x.storage.share(to.slot)!
+    const received = Storage.adopt(to, 'float32', 10_000, descriptor)
+    currentHeap()!.acknowledge(token)
+    expect([received.kind, received.array[9_999], received.lease!.block.id]).toEqual(['heap', 6, x.storage.lease!.block.id])
+    received.prepareWrite()
+    received.array[0] = 1
+    expect([received.array[0], received.array[1], x.dataSync()[0]]).toEqual([1, 6, 6])
+    x.close()
+    received.close()
+    expect(zeros([3]).storage.share(to.slot)).toBeNull()
+    currentHeap()!.reclaim(to)
+  })
+
+  test('HEAP-5 a shape that does not fit its block is refused, and nothing is held', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 6))
+    for (const length of [1e6, Number.NaN, -1, 0.5]) {
+      const { descriptor } = x.storage.share(to.slot)!
+      expect(() => Storage.adopt(to, 'float32', length, descriptor)).toThrow(expect.objectContaining({ code: 'HEAP_BLOCK_STALE' }))
+    }
+    expect(to.audit()).toEqual([])
+    currentHeap()!.takeBack(to.slot)
+    currentHeap()!.reclaim(to)
+  })
+})
+
 test('a storage over an array of its own stays what it was', () => {
   const x = new Storage('float32', new Float32Array(3))
   x.prepareWrite()

@@ -6,8 +6,9 @@
  * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
 import { PostgradError } from '@postgrad/base'
-import { allocate, type DType, type TypedArray, viewOn } from './dtype.js'
-import { blockFor, type HeapLease } from './heap/policy.js'
+import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from './dtype.js'
+import type { Heap, HeapDescriptor } from './heap/heap.js'
+import { blockFor, HeapLease } from './heap/policy.js'
 
 /** What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it. */
 let made: Storage[] | null = null
@@ -76,6 +77,35 @@ export class Storage {
     ;(this as { array: TypedArray }).array = array
     this.lease = lease === null ? null : lease.own(this)
     old.giveBack()
+  }
+
+  /**
+   * Names the block in a message to the worker in slot `to`, which `adopt`s it; this worker holds it until `lease.heap.acknowledge(token)` or
+   * `takeBack(to)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
+   */
+  share(to: number): { readonly descriptor: HeapDescriptor; readonly token: number } | null {
+    return this.lease === null ? null : this.lease.heap.share(this.lease.block, to)
+  }
+
+  /**
+   * The block that a message names, as storage of `length` elements; afterwards the sender is told. Nothing in the descriptor is trusted.
+   * @throws HEAP_BLOCK_STALE, also when the block is too small for so many elements
+   */
+  static adopt(heap: Heap, dtype: DType, length: number, descriptor: HeapDescriptor): Storage {
+    const block = heap.adopt(descriptor)
+    const bytes = length * BYTES_PER_ELEMENT[dtype]
+    const lease = new HeapLease(heap, block)
+    if (!Number.isSafeInteger(length) || length < 0 || bytes > block.capacityBytes) {
+      lease.giveBack()
+      throw new PostgradError('HEAP_BLOCK_STALE', {
+        op: 'adopt',
+        expected: `a block of at least ${bytes} bytes`,
+        got: `${block.capacityBytes}`,
+        remedy: 'The message is damaged: its shape does not fit its block. Send it again.',
+        values: { ...descriptor, bytes },
+      })
+    }
+    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
   /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
