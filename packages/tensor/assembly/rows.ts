@@ -98,6 +98,67 @@ export function amax_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
   }
 }
 
+/** NaN if any is NaN, as f32x4.min. */
+// @ts-ignore: decorator
+@inline function minRow(k: i32, x: usize): f32 {
+  let m = f32x4.splat(Infinity)
+  const end = x + (<usize>k << 2)
+  const endOfVectors = x + (<usize>(k & ~3) << 2)
+  for (; x < endOfVectors; x += 16) m = f32x4.min(m, v128.load(x))
+  for (; x < end; x += 4) m = f32x4.min(m, v128.load32_splat(x))
+  return min(
+    min(f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1)),
+    min(f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)),
+  )
+}
+
+export function amin_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+  for (let r = 0; r < rows; r++) {
+    f32.store(out, minRow(k, x))
+    x += <usize>k << 2
+    out += 4
+  }
+}
+
+/** Σ (x − mean)², in the order of sumRow. */
+// @ts-ignore: decorator
+@inline function squaresRow(k: i32, x: usize, mean: f64): f64 {
+  const m = f64x2.splat(mean)
+  let s0 = f64x2.splat(0)
+  let s1 = f64x2.splat(0)
+  let s2 = f64x2.splat(0)
+  let s3 = f64x2.splat(0)
+  const end = x + (<usize>k << 2)
+  const endOfGroups = x + (<usize>(k & ~7) << 2)
+  for (; x < endOfGroups; x += 32) {
+    const d0 = f64x2.sub(pair(x), m)
+    const d1 = f64x2.sub(pair(x + 8), m)
+    const d2 = f64x2.sub(pair(x + 16), m)
+    const d3 = f64x2.sub(pair(x + 24), m)
+    s0 = f64x2.add(s0, f64x2.mul(d0, d0))
+    s1 = f64x2.add(s1, f64x2.mul(d1, d1))
+    s2 = f64x2.add(s2, f64x2.mul(d2, d2))
+    s3 = f64x2.add(s3, f64x2.mul(d3, d3))
+  }
+  const s = f64x2.add(f64x2.add(s0, s1), f64x2.add(s2, s3))
+  let total = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
+  for (; x < end; x += 4) {
+    const d = <f64>f32.load(x) - mean
+    total += d * d
+  }
+  return total
+}
+
+/** Two passes over each row, in double; out [rows] in float32. */
+export function variance_rows_f32(rows: i32, k: i32, x: usize, out: usize, divisor: f64): void {
+  for (let r = 0; r < rows; r++) {
+    const mean = sumRow(k, x) / <f64>k
+    f32.store(out, <f32>(squaresRow(k, x, mean) / divisor))
+    x += <usize>k << 2
+    out += 4
+  }
+}
+
 /** Writes exp(x - m) to out and returns the sum: four double accumulators, then the rest. */
 // @ts-ignore: decorator
 @inline function expRow(k: i32, x: usize, m: v128, out: usize): f64 {

@@ -59,6 +59,7 @@ export function powNumber(x: Tensor, exponent: number): Tensor {
   }
   // The frequent ones as what they are; PyTorch takes the same ways.
   if (exponent === 2) return mul(base, base)
+  if (exponent === 3) return mul(mul(base, base), base)
   if (isFloating(dtype) && exponent === 0.5) return unaryKernel('sqrt', base, 0, 0)
   if (isFloating(dtype) && exponent === -1) return unaryKernel('reciprocal', base, 0, 0)
   return unaryKernel('pow', base, exponent, 0)

@@ -15,6 +15,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'logSoftmax',
   'matmul',
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
+  'variance',
   ...GRAD_OPS,
   ...GRAD_ROWS_OPS,
   'conv2d',

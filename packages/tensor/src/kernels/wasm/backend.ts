@@ -17,8 +17,9 @@ import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
 import { NEURAL_RULES, neuralKernels } from './neural.js'
-import { AmaxRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
+import { ExtremeRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 import { compareKernel, whereKernel } from './select.js'
+import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32, VarianceRows } from './statistics.js'
 import { moveStrided } from './strided.js'
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
@@ -133,7 +134,14 @@ function createTable(instance: LazyInstance): KernelTable {
     copy: everywhere((dtype) => stridedCopy(instance, copyKernel(dtype))) as KernelTable['copy'],
     fill: everywhere(fillKernel) as KernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
-    amax: { ...loops.amax, float32: new AmaxRows(instance) },
+    amax: { ...loops.amax, float32: new ExtremeRows(instance, true) },
+    amin: { ...loops.amin, float32: new ExtremeRows(instance, false) },
+    argmax: { ...loops.argmax, float32: argmaxF32 },
+    argmin: { ...loops.argmin, float32: argminF32 },
+    variance: { ...loops.variance, float32: new VarianceRows(instance) },
+    cumsum: { ...loops.cumsum, float32: cumsumF32 },
+    cumprod: { ...loops.cumprod, float32: cumprodF32 },
+    reverseCumsum: { ...loops.reverseCumsum, float32: reverseCumsumF32 },
     softmax: { ...loops.softmax, float32: new SoftmaxRows(instance, 'softmax_rows_f32') },
     logSoftmax: { ...loops.logSoftmax, float32: new SoftmaxRows(instance, 'log_softmax_rows_f32') },
     matmul: {
@@ -187,7 +195,7 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ leakyReluBackward: always, eluBackward: always, siluBackward: always, softplusBackward: always },
   ...{ geluBackward: always, geluTanhBackward: always, softmaxBackward: always, logSoftmaxBackward: always },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
-  ...{ sum: byInput, amax: byInput, matmul: byProduct },
+  ...{ sum: byInput, amax: byInput, amin: byInput, variance: byInput, matmul: byProduct },
   ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {

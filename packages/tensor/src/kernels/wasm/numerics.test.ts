@@ -223,6 +223,31 @@ describe('BITS: a value does not depend on how many there are', () => {
   })
 })
 
+test(`BITS-4 SUM: a variance takes both of its sums in the documented order (seed ${SEED})`, () => {
+  const random = randoms(SEED + 4)
+  const kernel = kernels.variance.float32
+  if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+  for (const [outer, k, inner] of [
+    [1, 7, 1],
+    [5, 171, 1],
+    [1, 10_001, 1],
+    [2, 5, 3],
+    [1, 40, 65],
+  ] as const) {
+    const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
+    const out = new Float32Array(outer * inner)
+    kernel.run(outer, k, inner, x, 0, out, 0, 1)
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
+        const total = (v: readonly number[]) => (inner === 1 ? rowSum(v) : v.reduce((s, e) => s + e, 0))
+        const mean = total(column) / k
+        expect(out[o * inner + i]).toBe(Math.fround(total(column.map((v) => (v - mean) * (v - mean))) / (k - 1)))
+      }
+    }
+  }
+})
+
 /** Rule SUM, as KERNELS.md words it. */
 function rowSum(x: readonly number[]): number {
   const whole = x.length - (x.length % 8)

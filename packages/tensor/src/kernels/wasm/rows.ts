@@ -34,7 +34,7 @@ export function sumLoop(outer: number, k: number, inner: number, x: Real, xo: nu
   }
 }
 
-function sumRow(k: number, x: Real, xo: number): number {
+export function sumRow(k: number, x: Real, xo: number): number {
   let a0 = 0
   let a1 = 0
   let a2 = 0
@@ -59,7 +59,7 @@ function sumRow(k: number, x: Real, xo: number): number {
   return total
 }
 
-function join(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
+export function join(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
   return a0 + a2 + (a4 + a6) + (a1 + a3 + (a5 + a7))
 }
 
@@ -128,7 +128,7 @@ export class SumRows implements ReduceKernel<F32, F32> {
 /** Whole rows, one result each; at least SINGLE_BELOW elements in all, and k ≤ CHUNK. */
 function shortRows(
   instance: WasmInstance,
-  name: 'sum_rows_f32' | 'amax_rows_f32',
+  name: 'sum_rows_f32' | 'amax_rows_f32' | 'amin_rows_f32',
   rows: number,
   k: number,
   x: F32,
@@ -151,25 +151,52 @@ function shortRows(
   }
 }
 
-/** Rows through kernels.wasm, columns by a loop; a maximum has the same bits in any order. */
-export class AmaxRows implements ReduceKernel<F32, F32> {
+/** amax and amin: rows through kernels.wasm, long ones in pieces, columns by a loop; an extreme has the same bits in any order. */
+export class ExtremeRows implements ReduceKernel<F32, F32> {
   readonly #instance: LazyInstance
+  readonly #name: 'amax_rows_f32' | 'amin_rows_f32'
+  readonly #pick: (a: number, b: number) => number
+  readonly #columns: (outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number) => void
 
-  constructor(instance: LazyInstance) {
+  constructor(instance: LazyInstance, greatest: boolean) {
     this.#instance = instance
+    this.#name = greatest ? 'amax_rows_f32' : 'amin_rows_f32'
+    this.#pick = greatest ? Math.max : Math.min
+    this.#columns = greatest ? greatestLoop : leastLoop
   }
 
   run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
-    if (inner === 1 && outer * k >= SIMD_FROM && k <= CHUNK) {
-      shortRows(this.#instance.get(), 'amax_rows_f32', outer, k, x, xo, out, oo)
-      return
+    if (inner !== 1 || outer * k < SIMD_FROM) this.#columns(outer, k, inner, x, xo, out, oo)
+    else if (k <= CHUNK) shortRows(this.#instance.get(), this.#name, outer, k, x, xo, out, oo)
+    else for (let o = 0; o < outer; o++) out[oo + o] = this.#longRow(k, x, xo + o * k)
+  }
+
+  #longRow(k: number, x: F32, xo: number): number {
+    const pieces = new Float32Array(Math.floor(k / CHUNK))
+    shortRows(this.#instance.get(), this.#name, pieces.length, CHUNK, x, xo, pieces, 0)
+    let best = pieces[0]!
+    for (let i = 1; i < pieces.length; i++) best = this.#pick(best, pieces[i]!)
+    for (let i = xo + pieces.length * CHUNK; i < xo + k; i++) best = this.#pick(best, x[i]!)
+    return best
+  }
+}
+
+function greatestLoop(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) {
+      let m = Number.NEGATIVE_INFINITY
+      for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) m = Math.max(m, x[at]!)
+      out[oo + o * inner + i] = m
     }
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        let m = Number.NEGATIVE_INFINITY
-        for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) m = Math.max(m, x[at]!)
-        out[oo + o * inner + i] = m
-      }
+  }
+}
+
+function leastLoop(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number): void {
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) {
+      let m = Number.POSITIVE_INFINITY
+      for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) m = Math.min(m, x[at]!)
+      out[oo + o * inner + i] = m
     }
   }
 }

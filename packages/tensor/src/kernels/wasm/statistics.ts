@@ -1,0 +1,172 @@
+/**
+ * Variances, places of extremes and running sums of the wasm backend, for float32 [outer, k, inner]. A variance takes two passes by rule SUM
+ * (KERNELS.md), in kernels.wasm or as a loop with the same bits; the others are loops that compile for Float32Array alone: a running sum has no
+ * lanes, and a place costs more to find again than to keep.
+ */
+import type { ArrayOf } from '../../dtype.js'
+import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table.js'
+import { SIMD_FROM } from './elementwise.js'
+import type { LazyInstance } from './instance.js'
+import { workedElements } from './pause.js'
+import { join, sumRow } from './rows.js'
+
+type F32 = ArrayOf['float32']
+
+/** Floats that are staged at once, and those of a call whose input needs no staging. */
+const CHUNK = 2048
+const SLICE = 131_072
+
+export class VarianceRows implements VarianceKernel<F32> {
+  readonly #instance: LazyInstance
+
+  constructor(instance: LazyInstance) {
+    this.#instance = instance
+  }
+
+  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, correction: number): void {
+    const divisor = Math.max(0, k - correction)
+    if (inner !== 1) varianceColumns(outer, k, inner, x, xo, out, oo, divisor)
+    else if (outer * k < SIMD_FROM || !this.#rows(outer, k, x, xo, out, oo, divisor)) {
+      for (let o = 0; o < outer; o++) out[oo + o] = squaresRow(k, x, xo + o * k, sumRow(k, x, xo + o * k) / k) / divisor
+    }
+  }
+
+  /** Returns false where a row is too long to be staged. */
+  #rows(rows: number, k: number, x: F32, xo: number, out: F32, oo: number, divisor: number): boolean {
+    const instance = this.#instance.get()
+    const staged = instance.begin(2 * CHUNK * 4)
+    const { f32, kernels } = instance
+    const xAt = instance.direct(x, xo)
+    if (xAt < 0 && k > CHUNK) return false
+    const results = staged + CHUNK * 4
+    const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.max(1, Math.min(CHUNK, Math.floor(SLICE / k)))
+    for (let r = 0; r < rows; r += atOnce) {
+      const count = Math.min(atOnce, rows - r)
+      if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
+      kernels.variance_rows_f32(count, k, xAt < 0 ? staged : xAt + r * k * 4, results, divisor)
+      workedElements(count * k)
+      for (let i = 0; i < count; i++) out[oo + r + i] = f32[results / 4 + i]!
+    }
+    return true
+  }
+}
+
+/** Σ (x − mean)² of a row, in the order of rule SUM. */
+function squaresRow(k: number, x: F32, xo: number, mean: number): number {
+  const sums = [0, 0, 0, 0, 0, 0, 0, 0]
+  const groups = k - (k % 8)
+  for (let i = 0; i < groups; i++) {
+    const d = x[xo + i]! - mean
+    sums[i & 7] = sums[i & 7]! + d * d
+  }
+  const [a0, a1, a2, a3, a4, a5, a6, a7] = sums as [number, number, number, number, number, number, number, number]
+  let total = join(a0, a1, a2, a3, a4, a5, a6, a7)
+  for (let i = groups; i < k; i++) {
+    const d = x[xo + i]! - mean
+    total += d * d
+  }
+  return total
+}
+
+/** Row after row, so that memory is read in order; each column element after element, as rule SUM has it. */
+function varianceColumns(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, divisor: number): void {
+  const means = new Float64Array(inner)
+  const squares = new Float64Array(inner)
+  for (let o = 0; o < outer; o++) {
+    const from = xo + o * k * inner
+    means.fill(0)
+    squares.fill(0)
+    for (let j = 0; j < k; j++) for (let i = 0; i < inner; i++) means[i] = means[i]! + x[from + j * inner + i]!
+    for (let i = 0; i < inner; i++) means[i] = means[i]! / k
+    for (let j = 0; j < k; j++) {
+      for (let i = 0; i < inner; i++) {
+        const d = x[from + j * inner + i]! - means[i]!
+        squares[i] = squares[i]! + d * d
+      }
+    }
+    for (let i = 0; i < inner; i++) out[oo + o * inner + i] = squares[i]! / divisor
+  }
+}
+
+/** The first of the greatest; the first NaN wins. */
+export const argmaxF32: ReduceKernel<F32, Int32Array> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        const at = xo + o * k * inner + i
+        let best = x[at]!
+        let place = 0
+        for (let j = 1; j < k && !Number.isNaN(best); j++) {
+          const v = x[at + j * inner]!
+          if (v > best || Number.isNaN(v)) {
+            best = v
+            place = j
+          }
+        }
+        out[oo + o * inner + i] = place
+      }
+    }
+  },
+}
+
+export const argminF32: ReduceKernel<F32, Int32Array> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        const at = xo + o * k * inner + i
+        let best = x[at]!
+        let place = 0
+        for (let j = 1; j < k && !Number.isNaN(best); j++) {
+          const v = x[at + j * inner]!
+          if (v < best || Number.isNaN(v)) {
+            best = v
+            place = j
+          }
+        }
+        out[oo + o * inner + i] = place
+      }
+    }
+  },
+}
+
+export const cumsumF32: ScanKernel<F32> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        let total = 0
+        for (let j = 0, at = o * k * inner + i; j < k; j++, at += inner) {
+          total += x[xo + at]!
+          out[oo + at] = total
+        }
+      }
+    }
+  },
+}
+
+export const reverseCumsumF32: ScanKernel<F32> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        let total = 0
+        for (let j = k - 1, at = (o * k + k - 1) * inner + i; j >= 0; j--, at -= inner) {
+          total += x[xo + at]!
+          out[oo + at] = total
+        }
+      }
+    }
+  },
+}
+
+export const cumprodF32: ScanKernel<F32> = {
+  run(outer, k, inner, x, xo, out, oo) {
+    for (let o = 0; o < outer; o++) {
+      for (let i = 0; i < inner; i++) {
+        let total = 1
+        for (let j = 0, at = o * k * inner + i; j < k; j++, at += inner) {
+          total *= x[xo + at]!
+          out[oo + at] = total
+        }
+      }
+    }
+  },
+}
