@@ -8,13 +8,13 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { locateModule, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { DeviceSpec } from '@postgrad/tensor'
-import { type Heap, threadHeap } from '@postgrad/tensor/internal'
+import { type Heap, type HeapSlot, threadHeap } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import type { PeerPort, Progress } from './protocol.js'
 import { workerInfos } from './worker-names.js'
-import { type OutputSink, type ThreadOptions, WorkerThread } from './worker-thread.js'
+import { type OutputSink, WorkerThread } from './worker-thread.js'
 
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
@@ -51,14 +51,18 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const seed = attempt(null, () => checkSeed(options.seed ?? 0))
   const timeoutMs = attempt(null, () => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
   if (options.rpcTimeoutMs !== undefined) attempt(null, () => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
-  const peers = channels(infos)
+  const heap = sharedHeap()
+  const slots = infos.map(() => heap?.handle() ?? null)
+  const peers = channels(infos, slots)
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
-  const heap = sharedHeap()
+  /** However a worker ends, what it held goes back, and its slot is free for another. */
+  const giveBack = (id: number) => {
+    const slot = slots[id]!
+    if (slot !== null) heap!.reclaim(slot)
+  }
   const start = (info: WorkerInfo): WorkerThread => {
-    const slot = heap?.handle() ?? null
-    const giveBack = () => void (slot !== null && heap?.reclaim(slot))
-    const thread = startThread(giveBack, {
+    const thread = new WorkerThread({
       boot: {
         info,
         worldSize: infos.length,
@@ -67,7 +71,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
         seed,
         device: options.device ?? null,
         rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-        heap: slot,
+        heap: slots[info.id]!,
         typescript: options.typescript ?? null,
       },
       payloads,
@@ -78,8 +82,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
       env: options.workerOptions?.env,
       onProgress: options.onProgress ?? (() => {}),
     })
-    // However it ends, what it held goes back, and its slot is free for another.
-    void thread.ended.then(giveBack)
+    void thread.ended.then(() => giveBack(info.id))
     return thread
   }
   const threads: WorkerThread[] = []
@@ -89,18 +92,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     if (failure !== null) throw launchFailed(infos[failure.index]!.name, failure.error)
   } catch (error) {
     await Promise.all(threads.map((thread) => thread.terminate()))
+    for (const { id } of infos) giveBack(id)
     throw error
   }
   return new Cluster(threads, payloads, clock)
-}
-
-function startThread(undo: () => void, options: ThreadOptions): WorkerThread {
-  try {
-    return new WorkerThread(options)
-  } catch (error) {
-    undo()
-    throw error
-  }
 }
 
 /** This thread's heap, which the workers join; null on a machine that gives no memory for it: then every tensor is managed. */
@@ -138,14 +133,14 @@ function programUrl(program: URL | string): string {
 }
 
 /** One channel for each pair: the ports that each worker gets, by its id. */
-function channels(infos: readonly WorkerInfo[]): readonly (readonly PeerPort[])[] {
+function channels(infos: readonly WorkerInfo[], slots: readonly (HeapSlot | null)[]): readonly (readonly PeerPort[])[] {
   const ports: PeerPort[][] = infos.map(() => [])
   for (const a of infos) {
     for (const b of infos) {
       if (a.id >= b.id) continue
       const { port1, port2 } = new MessageChannel()
-      ports[a.id]!.push({ info: b, port: port1 })
-      ports[b.id]!.push({ info: a, port: port2 })
+      ports[a.id]!.push({ info: b, port: port1, heapSlot: slots[b.id]?.slot ?? null })
+      ports[b.id]!.push({ info: a, port: port2, heapSlot: slots[a.id]?.slot ?? null })
     }
   }
   return ports

@@ -7,7 +7,7 @@ import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
+import { attachThreadHeap, HeapRoad, installKernelPause } from '@postgrad/tensor/internal'
 import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
@@ -19,7 +19,7 @@ import { threadUsage } from './usage.js'
 
 const boot = workerData as BootData
 // First: kernels bind to the heap that they meet.
-if (boot.heap !== null) attachThreadHeap(boot.heap)
+const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
 const payloads = new PayloadCodec(boot.info)
 const runtime = new WorkerRuntime({
   name: boot.info.name,
@@ -36,7 +36,10 @@ installKernelPause(() => runtime.lookAround())
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()
-for (const { info, port } of boot.peers) runtime.connect(info, messagePortLink(port, { stayAwake }))
+for (const { info, port, heapSlot } of boot.peers) {
+  const road = heap === null || heapSlot === null ? null : new HeapRoad(heap, heapSlot)
+  runtime.connect(info, messagePortLink(port, { stayAwake }), road)
+}
 
 let program: Readonly<Record<string, unknown>> = {}
 

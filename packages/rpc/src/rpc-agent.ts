@@ -6,16 +6,18 @@
 import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
+import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
 import {
   Codec,
   MESSAGE_TABLE,
   type Message,
-  type MessageType,
+  MessageType,
   type OutgoingMessage,
   type RequestHead,
   requestHead,
 } from '@postgrad/wire/internal'
+import { BlockPost } from './block-post.js'
 import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
@@ -41,6 +43,8 @@ export interface Peer {
   readonly pending: PendingCalls
   readonly env: CodecEnv
   readonly source: Source
+  /** Null: no heap is shared with it, and tensors travel with their bytes. */
+  readonly blocks: BlockPost | null
 }
 
 /** One message in the mailbox. */
@@ -127,13 +131,14 @@ export class RpcAgent {
       dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
       onBug,
     })
-    this.addPeer(info, null)
+    this.addPeer(info, null, null)
+    this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
   }
 
   // --- membership
 
   /** A worker that was started anew has its old name and a fresh id; the name then means the new one. */
-  connect(peer: WorkerInfo, link: Link): void {
+  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null): void {
     if (this.closedBy !== null) throw this.shutDownError('connect')
     checkWorkerName(peer.name)
     checkWorkerId(peer.id)
@@ -146,16 +151,21 @@ export class RpcAgent {
         values: { worker: peer.name, workerId: peer.id },
       })
     }
-    const entry = this.addPeer(peer, link)
+    const entry = this.addPeer(peer, link, road)
     // During a long stretch of node tasks what this worker has sent leaves as well.
     const removePoll = this.pump.addPoll(() => {
       link.flush()
-      return link.poll()
+      const frames = link.poll()
+      if (frames > 0) this.tellTaken(entry)
+      return frames
     })
     const runNow = () => this.pump.runNow()
     link.open({
       onFrame: (frame) => this.receive(entry, frame),
-      onTurnEnd: () => inScope(this.scope, runNow),
+      onTurnEnd: () => {
+        this.tellTaken(entry)
+        inScope(this.scope, runNow)
+      },
       onClose: (reason) => {
         removePoll()
         this.onLinkClosed(entry, reason)
@@ -163,13 +173,14 @@ export class RpcAgent {
     })
   }
 
-  private addPeer(info: WorkerInfo, link: Link | null): Peer {
+  private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null): Peer {
     const peer: Peer = {
       info,
       link,
       pending: new PendingCalls(this.deadlines),
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
+      blocks: road === null ? null : new BlockPost(road),
     }
     this.peersById.set(info.id, peer)
     this.idsByName.set(info.name, info.id)
@@ -232,17 +243,24 @@ export class RpcAgent {
 
   /** @throws WIRE_TOO_LARGE */
   send(peer: Peer, out: OutgoingMessage): void {
-    const { link, env } = peer
+    const { link, env, blocks } = peer
     let frame: Frame
     try {
-      frame = this.codec.encode(out, env)
+      frame = this.codec.encode(out, env, blocks?.road)
     } catch (error) {
+      blocks?.road.unsent()
       for (const interceptor of this.interceptors) interceptor.unsent?.(out)
       throw error
     }
     if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
     if (link !== null) {
-      link.send(frame)
+      try {
+        link.send(frame)
+      } catch (error) {
+        blocks?.road.unsent()
+        throw error
+      }
+      blocks?.onSent()
       return
     }
     this.receive(peer, frame)
@@ -311,12 +329,14 @@ export class RpcAgent {
   }
 
   private receive(peer: Peer, frame: Frame): void {
-    const { env } = peer
+    const { env, blocks } = peer
     env.received = null
     let message: Message
     try {
-      message = this.codec.decode(frame, env)
+      message = this.codec.decode(frame, env, blocks?.road)
+      blocks?.onReceived(true)
     } catch (error) {
+      blocks?.onReceived(false)
       this.receiveUnreadable(peer, frame, error)
       return
     }
@@ -324,6 +344,12 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const delivery = new Delivery(this, message, peer, expiresMs, env.received)
     this.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[type].lane as MessageLane, delivery, context, aboutRRef(message))
+  }
+
+  /** Lets the peer go of the blocks that it held for this worker. The word leaves in the same post as what is sent in this turn. */
+  private tellTaken(peer: Peer): void {
+    const messages = peer.blocks?.due() ?? null
+    if (messages !== null && this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.BLOCKS_TAKEN, [messages])
   }
 
   /** If it is known what it belonged to, somebody is told in its turn. */
@@ -383,6 +409,7 @@ export class RpcAgent {
 
   /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
   private onDeath(peer: Peer, { detail }: LinkClosed): void {
+    peer.blocks?.road.close()
     try {
       this.liveness.report({ worker: peer.info, cause: 'link-closed', detail, atMs: this.clock.now() })
     } finally {

@@ -5,6 +5,7 @@
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch, timeLimit } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
+import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
@@ -100,9 +101,12 @@ export class WorkerRuntime {
 
   // --- membership
 
-  /** Opens a link to another worker. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN */
-  connect(peer: WorkerInfo, link: Link): void {
-    this.agent.connect(peer, link)
+  /**
+   * Opens a link to another worker; large tensors take the road through a heap that both share, if there is one.
+   * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
+   */
+  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
+    this.agent.connect(peer, link, road)
   }
 
   /** @throws UNKNOWN_WORKER */

@@ -10,6 +10,7 @@ export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating,
 export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './errors.js'
 export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
 export { suspendHeapStorage, withHeapLimit } from './heap/policy.js'
+export { HeapRoad } from './heap/road.js'
 export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js'
 export { type HeapStats, heapStats, verifyHeap } from './heap/verify.js'
 export { BACKENDS } from './kernels/backends.js'

@@ -54,6 +54,11 @@ export class Storage {
     return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
+  /** @internal Over a block that another worker shared; takes over this thread's reference to it. */
+  static onBlock(dtype: DType, lease: HeapLease, length: number): Storage {
+    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
+  }
+
   get kind(): 'managed' | 'heap' {
     return this.lease === null ? 'managed' : 'heap'
   }

@@ -15,6 +15,7 @@
 import type { WorkerHop } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { Packr, RESERVE_START_SPACE, Unpackr } from 'msgpackr'
+import { BLOCK_WORDS, type BlockRoad } from './block-road.js'
 import type { ValueExtension } from './extension.js'
 import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
@@ -136,17 +137,25 @@ export class Codec {
   }
 
   /**
-   * Copies everything into a frame, whose bytes are the caller's.
+   * Copies everything into a frame, whose bytes are the caller's; but large tensors that the receiver can reach by `blocks` are named.
    * @throws WIRE_TOO_LARGE
    */
-  encode(message: OutgoingMessage, env: unknown = null): Frame {
-    const { places, parts } = message
+  encode(message: OutgoingMessage, env: unknown = null, blocks: BlockRoad | null = null): Frame {
+    const { places } = message
     for (let i = 0; i < places.length; i++) {
       const place = places[i] as unknown[]
       const tag = (place[1] as number) & ~TENSOR_REQUIRES_GRAD
       place[1] = message.requiresGrad[i] === true ? tag | TENSOR_REQUIRES_GRAD : tag
     }
-    const packed: Buffer = this.packr.pack(this.envelope(message, env), RESERVE_START_SPACE | PREFIX_BYTES)
+    const named = blocks === null || places.length === 0 ? null : nameBlocks(message, blocks)
+    let packed: Buffer
+    try {
+      packed = this.packr.pack(this.envelope(message, env), RESERVE_START_SPACE | PREFIX_BYTES)
+    } finally {
+      // The message stays as it was prepared: it may be encoded again.
+      if (named !== null) for (const i of named) (places[i] as unknown[]).splice(1, 1 + BLOCK_WORDS, (places[i]![1] as number) - BLOCK_TAG)
+    }
+    const parts = named === null ? message.parts : unnamed(message, named)
     const length = packed.length - PREFIX_BYTES
     if (length > this.limits.headerBytesMax) throw tooLarge('encode', 'bytes of header', this.limits.headerBytesMax, length)
     packed[0] = length & 0xff
@@ -158,9 +167,9 @@ export class Codec {
 
   /**
    * The message of a frame. Large tensors keep the memory of their segment; nothing else of the frame is kept.
-   * @throws WIRE_CORRUPT, WIRE_VERSION, WIRE_UNKNOWN_TYPE, WIRE_BAD_FIELD, WIRE_UNKNOWN_VALUE, WIRE_TOO_LARGE, WIRE_TOO_DEEP
+   * @throws WIRE_CORRUPT, WIRE_VERSION, WIRE_UNKNOWN_TYPE, WIRE_BAD_FIELD, WIRE_UNKNOWN_VALUE, WIRE_TOO_LARGE, WIRE_TOO_DEEP, HEAP_BLOCK_STALE
    */
-  decode(frame: Frame, env: unknown = null): Message {
+  decode(frame: Frame, env: unknown = null, blocks: BlockRoad | null = null): Message {
     let { header } = frame
     if (header.byteOffset % 8 !== 0) header = new Uint8Array(bufferOf(header))
     if (header.length < PREFIX_BYTES) throw corrupt('it ends too early')
@@ -173,7 +182,7 @@ export class Codec {
     const envelope = this.unpack(header, end)
     const reader = this.idleReader ?? new ValueReader(this.extensions)
     this.idleReader = null
-    reader.begin(header, end, frame.segments, env)
+    reader.begin(header, end, frame.segments, env, blocks)
     try {
       return this.read(envelope, reader)
     } finally {
@@ -304,6 +313,35 @@ export class Codec {
     }
     return this.arena
   }
+}
+
+/** What a tag becomes when the tensor is named instead of written. */
+const BLOCK_TAG = ValueTag.block - ValueTag.tensor
+
+/** Puts the names of blocks into the places of the tensors that have one; says which. */
+function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockRoad): number[] | null {
+  let named: number[] | null = null
+  for (const [i, tensor] of tensors.entries()) {
+    const name = byteLengthOf(tensor) > INLINE_BYTES_MAX ? blocks.give(tensor) : null
+    if (name === null) continue
+    const place = places[i] as unknown[]
+    place.splice(1, 1, (place[1] as number) + BLOCK_TAG, ...name)
+    named ??= []
+    named.push(i)
+  }
+  return named
+}
+
+/** The parts without the tensors that were named. Both lists are in order of appearance; a tensor that appears twice is there twice. */
+function unnamed({ parts, tensors }: OutgoingMessage, named: readonly number[]): readonly Part[] {
+  let tensor = 0
+  let next = 0
+  return parts.filter((part) => {
+    if (part !== tensors[tensor]) return true
+    const isNamed = named[next] === tensor++
+    if (isNamed) next++
+    return !isNamed
+  })
 }
 
 function lengthOf(part: Part): number {

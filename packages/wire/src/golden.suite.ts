@@ -46,6 +46,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.RREF_FORK_REQUEST]: [A, B],
   [MessageType.RREF_CHILD_ACCEPT]: [B],
   [MessageType.RREF_ACK]: [B],
+  [MessageType.BLOCKS_TAKEN]: [300],
   [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], true],
   [MessageType.PASS_REPORT]: [
     3,

@@ -26,6 +26,8 @@ export const MessageType = {
   RREF_CHILD_ACCEPT: 0x08,
   /** The owner has noted a fork. */
   RREF_ACK: 0x09,
+  /** All messages of the receiver up to this many have been read: blocks that they named need not be held for this worker any more. */
+  BLOCKS_TAKEN: 0x0a,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
   PROPAGATE_GRADIENTS: 0x10,
   /** What a worker has received, sent and misses in a pass, to its root. */
@@ -54,6 +56,7 @@ export interface MessageBodies {
   [MessageType.RREF_FORK_REQUEST]: readonly [rrefId: bigint, forkId: bigint]
   [MessageType.RREF_CHILD_ACCEPT]: readonly [forkId: bigint]
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
+  [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
@@ -150,6 +153,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   ]),
   [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
+  [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
   [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
     ['grads', grads],
     ['retainGraph', flag],

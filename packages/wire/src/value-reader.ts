@@ -3,13 +3,14 @@
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
-import { BYTES_PER_ELEMENT } from '@postgrad/tensor/internal'
+import type { DType, Tensor } from '@postgrad/tensor'
+import { BYTES_PER_ELEMENT, numelOf } from '@postgrad/tensor/internal'
+import { BLOCK_WORDS, type BlockName, type BlockRoad } from './block-road.js'
 import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
 import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, readElements, Views } from './tensor-codec.js'
-import { EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
+import { BLOCK_TAG_MAX, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
 const NO_BYTES = new Uint8Array(0)
@@ -25,6 +26,7 @@ export class ValueReader {
   private at = 0
   private segmentAt = 0
   private env: unknown = null
+  private blocks: BlockRoad | null = null
   /** Views of the buffer that was last read from: consecutive headers often share one. */
   private views: Views | null = null
   private readonly extensions: readonly (ValueExtension | undefined)[]
@@ -36,7 +38,7 @@ export class ValueReader {
   }
 
   /** `header` starts at a multiple of 8 in its buffer, its parts at `partsAt`. */
-  begin(header: Uint8Array, partsAt: number, segments: readonly Uint8Array[], env: unknown): void {
+  begin(header: Uint8Array, partsAt: number, segments: readonly Uint8Array[], env: unknown, blocks: BlockRoad | null): void {
     this.tensors = null
     this.requiresGrad = null
     this.header = header
@@ -44,6 +46,7 @@ export class ValueReader {
     this.segments = segments
     this.segmentAt = 0
     this.env = env
+    this.blocks = blocks
   }
 
   /** Every part must have been somebody's. @throws WIRE_CORRUPT */
@@ -59,6 +62,7 @@ export class ValueReader {
     this.tensors = null
     this.requiresGrad = null
     this.env = null
+    this.blocks = null
   }
 
   /** @throws WIRE_CORRUPT, WIRE_UNKNOWN_VALUE, and the PostgradErrors of extensions */
@@ -85,6 +89,7 @@ export class ValueReader {
     const tag = array[1]
     if (typeof tag !== 'number') throw corrupt('a special value without a tag')
     if (tag >= ValueTag.tensor && tag <= TENSOR_TAG_MAX) return this.tensor(tag, array)
+    if (tag >= ValueTag.block && tag <= BLOCK_TAG_MAX) return this.block(tag, array)
     if (tag >= ValueTag.extension && tag <= EXTENSION_TAG_MAX) return this.extension(tag, array)
     const { length } = array
     switch (tag) {
@@ -145,15 +150,9 @@ export class ValueReader {
   }
 
   private tensor(tag: number, array: unknown[]): Tensor {
-    const dtype = DTYPE_CODES[(tag & 0x03) as 0 | 1 | 2 | 3]
-    const shape: number[] = []
-    let numel = 1
-    for (let i = 2; i < array.length; i++) {
-      const extent = array[i]
-      if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0) throw corrupt("a tensor's shape")
-      shape.push(extent)
-      numel *= extent
-    }
+    const dtype = dtypeOf(tag)
+    const shape = shapeOf(array, 2)
+    const numel = numelOf(shape)
     const length = numel * BYTES_PER_ELEMENT[dtype]
     if (!Number.isSafeInteger(length)) throw corrupt("a tensor's shape")
     let tensor: Tensor
@@ -163,6 +162,23 @@ export class ValueReader {
       const at = this.inline(length)
       tensor = readElements(dtype, shape, numel, this.viewsOf(this.header), this.header.byteOffset + at)
     }
+    return this.noted(tensor, tag)
+  }
+
+  /** A tensor whose elements lie in the heap that this worker shares with the sender. */
+  private block(tag: number, array: unknown[]): Tensor {
+    if (this.blocks === null) throw corrupt('a block of a heap that is not shared with the sender')
+    const dtype = dtypeOf(tag)
+    const shape = shapeOf(array, 2 + BLOCK_WORDS)
+    const numel = numelOf(shape)
+    if (!Number.isSafeInteger(numel * BYTES_PER_ELEMENT[dtype])) throw corrupt("a tensor's shape")
+    const name = array.slice(2, 2 + BLOCK_WORDS)
+    // A generation is a 32-bit word and may be negative.
+    if (name.length < BLOCK_WORDS || !name.every(Number.isSafeInteger)) throw corrupt('the name of a block')
+    return this.noted(this.blocks.take(name as unknown as BlockName, dtype, shape, numel), tag)
+  }
+
+  private noted(tensor: Tensor, tag: number): Tensor {
     const required = (tag & TENSOR_REQUIRES_GRAD) !== 0
     if (this.tensors === null) {
       this.tensors = [tensor]
@@ -225,6 +241,16 @@ export class ValueReader {
       throw isPostgradError(error) ? error : corrupt('a value of an extension', error)
     }
   }
+}
+
+function dtypeOf(tag: number): DType {
+  return DTYPE_CODES[(tag & 0x03) as 0 | 1 | 2 | 3]
+}
+
+function shapeOf(array: readonly unknown[], from: number): number[] {
+  const shape = array.slice(from)
+  if (!shape.every((extent) => Number.isSafeInteger(extent) && (extent as number) >= 0)) throw corrupt("a tensor's shape")
+  return shape as number[]
 }
 
 function bigintOf(digits: unknown): bigint {

@@ -30,10 +30,13 @@ export const ValueTag = {
   bytes: 0x0b,
   /** 0x10 + dtype (see `DTYPE_CODES`), + 4 if the sender's required a gradient: extents of the shape…; the elements are a part. */
   tensor: 0x10,
+  /** 0x18 + as above: a tensor whose block of the shared heap is named (see block-road.ts): five words, then extents of the shape…; no part. */
+  block: 0x18,
   /** 0x20 to 0x3f: what the extension with this tag made of its value. */
   extension: 0x20,
 } as const
 
 export const TENSOR_TAG_MAX = 0x17
+export const BLOCK_TAG_MAX = 0x1f
 export const TENSOR_REQUIRES_GRAD = 0x04
 export const EXTENSION_TAG_MAX = 0x3f

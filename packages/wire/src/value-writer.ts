@@ -3,10 +3,12 @@
  * (`value-tag.ts`), and refuses what cannot be sent. What needs no change is passed on as it is, so plain arguments cost one look.
  * `value-reader.ts` is the way back.
  */
+
 import { types } from 'node:util'
 import type { WorkerHop } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
 import { isTensor } from '@postgrad/tensor/internal'
+import { BLOCK_WORDS } from './block-road.js'
 import { bytesKindOf } from './bytes-kind.js'
 import { type ErrorSink, encodeError, isError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
@@ -155,7 +157,7 @@ export class ValueWriter {
 
   private tensor(tensor: Tensor): unknown {
     const place: TensorPlace = [null, ValueTag.tensor + codeOf(tensor.dtype), ...tensor.shape]
-    this.count(place.length)
+    this.count(place.length + BLOCK_WORDS)
     if (this.tensors === null) {
       this.tensors = [tensor]
       this.requiresGrad = [tensor.requiresGrad]

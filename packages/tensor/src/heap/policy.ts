@@ -61,12 +61,21 @@ function takeBlock(bytes: number): HeapLease | null {
   const block = heap.allocate(bytes)
   if (block === null) return null
   turn.bytes += block.capacityBytes
-  turn.sinceCollection += block.capacityBytes
-  if (!turn.ends) {
-    turn.ends = true
-    setImmediate(endTurn).unref()
-  }
+  noteTaken(block.capacityBytes)
   return new HeapLease(heap, block)
+}
+
+/** A lease on a block that another worker shared; `newBytes` is 0 where this thread held it already. Its sender chose the heap, so no limit counts it. */
+export function leaseOfShared(heap: Heap, block: HeapBlock, newBytes: number): HeapLease {
+  if (newBytes > 0) noteTaken(newBytes)
+  return new HeapLease(heap, block)
+}
+
+function noteTaken(bytes: number): void {
+  turn.sinceCollection += bytes
+  if (turn.ends) return
+  turn.ends = true
+  setImmediate(endTurn).unref()
 }
 
 function endTurn(): void {

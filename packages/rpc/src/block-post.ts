@@ -1,0 +1,40 @@
+/**
+ * Blocks of the shared heap on their way to one peer: held from the moment at which a message names them until the peer has read it. Links keep
+ * order and lose nothing, so messages are only counted: "all up to n are read" gives back every block that they named, whether or not a message
+ * could be read, and needs no words in it. `rpc-agent.ts` above tells what happened, `HeapRoad` (tensor) below holds.
+ */
+import type { HeapRoad } from '@postgrad/tensor/internal'
+
+export class BlockPost {
+  readonly road: HeapRoad
+  private sent = 0
+  private received = 0
+  /** Received when the peer was last told. */
+  private told = 0
+  /** A message among those received since may have named blocks. */
+  private isDue = false
+
+  constructor(road: HeapRoad) {
+    this.road = road
+  }
+
+  onSent(): void {
+    this.sent++
+    this.road.sent(this.sent)
+  }
+
+  /** @param read whether it could be; if not, it may have named anything */
+  onReceived(read: boolean): void {
+    this.received++
+    if (this.road.hasTaken || !read) this.isDue = true
+    this.road.hasTaken = false
+  }
+
+  /** How many messages the peer should hear have been read; null: nothing that it waits for. */
+  due(): number | null {
+    if (!this.isDue || this.told === this.received) return null
+    this.isDue = false
+    this.told = this.received
+    return this.received
+  }
+}

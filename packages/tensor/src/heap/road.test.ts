@@ -1,0 +1,113 @@
+/** The road of tensors between two workers of one heap, both in this thread. Names begin with the rule of HEAP.md that they hold. */
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { tensor, zeros } from '../index.js'
+import { raw, type Tensor } from '../internal.js'
+import { Heap } from './heap.js'
+import { HEAP_BYTES_MIN, withHeapLimit } from './policy.js'
+import { HeapRoad } from './road.js'
+import { threadHeap } from './thread-heap.js'
+
+const here = threadHeap()
+let there: Heap
+let out: HeapRoad
+let into: HeapRoad
+const LENGTH = HEAP_BYTES_MIN
+
+beforeEach(() => {
+  there = Heap.attach(here.handle()!)
+  out = new HeapRoad(here, there.slot)
+  into = new HeapRoad(there, here.slot)
+})
+
+function large(): Tensor {
+  return tensor(Float32Array.from({ length: LENGTH }, (_, i) => i)).add(0)
+}
+
+function carry(x: Tensor): Tensor {
+  const name = out.give(x)
+  expect(name).not.toBeNull()
+  return into.take(name!, x.dtype, x.shape, x.numel)
+}
+
+describe('a tensor on its way', () => {
+  test('HEAP-4 is held by the sender until the receiver has read the message, then by the receiver alone', () => {
+    const x = large()
+    const held = there.heldBytes
+    const y = carry(x)
+    out.sent(1)
+    expect(y.storage.array.buffer).toBe(x.storage.array.buffer)
+    expect(y.storage.array.byteOffset).toBe(x.storage.array.byteOffset)
+    expect([out.inFlight, into.hasTaken]).toEqual([1, true])
+    const values = x.dataSync()
+    x.storage.close()
+    out.taken(0)
+    expect(out.inFlight).toBe(1)
+    out.taken(1)
+    expect(out.inFlight).toBe(0)
+    expect(y.dataSync()).toEqual(values)
+    expect(there.heldBytes).toBeGreaterThan(held)
+    y.storage.close()
+    expect(there.heldBytes).toBe(held)
+  })
+
+  test('HEAP-8 is a copy to both: who writes first writes elsewhere', () => {
+    const x = large()
+    const view = x.narrow(0, 10, 5)
+    const y = carry(x)
+    out.sent(1)
+    raw.fill_(x, -1)
+    expect(Array.from(view.dataSync())).toEqual([-1, -1, -1, -1, -1])
+    expect(y.dataSync()[11]).toBe(11)
+    raw.fill_(y, -2)
+    expect(x.dataSync()[11]).toBe(-1)
+    const z = carry(x)
+    raw.mul_(z, 2)
+    expect([x.dataSync()[11], z.dataSync()[11]]).toEqual([-1, -2])
+  })
+
+  test('views and managed tensors arrive row by row', () => {
+    const x = large().reshape([2, LENGTH / 2])
+    expect(carry(x.narrow(0, 1, 1)).dataSync()[0]).toBe(LENGTH / 2)
+    const transposed = carry(x.T)
+    expect(transposed.isContiguous).toBe(true)
+    expect(transposed.dataSync()).toEqual(x.T.dataSync())
+    const managed = withHeapLimit(0, () => zeros([LENGTH]).add(3))
+    expect(managed.storage.kind).toBe('managed')
+    expect(carry(managed).dataSync()[7]).toBe(3)
+  })
+
+  test('HEAP-6 without room its bytes have to travel', () => {
+    const managed = zeros([16])
+    withHeapLimit(0, () => expect(out.give(managed)).toBeNull())
+  })
+
+  test('HEAP-4 a message that does not leave, and a link that breaks, give everything back', () => {
+    const x = large()
+    const inFlight = here.inFlight
+    out.give(x)
+    out.unsent()
+    expect(here.inFlight).toBe(inFlight)
+    out.give(x)
+    out.sent(7)
+    out.give(x)
+    out.close()
+    expect([here.inFlight, out.inFlight]).toEqual([inFlight, 0])
+  })
+})
+
+describe('a name that is wrong', () => {
+  test.each([
+    ['the offset', (n: number[]) => n.with(4, LENGTH), 'HEAP_BLOCK_TOO_SMALL'],
+    ['a negative offset', (n: number[]) => n.with(4, -1), 'HEAP_BLOCK_TOO_SMALL'],
+    ['the generation', (n: number[]) => n.with(1, n[1]! + 1), 'HEAP_BLOCK_STALE'],
+    ['the sender', (n: number[]) => n.with(2, 999), 'HEAP_BLOCK_STALE'],
+    ['the block', (n: number[]) => n.with(0, -5), 'HEAP_BLOCK_STALE'],
+  ])('HEAP-5 by %s is refused and holds nothing', (_, change, code) => {
+    const x = large()
+    const name = change([...out.give(x)!]) as unknown as Parameters<HeapRoad['take']>[0]
+    const held = there.heldBytes
+    expect(() => into.take(name, 'float32', [LENGTH], LENGTH)).toThrow(expect.objectContaining({ code }))
+    expect(there.heldBytes).toBe(held)
+    out.unsent()
+  })
+})

@@ -1,0 +1,109 @@
+/**
+ * The road that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
+ * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
+ */
+import { PostgradError } from '@postgrad/base'
+import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
+import { clone } from '../raw/copy.js'
+import { contiguousStrides, type Shape } from '../shape.js'
+import { Storage } from '../storage.js'
+import { Tensor } from '../tensor.js'
+import type { Heap } from './heap.js'
+import { leaseOfShared } from './policy.js'
+
+/** Block, its generation, slot and epoch of the sender, and the offset in elements. */
+type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
+
+export class HeapRoad {
+  private readonly heap: Heap
+  private readonly peerSlot: number
+  /** Whether a block was taken since somebody looked. */
+  hasTaken = false
+  /** Tokens of the message that is being written. */
+  private writing: number[] = []
+  /** In the order of messages. */
+  private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
+
+  /** @param peerSlot where the worker at the other end is attached to `heap` */
+  constructor(heap: Heap, peerSlot: number) {
+    this.heap = heap
+    this.peerSlot = peerSlot
+  }
+
+  /**
+   * Names the tensor's elements, row by row. What does not lie so in the heap is copied there once, which costs less than a message of its bytes.
+   * Null: the heap has no room, so the bytes have to travel.
+   */
+  give(tensor: Tensor): BlockName | null {
+    if (this.isHere(tensor)) return this.named(tensor)
+    const copy = clone(tensor)
+    const name = this.isHere(copy) ? this.named(copy) : null
+    // The message holds the block by now.
+    copy.storage.close()
+    return name
+  }
+
+  private isHere({ isContiguous, storage: { lease } }: Tensor): boolean {
+    return isContiguous && lease !== null && lease.heap === this.heap
+  }
+
+  private named({ storage, offset }: Tensor): BlockName {
+    const { descriptor, token } = this.heap.share(storage.lease!.block, this.peerSlot)
+    this.writing.push(token)
+    return [descriptor.id, descriptor.generation, descriptor.sender, descriptor.epoch, offset]
+  }
+
+  /** What was named since the last message left with this one, the n-th to the peer. */
+  sent(message: number): void {
+    if (this.writing.length === 0) return
+    for (const token of this.writing) this.onTheWay.push({ message, token })
+    this.writing = []
+  }
+
+  /** The message that was being written will not leave. */
+  unsent(): void {
+    for (const token of this.writing) this.heap.acknowledge(token)
+    this.writing = []
+  }
+
+  /** The peer has read all messages up to this one. A number that it cannot know changes nothing that is not on its way. */
+  taken(message: number): void {
+    let count = 0
+    while (count < this.onTheWay.length && this.onTheWay[count]!.message <= message) count++
+    for (const { token } of this.onTheWay.splice(0, count)) this.heap.acknowledge(token)
+  }
+
+  /** How many blocks are held for the peer. */
+  get inFlight(): number {
+    return this.onTheWay.length
+  }
+
+  /** The link is gone: what is on its way will not be taken. */
+  close(): void {
+    this.onTheWay.length = 0
+    this.heap.takeBack(this.peerSlot)
+  }
+
+  /**
+   * A tensor over the block that the peer named.
+   * @throws HEAP_BLOCK_STALE, HEAP_BLOCK_TOO_SMALL
+   */
+  take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
+    const heldBefore = this.heap.heldBytes
+    const block = this.heap.adopt({ id, generation, sender, epoch })
+    const end = (offset + numel) * BYTES_PER_ELEMENT[dtype]
+    if (offset < 0 || !(end <= block.capacityBytes)) {
+      this.heap.release(block)
+      throw new PostgradError('HEAP_BLOCK_TOO_SMALL', {
+        op: 'receive',
+        expected: `a place within a block of ${block.capacityBytes} bytes`,
+        got: `elements ${offset} to ${offset + numel} of ${dtype}`,
+        remedy: 'The message is corrupt: both ends must be of one version of postgrad.',
+        values: { block: id, offset, numel },
+      })
+    }
+    this.hasTaken = true
+    const lease = leaseOfShared(this.heap, block, this.heap.heldBytes - heldBefore)
+    return new Tensor(Storage.onBlock(dtype, lease, offset + numel), shape, contiguousStrides(shape), offset, numel, true)
+  }
+}

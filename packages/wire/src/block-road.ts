@@ -1,0 +1,22 @@
+/**
+ * How large tensors travel between workers that share a heap: the message names the block, its bytes stay where they are. `heap/road.ts` of
+ * tensor is the implementation; the codec knows only this. To a worker elsewhere there is no such road, and the elements follow the header.
+ */
+import type { DType, Tensor } from '@postgrad/tensor'
+
+/** Where the elements begin, in a block of the sender: block, generation, slot and epoch of the sender, offset in elements. */
+export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
+export const BLOCK_WORDS = 5
+
+export interface BlockRoad {
+  /**
+   * Names the elements, row by row, for the worker at the other end, and holds them for it; null: there is no block for them, so their bytes
+   * travel. Value semantics: who writes to the tensor afterwards copies it first.
+   */
+  give(tensor: Tensor): BlockName | null
+  /**
+   * The tensor that the other end named. Nothing in the name is trusted.
+   * @throws HEAP_BLOCK_STALE when the sender does not hold that block (any more), WIRE_CORRUPT when the block is too small
+   */
+  take(name: BlockName, dtype: DType, shape: readonly number[], numel: number): Tensor
+}
