@@ -1,12 +1,42 @@
 /** What users get from nn: modules, losses, optimizers. */
-export { LogSoftmax, ReLU, Sigmoid, Softmax, Tanh } from './activations.js'
-export { Dropout } from './dropout.js'
-export { Embedding } from './embedding.js'
-export type { ParameterOptions } from './init.js'
+export {
+  ELU,
+  GELU,
+  Hardtanh,
+  LeakyReLU,
+  LogSigmoid,
+  LogSoftmax,
+  Mish,
+  ReLU,
+  ReLU6,
+  Sigmoid,
+  SiLU,
+  Softmax,
+  Softplus,
+  Softsign,
+  Tanh,
+  Tanhshrink,
+} from './activations.js'
+export { type CellOptions, GRUCell, LSTMCell, RNNCell, type RNNCellOptions } from './cells.js'
+export { ModuleDict, ModuleList, ParameterList } from './containers.js'
+export { Conv1d, Conv2d, type ConvModuleOptions, ConvTranspose1d, ConvTranspose2d, type ConvTransposeModuleOptions } from './conv.js'
+export { Dropout, Dropout1d, Dropout2d } from './dropout.js'
+export { Embedding, type EmbeddingOptions, type FromPretrainedOptions } from './embedding.js'
+export { GRU, type GRUOptions } from './gru.js'
+export * as init from './init.js'
 export { Linear, type LinearOptions } from './linear.js'
 export { crossEntropy, mseLoss, nllLoss } from './losses.js'
 export { LSTM, type LSTMOptions, type LSTMState } from './lstm.js'
-export { Module, type StateDict } from './module.js'
+export {
+  type BufferOptions,
+  type LoadStateDictOptions,
+  Module,
+  type NamedWalkOptions,
+  type StateDict,
+  type StateDictDifference,
+  type WalkOptions,
+} from './module.js'
+export type { ForwardHook, ForwardPreHook, FullBackwardHook } from './module-hooks.js'
 export { Adadelta, type AdadeltaOptions, type AdadeltaSettings } from './optim/adadelta.js'
 export { Adagrad, type AdagradOptions, type AdagradSettings } from './optim/adagrad.js'
 export { Adam, type AdamOptions, type AdamSettings, AdamW } from './optim/adam.js'
@@ -63,6 +93,8 @@ export {
 } from './optim/schedulers/step-lr.js'
 export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
 export { fromTorchOptimizerState, type TorchOptimizerState, toTorchOptimizerState } from './optim/torch-state.js'
+export { type ParameterOptions, type ParameterSettings, parameter } from './parameter.js'
+export { RNN, type RNNOptions } from './rnn.js'
 export type { SafetensorsDType, SafetensorsInfo } from './safetensors/header.js'
 export {
   type LoadSafetensorsOptions,
@@ -73,3 +105,4 @@ export {
 } from './safetensors/read.js'
 export { type SaveSafetensorsOptions, safetensorsBytes, saveSafetensors } from './safetensors/write.js'
 export { type Layer, Sequential } from './sequential.js'
+export { Flatten, Identity, Unflatten } from './shape-modules.js'

@@ -1,18 +1,187 @@
-/** How parameters begin: drawn from the scope's generator, as PyTorch draws its defaults. */
-import { type DType, rand, randn, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+/**
+ * How parameters may begin: functions that fill a tensor in place, unrecorded also where it is a leaf that requires grad, and return it. Random ones
+ * draw from the scope's generator or the one given. PyTorch: `torch.nn.init`; exported as `init`.
+ */
+import { currentGenerator, type Generator, rand, randn, Tensor } from '@postgrad/tensor'
+import { allocate, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkOneOf } from './check.js'
 
-export interface ParameterOptions {
-  /** float32 (default) or float64. */
-  readonly dtype?: DType
+export interface InitOptions {
+  /** Default: the scope's generator, else the thread's. */
+  readonly generator?: Generator
 }
 
-/** A parameter of this shape, uniform in [−bound, bound). */
-export function uniform(shape: readonly number[], bound: number, { dtype = 'float32' }: ParameterOptions): Tensor {
-  return raw.sub(raw.mul(rand(shape, { dtype }), 2 * bound), bound).requiresGrad_()
+export type Nonlinearity = 'linear' | 'conv1d' | 'conv2d' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu'
+const NONLINEARITIES = ['linear', 'conv1d', 'conv2d', 'sigmoid', 'tanh', 'relu', 'leakyRelu', 'selu'] as const
+
+export interface KaimingOptions extends InitOptions {
+  /** The negative slope of a leakyRelu that follows; default 0. */
+  readonly a?: number
+  /** What keeps its variance: 'fanIn' (default) the activations of forward, 'fanOut' the gradients of backward. */
+  readonly mode?: 'fanIn' | 'fanOut'
+  /** What follows the layer; default 'leakyRelu'. */
+  readonly nonlinearity?: Nonlinearity
 }
 
-/** A parameter of this shape, standard normal. */
-export function normal(shape: readonly number[], { dtype = 'float32' }: ParameterOptions): Tensor {
-  return randn(shape, { dtype, requiresGrad: true })
+/** Uniform in [low, high). */
+export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
+  return raw.copy_(x, raw.add(raw.mul(rand(x.shape, drawn(x, options)), high - low), low))
+}
+
+export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
+  return raw.copy_(x, raw.add(raw.mul(randn(x.shape, drawn(x, options)), std), mean))
+}
+
+/** Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0 */
+export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, options: InitOptions = {}): Tensor {
+  if (!(std > 0)) throw invalidArgument('truncNormal_', 'a std > 0', std, 'Use constant_() for a single value.')
+  if (!(low < high)) throw invalidArgument('truncNormal_', 'low < high', `${low} and ${high}`)
+  const draw = truncated((low - mean) / std, (high - mean) / std, options.generator ?? currentGenerator())
+  const { dtype } = drawn(x, options)
+  const array = allocate(dtype, x.numel)
+  for (let i = 0; i < array.length; i++) array[i] = Math.min(Math.max(mean + std * draw(), low), high)
+  return raw.copy_(x, Tensor.over(dtype, x.shape, array))
+}
+
+export function constant_(x: Tensor, value: number): Tensor {
+  return raw.fill_(x, value)
+}
+
+export function ones_(x: Tensor): Tensor {
+  return raw.fill_(x, 1)
+}
+
+export function zeros_(x: Tensor): Tensor {
+  return raw.fill_(x, 0)
+}
+
+/** x [n, m]: ones on the diagonal, zeros elsewhere. @throws SHAPE_MISMATCH */
+export function eye_(x: Tensor): Tensor {
+  if (x.ndim !== 2) throw shapeMismatch('eye_', 'a matrix', shapeText(x.shape), 'Only a matrix can be the identity.')
+  raw.fill_(x, 0)
+  raw.fill_(raw.diagonal(x), 1)
+  return x
+}
+
+/** Uniform with the variance gain² · 2 / (fan in + fan out). PyTorch's name for Glorot's scheme. @throws SHAPE_MISMATCH (all with fans) */
+export function xavierUniform_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
+  const { fanIn, fanOut } = fans('xavierUniform_', x)
+  const bound = gain * Math.sqrt(6 / (fanIn + fanOut))
+  return uniform_(x, -bound, bound, options)
+}
+
+/** Normal with the same variance. */
+export function xavierNormal_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
+  const { fanIn, fanOut } = fans('xavierNormal_', x)
+  return normal_(x, 0, gain * Math.sqrt(2 / (fanIn + fanOut)), options)
+}
+
+/** Uniform with the variance gain² / fan, the gain being the nonlinearity's. He's scheme. */
+export function kaimingUniform_(x: Tensor, options: KaimingOptions = {}): Tensor {
+  const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', x, options)
+  return uniform_(x, -bound, bound, options)
+}
+
+/** Normal with the same variance. */
+export function kaimingNormal_(x: Tensor, options: KaimingOptions = {}): Tensor {
+  return normal_(x, 0, kaimingStd('kaimingNormal_', x, options), options)
+}
+
+/**
+ * x [rows, …]: as a matrix [rows, rest] its rows, or its columns if these are fewer, are orthogonal and of length `gain`; the directions are uniform.
+ * @throws SHAPE_MISMATCH for fewer than two dimensions
+ */
+export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
+  if (x.ndim < 2) throw shapeMismatch('orthogonal_', 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
+  if (x.numel === 0) return x
+  const rows = x.shape[0]!
+  const columns = x.numel / rows
+  const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
+  const vectors = orthonormal(count, length, options.generator ?? currentGenerator())
+  const { dtype } = drawn(x, options)
+  const array = allocate(dtype, x.numel)
+  for (let r = 0; r < rows; r++) {
+    for (let c = 0; c < columns; c++) array[r * columns + c] = gain * (rows < columns ? vectors[r]![c]! : vectors[c]![r]!)
+  }
+  return raw.copy_(x, Tensor.over(dtype, x.shape, array))
+}
+
+/** By how much a nonlinearity makes the standard deviation of what goes through it smaller, as a factor that makes up for it. @throws INVALID_ARGUMENT */
+export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
+  checkOneOf('calculateGain', 'nonlinearity', nonlinearity, NONLINEARITIES)
+  if (nonlinearity === 'tanh') return 5 / 3
+  if (nonlinearity === 'relu') return Math.SQRT2
+  if (nonlinearity === 'leakyRelu') return Math.sqrt(2 / (1 + slope ** 2))
+  return nonlinearity === 'selu' ? 3 / 4 : 1
+}
+
+function drawn(x: Tensor, { generator }: InitOptions) {
+  if (!isFloating(x.dtype)) throw invalidArgument('init', 'a tensor of floating point', x.dtype, "Convert it with to('float32').")
+  return generator === undefined ? { dtype: x.dtype } : { dtype: x.dtype, generator }
+}
+
+/** Into how many inputs and outputs one element of a weight [out, in, …window] enters. */
+function fans(op: string, x: Tensor): { fanIn: number; fanOut: number } {
+  if (x.ndim < 2) {
+    throw shapeMismatch(
+      op,
+      'at least two dimensions',
+      shapeText(x.shape),
+      'A vector has no inputs and outputs: use uniform_() or normal_().',
+    )
+  }
+  const window = x.shape.slice(2).reduce((product, extent) => product * extent, 1)
+  return { fanIn: x.shape[1]! * window, fanOut: x.shape[0]! * window }
+}
+
+function kaimingStd(op: string, x: Tensor, { a = 0, mode = 'fanIn', nonlinearity = 'leakyRelu' }: KaimingOptions): number {
+  checkOneOf(op, 'mode', mode, ['fanIn', 'fanOut'])
+  const fan = fans(op, x)[mode]
+  return fan === 0 ? 0 : calculateGain(nonlinearity, a) / Math.sqrt(fan)
+}
+
+/** `count` random vectors of this length, each of length 1 and orthogonal to the others (Gram and Schmidt, twice for the sake of rounding). */
+function orthonormal(count: number, length: number, generator: Generator): Float64Array[] {
+  const vectors: Float64Array[] = []
+  while (vectors.length < count) {
+    const v = Float64Array.from({ length }, () => generator.normal())
+    for (let pass = 0; pass < 2; pass++) {
+      for (const u of vectors) {
+        const along = dot(u, v)
+        for (let i = 0; i < length; i++) v[i]! -= along * u[i]!
+      }
+    }
+    const norm = Math.sqrt(dot(v, v))
+    // One that lies in the others' span, which hardly happens, is drawn again.
+    if (norm > 1e-10) vectors.push(v.map((value) => value / norm))
+  }
+  return vectors
+}
+
+function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!
+  return sum
+}
+
+/** Draws standard normal numbers from [low, high], by rejection: of normal numbers where most of them fit, else of uniform ones. */
+function truncated(low: number, high: number, generator: Generator): () => number {
+  if (low < 0 && high > 0 && high - low > 2) {
+    return () => {
+      for (;;) {
+        const z = generator.normal()
+        if (z >= low && z <= high) return z
+      }
+    }
+  }
+  // The point nearest to 0 is the likeliest. Where the density has fallen by e⁻³⁷ from it, the interval may end.
+  const nearest = Math.min(Math.max(0, low), high)
+  const far = Math.sqrt(nearest ** 2 + 74)
+  const [from, to] = [Math.max(low, -far), Math.min(high, far)]
+  return () => {
+    for (;;) {
+      const z = from + (to - from) * generator.uniform64()
+      if (generator.uniform64() < Math.exp((nearest ** 2 - z ** 2) / 2)) return z
+    }
+  }
 }

@@ -1,8 +1,10 @@
 /** A fully connected layer. PyTorch: `torch.nn.Linear`. */
 import { linear } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
-import { type ParameterOptions, uniform } from './init.js'
+import { checkSizes } from './check.js'
+import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
+import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
 
 export interface LinearOptions extends ParameterOptions {
   /** Default true. */
@@ -10,15 +12,20 @@ export interface LinearOptions extends ParameterOptions {
 }
 
 export class Linear extends Module {
+  readonly inFeatures: number
+  readonly outFeatures: number
   /** [outFeatures, inFeatures] */
   readonly weight: Tensor
   /** [outFeatures], or null */
   readonly bias: Tensor | null
 
-  /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). */
+  /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inFeatures: number, outFeatures: number, { bias = true, ...options }: LinearOptions = {}) {
     super()
-    const bound = inFeatures > 0 ? 1 / Math.sqrt(inFeatures) : 0
+    checkSizes('Linear', { inFeatures, outFeatures }, 0)
+    this.inFeatures = inFeatures
+    this.outFeatures = outFeatures
+    const bound = fanInBound(inFeatures)
     this.weight = uniform([outFeatures, inFeatures], bound, options)
     this.bias = bias ? uniform([outFeatures], bound, options) : null
   }
@@ -26,5 +33,9 @@ export class Linear extends Module {
   /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return linear(x, this.weight, this.bias)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ inFeatures: this.inFeatures, outFeatures: this.outFeatures, bias: this.bias !== null })
   }
 }

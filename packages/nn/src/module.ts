@@ -1,28 +1,71 @@
 /**
- * Module: a tree of parameters with names, and a forward. What belongs to a module is found in its fields, so that a model is an ordinary class:
+ * Module: a tree of parameters and buffers with names, and a forward. What belongs to a module is found in its fields, so that a model is an ordinary
+ * class:
  *
  *     class Model extends Module {
  *       readonly rnn = new LSTM(8, 16)
  *       readonly decoder = new Linear(16, 27)
+ *       readonly mask = this.registerBuffer('mask', ones([16]))
  *       forward(x: Tensor): Tensor { … }
  *     }
  *
- * PyTorch: `torch.nn.Module`. Here `forward` is called directly: there are no hooks around it.
+ * PyTorch: `torch.nn.Module`. Here `forward` is called directly, and hooks run around it then (`module-hooks.ts`).
+ *
+ * Note [Fields]
+ * A field, or an item of an array or a Map in a field, belongs to the module if it is a Module, a registered buffer, or a parameter: a leaf that was made
+ * with `requiresGrad` (also if it was switched off since). Nothing is kept of this: every walk reads the fields, so that replacing one is enough.
+ * Fields that are `#private` are not seen.
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
-import { isTensor, type Tensor } from '@postgrad/tensor'
-import { raw, sameShape } from '@postgrad/tensor/internal'
+import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
+import { isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { checkFloating, noSuch } from './check.js'
+import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
+import { parameter } from './parameter.js'
 
 export type StateDict = Record<string, Tensor>
 
-export abstract class Module {
-  /** True from the start; `train` and `eval` switch it for the whole tree. Dropout is what reads it. */
-  training = true
+export interface BufferOptions {
+  /** Whether state dicts have it; default true. */
+  readonly persistent?: boolean
+}
 
+export interface WalkOptions {
+  /** Default true; false: only what is the module's own. */
+  readonly recurse?: boolean
+}
+
+export interface NamedWalkOptions extends WalkOptions {
+  /** Before all names, with a point; default none. */
+  readonly prefix?: string
+}
+
+export interface LoadStateDictOptions {
+  /** Refuse names that are missing or unexpected; default true. Other shapes are refused always. */
+  readonly strict?: boolean
+}
+
+/** The names that did not fit. */
+export interface StateDictDifference {
+  readonly missingKeys: readonly string[]
+  readonly unexpectedKeys: readonly string[]
+}
+
+type Fields = Record<string, unknown>
+type Kind = 'parameter' | 'buffer' | 'transient buffer'
+type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
+
+export abstract class Module {
+  /** True from the start; `train` and `eval` switch it for the whole tree. Dropout and batch norm read it. */
+  training = true
+  /** Fields that are buffers, and whether they are persistent. Neither this nor the hooks may be a field that walks see. */
+  #buffers: Map<string, boolean> | null = null
+  #hooks: ModuleHooks | null = null
+
+  /** Into training or evaluation, with all modules below. */
   train(mode = true): this {
-    this.training = mode
-    for (const [, child] of this.namedChildren()) child.train(mode)
+    for (const module of this.modules()) module.training = mode
     return this
   }
 
@@ -30,75 +73,316 @@ export abstract class Module {
     return this.train(false)
   }
 
-  /** All parameters of the tree, each once, depth first in order of their fields. */
-  *parameters(): IterableIterator<Tensor> {
-    for (const [, parameter] of this.namedParameters()) yield parameter
+  /** All parameters of the tree, each once: a module's own in order of its fields, then those of its children. */
+  parameters(options: WalkOptions = {}): Tensor[] {
+    const found = new Set<Tensor>()
+    gatherParameters(this, found, options.recurse === false ? null : new Set())
+    return [...found]
   }
 
   /** With their paths: `decoder.weight`. A tensor that is shared by two fields comes once, under its first name. */
-  *namedParameters(): IterableIterator<[name: string, parameter: Tensor]> {
-    const seen = new Set<Tensor>()
-    for (const entry of walk(this, '')) {
-      if (seen.has(entry[1])) continue
-      seen.add(entry[1])
-      yield entry
+  namedParameters(options: NamedWalkOptions = {}): [name: string, parameter: Tensor][] {
+    return unique(this, isParameter, options)
+  }
+
+  /** Tensors that belong to the state but are not trained, such as running means; as parameters(). */
+  buffers(options: WalkOptions = {}): Tensor[] {
+    return this.namedBuffers(options).map(([, buffer]) => buffer)
+  }
+
+  namedBuffers(options: NamedWalkOptions = {}): [name: string, buffer: Tensor][] {
+    return unique(this, isBuffer, options)
+  }
+
+  /** The modules directly below, each once. */
+  children(): Module[] {
+    return this.namedChildren().map(([, child]) => child)
+  }
+
+  /** With their names; those in an array as `layers.0`. */
+  namedChildren(): [name: string, child: Module][] {
+    const found = new Map<Module, string>()
+    each(this, (name, member) => {
+      if (member instanceof Module && !found.has(member)) found.set(member, name)
+    })
+    return [...found].map(([child, name]) => [name, child])
+  }
+
+  /** This module and all below it, each once. */
+  modules(): Module[] {
+    const seen = new Set<Module>()
+    gatherModules(this, seen)
+    return [...seen]
+  }
+
+  /** With their paths; this one's is ''. */
+  namedModules(): [name: string, module: Module][] {
+    const found = new Map<Module, string>()
+    const visit = (module: Module, path: string) => {
+      if (found.has(module)) return
+      found.set(module, path)
+      for (const [name, child] of module.namedChildren()) visit(child, path === '' ? name : `${path}.${name}`)
     }
+    visit(this, '')
+    return [...found].map(([module, path]) => [path, module])
   }
 
-  /** The modules directly below, with their names; those in an array as `layers.0`. */
-  *namedChildren(): IterableIterator<[name: string, child: Module]> {
-    for (const [name, value] of fields(this)) if (value instanceof Module) yield [name, value]
+  /** Calls `fn` with all modules of the tree, children before those that have them. */
+  apply(fn: (module: Module) => void): this {
+    for (const child of this.children()) child.apply(fn)
+    fn(this)
+    return this
   }
 
-  /**
-   * This module's own parameters with their names, those in an array as `gains.0`: the fields that are leaves and were made with `requiresGrad`
-   * (also if it was switched off since). A module whose parameters' names are not its fields' overrides it.
-   */
-  *ownParameters(): IterableIterator<[name: string, parameter: Tensor]> {
-    for (const [name, value] of fields(this)) if (isTensor(value) && isVariable(value)) yield [name, value]
-  }
-
-  /** All parameters by path, shared ones under each of their names. They are the parameters themselves without history, not copies. */
-  stateDict(): StateDict {
-    return Object.fromEntries([...walk(this, '')].map(([name, parameter]) => [name, parameter.detach()]))
-  }
-
-  /**
-   * Copies values into the parameters, all or none.
-   * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes
-   */
-  loadStateDict(state: Readonly<StateDict>): void {
-    const own = new Map(walk(this, ''))
-    const missing = [...own.keys()].filter((name) => state[name] === undefined)
-    const unexpected = Object.keys(state).filter((name) => !own.has(name))
-    const shapes = [...own].filter(([name, { shape }]) => state[name] !== undefined && !sameShape(state[name].shape, shape))
-    if (missing.length + unexpected.length + shapes.length > 0) {
-      throw mismatch(
-        missing,
-        unexpected,
-        shapes.map(([name, { shape }]) => `${name} is [${shape.join(', ')}], not [${state[name]!.shape.join(', ')}]`),
-      )
-    }
-    for (const [name, parameter] of own) raw.copy_(parameter, state[name]!)
+  /** Switches recording for all parameters on or off. */
+  requiresGrad_(flag = true): this {
+    for (const each of this.parameters()) each.requiresGrad_(flag)
+    return this
   }
 
   /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void {
-    for (const parameter of this.parameters()) parameter.grad = null
+    for (const each of this.parameters()) if (each.grad !== null) each.grad = null
+  }
+
+  /**
+   * Converts parameters and buffers of floating point. They become other tensors (those of PyTorch stay the same objects): make optimizers, and
+   * references from other workers, afterwards. Tensors that are shared stay so. Gradients are dropped.
+   * @throws DTYPE_MISMATCH unless float32 or float64
+   */
+  to(dtype: DType): this {
+    checkFloating('to', dtype)
+    const converted = new Map<Tensor, Tensor>()
+    for (const module of this.modules()) {
+      replaceTensors(module, (member, kind) => {
+        if (member.dtype === dtype || !isFloating(member.dtype)) return member
+        let other = converted.get(member)
+        if (other === undefined) {
+          const values = raw.to(member, dtype)
+          other = kind === 'parameter' ? parameter(values, { requiresGrad: member.requiresGrad }) : values
+          converted.set(member, other)
+        }
+        return other
+      })
+    }
+    return this
+  }
+
+  /**
+   * Notes that the field `field` holds a buffer, sets it and returns it. Setting the field to another tensor later is fine. A null is a buffer that
+   * is not there (yet).
+   */
+  registerBuffer<T extends Tensor | null>(field: string, buffer: T, { persistent = true }: BufferOptions = {}): T {
+    this.#buffers ??= new Map()
+    this.#buffers.set(field, persistent)
+    ;(this as unknown as Fields)[field] = buffer
+    return buffer
+  }
+
+  /** @internal The kind of a tensor in this field, null for one that is not the module's. */
+  kindOf(field: string, value: Tensor): Kind | null {
+    const persistent = this.#buffers?.get(field)
+    if (persistent !== undefined) return persistent ? 'buffer' : 'transient buffer'
+    return isVariable(value) ? 'parameter' : null
+  }
+
+  /** All parameters and persistent buffers by path, shared ones under each of their names. They are the tensors themselves without history, not copies. */
+  stateDict(): StateDict {
+    return Object.fromEntries([...walk(this, isState)].map(([name, member]) => [name, member.detach()]))
+  }
+
+  /**
+   * Copies values into parameters and buffers, converted to their dtypes; all or none.
+   * @returns the names that were missing or unexpected, for a load that is not strict
+   * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes
+   */
+  loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
+    const own = new Map(walk(this, isState))
+    const missingKeys = [...own.keys()].filter((name) => state[name] === undefined)
+    const unexpectedKeys = Object.keys(state).filter((name) => !own.has(name))
+    const fitting = [...own].filter(([name]) => state[name] !== undefined)
+    const shapes = fitting.filter(([name, { shape }]) => !sameShape(state[name]!.shape, shape))
+    if (shapes.length > 0 || (strict && missingKeys.length + unexpectedKeys.length > 0)) {
+      throw mismatch(
+        missingKeys,
+        unexpectedKeys,
+        shapes.map(([name, { shape }]) => `${name} is [${shape.join(', ')}], not [${state[name]!.shape.join(', ')}]`),
+      )
+    }
+    for (const [name, member] of fitting) raw.copy_(member, state[name]!)
+    return { missingKeys, unexpectedKeys }
+  }
+
+  /** @throws NO_SUCH_MEMBER */
+  getParameter(path: string): Tensor {
+    return lookup('getParameter', 'parameter', path, [...walk(this, isParameter)])
+  }
+
+  /** @throws NO_SUCH_MEMBER */
+  getBuffer(path: string): Tensor {
+    return lookup('getBuffer', 'buffer', path, [...walk(this, isBuffer)])
+  }
+
+  /** @throws NO_SUCH_MEMBER */
+  getSubmodule(path: string): Module {
+    return lookup('getSubmodule', 'module', path, this.namedModules())
+  }
+
+  /**
+   * What a field is called in paths and state dicts. '' lets the items of an array or Map stand directly under their own names. Override it for
+   * names that are no fields' names here, such as PyTorch's `in_proj_weight`.
+   */
+  fieldName(field: string): string {
+    return field
+  }
+
+  /** Calls `hook` before each forward. */
+  registerForwardPreHook(hook: ForwardPreHook<this>): RemovableHandle {
+    const hooks = this.hooks()
+    return hooks.add(hooks.pre, hook as ForwardPreHook<object>)
+  }
+
+  /** Calls `hook` after each forward. */
+  registerForwardHook(hook: ForwardHook<this>): RemovableHandle {
+    const hooks = this.hooks()
+    return hooks.add(hooks.post, hook as ForwardHook<object>)
+  }
+
+  /** Calls `hook` in each backward pass through a forward that came after this call. */
+  registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
+    const hooks = this.hooks()
+    return hooks.add(hooks.back, hook as FullBackwardHook<object>)
+  }
+
+  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names. */
+  toString(): string {
+    const name = this.constructor.name
+    const extra = this.extraRepr()
+    const children = this.namedChildren().map(([child, module]) => `(${child}): ${module.toString().replaceAll('\n', '\n  ')}`)
+    if (children.length === 0) return `${name}(${extra})`
+    return `${name}(\n  ${[...(extra === '' ? [] : [extra]), ...children].join('\n  ')}\n)`
+  }
+
+  /** What toString shows between the parentheses; override it. */
+  extraRepr(): string {
+    return ''
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
+  private hooks(): ModuleHooks {
+    this.#hooks ??= new ModuleHooks(this)
+    return this.#hooks
   }
 }
 
-/** What a module's fields hold, those in an array one by one. */
-function* fields(module: Module): IterableIterator<[name: string, value: unknown]> {
-  for (const [name, value] of Object.entries(module)) {
-    if (Array.isArray(value)) for (const [place, item] of value.entries()) yield [`${name}.${place}`, item]
-    else yield [name, value]
+/** Calls `visit` with what the module's fields hold, see Note [Fields]. */
+function each(module: Module, visit: Visit): void {
+  const fields = module as unknown as Fields
+  // Neither Object.entries nor a generator: this is on the way of every training step, where they cost several times as much.
+  for (const field in fields) {
+    const value = fields[field]
+    if (typeof value !== 'object' || value === null) continue
+    if (Array.isArray(value)) {
+      const prefix = collectionPrefix(module, field)
+      for (let i = 0; i < value.length; i++) one(module, field, `${prefix}${i}`, value[i], visit)
+    } else if (value instanceof Map) {
+      const prefix = collectionPrefix(module, field)
+      for (const [key, item] of value) one(module, field, `${prefix}${key}`, item, visit)
+    } else one(module, field, module.fieldName(field), value, visit)
   }
 }
 
-function* walk(module: Module, prefix: string): IterableIterator<[string, Tensor]> {
-  for (const [name, parameter] of module.ownParameters()) yield [prefix + name, parameter]
-  for (const [name, child] of module.namedChildren()) yield* walk(child, `${prefix}${name}.`)
+function one(module: Module, field: string, name: string, value: unknown, visit: Visit): void {
+  if (value instanceof Module) visit(name, value, 'module')
+  else if (isTensor(value)) {
+    const kind = module.kindOf(field, value)
+    if (kind !== null) visit(name, value, kind)
+  }
+}
+
+function collectionPrefix(module: Module, field: string): string {
+  const name = module.fieldName(field)
+  return name === '' ? '' : `${name}.`
+}
+
+/** Puts what `fn` returns in the place of each parameter and buffer of the module's own. */
+function replaceTensors(module: Module, fn: (member: Tensor, kind: Kind) => Tensor): void {
+  const fields = module as unknown as Fields
+  for (const field in fields) {
+    const value = fields[field]
+    const other = (item: unknown): unknown => {
+      const kind = isTensor(item) ? module.kindOf(field, item) : null
+      return kind === null ? item : fn(item as Tensor, kind)
+    }
+    if (Array.isArray(value)) for (const [i, item] of value.entries()) value[i] = other(item)
+    else if (value instanceof Map) for (const [key, item] of value) value.set(key, other(item))
+    else if (isTensor(value)) fields[field] = other(value)
+  }
+}
+
+function gatherParameters(module: Module, into: Set<Tensor>, seen: Set<Module> | null): void {
+  if (seen?.has(module)) return
+  seen?.add(module)
+  const below: Module[] = []
+  each(module, (_, member, kind) => {
+    if (kind === 'parameter') into.add(member as Tensor)
+    else if (kind === 'module') below.push(member as Module)
+  })
+  if (seen !== null) for (const child of below) gatherParameters(child, into, seen)
+}
+
+function gatherModules(module: Module, seen: Set<Module>): void {
+  if (seen.has(module)) return
+  seen.add(module)
+  each(module, (_, member, kind) => {
+    if (kind === 'module') gatherModules(member as Module, seen)
+  })
+}
+
+const isParameter = (kind: Kind): boolean => kind === 'parameter'
+const isBuffer = (kind: Kind): boolean => kind !== 'parameter'
+const isState = (kind: Kind): boolean => kind !== 'transient buffer'
+
+/** What of the tree's tensors is wanted, by path, shared ones under each of their names. `above`: the modules on the way here. */
+function* walk(
+  module: Module,
+  wanted: (kind: Kind) => boolean,
+  prefix = '',
+  recurse = true,
+  above: readonly Module[] = [],
+): IterableIterator<[name: string, member: Tensor]> {
+  const [own, buffers, below]: [[string, Tensor][], [string, Tensor][], [string, Module][]] = [[], [], []]
+  each(module, (name, member, kind) => {
+    if (kind === 'module') below.push([name, member as Module])
+    else if (wanted(kind)) (kind === 'parameter' ? own : buffers).push([prefix + name, member as Tensor])
+  })
+  yield* own
+  yield* buffers
+  const path = [...above, module]
+  if (recurse) for (const [name, child] of below) if (!path.includes(child)) yield* walk(child, wanted, `${prefix}${name}.`, true, path)
+}
+
+/** As walk, each tensor once, under its first name. */
+function unique(module: Module, wanted: (kind: Kind) => boolean, { prefix = '', recurse = true }: NamedWalkOptions): [string, Tensor][] {
+  const found = new Map<Tensor, string>()
+  for (const [name, member] of walk(module, wanted, prefix === '' ? '' : `${prefix}.`, recurse)) {
+    if (!found.has(member)) found.set(member, name)
+  }
+  return [...found].map(([member, name]) => [name, member])
+}
+
+function lookup<T>(op: string, what: string, path: string, entries: readonly (readonly [string, T])[]): T {
+  const entry = entries.find(([name]) => name === path)
+  if (entry !== undefined) return entry[1]
+  throw noSuch(
+    op,
+    what,
+    path,
+    entries.map(([name]) => `'${name}'`),
+  )
 }
 
 function mismatch(missing: readonly string[], unexpected: readonly string[], shapes: readonly string[]): PostgradError {
@@ -110,7 +394,7 @@ function mismatch(missing: readonly string[], unexpected: readonly string[], sha
   return new PostgradError('STATE_DICT_MISMATCH', {
     op: 'loadStateDict',
     message: `the names do not fit this module; ${parts.filter(Boolean).join('; ')}`,
-    remedy: 'Load it into a module of the same structure and sizes.',
+    remedy: 'Load it into a module of the same structure and sizes, or with { strict: false } what fits.',
     values: { missing, unexpected, shapes },
   })
 }

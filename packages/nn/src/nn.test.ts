@@ -126,9 +126,12 @@ describe('LSTM', () => {
 
   test('a layer, first and second derivative', () => {
     const inputs = () => [float64(3, 2, 8), float64(8, 2), float64(2, 2), float64(2, 2)] as const
-    expect(gradcheck(lstmLayer, [...inputs()])).toBe(true)
+    for (const reverse of [false, true]) {
+      const layer = (...args: Tensor[]) => lstmLayer(...(args as [Tensor, Tensor, Tensor, Tensor]), reverse)
+      expect(gradcheck(layer, [...inputs()])).toBe(true)
+    }
     const first = (...args: Tensor[]) => {
-      const [output, last] = lstmLayer(...(args as [Tensor, Tensor, Tensor, Tensor])) as [Tensor, Tensor]
+      const [output, last] = lstmLayer(...(args as [Tensor, Tensor, Tensor, Tensor]), false) as [Tensor, Tensor]
       return grad(output.mul(output).sum().add(last.sum()), args, { createGraph: true })
     }
     expect(isGradEnabled()).toBe(true)
@@ -161,7 +164,8 @@ describe('LSTM', () => {
     const lstm = new LSTM(3, 4)
     const state = [zeros([1, 2, 5]), zeros([1, 2, 4])] as const
     for (const fn of [
-      () => lstm.forward(zeros([2, 3])),
+      () => lstm.forward(zeros([3])),
+      () => lstm.forward(zeros([0, 2, 3])),
       () => lstm.forward(zeros([5, 2, 4])),
       () => lstm.forward(zeros([5, 2, 3]), state),
     ]) {

@@ -1,24 +1,45 @@
 /** Modules one after the other. PyTorch: `torch.nn.Sequential`. */
 import type { Tensor } from '@postgrad/tensor'
+import { checkedAt } from './containers.js'
 import { Module } from './module.js'
 
 /** A module from one tensor to one tensor. */
 export type Layer = Module & { forward(x: Tensor): Tensor }
 
-export class Sequential extends Module {
-  readonly layers: readonly Layer[]
+export class Sequential extends Module implements Iterable<Layer> {
+  readonly layers: Layer[]
 
   constructor(...layers: readonly Layer[]) {
     super()
-    this.layers = layers
+    this.layers = [...layers]
   }
 
-  /** Named by their places, as in PyTorch: parameters are `0.weight`, `2.bias`. */
-  override *namedChildren(): IterableIterator<[name: string, child: Module]> {
-    for (const [place, layer] of this.layers.entries()) yield [String(place), layer]
+  get length(): number {
+    return this.layers.length
+  }
+
+  [Symbol.iterator](): IterableIterator<Layer> {
+    return this.layers[Symbol.iterator]()
+  }
+
+  /** The layer at this place; −1 is the last. @throws INDEX_OUT_OF_RANGE */
+  at(index: number): Layer {
+    return checkedAt('Sequential', this.layers, index)
+  }
+
+  append(layer: Layer): this {
+    this.layers.push(layer)
+    return this
+  }
+
+  /** Layers are named by their places, as in PyTorch: parameters are `0.weight`, `2.bias`. */
+  override fieldName(field: string): string {
+    return field === 'layers' ? '' : super.fieldName(field)
   }
 
   forward(x: Tensor): Tensor {
-    return this.layers.reduce((y, layer) => layer.forward(y), x)
+    let y = x
+    for (const layer of this.layers) y = layer.forward(y)
+    return y
   }
 }

@@ -1,0 +1,47 @@
+/** The checks of modules' arguments, worded once. */
+import { PostgradError } from '@postgrad/base'
+import type { DType, Tensor } from '@postgrad/tensor'
+import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+
+/** @throws INVALID_ARGUMENT unless each of `sizes` is an integer of at least `least` */
+export function checkSizes(op: string, sizes: Readonly<Record<string, number>>, least = 1): void {
+  for (const [name, size] of Object.entries(sizes)) {
+    if (Number.isSafeInteger(size) && size >= least) continue
+    throw invalidArgument(op, `an integer ${name} ≥ ${least}`, size, `Pass ${name} as a whole number.`)
+  }
+}
+
+/** @throws INVALID_ARGUMENT unless `p` is a probability */
+export function checkProbability(op: string, name: string, p: number): void {
+  if (p >= 0 && p <= 1) return
+  throw invalidArgument(op, `a probability from 0 to 1 as ${name}`, p, 'Pass the share of elements to zero: 0.5 is one half.')
+}
+
+/** @throws DTYPE_MISMATCH: parameters are of floating point */
+export function checkFloating(op: string, dtype: DType): void {
+  if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Parameters have gradients: give them a floating dtype.')
+}
+
+/** @throws INVALID_ARGUMENT for a name that `known` has not, which would be ignored in silence */
+export function checkOneOf<T extends string>(op: string, name: string, value: string, known: readonly T[]): asserts value is T {
+  if (!(known as readonly string[]).includes(value)) {
+    throw invalidArgument(op, `${known.map((each) => `'${each}'`).join(' or ')} as ${name}`, `'${value}'`)
+  }
+}
+
+/** @throws SHAPE_MISMATCH */
+export function checkShapeIs(op: string, what: string, x: Tensor, expected: readonly number[], remedy: string): void {
+  if (x.ndim === expected.length && expected.every((extent, d) => extent === x.shape[d])) return
+  throw shapeMismatch(op, `${what} of shape ${shapeText(expected)}`, shapeText(x.shape), remedy, { expected, shape: [...x.shape] })
+}
+
+/** A path that leads nowhere. */
+export function noSuch(op: string, what: string, path: string, known: readonly string[]): PostgradError {
+  return new PostgradError('NO_SUCH_MEMBER', {
+    op,
+    expected: `the path of a ${what}: ${known.length === 0 ? 'there are none' : known.join(', ')}`,
+    got: `'${path}'`,
+    remedy: `Look at named${what[0]!.toUpperCase()}${what.slice(1)}s().`,
+    values: { path },
+  })
+}

@@ -1,0 +1,137 @@
+/**
+ * Lists and dictionaries that are modules, so that they can change and be walked as one. A plain array or Map in a field does as well, under the field's
+ * name. PyTorch: `torch.nn.ModuleList`, `ModuleDict`, `ParameterList`.
+ */
+import { isTensor, type Tensor } from '@postgrad/tensor'
+import { indexOutOfRange } from '@postgrad/tensor/internal'
+import { noSuch } from './check.js'
+import { Module } from './module.js'
+import { parameter } from './parameter.js'
+
+/** Modules by place: parameters are `0.weight`. It has no forward. */
+export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
+  readonly items: M[]
+
+  constructor(modules: Iterable<M> = []) {
+    super()
+    this.items = [...modules]
+  }
+
+  get length(): number {
+    return this.items.length
+  }
+
+  [Symbol.iterator](): IterableIterator<M> {
+    return this.items[Symbol.iterator]()
+  }
+
+  /** The module at this place; −1 is the last. @throws INDEX_OUT_OF_RANGE */
+  at(index: number): M {
+    return checkedAt('ModuleList', this.items, index)
+  }
+
+  append(module: M): this {
+    this.items.push(module)
+    return this
+  }
+
+  extend(modules: Iterable<M>): this {
+    this.items.push(...modules)
+    return this
+  }
+
+  override fieldName(field: string): string {
+    return field === 'items' ? '' : super.fieldName(field)
+  }
+}
+
+/** Modules by key: parameters are `encoder.weight`. It has no forward. */
+export class ModuleDict<M extends Module = Module> extends Module implements Iterable<[string, M]> {
+  readonly items: Map<string, M>
+
+  constructor(modules: Readonly<Record<string, M>> = {}) {
+    super()
+    this.items = new Map(Object.entries(modules))
+  }
+
+  get size(): number {
+    return this.items.size
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, M]> {
+    return this.items[Symbol.iterator]()
+  }
+
+  has(key: string): boolean {
+    return this.items.has(key)
+  }
+
+  /** @throws NO_SUCH_MEMBER */
+  get(key: string): M {
+    const module = this.items.get(key)
+    if (module === undefined) throw noSuch('ModuleDict', 'module', key, [...this.items.keys()])
+    return module
+  }
+
+  set(key: string, module: M): this {
+    this.items.set(key, module)
+    return this
+  }
+
+  delete(key: string): boolean {
+    return this.items.delete(key)
+  }
+
+  override fieldName(field: string): string {
+    return field === 'items' ? '' : super.fieldName(field)
+  }
+}
+
+/** Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. */
+export class ParameterList extends Module implements Iterable<Tensor> {
+  readonly items: Tensor[]
+
+  constructor(parameters: Iterable<Tensor> = []) {
+    super()
+    this.items = [...parameters].map(asParameter)
+  }
+
+  get length(): number {
+    return this.items.length
+  }
+
+  [Symbol.iterator](): IterableIterator<Tensor> {
+    return this.items[Symbol.iterator]()
+  }
+
+  /** The parameter at this place; −1 is the last. @throws INDEX_OUT_OF_RANGE */
+  at(index: number): Tensor {
+    return checkedAt('ParameterList', this.items, index)
+  }
+
+  append(item: Tensor): this {
+    this.items.push(asParameter(item))
+    return this
+  }
+
+  override fieldName(field: string): string {
+    return field === 'items' ? '' : super.fieldName(field)
+  }
+
+  override extraRepr(): string {
+    return this.items
+      .filter(isTensor)
+      .map((item) => `Parameter(${item.dtype}, [${item.shape.join(', ')}])`)
+      .join(', ')
+  }
+}
+
+export function checkedAt<T>(op: string, items: readonly T[], index: number): T {
+  const item = items.at(index)
+  if (item !== undefined && Number.isInteger(index)) return item
+  throw indexOutOfRange(op, `a place from ${-items.length} to ${items.length - 1}`, index, `There are ${items.length}.`)
+}
+
+function asParameter(x: Tensor): Tensor {
+  return x.isLeaf && x.requiresGrad ? x : parameter(x)
+}

@@ -1,0 +1,43 @@
+/** Gated recurrent units over a sequence, in one or more layers. PyTorch: `torch.nn.GRU`. */
+import { cat, linear } from '@postgrad/autograd'
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { gruLayer } from './gru-layer.js'
+import { type DirectionWeights, type LayerRun, type LayerState, lastStep, RecurrentModule, type RecurrentOptions } from './recurrent.js'
+
+export type GRUOptions = RecurrentOptions
+
+export class GRU extends RecurrentModule {
+  /**
+   * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the reset, update and new gates.
+   * @throws INVALID_ARGUMENT, DTYPE_MISMATCH
+   */
+  constructor(inputSize: number, hiddenSize: number, options: GRUOptions = {}) {
+    super(3, inputSize, hiddenSize, options)
+  }
+
+  /**
+   * x [T, N, inputSize], or [N, T, inputSize] with batchFirst, or [T, inputSize] (then nothing below has an N); h [numLayers · directions, N, hiddenSize]
+   * begins with zeros unless given.
+   * @returns the last layer's h at every step, [T, N, directions · hiddenSize] ([N, T, …]), and h after the last step
+   * @throws SHAPE_MISMATCH
+   */
+  forward(x: Tensor, h?: Tensor): [output: Tensor, h: Tensor] {
+    const { output, states } = this.run(x, h && [h], 1)
+    return [output, states[0]!]
+  }
+
+  protected override runLayer(x: Tensor, weights: DirectionWeights, [h]: LayerState, reverse: boolean): LayerRun {
+    const output = gruSteps(x, weights, h!, reverse)
+    return { output, state: [lastStep(output, reverse)] }
+  }
+}
+
+/** x [T, N, width], h [N, H] → h after every step [T, N, H] */
+export function gruSteps(x: Tensor, { weightIh, weightHh, biasIh, biasHh }: DirectionWeights, h: Tensor, reverse: boolean): Tensor {
+  const width = h.shape[1]!
+  const none = zeros([width], { dtype: x.dtype })
+  if (biasIh === null || biasHh === null) return gruLayer(linear(x, weightIh), weightHh, none, h, reverse)
+  // All biases may be added at once but the recurrent one of the new gate, which the reset gate scales.
+  const bias = biasIh.add(cat([biasHh.narrow(0, 0, 2 * width), none]))
+  return gruLayer(linear(x, weightIh, bias), weightHh, biasHh.narrow(0, 2 * width, width), h, reverse)
+}

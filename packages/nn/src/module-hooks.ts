@@ -1,0 +1,155 @@
+/**
+ * Hooks around a module's forward. Registering the first one puts a forward on the instance that runs them around its class's; taking the last one off
+ * takes that away again. So `model.forward(x)` runs hooks whoever calls it, and a module without hooks pays nothing. PyTorch needs `model(x)` for it.
+ *
+ * Above: `module.ts` has the public methods.
+ */
+import { defineFunction } from '@postgrad/autograd'
+import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
+
+/** Called before forward with its arguments; may return others: an array of them, or a single one that is no array. */
+export type ForwardPreHook<M> = (module: M, args: readonly unknown[]) => unknown
+/** Called after forward with its arguments and its result (of an async forward: what it settled to); may return another result. */
+export type ForwardHook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown
+/**
+ * Called in backward with a gradient for each of forward's arguments and for each of its results, null where there is none; may return others for the
+ * arguments. Only tensors that stand directly among arguments and results count, not those within arrays or objects. Where no argument requires
+ * grad, it is called all the same, as soon as the gradients of the results are there.
+ */
+export type FullBackwardHook<M> = (
+  module: M,
+  gradInputs: readonly (Tensor | null)[],
+  gradOutputs: readonly (Tensor | null)[],
+) => readonly (Tensor | null)[] | undefined
+
+type Forward = (...args: unknown[]) => unknown
+type Gradients = (Tensor | null)[]
+
+/** An entry of its own for each registration, so that a hook that was registered twice can be taken off once. */
+interface Entry<Hook> {
+  readonly hook: Hook
+}
+
+export class ModuleHooks {
+  readonly pre = new Set<Entry<ForwardPreHook<object>>>()
+  readonly post = new Set<Entry<ForwardHook<object>>>()
+  readonly back = new Set<Entry<FullBackwardHook<object>>>()
+  private readonly module: { forward?: Forward }
+  /** What stood on the instance itself before, such as an arrow function in a field. */
+  private own: PropertyDescriptor | undefined = undefined
+
+  constructor(module: object) {
+    this.module = module
+  }
+
+  add<Hook>(entries: Set<Entry<Hook>>, hook: Hook): RemovableHandle {
+    if (this.count === 0) this.attach()
+    const entry = { hook }
+    entries.add(entry)
+    return {
+      remove: () => {
+        if (entries.delete(entry) && this.count === 0) this.detach()
+      },
+    }
+  }
+
+  private get count(): number {
+    return this.pre.size + this.post.size + this.back.size
+  }
+
+  private attach(): void {
+    this.own = Object.getOwnPropertyDescriptor(this.module, 'forward')
+    const inner = this.module.forward!.bind(this.module)
+    const value: Forward = (...args) => this.run(inner, args)
+    // Not enumerable: it is none of the model's fields.
+    Object.defineProperty(this.module, 'forward', { value, configurable: true, writable: true, enumerable: false })
+  }
+
+  private detach(): void {
+    if (this.own === undefined) delete this.module.forward
+    else Object.defineProperty(this.module, 'forward', this.own)
+  }
+
+  private run(inner: Forward, given: unknown[]): unknown {
+    let args: unknown[] = given
+    for (const { hook } of this.pre) {
+      const result = hook(this.module, args)
+      if (result !== undefined) args = Array.isArray(result) ? result : [result]
+    }
+    const pass = this.back.size === 0 ? null : new BackwardHooks(this.module, [...this.back])
+    const output = inner(...(pass === null ? args : pass.onInputs(args)))
+    return isPromise(output) ? output.then((settled) => this.finish(args, settled, pass)) : this.finish(args, output, pass)
+  }
+
+  private finish(args: unknown[], result: unknown, pass: BackwardHooks | null): unknown {
+    let output = result
+    for (const { hook } of this.post) output = hook(this.module, args, output) ?? output
+    return pass === null ? output : pass.onOutputs(output)
+  }
+}
+
+/**
+ * The backward hooks of one call of forward: an identity before it and one behind it, whose derivatives see the gradients go through. PyTorch:
+ * `torch.utils.hooks.BackwardHook`.
+ */
+class BackwardHooks {
+  private readonly module: object
+  private readonly entries: readonly Entry<FullBackwardHook<object>>[]
+  private gradOutputs: Gradients = []
+  private argumentCount = 0
+  private inputsSeen = false
+
+  constructor(module: object, entries: readonly Entry<FullBackwardHook<object>>[]) {
+    this.module = module
+    this.entries = entries
+  }
+
+  onInputs(args: unknown[]): unknown[] {
+    this.argumentCount = args.length
+    this.inputsSeen = args.some((arg) => isTensor(arg) && arg.requiresGrad)
+    return through('ModuleInputs', args, (grads) => this.called(grads))
+  }
+
+  onOutputs(output: unknown): unknown {
+    const behind = (outputs: unknown[]) =>
+      through('ModuleOutputs', outputs, (grads) => {
+        this.gradOutputs = grads
+        if (!this.inputsSeen) this.called(new Array<null>(this.argumentCount).fill(null))
+        return grads
+      })
+    return Array.isArray(output) ? behind(output) : behind([output])[0]
+  }
+
+  private called(gradInputs: Gradients): Gradients {
+    let grads = gradInputs
+    for (const { hook } of this.entries) {
+      const result = hook(this.module, grads, this.gradOutputs)
+      if (result !== undefined) grads = [...result]
+    }
+    return grads
+  }
+}
+
+/** `values` with those among them that are tensors and require grad passed through an identity whose backward is `onGrads`: a gradient per value. */
+function through(name: string, values: unknown[], onGrads: (grads: Gradients) => Gradients): unknown[] {
+  const places = values.flatMap((value, i) => (isTensor(value) && value.requiresGrad ? [i] : []))
+  if (places.length === 0) return values
+  const identity = defineFunction({
+    name,
+    forward: (_, ...tensors: Tensor[]): readonly Tensor[] => tensors,
+    backward: (_, ...grads: Tensor[]) => {
+      const all: Gradients = values.map(() => null)
+      for (const [k, place] of places.entries()) all[place] = grads[k]!
+      const result = onGrads(all)
+      return places.map((place) => result[place] ?? null)
+    },
+  })
+  const passed = identity(...places.map((place) => values[place] as Tensor))
+  const all = [...values]
+  for (const [k, place] of places.entries()) all[place] = passed[k]
+  return all
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

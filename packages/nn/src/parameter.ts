@@ -1,0 +1,48 @@
+/** How parameters are made, and with which values modules begin: drawn from the scope's generator, in PyTorch's distributions. */
+import { type DType, full, rand, randn, type Tensor } from '@postgrad/tensor'
+
+import { raw } from '@postgrad/tensor/internal'
+import { checkFloating } from './check.js'
+
+export interface ParameterOptions {
+  /** float32 (default) or float64. */
+  readonly dtype?: DType
+}
+
+export interface ParameterSettings {
+  /** false: frozen; it still belongs to its module's parameters. Default true. */
+  readonly requiresGrad?: boolean
+}
+
+/**
+ * `data` as a parameter: a leaf on the same storage, without data's history. A module finds it in its fields.
+ * PyTorch: `torch.nn.Parameter`.
+ * @throws REQUIRES_GRAD_NEEDS_FLOAT
+ */
+export function parameter(data: Tensor, { requiresGrad = true }: ParameterSettings = {}): Tensor {
+  const leaf = data.detach().requiresGrad_()
+  return requiresGrad ? leaf : leaf.requiresGrad_(false)
+}
+
+/** A parameter of this shape, uniform in [−bound, bound). */
+export function uniform(shape: readonly number[], bound: number, { dtype = 'float32' }: ParameterOptions): Tensor {
+  checkFloating('parameter', dtype)
+  return raw.sub(raw.mul(rand(shape, { dtype }), 2 * bound), bound).requiresGrad_()
+}
+
+/** A parameter of this shape, standard normal. */
+export function normal(shape: readonly number[], { dtype = 'float32' }: ParameterOptions): Tensor {
+  checkFloating('parameter', dtype)
+  return randn(shape, { dtype, requiresGrad: true })
+}
+
+/** A parameter of this shape, everywhere `value`. */
+export function constant(shape: readonly number[], value: number, { dtype = 'float32' }: ParameterOptions): Tensor {
+  checkFloating('parameter', dtype)
+  return full(shape, value, { dtype, requiresGrad: true })
+}
+
+/** The bound of a layer's default values: PyTorch's `kaiming_uniform_` with a = √5 for weights, and its biases' own rule, are the same. */
+export function fanInBound(fanIn: number): number {
+  return fanIn > 0 ? 1 / Math.sqrt(fanIn) : 0
+}

@@ -1,0 +1,52 @@
+/** Modules that compute nothing: they give back what they get, or give it another shape. PyTorch: `torch.nn.Identity`, `Flatten`, `Unflatten`. */
+import type { Tensor } from '@postgrad/tensor'
+import { extraRepr } from './extra-repr.js'
+import { Module } from './module.js'
+
+export class Identity extends Module {
+  forward(x: Tensor): Tensor {
+    return x
+  }
+}
+
+/** Dimensions startDim … endDim as one; by default all but the first, which counts samples. */
+export class Flatten extends Module {
+  readonly startDim: number
+  readonly endDim: number
+
+  constructor(startDim = 1, endDim = -1) {
+    super()
+    this.startDim = startDim
+    this.endDim = endDim
+  }
+
+  /** @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE */
+  forward(x: Tensor): Tensor {
+    return x.flatten(this.startDim, this.endDim)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ startDim: this.startDim, endDim: this.endDim })
+  }
+}
+
+/** Dimension `dim` as several, of which one may be −1. */
+export class Unflatten extends Module {
+  readonly dim: number
+  readonly sizes: readonly number[]
+
+  constructor(dim: number, sizes: readonly number[]) {
+    super()
+    this.dim = dim
+    this.sizes = [...sizes]
+  }
+
+  /** @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return x.unflatten(this.dim, this.sizes)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ dim: this.dim, sizes: this.sizes })
+  }
+}
