@@ -180,6 +180,32 @@ def training_norm(x, w, b, eps):
 both("with its statistics", "layerNormRows", rows_norm, ((3, 4), (4,), (4,)), 0.1)
 both("with its statistics", "batchNormTraining", training_norm, ((3, 2, 4), (2,), (2,)), 0.1)
 
+# --- embeddings ---
+BAG = {"perSampleWeights": "per_sample_weights", "paddingIdx": "padding_idx", "includeLastOffset": "include_last_offset"}
+
+
+def bag(w, i, o):
+    o = {BAG.get(k, k): x.long() if isinstance(x, torch.Tensor) and x.dtype == torch.int32 else x for k, x in o.items()}
+    return F.embedding_bag(i.long(), w, **o)
+
+
+lookup = lambda w, i, o: F.embedding(i.long(), w, padding_idx=o.get("paddingIdx"))
+for label, i, o in (("padded", [[1, 0], [3, 1]], {"paddingIdx": 1}), ("padded from the end", [3, 3, 0], {"paddingIdx": -1}), ("not padded", [2, 0], {})):
+    grad_case(label, "embedding", lookup, d(4, 2), ints(i), o)
+grad_case("padded", "embeddingRows", lambda w, i, p, s: F.embedding(i.long(), w, padding_idx=p), d(4, 2), ints([1, 0, 1, 3]), 1, False)
+OFFSETS = {"offsets": ints([0, 2, 2, 5])}
+for mode in ("sum", "mean", "max"):
+    for label, i, o in [
+        ("bags of one length", [[1, 0, 1], [3, 3, 2]], {}),
+        ("offsets", [1, 0, 4, 2, 4, 0], OFFSETS),
+        ("last offset", [1, 0, 4, 2, 4], {"offsets": ints([0, 2, 2, 5]), "includeLastOffset": True}),
+        ("padded", [1, 0, 4, 2, 4, 4], {**OFFSETS, "paddingIdx": 4}),
+        ("nothing but padding", [[4, 4], [1, 4]], {"paddingIdx": 4}),
+    ]:
+        grad_case(label, "embeddingBag", bag, d(5, 3), ints(i), {**o, "mode": mode})
+grad_case("by default the mean, in float32", "embeddingBag", bag, v(5, 3), ints([[1, 0], [3, 3]]), {})
+grad_case("weighted", "embeddingBag", bag, d(5, 3), ints([1, 0, 4, 2, 4, 0]), {**OFFSETS, "mode": "sum", "perSampleWeights": d(6)})
+
 # --- losses ---
 NAMES = {"posWeight": "pos_weight", "ignoreIndex": "ignore_index", "labelSmoothing": "label_smoothing", "logTarget": "log_target"}
 

@@ -108,7 +108,7 @@ export const cat = recordList('cat', raw.cat, lists.cat, recorded)
 export const stack = recordList('stack', raw.stack, lists.stack, recorded)
 
 export const where = recordWhere('where', raw.where, whereRows.where, recorded)
-export const embedding = recordLookup('embedding', raw.embedding, lookup.embedding, recorded)
+const plainEmbedding = recordLookup('embedding', raw.embedding, lookup.embedding, recorded)
 export const embeddingBackward = recordLookup('embeddingBackward', raw.embeddingBackward, lookup.embeddingBackward, recorded)
 
 export const softmax = recordAttributed('softmax', raw.softmax, unary.softmax, recorded)
@@ -133,7 +133,7 @@ const primitives: PrimitiveOps<Tensor> = {
   ...{ tan, sinh, cosh, asin, acos, atan, erf, leakyRelu, gelu, silu, softplus, elu },
   ...{ add, sub, mul, div, maximum, minimum, eq, ne, lt, le, gt, ge, sum, mean, amax, argmax, matmul, bmm },
   ...{ view, reshape, transpose, permute, expand, squeeze, unsqueeze, narrow, everyNth, diagonal, select, cat, stack },
-  ...{ where, embedding, embeddingBackward, softmax, logSoftmax, nllLoss: plainNllLoss, crossEntropy: plainCrossEntropy },
+  ...{ where, embedding: plainEmbedding, embeddingBackward, softmax, logSoftmax, nllLoss: plainNllLoss, crossEntropy: plainCrossEntropy },
   ...{ add_, sub_, mul_, div_, copy_, fill_, zero_ },
   ...{ prod, amin, argmin, argsort, var: variance, std, logSumExp, norm, cumsum, cumprod, reverseCumsum },
   ...{ floorDivide, remainder, fmod, atan2, bitwiseAnd, bitwiseOr, bitwiseXor },
@@ -159,7 +159,7 @@ export const { max, min, sort, topk } = operations
 export const { varMean, any, all, countNonzero } = operations
 export const { mseLoss, l1Loss, smoothL1Loss, huberLoss, bceLoss, bceWithLogits, klDiv, gaussianNllLoss, nllLoss, crossEntropy } =
   operations
-export const { dropout, scaledDotProductAttention } = operations
+export const { dropout, scaledDotProductAttention, embedding, embeddingBag } = operations
 export const { maxPool1d, maxPool2d, maxPool2dWithIndices, avgPool1d, avgPool2d, adaptiveAvgPool1d, adaptiveAvgPool2d } = operations
 export const { layerNorm, batchNorm, groupNorm, instanceNorm } = operations
 export const { hardtanh, relu6, logSigmoid, mish, softsign, tanhshrink } = operations

@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 export interface GradSink {
   /**
@@ -16,6 +16,8 @@ export interface GradSink {
 
 /** A gradient that may be kept: `grad` itself where it is ours and dense, a dense copy otherwise. */
 export function keepable(grad: Tensor, exclusive: boolean): Tensor {
+  // Nobody writes to sparse rows: they may be shared.
+  if (grad.isSparse) return grad
   return exclusive && grad.isContiguous && grad.offset === 0 ? grad : raw.clone(grad)
 }
 
@@ -25,7 +27,8 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
  */
 export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): void {
   const current = t.grad
-  if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
+  if (current !== null && (current.isSparse || grad.isSparse)) t.grad = sumOfSparse(current, grad)
+  else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
   else if (current === null) t.grad = keepable(grad, exclusive)
   else raw.add_(current, grad)
 }

@@ -78,6 +78,7 @@ export {
   einsum,
   elu,
   embedding,
+  embeddingBag,
   eq,
   equal,
   erf,

@@ -20,7 +20,7 @@
  * its storage. That last place is the end of `run`; temporaries of a formula are its own and never leave it.
  */
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 /** Slots beyond the bits of a small integer are simply never owned. */
 const OWNABLE_SLOTS = 30
@@ -43,6 +43,9 @@ export class InputBuffer {
     if (held === null || held === undefined) {
       this.grads[slot] = grad
       if (exclusive) this.owned |= bit
+    } else if (held.isSparse || grad.isSparse) {
+      this.grads[slot] = sumOfSparse(held, grad)
+      this.owned |= bit
     } else if (held.requiresGrad || grad.requiresGrad) {
       // createGraph: the sum is itself an operation to be differentiated.
       this.grads[slot] = held.add(grad)

@@ -45,6 +45,8 @@ export type {
   ConvTransposeOptions,
   CrossEntropyOptions,
   DropoutOptions,
+  EmbeddingBagOptions,
+  EmbeddingOptions,
   GaussianNllOptions,
   HuberOptions,
   KlDivOptions,
@@ -58,7 +60,9 @@ export type {
   SmoothL1Options,
 } from './ops-neural.js'
 export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
+export { coalesce, toDense } from './raw/sparse.js'
 export type { KernelSource, KernelThis } from './raw/user-kernel.js'
 export type { NestedArray } from './read.js'
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './sample.js'
+export { SparseTensor } from './sparse.js'
 export { isTensor, Tensor } from './tensor.js'

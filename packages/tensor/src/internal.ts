@@ -46,6 +46,7 @@ export { overwrite } from './raw/inplace.js'
 export * as rawNeural from './raw/neural/index.js'
 export { batchNormTrainingBackward, layerNormRowsBackward } from './raw/neural/normalization.js'
 export { operations as rawOperations } from './raw/operations.js'
+export { addSparse_, coalesce, sumOfSparse, toDense } from './raw/sparse.js'
 export { checkKernelInput, runUserKernel, userKernel } from './raw/user-kernel.js'
 export {
   broadcastShapes,

@@ -24,6 +24,8 @@ export interface NeuralOps<T> {
   avgPoolSpread(grad: T, geometry: AvgPoolGeometry): T
   /** @internal x [rows, d], weight and bias [d] → [result, mean [rows], 1 / √(variance + eps) [rows]]; the last two have no gradient. */
   layerNormRows(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
+  /** @internal embedding whose gradient is 0 for row paddingIdx (−1: none), and sparse rows where so wanted. */
+  embeddingRows(weight: T, indices: T, paddingIdx: number, sparse: boolean): T
   /** @internal x [N, C, …], weight and bias [C] → [result, mean [C], biased variance [C]]; the last two have no gradient. */
   batchNormTraining(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
 }
@@ -203,5 +205,33 @@ export interface NormalizationOps<T> {
   instanceNorm(x: T, weight?: T | null, bias?: T | null, options?: NormOptions): T
 }
 
+export interface EmbeddingOptions {
+  /** The row of this index gets no gradient; negative ones count from the end. */
+  readonly paddingIdx?: number | null
+  /** The gradient of the weight is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
+  readonly sparse?: boolean
+}
+export interface EmbeddingBagOptions<T> extends EmbeddingOptions {
+  /** How the rows of a bag become one; default 'mean'. */
+  readonly mode?: 'sum' | 'mean' | 'max'
+  /** int32 [bags]: where in the indices [n] each bag begins. */
+  readonly offsets?: T | null
+  /** Factors of the rows, of the indices' shape; for 'sum' alone. */
+  readonly perSampleWeights?: T | null
+  /** The last offset is where the last bag ends; default false: it is another bag's beginning. */
+  readonly includeLastOffset?: boolean
+}
+export interface EmbeddingOps<T> {
+  /** weight [V, D], indices int32 of any shape → […indices, D]. */
+  embedding(weight: T, indices: T, options?: EmbeddingOptions): T
+  /** weight [V, D], indices int32 [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
+  embeddingBag(weight: T, indices: T, options?: EmbeddingBagOptions<T>): T
+}
+
 /** Ops written once over others. */
-export interface NeuralCompositeOps<T> extends ConvolutionOps<T>, LossCompositeOps<T>, PoolingOps<T>, NormalizationOps<T> {}
+export interface NeuralCompositeOps<T>
+  extends EmbeddingOps<T>,
+    ConvolutionOps<T>,
+    LossCompositeOps<T>,
+    PoolingOps<T>,
+    NormalizationOps<T> {}

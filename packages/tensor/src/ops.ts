@@ -8,7 +8,7 @@ import type { ArithmeticCompositeOps, ArithmeticOps, BitOps, DivOptions, PowOps 
 import type { DerivativeOps, GeluOptions, SoftplusOptions } from './ops-derivative.js'
 import type { InPlaceFormOps } from './ops-in-place.js'
 import type { ContractionOps, IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
-import type { LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
+import type { EmbeddingOps, LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
 import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
 
@@ -238,6 +238,6 @@ export interface LogicOps<T> {
 
 /** A composite may extend the primitive of its name (`crossEntropy`: to weights, smoothing and more dimensions). */
 export interface Ops<T>
-  extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T>>,
+  extends Omit<PrimitiveOps<T>, keyof LossCompositeOps<T> | keyof EmbeddingOps<T>>,
     CompositeOps<T>,
     InPlaceFormOps<PrimitiveOps<T> & CompositeOps<T>, T> {}

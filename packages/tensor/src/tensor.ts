@@ -90,6 +90,11 @@ export class Tensor {
     return this.shape.length
   }
 
+  /** Whether only some rows are stored: such a tensor is a `SparseTensor`. */
+  get isSparse(): boolean {
+    return false
+  }
+
   get requiresGrad(): boolean {
     return this.autograd?.requiresGrad === true
   }

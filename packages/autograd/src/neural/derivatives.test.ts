@@ -15,6 +15,7 @@ const GEOMETRY = {
 
 const WINDOW = { planes: 2, h: 4, w: 5, kh: 2, kw: 3, oh: 3, ow: 3, strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1 }
 const IMAGES = tensor(Float64Array.from({ length: 12 }, (_, i) => Math.sin(i))).reshape([2, 2, 3])
+const INDICES = tensor(Int32Array.of(1, 3, 1, 0)).reshape([2, 2])
 const WIDE = { dilW: 2, ow: 2 }
 
 const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
@@ -39,6 +40,11 @@ const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
     c('3,2,2; 2; 2', (x, w, b) => operations.batchNormTraining(x, w, b, 0.1)[0]),
     c('4,2', (x) => operations.batchNormTraining(x, null, null, 0.1)[0]),
     c('2', (b) => operations.batchNormTraining(IMAGES, null, b, 0.1)[0]),
+  ],
+  embeddingRows: [
+    // Row 2 does not occur: at the padding row the gradient is 0 by decree, and no derivative.
+    c('4,2', (w) => operations.embeddingRows(w, INDICES, 2, false)),
+    c('4,2', (w) => operations.embeddingRows(w, INDICES, -1, false)),
   ],
   linear: [
     c('2,3; 2,3; 2', operations.linear),

@@ -1,5 +1,5 @@
 /** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives.ts`. */
-import { Tensor } from '@postgrad/tensor'
+import { SparseTensor, Tensor, tensor } from '@postgrad/tensor'
 import { batchNormTrainingBackward, layerNormRowsBackward, type NeuralOps, rawOperations } from '@postgrad/tensor/internal'
 import type { TensorOps } from '../formula.js'
 import { type ManySaved, type ManyTable, result } from '../record-many.js'
@@ -111,7 +111,33 @@ function composedNorm(
   ]
 }
 
+/** Rows of g added up by index; under createGraph never sparse, as its parts would have no history. */
+const lookups: Pick<NeuralTable, 'embeddingRows'> = {
+  embeddingRows: {
+    reads: [[1], null],
+    grads: ([g], s, ops) => {
+      const [paddingIdx, sparse] = s.attrs
+      const [rows, width] = s.shape(0) as readonly [number, number]
+      const indices = s.tensor(1)
+      if (sparse && ops === rawOperations) return [sparseRows(g!, indices, paddingIdx, rows, width), null]
+      const counted = paddingIdx < 0 ? g! : ops.where(ops.unsqueeze(ops.eq(indices, paddingIdx), -1), 0, g!)
+      return [ops.embeddingBackward(counted, indices, rows), null]
+    },
+  },
+}
+
+function sparseRows(g: Tensor, indices: Tensor, paddingIdx: number, rows: number, width: number): SparseTensor {
+  const flat = rawOperations.reshape(indices, [indices.numel])
+  const values = rawOperations.reshape(g, [indices.numel, width])
+  // A copy: g may be written to, or freed, when this node is done.
+  if (paddingIdx < 0) return new SparseTensor(rawOperations.clone(flat), rawOperations.clone(values), [rows, width])
+  const kept = Array.from(flat.dataSync().keys()).filter((i) => flat.dataSync()[i] !== paddingIdx)
+  const at = tensor(Int32Array.from(kept))
+  return new SparseTensor(rawOperations.indexSelect(flat, 0, at), rawOperations.indexSelect(values, 0, at), [rows, width])
+}
+
 export const neural: NeuralTable = {
+  ...lookups,
   ...convolutions,
   ...pooling,
   ...normalization,

@@ -3,10 +3,17 @@ import type { Ops, PrimitiveOps } from '../ops.js'
 import type { NeuralCompositeOps } from '../ops-neural.js'
 import type { Tensor } from '../tensor.js'
 import { convolutionComposites } from './convolution.js'
+import { embeddingComposites } from './embedding.js'
 import { lossComposites } from './losses.js'
 import { normalizationComposites } from './normalization.js'
 import { poolingComposites } from './pooling.js'
 
 export function neuralComposites(ops: Ops<Tensor>, primitives: PrimitiveOps<Tensor>): NeuralCompositeOps<Tensor> {
-  return { ...convolutionComposites(ops), ...lossComposites(ops, primitives), ...poolingComposites(ops), ...normalizationComposites(ops) }
+  return {
+    ...convolutionComposites(ops),
+    ...lossComposites(ops, primitives),
+    ...poolingComposites(ops),
+    ...normalizationComposites(ops),
+    ...embeddingComposites(ops, primitives),
+  }
 }

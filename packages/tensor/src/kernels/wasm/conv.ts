@@ -12,6 +12,7 @@ import type { ArrayOf } from '../../dtype.js'
 import type { ConvGeometry, ConvKernel } from '../neural.js'
 import { align, type LazyInstance } from './instance.js'
 import { product, productScratch } from './matmul.js'
+import { worked } from './pause.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
@@ -180,6 +181,7 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
           else if (role === 'conv2dWeight') f32.set(b.subarray(bo + yFrom, bo + yFrom + yPlane), y / 4)
           const [from, by, to] = role === 'conv2d' ? [x, w, y] : role === 'conv2dInput' ? [y, w, x] : [x, y, w]
           kernels[DEPTHWISE[role]](g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, g.oh, g.ow, from, by, to)
+          worked(yPlane * window)
           if (role === 'conv2d') out.set(f32.subarray(y / 4, y / 4 + yPlane), oo + yFrom)
         }
         if (role === 'conv2dInput') out.set(f32.subarray(x / 4, x / 4 + xPlane), oo + xFrom)

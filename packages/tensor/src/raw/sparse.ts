@@ -1,0 +1,58 @@
+/** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `../sparse.ts`, what they are. */
+import { currentKernels } from '../device.js'
+import type { TypedArray } from '../dtype.js'
+import type { IndexKernel } from '../kernels/table.js'
+import { isSparse, SparseTensor } from '../sparse.js'
+import { Tensor } from '../tensor.js'
+import { clone, contiguous } from './copy.js'
+import { mul } from './elementwise.js'
+import { cat } from './join.js'
+
+/** x += alpha · rows, in place, in the order of the indices; x is contiguous. */
+export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
+  x.storage.prepareWrite()
+  addRows(x, rows.indices(), alpha === 1 ? rows.values() : mul(rows.values(), alpha))
+  x.storage.version++
+  return x
+}
+
+function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
+  const n = indices.numel
+  const inner = n === 0 ? 0 : values.numel / n
+  if (inner === 0) return
+  const from = contiguous(values)
+  const kernel = currentKernels().indexAdd[x.dtype] as IndexKernel<TypedArray>
+  const at = indices.storage.array as Int32Array
+  kernel.run(1, x.shape[0]!, n, inner, from.storage.array, from.offset, at, indices.offset, x.storage.array, x.offset)
+}
+
+/** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */
+export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
+  if (isSparse(a) && isSparse(b)) return new SparseTensor(cat([a.indices(), b.indices()]), cat([a.values(), b.values()]), a.shape)
+  return isSparse(a) ? addSparse_(clone(b), a) : addSparse_(clone(a), b as SparseTensor)
+}
+
+/** All elements, those of rows that are not stored 0; x itself if it is dense. */
+export function toDense(x: Tensor): Tensor {
+  return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape), x) : x
+}
+
+/** The same with ascending indices, each once; values of one row added up in their order. */
+export function coalesce(x: SparseTensor): SparseTensor {
+  if (x.isCoalesced) return x
+  const indices = x.indices()
+  const old = (indices.storage.array as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
+  const rows = Int32Array.from(new Set(old)).sort()
+  const places = new Map(Array.from(rows, (row, place) => [row, place]))
+  const values = Tensor.empty(x.dtype, [rows.length, ...x.shape.slice(1)])
+  addRows(
+    values,
+    Tensor.over(
+      'int32',
+      [old.length],
+      Int32Array.from(old, (row) => places.get(row)!),
+    ),
+    x.values(),
+  )
+  return new SparseTensor(Tensor.over('int32', [rows.length], rows), values, x.shape, true)
+}
