@@ -499,7 +499,7 @@ export {
   type DType,
   device,
   type EmbeddingBagOptions,
-  type EmbeddingOptions,
+  type EmbedOptions,
   empty,
   emptyLike,
   eye,

@@ -46,7 +46,7 @@ export type {
   CrossEntropyOptions,
   DropoutOptions,
   EmbeddingBagOptions,
-  EmbeddingOptions,
+  EmbedOptions,
   GaussianNllOptions,
   HuberOptions,
   KlDivOptions,

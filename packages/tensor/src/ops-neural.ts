@@ -205,13 +205,13 @@ export interface NormalizationOps<T> {
   instanceNorm(x: T, weight?: T | null, bias?: T | null, options?: NormOptions): T
 }
 
-export interface EmbeddingOptions {
+export interface EmbedOptions {
   /** The row of this index gets no gradient; negative ones count from the end. */
   readonly paddingIdx?: number | null
   /** The gradient of the weight is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
   readonly sparse?: boolean
 }
-export interface EmbeddingBagOptions<T> extends EmbeddingOptions {
+export interface EmbeddingBagOptions<T> extends EmbedOptions {
   /** How the rows of a bag become one; default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max'
   /** int32 [bags]: where in the indices [n] each bag begins. */
@@ -223,7 +223,7 @@ export interface EmbeddingBagOptions<T> extends EmbeddingOptions {
 }
 export interface EmbeddingOps<T> {
   /** weight [V, D], indices int32 of any shape → […indices, D]. */
-  embedding(weight: T, indices: T, options?: EmbeddingOptions): T
+  embedding(weight: T, indices: T, options?: EmbedOptions): T
   /** weight [V, D], indices int32 [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
   embeddingBag(weight: T, indices: T, options?: EmbeddingBagOptions<T>): T
 }
