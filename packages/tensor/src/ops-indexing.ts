@@ -152,7 +152,7 @@ export interface ContractionOps<T> {
    * Sums of products by Einstein's convention: 'ij,jk->ik'. Without '->' the letters that come once, in alphabetical order (capitals first),
    * are kept; '...' are the dimensions without letters, which broadcast; a letter that comes twice in one operand takes its diagonal.
    */
-  einsum(equation: string, operands: readonly T[]): T
+  einsum(equation: string, ...operands: readonly (T | readonly T[])[]): T
   /** The sum of the diagonal of a matrix. */
   trace(x: T): T
   /** Σ ab / max(|a| |b|, eps) along `dim`; a and b broadcast. */

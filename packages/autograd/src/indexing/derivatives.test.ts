@@ -70,7 +70,7 @@ describe('composites are differentiable twice', () => {
     ['roll', c('2,3', (x) => x.roll([1, -1], [0, 1]).mul(x))],
     ['flip', c('2,3', (x) => x.flip([0, 1]).mul(x))],
     ['pad, reflect', c('2,3', (x) => F.pad(x, [2, 1], { mode: 'reflect' }))],
-    ['einsum', c('2,3; 3,2; 2', (a, b, d) => F.einsum('ij,jk,k->i', [a, b, d]))],
+    ['einsum', c('2,3; 3,2; 2', (a, b, d) => F.einsum('ij,jk,k->i', a, b, d))],
     ['einsum, diagonal', c('2,2,3; 3', (a, b) => F.einsum('iij,j->ij', [a, b]))],
     [
       'tensordot',

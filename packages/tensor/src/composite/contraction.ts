@@ -46,7 +46,7 @@ export function contractionComposites(ops: Ops<Tensor>): ContractionOps<Tensor> 
       return ops.reshape(ops.matmul(left, right), [...extents(a, ra), ...extents(b, rb)])
     },
 
-    einsum: (equation, operands) => einsum(ops, equation, operands),
+    einsum: (equation, ...operands) => einsum(ops, equation, operands.flat() as Tensor[]),
 
     trace(x) {
       if (x.ndim !== 2) throw shapeMismatch('trace', 'a matrix', shapeText(x.shape), 'Use diagonal() and sum() for batches.')
