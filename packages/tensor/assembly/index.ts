@@ -5,6 +5,7 @@
 export * from './activations'
 export * from './conv'
 export * from './elementwise'
+export * from './exact'
 export * from './matmul'
 export * from './move'
 export * from './rows'

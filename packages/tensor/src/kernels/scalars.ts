@@ -108,8 +108,9 @@ export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
   ge: (a, b) => (a >= b ? 1 : 0),
 }
 
-/** PyTorch takes roots for exponents that are the numbers ±0.5 (of −∞: NaN). */
+/** PyTorch multiplies for the exponent 2, and takes roots for ±0.5 (of −∞: NaN). */
 function power(x: number, exponent: number): number {
+  if (exponent === 2) return x * x
   if (exponent === 0.5) return Math.sqrt(x)
   if (exponent === -0.5) return 1 / Math.sqrt(x)
   return cPower(x, exponent)

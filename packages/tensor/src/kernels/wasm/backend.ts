@@ -2,7 +2,7 @@
  * The wasm backend: which kernel of this folder stands in which cell of the table, and plain loops of the reference backend where SIMD
  * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
-import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
+import type { ArrayOf, DType } from '../../dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import { gatherKernel, indexAddKernel, indexSelectKernel, scatterAddKernel, scatterKernel } from '../host/indexed.js'
@@ -10,8 +10,10 @@ import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
 import { argsortKernel } from '../host/sort.js'
 import { createReferenceBackend } from '../reference/backend.js'
-import type { Backend, BinaryKernel, CompareOp, CopyKernel, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
-import { AxpyArithmetic, BinaryArithmetic, elementsOf, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
+import type { Backend, BinaryKernel, CompareOp, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
+import { copyWith } from './convert.js'
+import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
+import { powKernel, UnaryExact } from './exact.js'
 import { FusedGradient, GradientRows, reluRow, sigmoidRow, tanhRow } from './gradients.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
@@ -20,7 +22,6 @@ import { NEURAL_RULES, neuralKernels } from './neural.js'
 import { ExtremeRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 import { compareKernel, whereKernel } from './select.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32, VarianceRows } from './statistics.js'
-import { moveStrided } from './strided.js'
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemory()): Backend {
@@ -68,6 +69,19 @@ function createTable(instance: LazyInstance): KernelTable {
     }
   }
   const where = loops.where as Callable<'where'>
+  const pow = loops.pow as Callable<'pow'>
+  const everyReal = (op: 'sign' | 'clamp') => {
+    const cells = loops[op] as Callable<'sign'>
+    return {
+      ...loops[op],
+      float32: new UnaryExact(instance, 'float32', `${op}_f32`, cells.float32),
+      float64: new UnaryExact(instance, 'float64', `${op}_f64`, cells.float64),
+      int32: new UnaryExact(instance, 'int32', `${op}_i32`, cells.int32),
+    }
+  }
+  const exact64 = (op: 'floor' | 'ceil' | 'round' | 'trunc' | 'reciprocal' | 'rsqrt') => ({
+    float64: new UnaryExact(instance, 'float64', `${op}_f64`, (loops[op] as Callable<'floor'>).float64),
+  })
   return {
     ...loops,
     neg: { ...loops.neg, ...unary('neg', rows.negF32, rows.negWide), ...unaryInt('neg', rows.negWide) },
@@ -75,6 +89,13 @@ function createTable(instance: LazyInstance): KernelTable {
     sqrt: { ...loops.sqrt, ...unary('sqrt', rows.sqrtF32, rows.sqrtWide) },
     relu: { ...loops.relu, ...unary('relu', rows.reluF32, rows.reluWide), ...unaryInt('relu', rows.reluWide) },
     ...{ eq: compare('eq'), ne: compare('ne'), lt: compare('lt'), le: compare('le'), gt: compare('gt'), ge: compare('ge') },
+    sign: everyReal('sign'),
+    clamp: everyReal('clamp'),
+    pow: {
+      ...loops.pow,
+      float32: powKernel(instance, 'float32', pow.float32),
+      float64: powKernel(instance, 'float64', pow.float64),
+    },
     where: {
       ...loops.where,
       float32: whereKernel(instance, 'float32', where.float32),
@@ -90,12 +111,12 @@ function createTable(instance: LazyInstance): KernelTable {
     expm1: { ...loops.expm1, float32: new UnaryPolynomial(instance, 'expm1_f32') },
     log1p: { ...loops.log1p, float32: new UnaryPolynomial(instance, 'log1p_f32') },
     erf: { ...loops.erf, float32: new UnaryPolynomial(instance, 'erf_f32') },
-    rsqrt: { ...loops.rsqrt, float32: new UnaryPolynomial(instance, 'rsqrt_f32') },
-    reciprocal: { ...loops.reciprocal, float32: new UnaryPolynomial(instance, 'reciprocal_f32') },
-    floor: { ...loops.floor, float32: new UnaryPolynomial(instance, 'floor_f32') },
-    ceil: { ...loops.ceil, float32: new UnaryPolynomial(instance, 'ceil_f32') },
-    round: { ...loops.round, float32: new UnaryPolynomial(instance, 'round_f32') },
-    trunc: { ...loops.trunc, float32: new UnaryPolynomial(instance, 'trunc_f32') },
+    rsqrt: { ...loops.rsqrt, ...exact64('rsqrt'), float32: new UnaryPolynomial(instance, 'rsqrt_f32') },
+    reciprocal: { ...loops.reciprocal, ...exact64('reciprocal'), float32: new UnaryPolynomial(instance, 'reciprocal_f32') },
+    floor: { ...loops.floor, ...exact64('floor'), float32: new UnaryPolynomial(instance, 'floor_f32') },
+    ceil: { ...loops.ceil, ...exact64('ceil'), float32: new UnaryPolynomial(instance, 'ceil_f32') },
+    round: { ...loops.round, ...exact64('round'), float32: new UnaryPolynomial(instance, 'round_f32') },
+    trunc: { ...loops.trunc, ...exact64('trunc'), float32: new UnaryPolynomial(instance, 'trunc_f32') },
     leakyRelu: { ...loops.leakyRelu, float32: new UnaryPolynomial(instance, 'leaky_relu_f32') },
     elu: { ...loops.elu, float32: new UnaryPolynomial(instance, 'elu_f32') },
     silu: { ...loops.silu, float32: new UnaryPolynomial(instance, 'silu_f32') },
@@ -131,7 +152,7 @@ function createTable(instance: LazyInstance): KernelTable {
     },
     axpy: { ...loops.axpy, float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') },
     argsort: everywhere(argsortKernel) as KernelTable['argsort'],
-    copy: everywhere((dtype) => stridedCopy(instance, copyKernel(dtype))) as KernelTable['copy'],
+    copy: everywhere((dtype) => copyWith(instance, copyKernel(dtype))) as KernelTable['copy'],
     fill: everywhere(fillKernel) as KernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
     amax: { ...loops.amax, float32: new ExtremeRows(instance, true) },
@@ -161,20 +182,6 @@ function createTable(instance: LazyInstance): KernelTable {
 /** The loops of the reference backend have all of these cells. */
 type Callable<Op extends KernelOp> = { readonly [D in DType]: KernelMap<D>[Op] }
 
-/** Dense runs and conversions by the host, strided moves of enough elements by kernels.wasm. */
-function stridedCopy<A extends TypedArray>(instance: LazyInstance, host: CopyKernel<A>): CopyKernel<A> {
-  return {
-    flat: host.flat,
-    strided(shape, x, xo, xStrides, out, oo, outStrides) {
-      const ran =
-        x.constructor === out.constructor &&
-        elementsOf(shape) >= SIMD_FROM &&
-        moveStrided(instance.get(), shape, { array: x, offset: xo, strides: xStrides }, { array: out, offset: oo, strides: outStrides })
-      if (!ran) host.strided(shape, x, xo, xStrides, out, oo, outStrides)
-    },
-  }
-}
-
 type Rule = (elements: number, shape: Dims) => string
 const bySize: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd')
 const always: Rule = () => 'simd'
@@ -182,8 +189,10 @@ const always: Rule = () => 'simd'
 const byInput: Rule = () => 'simd (loop for small inputs)'
 const byProduct: Rule = () => 'simd tiles (loop for small products)'
 const movement: Rule = () => 'host copy'
+const copying: Rule = () => 'host copy (simd for conversions and strides)'
 
-const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize }
+const byExponent: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd (loop but for exponent 2)')
+const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize, sign: bySize, clamp: bySize }
 const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...NEURAL_RULES,
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
@@ -195,13 +204,14 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ leakyReluBackward: always, eluBackward: always, siluBackward: always, softplusBackward: always },
   ...{ geluBackward: always, geluTanhBackward: always, softmaxBackward: always, logSoftmaxBackward: always },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
-  ...{ sum: byInput, amax: byInput, amin: byInput, variance: byInput, matmul: byProduct },
+  ...{ sum: byInput, amax: byInput, amin: byInput, variance: byInput, matmul: byProduct, pow: byExponent },
   ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...NEURAL_RULES,
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize, matmul: byProduct },
-  ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
+  ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize, pow: byExponent },
+  ...{ floor: bySize, ceil: bySize, round: bySize, trunc: bySize, reciprocal: bySize, rsqrt: bySize },
   ...SELECT_RULES,
 }
 const I32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
@@ -213,12 +223,12 @@ const RULES: Readonly<Partial<Record<DType, Partial<Record<KernelOp, Rule>>>>> =
   float64: F64_RULES,
   int32: I32_RULES,
 }
-const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
+const MOVEMENT: ReadonlySet<KernelOp> = new Set(['fill', 'indexSelect', 'gather', 'scatter'])
 
 /** For dense operands; strided ones may run as loops, with the same bits. */
 function variantOf(op: KernelOp, dtype: DType, shape: Dims): string {
   let elements = 1
   for (let d = 0; d < shape.length; d++) elements *= shape[d]!
-  const rule = MOVEMENT.has(op) ? movement : RULES[dtype]?.[op]
+  const rule = op === 'copy' ? copying : MOVEMENT.has(op) ? movement : RULES[dtype]?.[op]
   return rule === undefined ? 'loop' : rule(elements, shape)
 }

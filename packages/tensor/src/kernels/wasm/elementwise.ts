@@ -82,7 +82,7 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
 }
 
 /** x → out, of at least SINGLE_BELOW elements. Staged elements are computed in place. */
-function runUnary<D extends SimdDType>(
+export function runUnary<D extends SimdDType>(
   lazy: LazyInstance,
   name: UnaryExport,
   view: (typeof VIEWS)[D],
@@ -116,7 +116,7 @@ function runUnary<D extends SimdDType>(
  * Gathers x into the dense output, which can hold it: it is no other view of x. (In place, x is dense too and the copy moves nothing.)
  * Returns false where a walk is better.
  */
-function gather(lazy: LazyInstance, shape: Dims, x: TypedArray, xo: number, xStrides: Dims, out: TypedArray, oo: number): boolean {
+export function gather(lazy: LazyInstance, shape: Dims, x: TypedArray, xo: number, xStrides: Dims, out: TypedArray, oo: number): boolean {
   return moveStrided(
     lazy.get(),
     shape,

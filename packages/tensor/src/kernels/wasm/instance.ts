@@ -40,6 +40,7 @@ type Where = (
   bStep: number,
   out: number,
 ) => void
+type Convert = (n: number, x: number, out: number) => void
 type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, out: number, outRow: number, outCol: number) => void
 type Rows = (rows: number, k: number, x: number, out: number) => void
 
@@ -143,6 +144,28 @@ export interface KernelExports extends NeuralExports {
   readonly le_i32: Binary
   readonly where_32: Where
   readonly where_64: Where
+  readonly floor_f64: Unary
+  readonly ceil_f64: Unary
+  readonly round_f64: Unary
+  readonly trunc_f64: Unary
+  readonly reciprocal_f64: Unary
+  readonly rsqrt_f64: Unary
+  readonly sign_f32: Unary
+  readonly sign_f64: Unary
+  readonly sign_i32: Unary
+  readonly clamp_f32: Unary
+  readonly clamp_f64: Unary
+  readonly clamp_i32: Unary
+  readonly convert_u8_f32: Convert
+  readonly convert_u8_i32: Convert
+  readonly convert_i32_f32: Convert
+  readonly convert_u8_f64: Convert
+  readonly convert_i32_f64: Convert
+  readonly convert_f32_f64: Convert
+  readonly convert_f64_f32: Convert
+  readonly convert_f32_u8: Convert
+  readonly convert_f64_u8: Convert
+  readonly convert_i32_u8: Convert
   readonly move_8: Move
   readonly move_32: Move
   readonly move_64: Move
@@ -174,6 +197,7 @@ export type UnaryExport = ExportOf<Unary>
 export type GradientExport = ExportOf<Gradient>
 export type GradientRowsExport = ExportOf<GradientRows>
 export type BinaryExport = ExportOf<Binary>
+export type ConvertExport = ExportOf<Convert>
 
 /** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */
 declare const WebAssembly: {

@@ -1,0 +1,66 @@
+/**
+ * Copies of the wasm backend. Strided moves and conversions of enough elements run in kernels.wasm; dense runs of one dtype are the host's bulk copy,
+ * and so are conversions to int32, which wrap around as JavaScript's.
+ */
+import type { TypedArray } from '../../dtype.js'
+import type { CopyKernel } from '../table.js'
+import { CHUNK, elementsOf, SIMD_FROM } from './elementwise.js'
+import type { ConvertExport, LazyInstance } from './instance.js'
+import { workedElements } from './pause.js'
+import { moveStrided, SLICE, viewOf } from './strided.js'
+
+/** `host` does the rest. */
+export function copyWith<A extends TypedArray>(lazy: LazyInstance, host: CopyKernel<A>): CopyKernel<A> {
+  return {
+    flat(n, x, xo, out, oo) {
+      const name = n < SIMD_FROM ? null : conversionOf(x, out)
+      if (name === null) host.flat(n, x, xo, out, oo)
+      else convert(lazy, name, n, x, xo, out, oo)
+    },
+    strided(shape, x, xo, xStrides, out, oo, outStrides) {
+      const ran =
+        x.constructor === out.constructor &&
+        elementsOf(shape) >= SIMD_FROM &&
+        moveStrided(lazy.get(), shape, { array: x, offset: xo, strides: xStrides }, { array: out, offset: oo, strides: outStrides })
+      if (!ran) host.strided(shape, x, xo, xStrides, out, oo, outStrides)
+    },
+  }
+}
+
+type Suffix = 'f32' | 'f64' | 'i32' | 'u8'
+
+function suffixOf(x: TypedArray): Suffix {
+  const size = x.BYTES_PER_ELEMENT
+  return size === 1 ? 'u8' : size === 8 ? 'f64' : x.constructor === Int32Array ? 'i32' : 'f32'
+}
+
+/** The kernel that converts, or null. */
+const CONVERSIONS: Readonly<Record<Suffix, Readonly<Record<Suffix, ConvertExport | null>>>> = {
+  u8: { u8: null, i32: 'convert_u8_i32', f32: 'convert_u8_f32', f64: 'convert_u8_f64' },
+  i32: { u8: 'convert_i32_u8', i32: null, f32: 'convert_i32_f32', f64: 'convert_i32_f64' },
+  f32: { u8: 'convert_f32_u8', i32: null, f32: null, f64: 'convert_f32_f64' },
+  f64: { u8: 'convert_f64_u8', i32: null, f32: 'convert_f64_f32', f64: null },
+}
+
+function conversionOf(x: TypedArray, out: TypedArray): ConvertExport | null {
+  return CONVERSIONS[suffixOf(x)][suffixOf(out)]
+}
+
+/** At least SIMD_FROM elements. */
+function convert(lazy: LazyInstance, name: ConvertExport, n: number, x: TypedArray, xo: number, out: TypedArray, oo: number): void {
+  const instance = lazy.get()
+  const kernel = instance.kernels[name]
+  const [xBytes, outBytes] = [x.BYTES_PER_ELEMENT, out.BYTES_PER_ELEMENT]
+  const staged = instance.begin((xBytes + outBytes) * CHUNK)
+  const stagedOut = staged + CHUNK * xBytes
+  const xAt = instance.direct(x, xo)
+  const outAt = instance.direct(out, oo)
+  const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
+  for (let i = 0; i < n; i += chunk) {
+    const count = Math.min(chunk, n - i)
+    if (xAt < 0) viewOf(instance, x).set(x.subarray(xo + i, xo + i + count), staged / xBytes)
+    kernel(count, xAt < 0 ? staged : xAt + i * xBytes, outAt < 0 ? stagedOut : outAt + i * outBytes)
+    if (outAt < 0) out.set(viewOf(instance, out).subarray(stagedOut / outBytes, stagedOut / outBytes + count), oo + i)
+    workedElements(count)
+  }
+}
