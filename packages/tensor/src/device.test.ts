@@ -75,6 +75,7 @@ function crippled(without: readonly [KernelOp, DType][], synchronous = true): De
     synchronous,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),
+    isSettled: () => synchronous,
     variantOf: () => 'loop',
   }
   return new Device('gpujs', backend)

@@ -8,6 +8,8 @@ import * as raw from './raw/index.js'
 import { operations } from './raw/operations.js'
 import { Tensor } from './tensor.js'
 
+export { deferredDevice } from './deferred-device.suite.js'
+
 export type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
 
 export interface GoldenTensor {

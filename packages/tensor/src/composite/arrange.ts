@@ -4,6 +4,7 @@ import type { Ops } from '../ops.js'
 import type { PadMode, RearrangeOps } from '../ops-indexing.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkPads } from '../raw/join.js'
+import { readable } from '../raw/readable.js'
 import { normalizeDim, normalizeDims } from '../shape.js'
 import { Tensor } from '../tensor.js'
 
@@ -158,7 +159,7 @@ function repeated(counts: Tensor, extent: number): Tensor {
   if (counts.ndim > 1 || (counts.numel !== extent && counts.numel !== 1)) {
     throw shapeMismatch('repeatInterleave', `counts [${extent}] or []`, shapeText(counts.shape), 'Give one count for each element.')
   }
-  const each = checkedIndices('repeatInterleave', counts, Number.MAX_SAFE_INTEGER)
+  const each = checkedIndices('repeatInterleave', readable('repeatInterleave', counts), Number.MAX_SAFE_INTEGER)
   const index: number[] = []
   for (let i = 0; i < extent; i++) {
     const count = each.storage.array[each.offset + (each.numel === 1 ? 0 : i)]!

@@ -18,8 +18,8 @@ import type {
   Reduction,
   SmoothL1Options,
 } from '../ops-neural.js'
-import { contiguous } from '../raw/copy.js'
 import { checkReduction } from '../raw/indexing.js'
+import { isReadable, readable } from '../raw/readable.js'
 import { numelOf, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 
@@ -270,8 +270,10 @@ function isPlain(x: Tensor, target: Tensor, options: LossArg<CrossEntropyOptions
   return options.weight == null && !options.labelSmoothing && !occurs(target, options.ignoreIndex ?? IGNORED)
 }
 
+/** Of a target that the device has yet to compute it may. */
 function occurs(target: Tensor, index: number): boolean {
-  const { storage, offset, numel } = contiguous(target)
+  if (!isReadable(target)) return true
+  const { storage, offset, numel } = readable('crossEntropy', target)
   for (let i = offset; i < offset + numel; i++) if (storage.array[i] === index) return true
   return false
 }

@@ -8,7 +8,8 @@
  * - `flat` means: the operands are dense runs of `n` elements from their offsets on (or one repeated element: step 0). `strided` takes the
  *   iteration shape and one stride per dimension and operand; its length may be 0 (0-d). `n` and extents may be 0: then nothing is written.
  * - An output may be the very same view as an input (in place); otherwise it does not overlap any input.
- * - Indices and targets are within range. Fresh outputs are zero-filled, and kernels that do not accumulate may not rely on it.
+ * - Indices and targets are within range (but on an asynchronous backend those that its kernels have yet to write cannot be checked here:
+ *   there the kernel must not go astray by them). Fresh outputs are zero-filled, and kernels that do not accumulate may not rely on it.
  *
  * Promises of a kernel: it writes all of the output and nothing else, keeps no reference to any buffer (an asynchronous backend: not beyond
  * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where a buffer lies.
@@ -389,6 +390,8 @@ export interface Backend {
   ready(): Promise<void>
   /** Resolves when all kernels called so far have written their outputs; at once for synchronous backends. */
   settle(): Promise<void>
+  /** Whether the host sees in this array what all kernels called so far have written to it; always true for synchronous backends. */
+  isSettled(array: TypedArray): boolean
   /** Names the code that would run, without running it: 'loop', 'simd', 'simd tiles', 'gpu.js cpu', …; a function of its arguments alone. */
   variantOf(op: KernelOp, dtype: DType, shape: Dims): string
 }

@@ -12,6 +12,7 @@ import { clone, contiguous } from './copy.js'
 import { scalarTensor } from './elementwise.js'
 import { checkedIndices } from './indices.js'
 import { copy_ } from './inplace.js'
+import { readable } from './readable.js'
 import { expand, narrow } from './views.js'
 
 /** Around dimension `d` of the table, whose extent the indices point into: x, index and out as the kernel takes them. */
@@ -137,9 +138,9 @@ export function indexAdd(x: Tensor, dim: number, index: Tensor, src: Tensor): Te
   return out
 }
 
-/** Where x is not 0: int32 [count, x.ndim], in row-major order. Read at once, whatever the device. */
+/** Where x is not 0: int32 [count, x.ndim], in row-major order. How many there are must be known at once. @throws READ_NOT_SYNCHRONOUS */
 export function nonzero(x: Tensor): Tensor {
-  const dense = contiguous(x)
+  const dense = readable('nonzero', x)
   const { array } = dense.storage
   const end = dense.offset + dense.numel
   let count = 0
@@ -162,11 +163,11 @@ export function nonzero(x: Tensor): Tensor {
 
 /**
  * int32 classes of any shape → int32 […, numClasses]: 1 at the class, 0 elsewhere. Without numClasses: one more than the largest class.
- * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, INVALID_ARGUMENT, READ_NOT_SYNCHRONOUS
  */
 export function oneHot(classes: Tensor, numClasses?: number): Tensor {
   if (classes.dtype !== 'int32') throw dtypeMismatch('oneHot', 'int32 classes', classes.dtype, "Convert with to('int32').")
-  const dense = contiguous(classes)
+  const dense = readable('oneHot', classes)
   let count = numClasses ?? 0
   if (numClasses === undefined) {
     if (classes.numel === 0)

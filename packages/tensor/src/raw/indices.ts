@@ -3,14 +3,17 @@ import { dtypeMismatch, indexOutOfRange } from '../errors.js'
 import type { Shape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
+import { isReadable, readable } from './readable.js'
 
 /**
  * Dense int32 indices, all of them in 0 … extent−1. With `wrap` negative ones count from the end, and come back as what they mean.
- * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ * Those that the device has yet to compute are passed on unchecked; with `wrap` they are refused.
+ * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, READ_NOT_SYNCHRONOUS
  */
 export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
   if (indices.dtype !== 'int32') throw dtypeMismatch(op, 'int32 indices', indices.dtype, "Convert with to('int32'), or pass an Int32Array.")
-  const dense = contiguous(indices)
+  if (!wrap && !isReadable(indices)) return contiguous(indices)
+  const dense = readable(op, indices)
   const { array } = dense.storage
   const { offset } = dense
   const end = offset + dense.numel

@@ -44,6 +44,7 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),
+    isSettled: () => true,
     variantOf: (op) => (MOVEMENT.has(op) ? 'host copy' : `gpu.js ${mode}`),
   }
 }

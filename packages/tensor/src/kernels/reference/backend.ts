@@ -70,6 +70,7 @@ export function createReferenceBackend(): Backend {
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),
+    isSettled: () => true,
     variantOf: () => 'loop',
   }
 }

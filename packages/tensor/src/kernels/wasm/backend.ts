@@ -34,6 +34,7 @@ export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemo
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),
+    isSettled: () => true,
     variantOf,
   }
 }

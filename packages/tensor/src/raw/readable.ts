@@ -1,0 +1,26 @@
+/**
+ * Reads by operations themselves, of indices, targets and masks: on a device that computes asynchronously the elements may not be there yet.
+ * Reads by users: `tensor.ts`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentDevice } from '../device.js'
+import { snapshot } from '../read.js'
+import { Tensor } from '../tensor.js'
+
+/** Whether the host sees what kernels wrote to x. Always so on a device that computes synchronously. */
+export function isReadable(x: Tensor): boolean {
+  return currentDevice().implementation.isSettled(x.storage.array)
+}
+
+/** x with dense elements that the host may look at now; no kernel runs. @throws READ_NOT_SYNCHRONOUS */
+export function readable(op: string, x: Tensor): Tensor {
+  if (!isReadable(x)) {
+    throw new PostgradError('READ_NOT_SYNCHRONOUS', {
+      op,
+      message: `it looks at elements that device '${currentDevice().spec}' has yet to compute`,
+      remedy: 'Await data() of that tensor first, or make it on the CPU.',
+    })
+  }
+  if (x.isContiguous) return x
+  return Tensor.over(x.dtype, x.shape, snapshot(x.storage.array, x.shape, x.strides, x.offset, x.numel, false))
+}
