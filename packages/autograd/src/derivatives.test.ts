@@ -200,6 +200,7 @@ const CASES: Readonly<Record<Rows, readonly Case[] | Entry>> = {
     c([[2, 3, 2]], (x) => F.sum(x, [0, 2])),
     c([[2, 3, 2]], (x) => F.sum(x, [0, -1], true)),
     c([[2, 3]], (x) => F.sum(x.T, 0)),
+    c([[2, 3]], (x) => F.sum(x, 0, false, { dtype: 'float64' })),
   ],
   mean: [
     c([[2, 3]], (x) => F.mean(x)),

@@ -100,10 +100,12 @@ const elementwise: UnaryRows<UnaryOps<T> & PowNumber<T>> = {
 
 const reductions: UnaryRows<Omit<ReduceOps<T>, 'argmax'>> = {
   // g for every summand
-  sum: { a: formula([], (g, s, ops) => spread(g, s.shapeA, s.attrs[0], ops)) },
+  sum: { a: formula([], (g, s, ops) => spread(ops.to(g, s.dtypeA), s.shapeA, s.attrs[0], ops)) },
   // g / n for every summand
   mean: {
-    a: formula([], (g, s, ops) => spread(ops.div(g, Math.max(1, numel(s.shapeA)) / Math.max(1, g.numel)), s.shapeA, s.attrs[0], ops)),
+    a: formula([], (g, s, ops) =>
+      spread(ops.div(ops.to(g, s.dtypeA), Math.max(1, numel(s.shapeA)) / Math.max(1, g.numel)), s.shapeA, s.attrs[0], ops),
+    ),
   },
   // g to the maxima, in equal parts where several are equal
   amax: {

@@ -541,6 +541,7 @@ export {
   type PoolOptions,
   type RandomOptions,
   type RangeText,
+  type ReduceOptions,
   type Reduction,
   rand,
   randint,

@@ -59,7 +59,7 @@ export type {
   PoolOptions,
   SmoothL1Options,
 } from './ops-neural.js'
-export type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
+export type { ReduceOptions, SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 export { coalesce, toDense } from './raw/sparse.js'
 export type { KernelSource, KernelThis } from './raw/user-kernel.js'
 export type { NestedArray } from './read.js'

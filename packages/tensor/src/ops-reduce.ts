@@ -1,7 +1,13 @@
 /**
  * The names and argument lists of the reductions beyond `ops.ts`'s first ones, and of running sums; once, as there. Without dims: over all elements.
  */
+import type { DType } from './dtype.js'
 import type { DimsArg } from './shape.js'
+
+export interface ReduceOptions {
+  /** x is converted to it first. */
+  readonly dtype?: Exclude<DType, 'bool'>
+}
 
 export interface VarianceOptions {
   /** Taken off the number of elements in the divisor; default 1 (Bessel's), 0 for the population's variance. */

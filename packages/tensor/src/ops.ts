@@ -9,7 +9,7 @@ import type { DerivativeOps, GeluOptions, SoftplusOptions } from './ops-derivati
 import type { InPlaceFormOps } from './ops-in-place.js'
 import type { ContractionOps, IndexingOps, LookupOps, RearrangeOps } from './ops-indexing.js'
 import type { EmbeddingOps, LossCompositeOps, NeuralCompositeOps, NeuralOps, Reduction } from './ops-neural.js'
-import type { ArgOps, ReduceCompositeOps, StatisticsOps } from './ops-reduce.js'
+import type { ArgOps, ReduceCompositeOps, ReduceOptions, StatisticsOps } from './ops-reduce.js'
 import type { DimsArg } from './shape.js'
 
 export type { Reduction } from './ops-neural.js'
@@ -101,9 +101,9 @@ export interface CompareOps<T> {
 /** Without dims: over all elements. */
 export interface ReduceOps<T> {
   /** int32 and bool sum to int32. */
-  sum(x: T, dims?: DimsArg, keepdim?: boolean): T
+  sum(x: T, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions): T
   /** Floating point only. */
-  mean(x: T, dims?: DimsArg, keepdim?: boolean): T
+  mean(x: T, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions): T
   amax(x: T, dims?: DimsArg, keepdim?: boolean): T
   /** int32; the index of the first maximum. */
   argmax(x: T, dim?: number, keepdim?: boolean): T

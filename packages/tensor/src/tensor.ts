@@ -12,7 +12,7 @@ import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
 import type { AddmmOptions, IndexSpec } from './ops-indexing.js'
 import type { CrossEntropyOptions, LossArg, NllLossOptions } from './ops-neural.js'
-import type { SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
+import type { ReduceOptions, SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops-reduce.js'
 import { type NestedArray, nest, snapshot } from './read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from './shape.js'
 import { Storage } from './storage.js'
@@ -528,11 +528,11 @@ export class Tensor {
   where(a: Tensor | number, b: Tensor | number): Tensor {
     return ops().where(this, a, b)
   }
-  sum(dims?: DimsArg, keepdim?: boolean): Tensor {
-    return ops().sum(this, dims, keepdim)
+  sum(dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions): Tensor {
+    return ops().sum(this, dims, keepdim, options)
   }
-  mean(dims?: DimsArg, keepdim?: boolean): Tensor {
-    return ops().mean(this, dims, keepdim)
+  mean(dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions): Tensor {
+    return ops().mean(this, dims, keepdim, options)
   }
   amax(dims?: DimsArg, keepdim?: boolean): Tensor {
     return ops().amax(this, dims, keepdim)

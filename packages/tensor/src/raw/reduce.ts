@@ -5,7 +5,7 @@ import { type DType, isFloating, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table.js'
 import type { DimsArg } from '../ops.js'
-import type { VarianceOptions } from '../ops-reduce.js'
+import type { ReduceOptions, VarianceOptions } from '../ops-reduce.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous, to } from './copy.js'
@@ -80,19 +80,28 @@ function emptyReduction(op: string, shape: Shape): PostgradError {
   })
 }
 
-/** Over no elements: 0. int32 and bool sum to int32. @throws DIM_OUT_OF_RANGE */
-export function sum(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
-  const source = x.dtype === 'bool' ? to(x, 'int32') : x
+/** What is summed: x, or what options ask for; never bool. @throws DTYPE_MISMATCH */
+function summands(op: string, x: Tensor, options: ReduceOptions | undefined): Tensor {
+  if (options?.dtype === undefined) return x.dtype === 'bool' ? to(x, 'int32') : x
+  if ((options.dtype as string) === 'bool')
+    throw dtypeMismatch(op, 'int32, float32 or float64 as dtype', 'bool', 'any() and all() are of bool.')
+  return to(x, options.dtype)
+}
+
+/** Over no elements: 0. int32 and bool sum to int32. @throws DIM_OUT_OF_RANGE, DTYPE_MISMATCH for an unknown dtype in the options */
+export function sum(x: Tensor, dims?: DimsArg, keepdim = false, options?: ReduceOptions): Tensor {
+  const source = summands('sum', x, options)
   return reduce('sum', source, reducedDims('sum', dims, x.shape.length), keepdim, source.dtype)
 }
 
-/** Over no elements: NaN. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE */
-export function mean(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
-  floatingOnly('mean', x)
+/** Over no elements: NaN. @throws DTYPE_MISMATCH for int32 and bool, unless the options convert them; DIM_OUT_OF_RANGE */
+export function mean(x: Tensor, dims?: DimsArg, keepdim = false, options?: ReduceOptions): Tensor {
+  const source = options === undefined ? x : summands('mean', x, options)
+  floatingOnly('mean', source)
   const list = reducedDims('mean', dims, x.shape.length)
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
-  return div(reduce('sum', x, list, keepdim, x.dtype), count)
+  return div(reduce('sum', source, list, keepdim, source.dtype), count)
 }
 
 /** NaN wins. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */
