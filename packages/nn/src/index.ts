@@ -92,6 +92,7 @@ export {
   type StepLROptions,
 } from './optim/schedulers/step-lr.js'
 export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
+export { SparseAdam, type SparseAdamOptions, type SparseAdamSettings } from './optim/sparse-adam.js'
 export { fromTorchOptimizerState, type TorchOptimizerState, toTorchOptimizerState } from './optim/torch-state.js'
 export { type ParameterOptions, type ParameterSettings, parameter } from './parameter.js'
 export { RNN, type RNNOptions } from './rnn.js'

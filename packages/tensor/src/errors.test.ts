@@ -125,7 +125,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
     null,
     () => x.nllLoss(indices(0, 3)),
   ],
-  ['nllLoss of rows that differ', 'SHAPE_MISMATCH', 'scores [n, classes] and a target [n]', 'reshape()', () => x.nllLoss(indices(0))],
+  ['nllLoss of rows that differ', 'SHAPE_MISMATCH', 'scores [N, C] and a target [N]', 'reshape()', () => x.nllLoss(indices(0))],
   [
     'crossEntropy of integers',
     'DTYPE_MISMATCH',

@@ -60,5 +60,6 @@ export {
   type Shape,
   sameShape,
 } from './shape.js'
+export { isSparse } from './sparse.js'
 export { Storage } from './storage.js'
 export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor.js'

@@ -6,8 +6,8 @@
  *     p ← p − lr / (1 + (t − 1) · lrDecay) · g / (√s + eps)
  */
 import { full, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
-import { addQuotient_, direction, rootPlus } from './formulas.js'
+import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
+import { addQuotient_, direction, rootPlus, rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0 } from './settings.js'
@@ -31,7 +31,7 @@ type AdagradState = { step: number; sum: Tensor }
 const DEFAULTS: AdagradSettings = { lr: 1e-2, lrDecay: 0, weightDecay: 0, initialAccumulatorValue: 0, eps: 1e-10, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
 
-/** State per parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s). */
+/** Takes sparse gradients without weightDecay. State per parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s). */
 export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
   protected override readonly layout = { step: 'number', sum: 'tensor' } as const
 
@@ -50,9 +50,19 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
   protected override update(p: Tensor, grad: Tensor, settings: AdagradSettings): void {
     const { lr, lrDecay, weightDecay, initialAccumulatorValue, eps, maximize } = settings
     const state = this.stateOf(p, () => ({ step: 0, sum: full(p.shape, initialAccumulatorValue, { dtype: p.dtype }) }))
+    const rate = -lr / (1 + state.step * lrDecay)
+    if (isSparse(grad) && weightDecay === 0) {
+      const rows = coalesce(grad)
+      const g = rows.values()
+      addSparse_(state.sum, rowsLike(rows, raw.mul(g, g)))
+      const root = raw.add(raw.sqrt(raw.indexSelect(state.sum, 0, rows.indices())), eps)
+      addSparse_(p, rowsLike(rows, raw.div(g, root)), maximize ? -rate : rate)
+      state.step++
+      return
+    }
     const g = direction(p, grad, maximize, weightDecay)
     raw.add_(state.sum, raw.mul(g, g))
-    addQuotient_(p, g, rootPlus(state.sum, eps), -lr / (1 + state.step * lrDecay))
+    addQuotient_(p, g, rootPlus(state.sum, eps), rate)
     state.step++
   }
 }

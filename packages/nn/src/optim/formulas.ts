@@ -1,5 +1,5 @@
 /** Steps that the formulas of several optimizers share. They write into their first argument, and never into a gradient. */
-import type { Tensor } from '@postgrad/tensor'
+import { SparseTensor, type Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 
 /** The direction to go down: the gradient (negated to maximize) plus weightDecay · p. The gradient itself when there is nothing to add. */
@@ -26,4 +26,9 @@ export function addQuotient_(x: Tensor, a: Tensor, b: Tensor, scale: number): Te
 /** √x + eps, a new tensor. */
 export function rootPlus(x: Tensor, eps: number): Tensor {
   return raw.add_(raw.sqrt(x), eps)
+}
+
+/** Other values in the rows of `rows`, which are coalesced. */
+export function rowsLike(rows: SparseTensor, values: Tensor): SparseTensor {
+  return new SparseTensor(rows.indices(), values, rows.shape, true)
 }

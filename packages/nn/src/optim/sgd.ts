@@ -6,7 +6,7 @@
  *     p ← p − lr · (nesterov ? g + momentum · v : v)
  */
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { addSparse_, isSparse, raw } from '@postgrad/tensor/internal'
 import { direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -30,7 +30,7 @@ type SGDState = { momentumBuffer?: Tensor }
 
 const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false }
 
-/** State per parameter: `momentumBuffer`, once there was a momentum. */
+/** State per parameter: `momentumBuffer`, once there was a momentum. Takes sparse gradients without momentum and weightDecay. */
 export class SGD extends OptimizerBase<SGDSettings, SGDState> {
   protected override readonly layout = { momentumBuffer: 'tensor?' } as const
 
@@ -54,7 +54,8 @@ export class SGD extends OptimizerBase<SGDSettings, SGDState> {
     const { lr, momentum, dampening, weightDecay, nesterov, maximize } = settings
     // Without a decay the sign goes with lr, which costs nothing; with one, or a velocity, the direction is needed by itself.
     if (momentum === 0 && weightDecay === 0) {
-      raw.add_(p, grad, maximize ? lr : -lr)
+      if (isSparse(grad)) addSparse_(p, grad, maximize ? lr : -lr)
+      else raw.add_(p, grad, maximize ? lr : -lr)
       return
     }
     const g = direction(p, grad, maximize, weightDecay)

@@ -54,7 +54,7 @@ function checkClasses(op: string, x: Tensor, target: Tensor): void {
   if (x.shape.length !== 2 || target.shape.length !== 1 || x.shape[0] !== target.shape[0]) {
     throw shapeMismatch(
       op,
-      'scores [n, classes] and a target [n]',
+      'scores [N, C] and a target [N]',
       `${shapeText(x.shape)} and ${shapeText(target.shape)}`,
       'Flatten leading dimensions with reshape().',
     )

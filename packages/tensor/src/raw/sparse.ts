@@ -6,10 +6,12 @@ import { isSparse, SparseTensor } from '../sparse.js'
 import { Tensor } from '../tensor.js'
 import { clone, contiguous } from './copy.js'
 import { mul } from './elementwise.js'
+import { add_ } from './inplace.js'
 import { cat } from './join.js'
 
-/** x += alpha · rows, in place, in the order of the indices; x is contiguous. */
+/** x += alpha · rows, in place, in the order of the indices. */
 export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
+  if (!x.isContiguous) return add_(x, toDense(rows), alpha)
   x.storage.prepareWrite()
   addRows(x, rows.indices(), alpha === 1 ? rows.values() : mul(rows.values(), alpha))
   x.storage.version++

@@ -1,0 +1,69 @@
+/**
+ * SparseAdam: Adam whose moments change only in the rows that have a gradient. PyTorch: `torch.optim.SparseAdam`, whose formulas these are, for
+ * those rows, at step t = 1, 2, …:
+ *
+ *     m ← β₁ · m + (1 − β₁) · g
+ *     v ← β₂ · v + (1 − β₂) · g²
+ *     p ← p − lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) · m / (√v + eps)
+ */
+import { type SparseTensor, type Tensor, zerosLike } from '@postgrad/tensor'
+import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
+import { rowsLike } from './formulas.js'
+import type { ParamGroupOptions } from './optimizer.js'
+import { OptimizerBase } from './optimizer-base.js'
+import { checkAtLeast0, checkBetas, refusal } from './settings.js'
+
+export interface SparseAdamSettings {
+  /** Default 1e-3. */
+  lr: number
+  /** Default [0.9, 0.999]. */
+  betas: readonly [number, number]
+  /** Default 1e-8. */
+  eps: number
+}
+
+export type SparseAdamOptions = Partial<SparseAdamSettings>
+
+type SparseAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
+
+const DEFAULTS: SparseAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 }
+const NAMES = Object.keys(DEFAULTS) as (keyof SparseAdamSettings)[]
+
+/** For parameters whose gradients are sparse, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
+export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamState> {
+  protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
+
+  /**
+   * @param params parameters, or groups of them with settings of their own
+   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   */
+  constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<SparseAdamSettings>>, options: SparseAdamOptions = {}) {
+    super(params, { ...DEFAULTS, ...options }, NAMES)
+  }
+
+  protected override check(settings: SparseAdamSettings): void {
+    checkAtLeast0(this.op, settings, 'lr', 'eps')
+    checkBetas(this.op, settings.betas)
+  }
+
+  /** @throws INVALID_ARGUMENT for a dense gradient: Adam is for those */
+  protected override update(p: Tensor, grad: Tensor, { lr, betas: [beta1, beta2], eps }: SparseAdamSettings): void {
+    if (!isSparse(grad)) throw refusal(this.op, 'sparse gradients (sparse: true of an embedding)', 'a dense one')
+    const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
+    state.step++
+    const rows = coalesce(grad)
+    const g = rows.values()
+    const m = moved(state.expAvg, rows, g, 1 - beta1)
+    const v = moved(state.expAvgSq, rows, raw.mul(g, g), 1 - beta2)
+    const rate = (lr * Math.sqrt(1 - beta2 ** state.step)) / (1 - beta1 ** state.step)
+    addSparse_(p, rowsLike(rows, raw.div(m, raw.add(raw.sqrt(v), eps))), -rate)
+  }
+}
+
+/** Brings the rows of a moment by `share` nearer to `target`, and gives what they are then. */
+function moved(moment: Tensor, rows: SparseTensor, target: Tensor, share: number): Tensor {
+  const old = raw.indexSelect(moment, 0, rows.indices())
+  const step = raw.mul(raw.sub(target, old), share)
+  addSparse_(moment, rowsLike(rows, step))
+  return raw.add(old, step)
+}
