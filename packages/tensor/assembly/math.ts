@@ -2,7 +2,7 @@
  * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin and cos on one; the other kernels build on them.
  *
  * Error bounds (held by `wasm/numerics.test.ts` over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
- * sigmoid 2.5, sin and cos 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
+ * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3, sin and cos 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
  * give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`; sin and cos: FreeBSD msun `__sindf`, `__cosdf`.
  */
 
