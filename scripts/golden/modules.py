@@ -168,6 +168,141 @@ simple("relu", "RNNCell", [3, 2], [[2, 3]], {"nonlinearity": "relu"})
 
 case("Sequential", ["Sequential"], nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.LogSoftmax(1)), [[3, 3]])
 
+
+# Embeddings in bags
+bags = torch.tensor([4, 0, 3, 4, 1, 0])
+offsets = torch.tensor([0, 2, 2])
+for mode in ("sum", "mean", "max"):
+    simple(mode, "EmbeddingBag", [5, 2], [ints([2, 3], 5)], {"mode": mode})
+    simple(f"{mode}, offsets and a padding", "EmbeddingBag", [5, 2], [bags, offsets], {"mode": mode, "paddingIdx": 4})
+simple("factors", "EmbeddingBag", [5, 2], [ints([2, 3], 5), [2, 3]], {"mode": "sum"}, call=lambda m, x, w: m(x, per_sample_weights=w))
+
+# Pools
+simple("", "MaxPool1d", [2], [[2, 3, 7]], {"stride": 1, "padding": 1, "dilation": 2})
+simple("", "MaxPool2d", [2], [[1, 2, 5, 4]])
+simple("pairs, upwards", "MaxPool2d", [[3, 2]], [[2, 5, 4]], {"stride": [2, 3], "padding": [1, 0], "ceilMode": True})
+simple("", "AvgPool1d", [3], [[1, 2, 7]], {"stride": 2, "padding": 1})
+simple("without padding in the mean", "AvgPool2d", [[3, 2]], [[1, 2, 5, 4]], {"padding": [1, 1], "countIncludePad": False, "ceilMode": True})
+simple("", "AdaptiveAvgPool1d", [3], [[2, 2, 7]])
+simple("", "AdaptiveAvgPool2d", [[2, 3]], [[1, 2, 5, 4]])
+
+# Normalisation, in training and in evaluation
+for train in (True, False):
+    mode = "training" if train else "evaluation"
+    simple(mode, "BatchNorm1d", [3], [[4, 3]], train=train)
+    simple(f"{mode}, lines", "BatchNorm1d", [2], [[2, 2, 3]], {"momentum": None, "eps": 0.001}, train=train)
+    simple(mode, "BatchNorm2d", [2], [[2, 2, 2, 3]], {"momentum": 0.3}, train=train)
+    simple(f"{mode}, without weights", "BatchNorm2d", [2], [[2, 2, 1, 3]], {"affine": False}, train=train)
+    simple(f"{mode}, without a memory", "BatchNorm2d", [2], [[1, 2, 2, 3]], {"trackRunningStats": False}, train=train)
+simple("", "LayerNorm", [4], [[2, 3, 4]])
+simple("two dimensions", "LayerNorm", [[2, 3]], [[2, 2, 3]], {"eps": 0.1})
+simple("without weights", "LayerNorm", [3], [[2, 3]], {"elementwiseAffine": False})
+simple("", "GroupNorm", [2, 4], [[2, 4, 3]])
+simple("without weights", "GroupNorm", [1, 2], [[2, 2, 2, 2]], {"affine": False, "eps": 0.01})
+
+# Attention
+def attention(label, args, inputs, options=None, call_options=None, masks=()):
+    """masks: names of call options whose tensors are the last inputs."""
+    options, call_options = options or {}, call_options or {}
+    kwargs = {snake(k): v for k, v in call_options.items()}
+
+    def call(m, *given):
+        q, k, v = (given[0],) * 3 if len(inputs) == 1 + len(masks) else given[:3]
+        return m(q, k, v, **kwargs, **{snake(name): mask for name, mask in zip(masks, given[-len(masks):] if masks else ())})
+
+    simple(label, "MultiheadAttention", args, inputs, options, call=call)
+    cases[-1]["call"] = call_options
+    cases[-1]["masks"] = list(masks)
+
+
+causal = torch.ones(3, 3).triu(1).bool()
+padding = torch.tensor([[False, False, True], [False, False, False]])
+attention("to itself", [4, 2], [[3, 2, 4]])
+attention("causal, every head's weights", [4, 2], [[3, 2, 4], causal], {}, {"averageAttnWeights": False}, ["attnMask"])
+attention("padding, batch first, no weights", [4, 1], [[2, 3, 4], padding], {"batchFirst": True}, {"needWeights": False}, ["keyPaddingMask"])
+attention("three inputs", [4, 2], [[2, 1, 4], [3, 1, 4], [3, 1, 4]])
+attention("widths of their own, without bias", [4, 2], [[2, 2, 4], [3, 2, 3], [3, 2, 5]], {"kdim": 3, "vdim": 5, "bias": False})
+attention("scores added, both masks", [2, 2], [[3, 2, 2], [4, 3, 3], padding], {}, {}, ["attnMask", "keyPaddingMask"])
+attention("one sequence", [4, 2], [[2, 4], [3, 4], [3, 4]])
+
+# A transformer's encoder, in evaluation (training without dropout is the same)
+def encoder(label, args, inputs, options, masks=(), train=False):
+    call = lambda m, x, *given: m(x, **{snake(name): mask for name, mask in zip(masks, given)})
+    simple(label, "TransformerEncoderLayer", args, inputs, {"dimFeedforward": 3, **options}, train, call)
+    cases[-1]["masks"] = list(masks)
+
+
+encoder("defaults", [4, 2], [[3, 2, 4]], {})
+encoder("norm first, gelu, training without dropout", [4, 2], [[2, 3, 4]], {"normFirst": True, "activation": "gelu", "batchFirst": True, "dropout": 0, "layerNormEps": 0.01}, (), True)
+encoder("masks", [4, 2], [[3, 2, 4], causal, padding], {"dropout": 0}, ["srcMask", "srcKeyPaddingMask"], True)
+layer = nn.TransformerEncoderLayer(4, 2, 3, 0)
+case("TransformerEncoder: two layers and a norm", ["TransformerEncoder"], nn.TransformerEncoder(layer, 2, nn.LayerNorm(4)), [[3, 2, 4], causal], lambda m, x, mask: m(x, mask=mask), True)
+cases[-1]["masks"] = ["mask"]
+
+# Losses: the second input is a target, whose gradient PyTorch has as well
+for reduction in ("mean", "sum", "none"):
+    for name in ("MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss"):
+        simple(reduction, name, [], [[2, 3], [2, 3]], {"reduction": reduction})
+simple("beta", "SmoothL1Loss", [], [[2, 3], [2, 3]], {"beta": 0.25})
+simple("delta", "HuberLoss", [], [[2, 3], [2, 3]], {"delta": 0.25})
+unit = torch.tensor([[0, 1, 1], [1, 0, 0]]).double()
+case("BCELoss", ["BCELoss"], nn.BCELoss(), [[2, 3]], lambda m, x: m(x.sigmoid(), unit))
+case("BCEWithLogitsLoss: weights", ["BCEWithLogitsLoss"], nn.BCEWithLogitsLoss(weight=torch.ones(3), pos_weight=torch.ones(3)), [[2, 3]], lambda m, x: m(x, unit))
+classes = ints([4], 3)
+case("NLLLoss", ["NLLLoss"], nn.NLLLoss(), [[4, 3], classes])
+case("NLLLoss: class weights, one ignored, none", ["NLLLoss", {"reduction": "none", "ignoreIndex": 2}], nn.NLLLoss(torch.ones(3), reduction="none", ignore_index=2), [[4, 3], classes])
+case("CrossEntropyLoss", ["CrossEntropyLoss"], nn.CrossEntropyLoss(), [[4, 3], classes])
+case("CrossEntropyLoss: class weights, smoothed", ["CrossEntropyLoss", {"labelSmoothing": 0.2}], nn.CrossEntropyLoss(torch.ones(3), label_smoothing=0.2), [[4, 3], classes])
+case("KLDivLoss", ["KLDivLoss", {"reduction": "batchmean", "logTarget": True}], nn.KLDivLoss(reduction="batchmean", log_target=True), [[2, 3], [2, 3]])
+
+
+class Net(nn.Module):
+    """A small CNN: 8 × 8 images, three classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(2, 3, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+class Block(nn.Module):
+    """An embedding, a transformer's layer, and a class for each position."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(7, 4)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 6, 0, batch_first=True)
+        self.head = nn.Linear(4, 7)
+
+    def forward(self, x):
+        return self.head(self.layer(self.embedding(x))).reshape(-1, 7)
+
+
+def training(label, model, x, target):
+    """Three steps of SGD with momentum: the losses, and the state at the end."""
+    model = model.double()
+    load(model)
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return {"label": label, "losses": losses, "state": {name: dump(v) for name, v in model.state_dict().items()}}
+
+
+runs = [
+    training("a small CNN", Net(), fill([4, 1, 8, 8], 50), ints([4], 3)),
+    training("a transformer block", Block(), ints([2, 3], 7), ints([6], 7, 1)),
+]
+
 line = lambda c: json.dumps(c, separators=(",", ":"))
-OUT.write_text(f'{{"by":"scripts/golden/modules.py","torch":"{torch.__version__}","cases":[\n' + ",\n".join(map(line, cases)) + "\n]}\n")
-print(f"{len(cases)} modules -> {OUT}")
+head = f'{{"by":"scripts/golden/modules.py","torch":"{torch.__version__}"'
+OUT.write_text(f'{head},"runs":[\n' + ",\n".join(map(line, runs)) + '\n],"cases":[\n' + ",\n".join(map(line, cases)) + "\n]}\n")
+print(f"{len(cases)} modules, {len(runs)} runs -> {OUT}")

@@ -1,6 +1,7 @@
 /** Zeroes elements at random while training. PyTorch: `torch.nn.Dropout`, `Dropout1d`, `Dropout2d`. */
-import { rand, type Tensor } from '@postgrad/tensor'
-import { raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { dropout } from '@postgrad/autograd'
+import { ones, type Tensor } from '@postgrad/tensor'
+import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkProbability } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
@@ -17,7 +18,7 @@ export class Dropout extends Module {
 
   /** In training each element is 0 with probability p and x / (1 − p) otherwise, from the scope's generator; in eval x itself. */
   forward(x: Tensor): Tensor {
-    return this.training ? zeroedAtRandom(x, this.p) : x
+    return dropout(x, this.p, { training: this.training })
   }
 
   override extraRepr(): string {
@@ -30,7 +31,7 @@ export class Dropout1d extends Dropout {
   /** x [N, C, L] or [C, L]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {
     if (x.ndim !== 2 && x.ndim !== 3) throw wrongRank('Dropout1d', '[N, C, L] or [C, L]', x)
-    return this.training ? zeroedAtRandom(x, this.p, [...x.shape.slice(0, -1), 1]) : x
+    return wholeChannels(this, x, [...x.shape.slice(0, -1), 1])
   }
 }
 
@@ -39,16 +40,13 @@ export class Dropout2d extends Dropout {
   /** x [N, C, H, W] or [C, H, W]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {
     if (x.ndim !== 3 && x.ndim !== 4) throw wrongRank('Dropout2d', '[N, C, H, W] or [C, H, W]', x)
-    return this.training ? zeroedAtRandom(x, this.p, [...x.shape.slice(0, -2), 1, 1]) : x
+    return wholeChannels(this, x, [...x.shape.slice(0, -2), 1, 1])
   }
 }
 
-/** Each element 0 with probability p and x / (1 − p) otherwise; one random number for each element of `shape`, which broadcasts to x's. */
-export function zeroedAtRandom(x: Tensor, p: number, shape: readonly number[] = x.shape): Tensor {
-  if (p === 0) return x
-  if (p === 1) return x.mul(0)
-  const kept = raw.to(raw.ge(rand(shape), p), x.dtype)
-  return x.mul(raw.div(kept, 1 - p))
+/** x times a factor per channel, 0 or 1 / (1 − p): what dropout makes of ones. */
+function wholeChannels({ training, p }: Dropout, x: Tensor, channels: readonly number[]): Tensor {
+  return training && p > 0 ? x.mul(dropout(ones(channels, { dtype: x.dtype }), p)) : x
 }
 
 function wrongRank(op: string, expected: string, x: Tensor) {

@@ -1,7 +1,8 @@
-/** A table of vectors, looked up by index. PyTorch: `torch.nn.Embedding`. */
+/** Tables of vectors, looked up by index, one by one or in bags. PyTorch: `torch.nn.Embedding`, `EmbeddingBag`. */
+import { embedding, embeddingBag } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { indexOutOfRange, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkSizes } from './check.js'
+import { checkOneOf, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { normal, type ParameterOptions, parameter } from './parameter.js'
@@ -9,57 +10,116 @@ import { normal, type ParameterOptions, parameter } from './parameter.js'
 export interface EmbeddingOptions extends ParameterOptions {
   /** The row of this index begins with zeros and gets no gradient; −1 is the last. Default: none. */
   readonly paddingIdx?: number | null
+  /** The weight's gradient is a `SparseTensor` of the rows that were used; default false. */
+  readonly sparse?: boolean
 }
 
-export interface FromPretrainedOptions {
-  /** Not trained; default true. */
+export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
+  /** Not trained; default true. The row at paddingIdx keeps its values. */
   readonly freeze?: boolean
-  /** As above, but the row keeps its values. */
-  readonly paddingIdx?: number | null
 }
 
-export class Embedding extends Module {
+abstract class Table extends Module {
   readonly numEmbeddings: number
   readonly embeddingDim: number
   readonly paddingIdx: number | null
+  readonly sparse: boolean
   /** [numEmbeddings, embeddingDim] */
   readonly weight: Tensor
 
-  /** Weight standard normal. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
-  constructor(numEmbeddings: number, embeddingDim: number, { paddingIdx = null, ...options }: EmbeddingOptions = {}) {
+  /** @param given a weight, in place of one that is drawn */
+  protected constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions, given: Tensor | null) {
     super()
-    checkSizes('Embedding', { numEmbeddings, embeddingDim }, 0)
+    const { paddingIdx = null, sparse = false, ...parameters } = options
+    const op = new.target.name
+    checkSizes(op, { numEmbeddings, embeddingDim }, 0)
     this.numEmbeddings = numEmbeddings
     this.embeddingDim = embeddingDim
-    this.paddingIdx = checkedPadding('Embedding', paddingIdx, numEmbeddings)
-    this.weight = normal([numEmbeddings, embeddingDim], options)
-    if (this.paddingIdx !== null) raw.fill_(raw.select(this.weight, 0, this.paddingIdx), 0)
+    this.paddingIdx = checkedPadding(op, paddingIdx, numEmbeddings)
+    this.sparse = sparse
+    this.weight = given ?? normal([numEmbeddings, embeddingDim], parameters)
+    if (given === null && this.paddingIdx !== null) raw.fill_(raw.select(this.weight, 0, this.paddingIdx), 0)
+  }
+}
+
+export class Embedding extends Table {
+  /** Weight standard normal. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
+    super(numEmbeddings, embeddingDim, options, given)
   }
 
-  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
-  static fromPretrained(weight: Tensor, { freeze = true, paddingIdx = null }: FromPretrainedOptions = {}): Embedding {
-    if (weight.ndim !== 2) {
-      throw shapeMismatch('Embedding.fromPretrained', 'a matrix', shapeText(weight.shape), 'One row is one vector: use reshape().')
-    }
-    const [rows, width] = weight.shape as readonly [number, number]
-    // Made empty, so that nothing is drawn.
-    const made = new Embedding(0, width)
-    const fields = { numEmbeddings: rows, paddingIdx: checkedPadding('Embedding.fromPretrained', paddingIdx, rows) }
-    return Object.assign(made, { ...fields, weight: parameter(weight, { requiresGrad: !freeze }) })
+  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  static fromPretrained(weight: Tensor, { freeze = true, ...options }: FromPretrainedOptions = {}): Embedding {
+    const [rows, width] = matrixShape('Embedding.fromPretrained', weight)
+    return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
   }
 
   /** indices int32 of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   forward(indices: Tensor): Tensor {
-    const rows = this.weight.embedding(indices)
-    if (this.paddingIdx === null || !rows.requiresGrad) return rows
-    // Where the padding stands, the same values without a way back.
-    return indices.ne(this.paddingIdx).unsqueeze(-1).where(rows, rows.detach())
+    const { weight, paddingIdx, sparse } = this
+    return paddingIdx === null && !sparse ? embedding(weight, indices) : embedding(weight, indices, { paddingIdx, sparse })
   }
 
   override extraRepr(): string {
-    const { numEmbeddings, embeddingDim, paddingIdx } = this
-    return extraRepr({ numEmbeddings, embeddingDim, paddingIdx })
+    const { numEmbeddings, embeddingDim, paddingIdx, sparse } = this
+    return extraRepr({ numEmbeddings, embeddingDim, paddingIdx, ...(sparse && { sparse }) })
   }
+}
+
+export type BagMode = 'sum' | 'mean' | 'max'
+
+export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
+  /** How the rows of a bag become one; default 'mean'. */
+  readonly mode?: BagMode
+  /** The last offset is where the last bag ends; default false. */
+  readonly includeLastOffset?: boolean
+}
+
+export interface EmbeddingBagCall {
+  /** int32 [bags]: where in the indices [n] each bag begins. */
+  readonly offsets?: Tensor | null
+  /** Factors of the rows, of the indices' shape; for 'sum' alone. */
+  readonly perSampleWeights?: Tensor | null
+}
+
+export class EmbeddingBag extends Table {
+  readonly mode: BagMode
+  readonly includeLastOffset: boolean
+
+  /** Weight standard normal. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingBagModuleOptions = {}, given: Tensor | null = null) {
+    const { mode = 'mean', includeLastOffset = false, ...rest } = options
+    super(numEmbeddings, embeddingDim, rest, given)
+    checkOneOf('EmbeddingBag', 'mode', mode, ['sum', 'mean', 'max'])
+    this.mode = mode
+    this.includeLastOffset = includeLastOffset
+  }
+
+  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  static fromPretrained(weight: Tensor, options: FromPretrainedOptions & EmbeddingBagModuleOptions = {}): EmbeddingBag {
+    const { freeze = true, ...rest } = options
+    const [rows, width] = matrixShape('EmbeddingBag.fromPretrained', weight)
+    return new EmbeddingBag(rows, width, rest, parameter(weight, { requiresGrad: !freeze }))
+  }
+
+  /**
+   * indices int32 [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
+   * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
+   */
+  forward(indices: Tensor, { offsets = null, perSampleWeights = null }: EmbeddingBagCall = {}): Tensor {
+    const { weight, mode, paddingIdx, sparse, includeLastOffset } = this
+    return embeddingBag(weight, indices, { mode, paddingIdx, sparse, includeLastOffset, offsets, perSampleWeights })
+  }
+
+  override extraRepr(): string {
+    const { numEmbeddings, embeddingDim, mode, paddingIdx } = this
+    return extraRepr({ numEmbeddings, embeddingDim, mode, paddingIdx })
+  }
+}
+
+function matrixShape(op: string, weight: Tensor): readonly [rows: number, width: number] {
+  if (weight.ndim === 2) return weight.shape as readonly [number, number]
+  throw shapeMismatch(op, 'a matrix', shapeText(weight.shape), 'One row is one vector: use reshape().')
 }
 
 function checkedPadding(op: string, index: number | null, rows: number): number | null {

@@ -17,15 +17,39 @@ export {
   Tanh,
   Tanhshrink,
 } from './activations.js'
+export { type AttentionCall, MultiheadAttention, type MultiheadAttentionOptions } from './attention.js'
+export { BatchNorm1d, BatchNorm2d, type BatchNormModuleOptions } from './batch-norm.js'
 export { type CellOptions, GRUCell, LSTMCell, RNNCell, type RNNCellOptions } from './cells.js'
 export { ModuleDict, ModuleList, ParameterList } from './containers.js'
 export { Conv1d, Conv2d, type ConvModuleOptions, ConvTranspose1d, ConvTranspose2d, type ConvTransposeModuleOptions } from './conv.js'
 export { Dropout, Dropout1d, Dropout2d } from './dropout.js'
-export { Embedding, type EmbeddingOptions, type FromPretrainedOptions } from './embedding.js'
+export {
+  type BagMode,
+  Embedding,
+  EmbeddingBag,
+  type EmbeddingBagCall,
+  type EmbeddingBagModuleOptions,
+  type EmbeddingOptions,
+  type FromPretrainedOptions,
+} from './embedding.js'
 export { GRU, type GRUOptions } from './gru.js'
 export * as init from './init.js'
 export { Linear, type LinearOptions } from './linear.js'
-export { crossEntropy, mseLoss, nllLoss } from './losses.js'
+export {
+  BCELoss,
+  BCEWithLogitsLoss,
+  CrossEntropyLoss,
+  crossEntropy,
+  GaussianNLLLoss,
+  HuberLoss,
+  KLDivLoss,
+  L1Loss,
+  MSELoss,
+  mseLoss,
+  NLLLoss,
+  nllLoss,
+  SmoothL1Loss,
+} from './losses.js'
 export { LSTM, type LSTMOptions, type LSTMState } from './lstm.js'
 export {
   type BufferOptions,
@@ -37,6 +61,7 @@ export {
   type WalkOptions,
 } from './module.js'
 export type { ForwardHook, ForwardPreHook, FullBackwardHook } from './module-hooks.js'
+export { GroupNorm, type GroupNormOptions, LayerNorm, type LayerNormOptions } from './normalization.js'
 export { Adadelta, type AdadeltaOptions, type AdadeltaSettings } from './optim/adadelta.js'
 export { Adagrad, type AdagradOptions, type AdagradSettings } from './optim/adagrad.js'
 export { Adam, type AdamOptions, type AdamSettings, AdamW } from './optim/adam.js'
@@ -95,6 +120,7 @@ export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/s
 export { SparseAdam, type SparseAdamOptions, type SparseAdamSettings } from './optim/sparse-adam.js'
 export { fromTorchOptimizerState, type TorchOptimizerState, toTorchOptimizerState } from './optim/torch-state.js'
 export { type ParameterOptions, type ParameterSettings, parameter } from './parameter.js'
+export { AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d } from './pooling.js'
 export { RNN, type RNNOptions } from './rnn.js'
 export type { SafetensorsDType, SafetensorsInfo } from './safetensors/header.js'
 export {
@@ -107,3 +133,10 @@ export {
 export { type SaveSafetensorsOptions, safetensorsBytes, saveSafetensors } from './safetensors/write.js'
 export { type Layer, Sequential } from './sequential.js'
 export { Flatten, Identity, Unflatten } from './shape-modules.js'
+export {
+  type EncoderCall,
+  type EncoderLayerCall,
+  TransformerEncoder,
+  TransformerEncoderLayer,
+  type TransformerEncoderLayerOptions,
+} from './transformer.js'

@@ -1,2 +1,209 @@
-/** Losses as functions. They are operations (PyTorch: `torch.nn.functional`), and live with the others in autograd. */
+/**
+ * Losses as modules; what they compute stands at the operations of the same names, which are passed on here. Class weights are buffers, as in PyTorch.
+ * PyTorch: `torch.nn.CrossEntropyLoss` and its siblings, and `torch.nn.functional`.
+ */
+import {
+  bceLoss,
+  bceWithLogits,
+  crossEntropy,
+  gaussianNllLoss,
+  huberLoss,
+  klDiv,
+  l1Loss,
+  mseLoss,
+  nllLoss,
+  smoothL1Loss,
+} from '@postgrad/autograd'
+import type {
+  BceOptions,
+  BceWithLogitsOptions,
+  CrossEntropyOptions,
+  GaussianNllOptions,
+  HuberOptions,
+  KlDivOptions,
+  LossArg,
+  LossOptions,
+  NllLossOptions,
+  Reduction,
+  SmoothL1Options,
+  Tensor,
+} from '@postgrad/tensor'
+import { checkOneOf } from './check.js'
+import { extraRepr } from './extra-repr.js'
+import { Module } from './module.js'
+
 export { crossEntropy, mseLoss, nllLoss } from '@postgrad/autograd'
+
+const REDUCTIONS: readonly Reduction[] = ['mean', 'sum', 'none']
+
+abstract class Loss<R extends string = Reduction> extends Module {
+  readonly reduction: R
+
+  protected constructor(options: R | { readonly reduction?: R }, known: readonly R[]) {
+    super()
+    const given = typeof options === 'string' ? options : (options.reduction ?? ('mean' as R))
+    checkOneOf(new.target.name, 'reduction', given, known)
+    this.reduction = given
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ reduction: this.reduction })
+  }
+}
+
+/** The options where a reduction alone was given: none. */
+function others<O extends object>(options: string | O): Partial<O> {
+  return typeof options === 'string' ? {} : options
+}
+
+/** Input and target of one shape → [], or that shape with 'none'. So do the losses below, unless they say otherwise. */
+export class MSELoss extends Loss {
+  /** @throws INVALID_ARGUMENT (as all losses) */
+  constructor(options: LossArg = {}) {
+    super(options, REDUCTIONS)
+  }
+
+  /** @throws SHAPE_MISMATCH (as all losses) */
+  forward(input: Tensor, target: Tensor): Tensor {
+    return mseLoss(input, target, this.reduction)
+  }
+}
+
+export class L1Loss extends Loss {
+  constructor(options: LossArg = {}) {
+    super(options, REDUCTIONS)
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return l1Loss(input, target, this.reduction)
+  }
+}
+
+export class SmoothL1Loss extends Loss {
+  readonly beta: number
+
+  constructor(options: LossArg<SmoothL1Options> = {}) {
+    super(options, REDUCTIONS)
+    this.beta = others(options).beta ?? 1
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return smoothL1Loss(input, target, { reduction: this.reduction, beta: this.beta })
+  }
+}
+
+export class HuberLoss extends Loss {
+  readonly delta: number
+
+  constructor(options: LossArg<HuberOptions> = {}) {
+    super(options, REDUCTIONS)
+    this.delta = others(options).delta ?? 1
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return huberLoss(input, target, { reduction: this.reduction, delta: this.delta })
+  }
+}
+
+/** Input: probabilities. */
+export class BCELoss extends Loss {
+  /** Broadcasts to the input; null: none. */
+  readonly weight: Tensor | null
+
+  constructor(options: LossArg<BceOptions<Tensor>> = {}) {
+    super(options, REDUCTIONS)
+    this.weight = this.registerBuffer('weight', others(options).weight ?? null)
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return bceLoss(input, target, { reduction: this.reduction, weight: this.weight })
+  }
+}
+
+/** Input: logits. */
+export class BCEWithLogitsLoss extends Loss {
+  /** Broadcasts to the input; null: none. */
+  readonly weight: Tensor | null
+  /** Factor of the loss where the target is 1; broadcasts to the input; null: none. */
+  readonly posWeight: Tensor | null
+
+  constructor(options: LossArg<BceWithLogitsOptions<Tensor>> = {}) {
+    super(options, REDUCTIONS)
+    this.weight = this.registerBuffer('weight', others(options).weight ?? null)
+    this.posWeight = this.registerBuffer('posWeight', others(options).posWeight ?? null)
+  }
+
+  override fieldName(field: string): string {
+    return field === 'posWeight' ? 'pos_weight' : super.fieldName(field)
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return bceWithLogits(input, target, { reduction: this.reduction, weight: this.weight, posWeight: this.posWeight })
+  }
+}
+
+/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'. */
+export class NLLLoss extends Loss {
+  /** [C], or null */
+  readonly weight: Tensor | null
+  readonly ignoreIndex: number
+
+  constructor(options: LossArg<NllLossOptions<Tensor>> = {}) {
+    super(options, REDUCTIONS)
+    this.weight = this.registerBuffer('weight', others(options).weight ?? null)
+    this.ignoreIndex = others(options).ignoreIndex ?? -100
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return nllLoss(input, target, { reduction: this.reduction, weight: this.weight, ignoreIndex: this.ignoreIndex })
+  }
+}
+
+/** Input: logits, shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape. */
+export class CrossEntropyLoss extends Loss {
+  /** [C], or null */
+  readonly weight: Tensor | null
+  readonly ignoreIndex: number
+  readonly labelSmoothing: number
+
+  constructor(options: LossArg<CrossEntropyOptions<Tensor>> = {}) {
+    super(options, REDUCTIONS)
+    this.weight = this.registerBuffer('weight', others(options).weight ?? null)
+    this.ignoreIndex = others(options).ignoreIndex ?? -100
+    this.labelSmoothing = others(options).labelSmoothing ?? 0
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    const { reduction, weight, ignoreIndex, labelSmoothing } = this
+    // Without options the operation has one kernel for it all.
+    const plain = weight === null && labelSmoothing === 0 && ignoreIndex === -100
+    return crossEntropy(input, target, plain ? reduction : { reduction, weight, ignoreIndex, labelSmoothing })
+  }
+}
+
+/** Input: log-probabilities; target: probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does. */
+export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
+  readonly logTarget: boolean
+
+  constructor(options: Reduction | 'batchmean' | KlDivOptions = {}) {
+    super(options, [...REDUCTIONS, 'batchmean'])
+    this.logTarget = others(options).logTarget ?? false
+  }
+
+  forward(input: Tensor, target: Tensor): Tensor {
+    return klDiv(input, target, { reduction: this.reduction, logTarget: this.logTarget })
+  }
+}
+
+export class GaussianNLLLoss extends Loss {
+  private readonly options: GaussianNllOptions
+
+  constructor(options: GaussianNllOptions = {}) {
+    super(options as LossOptions, REDUCTIONS)
+    this.options = options
+  }
+
+  forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
+    return gaussianNllLoss(input, target, variance, this.options)
+  }
+}

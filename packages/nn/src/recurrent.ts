@@ -2,11 +2,10 @@
  * What RNN, LSTM and GRU have in common: weights under PyTorch's names, layers on top of each other, both directions, dropout between layers, the checks.
  * Each of them adds the function of one layer in one direction (`rnn-layer.ts`, `lstm-layer.ts`, `gru-layer.ts`). PyTorch: `RNNBase`.
  */
-import { cat, linear, stack } from '@postgrad/autograd'
+import { cat, dropout, linear, stack } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkProbability, checkShapeIs, checkSizes } from './check.js'
-import { zeroedAtRandom } from './dropout.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -58,17 +57,17 @@ export abstract class RecurrentModule extends Module {
   /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
     super()
-    const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...parameter } = options
+    const { numLayers = 1, bias = true, batchFirst = false, dropout: p = 0, bidirectional = false, ...parameter } = options
     const op = new.target.name
     checkSizes(op, { inputSize, hiddenSize, numLayers })
-    checkProbability(op, 'dropout', dropout)
+    checkProbability(op, 'dropout', p)
     this.inputSize = inputSize
     this.hiddenSize = hiddenSize
     this.numLayers = numLayers
     this.batchFirst = batchFirst
     this.bidirectional = bidirectional
     this.bias = bias
-    this.dropout = dropout
+    this.dropout = p
     const draw = (name: string, ...shape: number[]) => this.weights.set(name, uniform(shape, fanInBound(hiddenSize), parameter))
     for (const suffix of this.suffixes()) {
       const width = suffix.startsWith('_l0') ? inputSize : hiddenSize * this.directions
@@ -88,8 +87,8 @@ export abstract class RecurrentModule extends Module {
   }
 
   override extraRepr(): string {
-    const { inputSize, hiddenSize, numLayers, bias, batchFirst, dropout, bidirectional } = this
-    return extraRepr({ inputSize, hiddenSize, numLayers, bias, batchFirst, dropout, bidirectional })
+    const { inputSize, hiddenSize, numLayers, bias, batchFirst, bidirectional } = this
+    return extraRepr({ inputSize, hiddenSize, numLayers, bias, batchFirst, dropout: this.dropout, bidirectional })
   }
 
   private get directions(): number {
@@ -121,7 +120,7 @@ export abstract class RecurrentModule extends Module {
       Array.from({ length: stateCount }, (_, i) => zero ?? (single ? states![i]!.narrow(0, row, 1) : states![i]!.select(0, row)))
     const last: LayerState[] = []
     for (let layer = 0; layer < this.numLayers; layer++) {
-      if (layer > 0 && this.training) sequence = zeroedAtRandom(sequence, this.dropout)
+      if (layer > 0) sequence = dropout(sequence, this.dropout, { training: this.training })
       const runs = (this.bidirectional ? [false, true] : [false]).map((reverse, direction) =>
         this.runLayer(sequence, this.directionWeights(layer, reverse), begin(layer * this.directions + direction), reverse),
       )

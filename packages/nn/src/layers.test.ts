@@ -1,0 +1,150 @@
+/** What PyTorch's numbers do not show of layers: modes, refusals, sparse gradients, dropout's randomness. */
+import { describe, expect, test } from '@jest/globals'
+import { grad } from '@postgrad/autograd'
+import { manualSeed, ones, randn, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import {
+  BatchNorm1d,
+  BatchNorm2d,
+  Conv1d,
+  Conv2d,
+  CrossEntropyLoss,
+  Dropout2d,
+  Embedding,
+  EmbeddingBag,
+  GRU,
+  GRUCell,
+  GroupNorm,
+  LayerNorm,
+  MSELoss,
+  MultiheadAttention,
+  RNN,
+  TransformerEncoder,
+  TransformerEncoderLayer,
+} from './index.js'
+
+const values = (t: Tensor) => Array.from(t.dataSync())
+const code = (expected: string) => expect.objectContaining({ code: expected })
+
+describe('Embedding', () => {
+  test('fromPretrained shares the storage, frozen unless told otherwise', () => {
+    const table = tensor([
+      [1, 2],
+      [3, 4],
+    ])
+    const frozen = Embedding.fromPretrained(table)
+    expect(frozen.weight.storage).toBe(table.storage)
+    expect([frozen.weight.requiresGrad, frozen.parameters().length, frozen.numEmbeddings]).toEqual([false, 1, 2])
+    const free = Embedding.fromPretrained(table, { freeze: false, paddingIdx: -1 })
+    expect([free.weight.requiresGrad, free.paddingIdx]).toEqual([true, 1])
+    expect(values(free.forward(tensor([1], { dtype: 'int32' })))).toEqual([3, 4])
+    expect(EmbeddingBag.fromPretrained(table, { mode: 'sum' }).mode).toBe('sum')
+    expect(() => Embedding.fromPretrained(zeros([3]))).toThrow(code('SHAPE_MISMATCH'))
+    expect(() => Embedding.fromPretrained(table, { paddingIdx: 2 })).toThrow(code('INDEX_OUT_OF_RANGE'))
+  })
+
+  test('a sparse gradient has the rows that were used', () => {
+    const module = new Embedding(5, 2, { sparse: true })
+    const [gradient] = grad(module.forward(tensor([4, 1, 4], { dtype: 'int32' })).sum(), [module.weight])
+    expect(gradient).toBeInstanceOf(SparseTensor)
+  })
+})
+
+describe('BatchNorm', () => {
+  test('training changes the statistics and counts; evaluation and frozen statistics do not', () => {
+    const module = new BatchNorm1d(2)
+    module.forward(randn([8, 2]))
+    expect(module.getBuffer('num_batches_tracked').itemSync()).toBe(1)
+    const mean = values(module.getBuffer('running_mean'))
+    module.eval().forward(randn([8, 2]))
+    expect(values(module.getBuffer('running_mean'))).toEqual(mean)
+    expect(module.getBuffer('num_batches_tracked').itemSync()).toBe(1)
+  })
+
+  test('momentum null: the mean of all batches', () => {
+    const module = new BatchNorm1d(1, { momentum: null })
+    for (const at of [1, 2, 6]) module.forward(tensor([[at - 1], [at + 1]]))
+    expect(module.runningMean!.itemSync()).toBeCloseTo(3, 5)
+  })
+
+  test('refuses one value per channel while training, and other ranks', () => {
+    expect(() => new BatchNorm1d(2).forward(zeros([1, 2]))).toThrow(code('SHAPE_MISMATCH'))
+    expect(() => new BatchNorm1d(2).forward(zeros([4, 3]))).toThrow(code('SHAPE_MISMATCH'))
+    expect(() => new BatchNorm2d(2).forward(zeros([4, 2]))).toThrow(code('SHAPE_MISMATCH'))
+  })
+})
+
+describe('dropout', () => {
+  test('Dropout2d zeroes whole channels', () => {
+    manualSeed(20261120)
+    const y = new Dropout2d(0.5).forward(ones([16, 8, 2, 2]))
+    const channels = y.reshape([128, 4]).toArray() as number[][]
+    for (const channel of channels) expect(new Set(channel).size).toBe(1)
+    const zero = channels.filter(([first]) => first === 0).length
+    expect(zero).toBeGreaterThan(40)
+    expect(zero).toBeLessThan(88)
+  })
+
+  test('lies between layers of RNN and GRU and in attention, while training', () => {
+    for (const module of [new RNN(2, 3, { numLayers: 2, dropout: 0.5 }), new GRU(2, 3, { numLayers: 2, dropout: 0.5 })]) {
+      const x = randn([4, 2, 2])
+      const run = () => values(module.forward(x)[0])
+      expect(run()).not.toEqual(run())
+      module.eval()
+      expect(run()).toEqual(run())
+    }
+    const attention = new MultiheadAttention(4, 2, { dropout: 0.5 })
+    const x = randn([6, 2, 4])
+    const run = () => values(attention.forward(x, x, x)[0])
+    expect(run()).not.toEqual(run())
+    attention.eval()
+    expect(run()).toEqual(run())
+  })
+})
+
+test('the layers of an encoder begin with values of their own', () => {
+  const encoder = new TransformerEncoder(() => new TransformerEncoderLayer(4, 2, { dimFeedforward: 4 }), 2)
+  expect(values(encoder.getParameter('layers.0.linear1.weight'))).not.toEqual(values(encoder.getParameter('layers.1.linear1.weight')))
+})
+
+test('an activation of one’s own', () => {
+  const layer = new TransformerEncoderLayer(2, 1, { dimFeedforward: 2, dropout: 0, activation: (x) => x.mul(0) })
+  const other = new TransformerEncoderLayer(2, 1, { dimFeedforward: 2, dropout: 0, activation: 'gelu' })
+  other.loadStateDict(layer.stateDict())
+  const x = randn([3, 1, 2])
+  expect(values(layer.forward(x))).not.toEqual(values(other.forward(x)))
+})
+
+describe('what is refused', () => {
+  const x = zeros([3, 2, 4])
+  const attention = new MultiheadAttention(4, 2)
+  test.each([
+    ['INVALID_ARGUMENT', () => new Conv2d(3, 4, 3, { groups: 2 })],
+    ['INVALID_ARGUMENT', () => new Conv2d(0, 4, 3)],
+    ['INVALID_ARGUMENT', () => new Conv2d(1, 4, [3, 0])],
+    ['INVALID_ARGUMENT', () => new Conv2d(1, 1, 3, { paddingMode: 'mirror' as 'reflect' })],
+    ['INVALID_ARGUMENT', () => new Conv2d(1, 1, 3, { padding: 'same', paddingMode: 'circular', stride: 2 })],
+    ['INVALID_ARGUMENT', () => new Conv1d(1, 1, [3, 3] as unknown as number)],
+    ['INVALID_ARGUMENT', () => new RNN(2, 2, { nonlinearity: 'gelu' as 'relu' })],
+    ['INVALID_ARGUMENT', () => new GRUCell(2, 0)],
+    ['INVALID_ARGUMENT', () => new LayerNorm([])],
+    ['INVALID_ARGUMENT', () => new LayerNorm([2, 0])],
+    ['INVALID_ARGUMENT', () => new GroupNorm(2, 3)],
+    ['INVALID_ARGUMENT', () => new EmbeddingBag(2, 2, { mode: 'min' as 'max' })],
+    ['INVALID_ARGUMENT', () => new MultiheadAttention(4, 3)],
+    ['INVALID_ARGUMENT', () => new TransformerEncoderLayer(4, 2, { activation: 'tanh' as 'relu' })],
+    ['INVALID_ARGUMENT', () => new TransformerEncoder(() => new TransformerEncoderLayer(4, 2), 0)],
+    ['INVALID_ARGUMENT', () => new MSELoss('average' as 'mean')],
+    ['INVALID_ARGUMENT', () => new CrossEntropyLoss({ reduction: 'batchmean' as 'mean' })],
+    ['INDEX_OUT_OF_RANGE', () => new Embedding(3, 2, { paddingIdx: 3 })],
+    ['DTYPE_MISMATCH', () => new LayerNorm(2, { dtype: 'int32' })],
+    ['SHAPE_MISMATCH', () => attention.forward(x, x, zeros([3, 2, 5]))],
+    ['SHAPE_MISMATCH', () => attention.forward(x, zeros([3, 1, 4]), x)],
+    ['SHAPE_MISMATCH', () => attention.forward(x, x, x, { attnMask: zeros([2, 3]) })],
+    ['SHAPE_MISMATCH', () => attention.forward(x, x, x, { keyPaddingMask: zeros([3, 2]) })],
+    ['DTYPE_MISMATCH', () => attention.forward(x, x, x, { attnMask: zeros([3, 3], { dtype: 'int32' }) })],
+    ['SHAPE_MISMATCH', () => new GRU(4, 2).forward(x, zeros([1, 3, 2]))],
+    ['SHAPE_MISMATCH', () => new GRUCell(4, 2).forward(zeros([1, 2, 4]))],
+  ])('%s: %s', (expected, fn) => {
+    expect(fn).toThrow(code(expected))
+  })
+})

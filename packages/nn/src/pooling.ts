@@ -1,0 +1,85 @@
+/** Pooling. PyTorch: `torch.nn.MaxPool1d`, `MaxPool2d`, `AvgPool1d`, `AvgPool2d`, `AdaptiveAvgPool1d`, `AdaptiveAvgPool2d`. */
+import { adaptiveAvgPool1d, adaptiveAvgPool2d, avgPool1d, avgPool2d, maxPool1d, maxPool2d } from '@postgrad/autograd'
+import type { AvgPoolOptions, MaxPoolOptions, Pair, Tensor } from '@postgrad/tensor'
+import { extraRepr } from './extra-repr.js'
+import { Module } from './module.js'
+
+/** A window of `kernelSize`; options as the operation has them, which checks them with the first input. */
+abstract class Pool<P extends Pair, Options extends object> extends Module {
+  readonly kernelSize: P
+  readonly options: Options
+
+  constructor(kernelSize: P, options: Options = {} as Options) {
+    super()
+    this.kernelSize = kernelSize
+    this.options = options
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ kernelSize: this.kernelSize, ...this.options })
+  }
+}
+
+export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
+  /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return maxPool1d(x, this.kernelSize, this.options)
+  }
+}
+
+export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return maxPool2d(x, this.kernelSize, this.options)
+  }
+}
+
+export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
+  /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return avgPool1d(x, this.kernelSize, this.options)
+  }
+}
+
+export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return avgPool2d(x, this.kernelSize, this.options)
+  }
+}
+
+export class AdaptiveAvgPool1d extends Module {
+  readonly outputSize: number
+
+  constructor(outputSize: number) {
+    super()
+    this.outputSize = outputSize
+  }
+
+  /** x [N, C, L] or [C, L] → [N, C, outputSize] or [C, outputSize]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return adaptiveAvgPool1d(x, this.outputSize)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ outputSize: this.outputSize })
+  }
+}
+
+export class AdaptiveAvgPool2d extends Module {
+  readonly outputSize: Pair
+
+  constructor(outputSize: Pair) {
+    super()
+    this.outputSize = outputSize
+  }
+
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW], outputSize being oH and oW. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return adaptiveAvgPool2d(x, this.outputSize)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ outputSize: this.outputSize })
+  }
+}
