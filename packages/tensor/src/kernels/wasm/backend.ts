@@ -18,7 +18,7 @@ import { FusedGradient, GradientRows, reluRow, sigmoidRow, tanhRow } from './gra
 import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
 import { type KernelHeap, ScratchMemory } from './memory.js'
-import { NEURAL_RULES, neuralKernels } from './neural.js'
+import { NEURAL_F32_RULES, NEURAL_RULES, neuralKernels } from './neural.js'
 import { ExtremeRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 import { compareKernel, whereKernel } from './select.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32, VarianceRows } from './statistics.js'
@@ -195,7 +195,7 @@ const copying: Rule = () => 'host copy (simd for conversions and strides)'
 const byExponent: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd (loop but for exponent 2)')
 const SELECT_RULES = { eq: bySize, ne: bySize, lt: bySize, le: bySize, gt: bySize, ge: bySize, where: bySize, sign: bySize, clamp: bySize }
 const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
-  ...NEURAL_RULES,
+  ...NEURAL_F32_RULES,
   ...{ neg: bySize, abs: bySize, sqrt: bySize, relu: bySize },
   ...{ exp: always, log: always, tanh: always, sigmoid: always, softmax: always, logSoftmax: always },
   ...{ sin: () => 'wasm', cos: () => 'wasm' },

@@ -1,4 +1,4 @@
-/** The exports of kernels.wasm for convolutions and normalisation, a part of `KernelExports`; see `assembly/conv.ts`. */
+/** The exports of kernels.wasm for convolutions and normalisation, a part of `KernelExports`; see `assembly/conv.ts` and `assembly/norm.ts`. */
 
 /** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
 type Window = readonly [
@@ -25,6 +25,29 @@ export interface NeuralExports {
   readonly im2col_f64: Im2col
   readonly col2im_f32: Col2im
   readonly col2im_f64: Col2im
+  readonly layer_norm_f32: (
+    rows: number,
+    d: number,
+    eps: number,
+    x: number,
+    weight: number,
+    bias: number,
+    out: number,
+    mean: number,
+    rstd: number,
+  ) => void
+  readonly layer_norm_backward_f32: (
+    rows: number,
+    d: number,
+    grad: number,
+    x: number,
+    mean: number,
+    rstd: number,
+    weight: number,
+    out: number,
+    forWeight: number,
+    forBias: number,
+  ) => void
   readonly accumulate_f32: (n: number, x: number, out: number) => void
   readonly accumulate_f64: (n: number, x: number, out: number) => void
   readonly depthwise_f32: Depthwise

@@ -6,6 +6,7 @@ import type { NEURAL_KERNEL_OPS } from '../neural.js'
 import type { KernelOp, KernelTable } from '../table.js'
 import { ConvTiles } from './conv.js'
 import type { LazyInstance } from './instance.js'
+import { LayerNormRows, LayerNormRowsBackward } from './norm.js'
 
 type NeuralOp = (typeof NEURAL_KERNEL_OPS)[number]
 
@@ -24,8 +25,8 @@ export function neuralKernels(instance: LazyInstance, loops: KernelTable): Pick<
     maxPool2d: { ...loops.maxPool2d, float32: pool.maxPool2d<F>(), float64: pool.maxPool2d<D>() },
     avgPool2d: { ...loops.avgPool2d, float32: pool.avgPool2d<F>(), float64: pool.avgPool2d<D>() },
     avgPool2dBackward: { ...loops.avgPool2dBackward, float32: pool.avgPool2dBackward<F>(), float64: pool.avgPool2dBackward<D>() },
-    layerNorm: { ...loops.layerNorm, float32: norm.layerNorm<F>(), float64: norm.layerNorm<D>() },
-    layerNormBackward: { ...loops.layerNormBackward, float32: norm.layerNormBackward<F>(), float64: norm.layerNormBackward<D>() },
+    layerNorm: { ...loops.layerNorm, float32: new LayerNormRows(instance), float64: norm.layerNorm<D>() },
+    layerNormBackward: { ...loops.layerNormBackward, float32: new LayerNormRowsBackward(instance), float64: norm.layerNormBackward<D>() },
     channelNorm: { ...loops.channelNorm, float32: norm.channelNorm<F>(), float64: norm.channelNorm<D>() },
     channelNormBackward: { ...loops.channelNormBackward, float32: norm.channelNormBackward<F>(), float64: norm.channelNormBackward<D>() },
   }
@@ -36,3 +37,5 @@ const tiles = () => 'simd tiles'
 export const NEURAL_RULES = { conv2d: tiles, conv2dInput: tiles, conv2dWeight: tiles } as const satisfies Partial<
   Record<KernelOp, () => string>
 >
+const simd = () => 'simd'
+export const NEURAL_F32_RULES = { ...NEURAL_RULES, layerNorm: simd, layerNormBackward: simd } as const
