@@ -8,7 +8,7 @@ import type { GradKernel, GradRowsKernel } from '../table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { workedElements } from './pause.js'
-import { fibre, scatter } from './rows.js'
+import { copyRun, fibre, scatter } from './rows.js'
 
 type F32 = ArrayOf['float32']
 /** Elements of a chunk: two buffers of 8 KiB stay in the first-level cache. */
@@ -125,7 +125,7 @@ export class GradientRows implements GradRowsKernel<F32> {
     const outAt = inPlace ? instance.direct(out, oo) : -1
     const atOnce = gAt < 0 || yAt < 0 || outAt < 0 ? chunk : Math.max(1, Math.floor(SLICE / k))
     const stage = (from: F32, offset: number, to: number, r: number, count: number) => {
-      if (inner === 1) f32.set(from.subarray(offset + r * k, offset + (r + count) * k), to / 4)
+      if (inner === 1) copyRun(count * k, from, offset + r * k, f32, to / 4)
       else for (let i = 0; i < count; i++) fibre(r + i, k, inner, from, offset, f32, to / 4 + i * k)
     }
     for (let r = 0; r < all; r += atOnce) {
@@ -136,7 +136,7 @@ export class GradientRows implements GradRowsKernel<F32> {
       kernel(count, k, gAt < 0 ? gStaged : gAt + shift, yAt < 0 ? yStaged : yAt + shift, outAt < 0 ? outStaged : outAt + shift)
       workedElements(count * k)
       if (outAt >= 0) continue
-      if (inner === 1) out.set(f32.subarray(outStaged / 4, outStaged / 4 + count * k), oo + r * k)
+      if (inner === 1) copyRun(count * k, f32, outStaged / 4, out, oo + r * k)
       else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, outStaged / 4 + i * k, out, oo)
     }
   }

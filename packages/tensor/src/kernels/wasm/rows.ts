@@ -230,17 +230,23 @@ export class SoftmaxRows implements SoftmaxKernel<F32> {
     for (let r = 0; r < all; r += atOnce) {
       const count = Math.min(atOnce, all - r)
       if (xAt < 0) {
-        if (inner === 1) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), from / 4)
+        if (inner === 1) copyRun(count * k, x, xo + r * k, f32, from / 4)
         else for (let i = 0; i < count; i++) fibre(r + i, k, inner, x, xo, f32, from / 4 + i * k)
       }
       kernel(count, k, xAt < 0 ? from : xAt + r * k * 4, outAt < 0 ? to : outAt + r * k * 4)
       workedElements(count * k)
       if (outAt < 0) {
-        if (inner === 1) out.set(f32.subarray(to / 4, to / 4 + count * k), oo + r * k)
+        if (inner === 1) copyRun(count * k, f32, to / 4, out, oo + r * k)
         else for (let i = 0; i < count; i++) scatter(r + i, k, inner, f32, to / 4 + i * k, out, oo)
       }
     }
   }
+}
+
+/** A policy's softmax has a handful of elements: two views would cost more than it does. */
+export function copyRun(n: number, x: F32, xo: number, out: F32, oo: number): void {
+  if (n < SINGLE_BELOW) for (let i = 0; i < n; i++) out[oo + i] = x[xo + i]!
+  else out.set(x.subarray(xo, xo + n), oo)
 }
 
 /** Row r of the [outer · inner] fibres, gathered from [outer, k, inner]. */
