@@ -18,10 +18,10 @@ const UNPACKED_MAX = 262_144
 const PACKED_ROWS_MIN = 8
 /** Columns of b up to which a is used where it lies: each of its elements is read too seldom to be packed. */
 const PACK_A_COLUMNS = 32
-/** Rows of a block of a, its depth in bytes, columns of a block of b in bytes: a panel of b stays in the first-level cache, both blocks in the second. */
+/** Rows of a block of a, its depth, columns of a block of b in bytes: a panel of b stays in the first-level cache, both blocks in the second. */
 const BLOCK_ROWS = 64
-const BLOCK_DEPTH = 1024
-const BLOCK_COLUMNS = 2048
+const BLOCK_DEPTH = 256
+const BLOCK_COLUMNS = 4096
 /** Bytes of a row of a tile (`WIDTH` in assembly/matmul.ts), and of a tile. */
 const PANEL_BYTES = 32
 const TILE_BYTES = 128
@@ -176,7 +176,7 @@ function mayPackRows(m: number, n: number): boolean {
 /** Bytes of scratch that `product` needs for this size, or with a smaller n or k. `bCol`: bytes from a column of b to the next. */
 export function productScratch(m: number, n: number, k: number, bytes: number, bCol: number): number {
   if (m === 1) return 0
-  const packed = isPacked(m, n, k, bytes, bCol) ? BLOCK_ROWS * BLOCK_DEPTH + (BLOCK_DEPTH / bytes) * BLOCK_COLUMNS : 0
+  const packed = isPacked(m, n, k, bytes, bCol) ? (BLOCK_ROWS * bytes + BLOCK_COLUMNS) * BLOCK_DEPTH : 0
   const rows = mayPackRows(m, n) ? Math.min(m, BLOCK_ROWS) + 3 : 0
   return TILE_BYTES + Math.max(packed, k * PANEL_BYTES + rows * k * bytes)
 }
@@ -264,17 +264,16 @@ function blocks(
   outRow: number,
   scratch: number,
 ): void {
-  const depth = BLOCK_DEPTH / bytes
   const columns = BLOCK_COLUMNS / bytes
   const width = PANEL_BYTES / bytes
   const tile = scratch
   const packedA = tile + TILE_BYTES
-  const packedB = packedA + BLOCK_ROWS * BLOCK_DEPTH
+  const packedB = packedA + BLOCK_ROWS * BLOCK_DEPTH * bytes
   const packs = n > PACK_A_COLUMNS
   for (let j = 0; j < n; j += columns) {
     const nc = Math.min(columns, n - j)
-    for (let p = 0; p < k; p += depth) {
-      const kc = Math.min(depth, k - p)
+    for (let p = 0; p < k; p += BLOCK_DEPTH) {
+      const kc = Math.min(BLOCK_DEPTH, k - p)
       const panel = kc * PANEL_BYTES
       kernels.packB(kc, nc, b.pointer + p * b.row + j * b.col, b.row, b.col, packedB)
       const ragged = packedB + Math.floor(nc / width) * panel
