@@ -14,8 +14,6 @@ export interface OpsSuiteOptions {
   readonly tolerance: Tolerance
   /** Whether a case may end in KERNEL_UNSUPPORTED where the device's table says so, for any dtype but float32. Otherwise it fails. */
   readonly mayRefuse?: boolean
-  /** Kernel ops that it may refuse for float32 as well. */
-  readonly refused?: readonly KernelOp[]
   /** Operations that may end in READ_NOT_SYNCHRONOUS, because what they give depends on elements. */
   readonly readEarly?: readonly string[]
 }
@@ -41,17 +39,17 @@ export async function goldenFailures(device: Device, cases: readonly GoldenCase[
       if (failure !== null) failures.push(`${c.label}: ${failure}`)
     } catch (error) {
       if (options.readEarly?.includes(c.op) && isPostgradError(error, 'READ_NOT_SYNCHRONOUS')) continue
-      if (options.mayRefuse && isRefusal(device, error, options.refused)) continue
+      if (options.mayRefuse && isRefusal(device, error)) continue
       failures.push(`${c.label}: ${error instanceof Error ? error.stack : String(error)}`)
     }
   }
   return failures
 }
 
-function isRefusal(device: Device, error: unknown, refused: readonly KernelOp[] = []): boolean {
+function isRefusal(device: Device, error: unknown): boolean {
   if (!isPostgradError(error) || error.code !== 'KERNEL_UNSUPPORTED') return false
   const { op, dtype } = error.values as { op: KernelOp; dtype: DType }
-  return (dtype !== 'float32' || refused.includes(op)) && !device.kernelFor(op, dtype).supported
+  return dtype !== 'float32' && !device.kernelFor(op, dtype).supported
 }
 
 async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null> {

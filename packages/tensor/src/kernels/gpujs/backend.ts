@@ -31,15 +31,13 @@ const REAL = unsupported('the operation is defined on real numbers; raw operatio
 const REAL_BITS = unsupported('bits are those of integers; raw operations refuse real numbers')
 const BITS = { float32: REAL_BITS, float64: REAL_BITS, int32: INT32 }
 
-const INEXACT_REST = unsupported("gpu.js's remainder is a − b · trunc(a / b) in float32 here, and the rounded quotient decides the result")
-
 /** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. */
 export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(mode)): Backend {
   return {
     name: 'gpujs',
     label: `gpujs:${mode}`,
     mode,
-    kernels: createTable(new GpuKernels(compiler), mode),
+    kernels: createTable(new GpuKernels(compiler)),
     userKernels: new GpuUserKernels(compiler),
     synchronous: true,
     ready: () => Promise.resolve(),
@@ -59,7 +57,7 @@ const REAL_OPS = [
   ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
 ] as const
 
-function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
+function createTable(gpu: GpuKernels): KernelTable {
   const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({
     float32,
     float64: FLOAT64,
@@ -67,10 +65,6 @@ function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
     bool,
   })
   const real = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op]) => float<Op>(float32, REAL, REAL)
-  const exactRest = (op: 'remainder' | 'fmod' | 'floorDivide') => ({
-    ...float<'add'>(gpu.binary(op)),
-    ...(mode === 'webasm' && { float32: INEXACT_REST }),
-  })
   const movement = <K>(make: (dtype: DType) => K) => ({
     float32: make('float32'),
     float64: make('float64'),
@@ -96,9 +90,9 @@ function createTable(gpu: GpuKernels, mode: GpuMode): KernelTable {
     maximum: { ...float<'maximum'>(gpu.binary('maximum')), bool: gpu.binary('maximum') },
     minimum: { ...float<'minimum'>(gpu.binary('minimum')), bool: gpu.binary('minimum') },
     power: float<'power'>(gpu.binary('power')),
-    remainder: exactRest('remainder'),
-    fmod: exactRest('fmod'),
-    floorDivide: exactRest('floorDivide'),
+    remainder: float<'remainder'>(gpu.binary('remainder')),
+    fmod: float<'fmod'>(gpu.binary('fmod')),
+    floorDivide: float<'floorDivide'>(gpu.binary('floorDivide')),
     atan2: real<'atan2'>(gpu.binary('atan2')),
     bitwiseAnd: { ...BITS, bool: gpu.binary('mul') },
     bitwiseOr: { ...BITS, bool: gpu.binary('maximum') },

@@ -6,9 +6,7 @@ import { opsSuite } from '../../ops.suite.js'
 import * as raw from '../../raw/index.js'
 
 for (const spec of ['gpujs:cpu', 'gpujs:webasm'] as const) {
-  // Their remainder is not exact in mode webasm.
-  const refused = spec === 'gpujs:webasm' ? (['remainder', 'fmod', 'floorDivide'] as const) : []
-  opsSuite(spec, () => device(spec), { tolerance: { float32: 2e-6, float64: 1e-13 }, mayRefuse: true, refused })
+  opsSuite(spec, () => device(spec), { tolerance: { float32: 2e-6, float64: 1e-13 }, mayRefuse: true })
 
   test(`${spec}: what has no kernel throws KERNEL_UNSUPPORTED with the reason and a remedy`, () => {
     const x = tensor([1, 2], { dtype: 'float64' })

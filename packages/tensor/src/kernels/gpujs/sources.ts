@@ -85,6 +85,24 @@ export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
   elu: 'if (v <= 0) { return p0 * Math.expm1(v); } return v;',
 }
 
+/**
+ * `r`: what is left of va after vb, exactly, with the sign of va. Long division in base 2: doublings and the differences of numbers less than
+ * twice apart do not round. (gpu.js's own % is a − b · trunc(a / b) in mode webasm, where the rounded quotient decides.)
+ */
+const REST = `const big = 3.4028234663852886e38;
+    const divisor = Math.abs(vb);
+    let r = Math.abs(va);
+    if (!(r <= big) || !(divisor > 0)) { r = 0 / 0; }
+    if (r >= divisor) {
+      let t = divisor;
+      while (t + t <= r) { t = t + t; }
+      while (t >= divisor) {
+        if (r >= t) { r = r - t; }
+        t = t * 0.5;
+      }
+    }
+    if (va < 0 || 1 / va < 0) { r = -r; }`
+
 /** The operations on bits have no place in float32; those of bool are other operations there. */
 export type GpuBinaryOp = Exclude<BinaryOp, 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor'> | CompareOp
 
@@ -97,10 +115,13 @@ export const BINARY_BODY: Readonly<Record<GpuBinaryOp, string>> = {
   minimum: 'return Math.min(va, vb);',
   // 1 to any power is 1, and -1 to an infinite one.
   power: 'if (va == 1) { return 1; } if (va == -1 && Math.abs(vb) > 3.4028235e38) { return 1; } return Math.pow(va, vb);',
-  remainder: 'let r = va % vb; if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; } return r;',
-  fmod: 'return va % vb;',
+  remainder: `${REST}
+    if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; }
+    return r;`,
+  fmod: `${REST}
+    return r;`,
   floorDivide: `if (vb == 0) { return va / vb; }
-    const r = va % vb;
+    ${REST}
     let q = (va - r) / vb;
     if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { q = q - 1; }
     if (q == 0) { if (va / vb < 0) { return -0.0 * 1; } return 0 * (va / vb); }
