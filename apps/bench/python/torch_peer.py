@@ -110,6 +110,33 @@ def tanhs(n, length):
     return timed(n, lambda: torch.tanh(x))
 
 
+def layer_norms(n, rows, columns):
+    x, weight, bias = torch.randn(rows, columns), torch.rand(columns), torch.rand(columns)
+    return timed(n, lambda: F.layer_norm(x, [columns], weight, bias))
+
+
+def convolutions(n, images, channels, out, size):
+    x, weight = torch.randn(images, channels, size, size), torch.randn(out, channels, 3, 3)
+    return timed(n, lambda: F.conv2d(x, weight, padding=1))
+
+
+def cnn_steps(n, batch):
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(32 * 7 * 7, 10),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return timed(n, step)
+
+
 def mlp_steps(n, batch):
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -178,7 +205,7 @@ WORK = {
     f.__name__: f
     for f in (
         round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
-        products, softmaxes, sums, tanhs, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
+        products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
     )
 }
 

@@ -1,13 +1,17 @@
 /** Our side of the benchmarks of numbers: what one worker computes n times. Each gives the seconds that it took; making the data is not timed. */
 import {
   add,
+  Conv2d,
   call,
+  conv2d,
   crossEntropy,
   expose,
   eye,
   Linear,
   LSTM,
+  layerNorm,
   matmul,
+  maxPool2d,
   mul,
   noGrad,
   onesLike,
@@ -15,6 +19,7 @@ import {
   rand,
   randint,
   randn,
+  relu,
   Sequential,
   SGD,
   softmax,
@@ -49,6 +54,34 @@ export function sums(n: number, length: number): number {
 export function tanhs(n: number, length: number): number {
   const x = randn([length])
   return timed(n, () => tanh(x))
+}
+
+export function layerNorms(n: number, rows: number, columns: number): number {
+  const [x, weight, bias] = [randn([rows, columns]), rand([columns]), rand([columns])]
+  return timed(n, () => layerNorm(x, [columns], weight, bias))
+}
+
+/** 3×3 filters, padding 1, as in the second layer of the CNN below. */
+export function convolutions(n: number, images: number, channels: number, out: number, size: number): number {
+  const [x, weight] = [randn([images, channels, size, size]), randn([out, channels, 3, 3])]
+  return timed(n, () => conv2d(x, weight, null, { padding: 1 }))
+}
+
+/** A step of stochastic gradient descent on images of 28×28: two convolutions with pooling, one linear layer, cross entropy. */
+export function cnnSteps(n: number, batch: number): number {
+  const [first, second, last] = [new Conv2d(1, 16, 3, { padding: 1 }), new Conv2d(16, 32, 3, { padding: 1 }), new Linear(32 * 7 * 7, 10)]
+  const halved = (y: Tensor) => maxPool2d(relu(y), 2)
+  const model = (x: Tensor) => last.forward(halved(second.forward(halved(first.forward(x)))).flatten(1))
+  const optimizer = new SGD(
+    [first, second, last].flatMap((layer) => [...layer.parameters()]),
+    { lr: 0.01 },
+  )
+  const [x, target] = [randn([batch, 1, 28, 28]), randint(0, 10, [batch])]
+  return timed(n, () => {
+    optimizer.zeroGrad()
+    crossEntropy(model(x), target).backward()
+    optimizer.step()
+  })
 }
 
 /** A step of stochastic gradient descent: 784-256-128-10, cross entropy. */
@@ -121,4 +154,19 @@ export async function tensorRoundTrips(n: number, length: number): Promise<numbe
   return (performance.now() - started) / 1000
 }
 
-expose({ products, softmaxes, sums, tanhs, mlpSteps, lstmSteps, policySteps, tinyChain, tinyPasses, same, tensorRoundTrips })
+expose({
+  products,
+  softmaxes,
+  layerNorms,
+  convolutions,
+  cnnSteps,
+  sums,
+  tanhs,
+  mlpSteps,
+  lstmSteps,
+  policySteps,
+  tinyChain,
+  tinyPasses,
+  same,
+  tensorRoundTrips,
+})

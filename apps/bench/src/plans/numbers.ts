@@ -18,6 +18,10 @@ const MILLION = 1_000_000
 const [MLP_BATCH, MLP_AIM] = [64, 2.2]
 /** Multiplications and additions of forward and the two products of backward; the first layer has but one of these. */
 const MLP_FLOPS = 2 * MLP_BATCH * (2 * 784 * 256 + 3 * 256 * 128 + 3 * 128 * 10)
+const [CONV_IMAGES, CONV_IN, CONV_OUT, CONV_SIZE] = [32, 16, 32, 14]
+const CONV_FLOPS = 2 * 9 * CONV_IMAGES * CONV_IN * CONV_OUT * CONV_SIZE * CONV_SIZE
+/** The first convolution (28×28, no gradient of the images), the second, and the linear layer. */
+const CNN_FLOPS = 2 * 2 * 9 * CONV_IMAGES * 16 * 28 * 28 + 3 * CONV_FLOPS + 3 * 2 * CONV_IMAGES * 32 * 7 * 7 * 10
 const [LSTM_STEPS, LSTM_BATCH, LSTM_WIDTH] = [32, 32, 128]
 const LSTM_FLOPS = 2 * LSTM_STEPS * LSTM_BATCH * (8 * LSTM_WIDTH * LSTM_WIDTH + 2 * 8 * LSTM_WIDTH * LSTM_WIDTH)
 const [POLICY_HIDDEN, POLICY_AIM] = [128, 5]
@@ -34,8 +38,6 @@ const ONE_WAY_AIM = 1.2
 const gigaflops = (flops: number) => (seconds: number, n: number) => (flops * n) / seconds / 1e9
 
 export function numberRows(worker0: Controller, peak: Contestant, tfjs: TfjsPeer | null, withTorch: TorchWork): RowPlan[] {
-  const withTfjs = (run: (tfjs: TfjsPeer) => Contestant): RowPlan['peers'] =>
-    tfjs === null ? {} : { [`tfjs-wasm ${tfjs.version}`]: { run: run(tfjs) } }
   /** The time in which the peak does so many operations. */
   const atPeak =
     (flops: number): Contestant =>
@@ -55,49 +57,38 @@ export function numberRows(worker0: Controller, peak: Contestant, tfjs: TfjsPeer
         peers: {
           JavaScript: { run: matmulTiles(size), share: 0.1 },
           'gpu.js': { run: gpujsMatmul(size), share: 0.05 },
-          ...withTfjs((peer) => peer.matmul(size)),
+          ...peer(tfjs, (peer) => peer.matmul(size)),
           ...withTorch('products', 1, size),
         },
         aim: (limit) => (size < MATMUL_AIM_FROM ? null : MATMUL_AIM * limit),
       }
     }),
-    ...(
-      [
-        [
-          'softmax [1000, 1000]',
-          (n) => worker0.run(numbers.softmaxes, n, 1000, 1000),
-          'softmaxes',
-          withTfjs((p) => p.softmax([1000, 1000])),
-          {},
-        ],
-        [
-          'add 1e6',
-          (n) => worker0.run(numbers.sums, n, MILLION),
-          'sums',
-          withTfjs((p) => p.add(MILLION)),
-          { JavaScript: { run: elementwise(MILLION, (x) => x + x) } },
-        ],
-        [
-          'tanh 1e6',
-          (n) => worker0.run(numbers.tanhs, n, MILLION),
-          'tanhs',
-          withTfjs((p) => p.tanh(MILLION)),
-          { JavaScript: { run: elementwise(MILLION, Math.tanh), share: 0.3 } },
-        ],
-      ] satisfies [string, Contestant, string, RowPlan['peers'], RowPlan['peers']][]
-    ).map(
-      ([name, ours, torch, tf, javascript]): RowPlan => ({
-        name,
-        unit: 'µs',
-        n: 20,
-        figure: microseconds,
-        higherIsBetter: false,
-        ours,
-        limit: warmCopy(MILLION),
-        peers: { ...javascript, ...tf, ...withTorch(torch, 1, ...(torch === 'softmaxes' ? [1000, 1000] : [MILLION])) },
-        aim: () => null,
-      }),
-    ),
+    ...millions(worker0, tfjs, withTorch),
+    {
+      name: `conv2d 3×3 of [${CONV_IMAGES}, ${CONV_IN}, ${CONV_SIZE}, ${CONV_SIZE}] to ${CONV_OUT} channels`,
+      unit: 'GFLOP/s',
+      n: 10,
+      figure: gigaflops(CONV_FLOPS),
+      higherIsBetter: true,
+      ours: (n) => worker0.run(numbers.convolutions, n, CONV_IMAGES, CONV_IN, CONV_OUT, CONV_SIZE),
+      limit: atPeak(CONV_FLOPS),
+      peers: {
+        ...peer(tfjs, (peer) => peer.conv2d([CONV_IMAGES, CONV_IN, CONV_SIZE, CONV_SIZE], CONV_OUT, 3)),
+        ...withTorch('convolutions', 1, CONV_IMAGES, CONV_IN, CONV_OUT, CONV_SIZE),
+      },
+      aim: () => null,
+    },
+    {
+      name: `CNN of 28×28 images, SGD step, batch ${CONV_IMAGES}`,
+      unit: 'ms',
+      n: 3,
+      figure: milliseconds,
+      higherIsBetter: false,
+      ours: (n) => worker0.run(numbers.cnnSteps, n, CONV_IMAGES),
+      limit: atPeak(CNN_FLOPS),
+      peers: withTorch('cnn_steps', 1, CONV_IMAGES),
+      aim: () => null,
+    },
     {
       name: `MLP 784-256-128-10, SGD step, batch ${MLP_BATCH}`,
       unit: 'ms',
@@ -169,6 +160,47 @@ export function numberRows(worker0: Controller, peak: Contestant, tfjs: TfjsPeer
       }),
     ),
   ]
+}
+
+/** Functions of a million elements, whose limit is to copy them. */
+function millions(worker0: Controller, tfjs: TfjsPeer | null, withTorch: TorchWork): RowPlan[] {
+  const square = [1000, 1000] as const
+  const rows: readonly (readonly [name: string, ours: Contestant, torch: RowPlan['peers'], others: RowPlan['peers']])[] = [
+    [
+      'add 1e6',
+      (n) => worker0.run(numbers.sums, n, MILLION),
+      withTorch('sums', 1, MILLION),
+      { JavaScript: { run: elementwise(MILLION, (x) => x + x) }, ...peer(tfjs, (t) => t.add(MILLION)) },
+    ],
+    [
+      'tanh 1e6',
+      (n) => worker0.run(numbers.tanhs, n, MILLION),
+      withTorch('tanhs', 1, MILLION),
+      { JavaScript: { run: elementwise(MILLION, Math.tanh), share: 0.3 }, ...peer(tfjs, (t) => t.tanh(MILLION)) },
+    ],
+    [
+      'softmax [1000, 1000]',
+      (n) => worker0.run(numbers.softmaxes, n, ...square),
+      withTorch('softmaxes', 1, ...square),
+      peer(tfjs, (t) => t.softmax(square)),
+    ],
+    ['layerNorm [1000, 1000]', (n) => worker0.run(numbers.layerNorms, n, ...square), withTorch('layer_norms', 1, ...square), {}],
+  ]
+  return rows.map(([name, ours, torch, others]) => ({
+    name,
+    unit: 'µs',
+    n: 20,
+    figure: microseconds,
+    higherIsBetter: false,
+    ours,
+    limit: warmCopy(MILLION),
+    peers: { ...others, ...torch },
+    aim: () => null,
+  }))
+}
+
+function peer(tfjs: TfjsPeer | null, run: (tfjs: TfjsPeer) => Contestant): RowPlan['peers'] {
+  return tfjs === null ? {} : { [`tfjs-wasm ${tfjs.version}`]: { run: run(tfjs) } }
 }
 
 const times = (x: number | null, factor: number): number | null => (x === null ? null : x * factor)
