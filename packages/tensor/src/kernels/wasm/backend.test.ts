@@ -1,4 +1,6 @@
 /** The kernel suite on the wasm backend. Arithmetic must agree in every bit; polynomials and other orders of summation within tolerance. */
+
+import { threadHeap } from '../../heap/thread-heap.js'
 import { kernelSuite } from '../kernel.suite.js'
 import { GRAD_OPS, GRAD_ROWS_OPS, type KernelOp } from '../table.js'
 import { createWasmBackend } from './backend.js'
@@ -29,7 +31,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'channelNormBackward',
 ])
 
-kernelSuite('wasm', createWasmBackend, {
+kernelSuite('wasm', () => createWasmBackend(threadHeap), {
   seed: 20261120,
   exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
 })

@@ -17,14 +17,14 @@ import { powKernel, UnaryExact } from './exact.js'
 import { FusedGradient, GradientRows, reluRow, sigmoidRow, tanhRow } from './gradients.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
-import { type KernelHeap, ScratchMemory } from './memory.js'
+import type { KernelHeap } from './memory.js'
 import { NEURAL_F32_RULES, NEURAL_RULES, neuralKernels } from './neural.js'
 import { ExtremeRows, SoftmaxRows, SumRows, sumLoop } from './rows.js'
 import { compareKernel, whereKernel } from './select.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32, VarianceRows } from './statistics.js'
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
-export function createWasmBackend(heap: () => KernelHeap = () => new ScratchMemory()): Backend {
+export function createWasmBackend(heap: () => KernelHeap): Backend {
   return {
     name: 'wasm',
     label: 'wasm',

@@ -1,24 +1,23 @@
-/** The staging memory: made when first needed, grown to the largest call, its allocator checked. */
+/** The instance on the heap: made when first needed, its allocator checked, operands inside told from those outside. */
 import { expect, test } from '@jest/globals'
+import { threadHeap } from '../../heap/thread-heap.js'
 import { createWasmBackend } from './backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
-import { ScratchMemory } from './memory.js'
 
 test('nothing is made before a kernel needs it', () => {
-  const lazy = new LazyInstance(() => new ScratchMemory())
+  const lazy = new LazyInstance(threadHeap)
   expect(lazy.made).toBe(false)
   lazy.get()
   expect(lazy.made).toBe(true)
   expect(lazy.get()).toBe(lazy.get())
 })
 
-test('memory grows with a call and the views follow; the next call starts anew', () => {
-  const heap = new ScratchMemory()
+test('what a call takes lies behind each other, aligned; the next call starts anew', () => {
+  const heap = threadHeap()
   const instance = new WasmInstance(heap)
-  const before = heap.buffer.byteLength
-  const base = instance.begin(before + 16)
-  expect(heap.buffer.byteLength).toBeGreaterThan(before)
   for (const view of [instance.f32, instance.f64, instance.i32, instance.u8]) expect(view.buffer).toBe(heap.buffer)
+  const base = instance.begin(64)
+  expect(base % 16).toBe(0)
   expect(instance.take(4)).toBe(base)
   expect(instance.take(20)).toBe(base + 16)
   expect(instance.take(1)).toBe(base + 48)
@@ -27,7 +26,7 @@ test('memory grows with a call and the views follow; the next call starts anew',
 })
 
 test('an array is direct when its buffer is the memory, by address', () => {
-  const heap = new ScratchMemory()
+  const heap = threadHeap()
   const instance = new WasmInstance(heap)
   expect(instance.direct(new Float32Array(heap.buffer, 128, 100) as unknown as Float32Array, 3)).toBe(140)
   expect(instance.direct(new Uint8Array(heap.buffer, 7, 100) as unknown as Uint8Array, 3)).toBe(10)
@@ -35,21 +34,21 @@ test('an array is direct when its buffer is the memory, by address', () => {
 })
 
 test('a kernel that takes more than it began with is a bug', () => {
-  const instance = new WasmInstance(new ScratchMemory())
+  const instance = new WasmInstance(threadHeap())
   instance.begin(align(20))
   instance.take(20)
   expect(() => instance.take(1)).toThrow('more than it began with')
 })
 
 test('what wasm cannot address is refused with a code', () => {
-  const instance = new WasmInstance(new ScratchMemory())
+  const instance = new WasmInstance(threadHeap())
   expect(() => instance.begin(2 ** 33)).toThrow(expect.objectContaining({ code: 'STAGING_EXHAUSTED', values: { bytes: 2 ** 33 } }))
   instance.begin(16)
   expect(instance.take.bind(instance, 16)).not.toThrow()
 })
 
 test('chosen by size alone, and named', () => {
-  const backend = createWasmBackend()
+  const backend = createWasmBackend(threadHeap)
   expect(backend.variantOf('add', 'float32', [3, 3])).toBe('loop')
   expect(backend.variantOf('add', 'float32', [30, 30])).toBe('simd')
   expect(backend.variantOf('tanh', 'float32', [1])).toBe('simd')

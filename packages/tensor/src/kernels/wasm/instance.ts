@@ -246,12 +246,12 @@ export class WasmInstance {
   /** By the bytes of an element. */
   readonly products: { readonly 4: ProductKernels; readonly 8: ProductKernels }
   readonly heap: KernelHeap
-  /** Views on the whole memory; they are replaced when it grows, so read them after `begin`. */
-  f32!: Float32Array
-  f64!: Float64Array
-  i32!: Int32Array
-  u8!: Uint8Array
-  #buffer!: SharedArrayBuffer
+  /** Views on the whole memory. */
+  readonly f32: Float32Array
+  readonly f64: Float64Array
+  readonly i32: Int32Array
+  readonly u8: Uint8Array
+  readonly #buffer: SharedArrayBuffer
   #next = 0
   #end = 0
 
@@ -264,7 +264,12 @@ export class WasmInstance {
       4: { gemm: k.gemm_f32, packA: k.pack_a_f32, packB: k.pack_b_f32, byRows: k.gemv_rows_f32, byColumns: k.gemv_columns_f32 },
       8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
     }
-    this.#view()
+    const { buffer } = heap
+    this.#buffer = buffer
+    this.f32 = new Float32Array(buffer) as unknown as Float32Array
+    this.f64 = new Float64Array(buffer) as unknown as Float64Array
+    this.i32 = new Int32Array(buffer) as unknown as Int32Array
+    this.u8 = new Uint8Array(buffer) as unknown as Uint8Array
   }
 
   /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */
@@ -272,7 +277,6 @@ export class WasmInstance {
     assertNotPausing()
     this.#next = this.heap.scratch(bytes)
     this.#end = this.#next + bytes
-    if (this.heap.buffer !== this.#buffer) this.#view()
     return this.#next
   }
 
@@ -290,15 +294,6 @@ export class WasmInstance {
    */
   direct(x: TypedArray, offset: number): number {
     return x.buffer === this.#buffer ? x.byteOffset + offset * x.BYTES_PER_ELEMENT : -1
-  }
-
-  #view(): void {
-    const { buffer } = this.heap
-    this.#buffer = buffer
-    this.f32 = new Float32Array(buffer) as unknown as Float32Array
-    this.f64 = new Float64Array(buffer) as unknown as Float64Array
-    this.i32 = new Int32Array(buffer) as unknown as Int32Array
-    this.u8 = new Uint8Array(buffer) as unknown as Uint8Array
   }
 }
 

@@ -142,8 +142,7 @@ export class MatmulTiles<A extends Real> implements MatmulKernel<A> {
     const bytes = this.#bytes
     const x = this.#a
     const y = this.#b
-    // What must be staged is known before scratch is reserved, and stays so: growing the memory makes nothing direct.
-    instance.begin(0)
+    // What must be staged is known before scratch is reserved.
     const aBytes = x.isDirect(instance, a, ao, aRow, aCol, bytes) ? 0 : m * k * bytes
     const bBytes = y.isDirect(instance, b, bo, bRow, bCol, bytes) ? 0 : k * n * bytes
     const direct = m * n < SINGLE_BELOW ? -1 : instance.direct(out, oo)

@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate } from '../../dtype.js'
+import { threadHeap } from '../../heap/thread-heap.js'
 import { erf, erfc } from '../erf.js'
 import { GRAD_OPS } from '../table.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './elementwise.js'
 
-const { kernels } = createWasmBackend()
+const { kernels } = createWasmBackend(threadHeap)
 const SEED = 7
 
 function randoms(seed: number): () => number {

@@ -1,11 +1,12 @@
 /** Long kernels pause, in proportion to their work, without showing in the result; short ones do not; and no kernel runs within a pause. */
 import { afterEach, expect, test } from '@jest/globals'
 import { allocate, type TypedArray } from '../../dtype.js'
+import { threadHeap } from '../../heap/thread-heap.js'
 import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table.js'
 import { createWasmBackend } from './backend.js'
 import { installKernelPause } from './pause.js'
 
-const { kernels } = createWasmBackend()
+const { kernels } = createWasmBackend(threadHeap)
 type F32 = Float32Array
 
 function f32<K>(op: 'add' | 'sin' | 'matmul' | 'axpy'): K {

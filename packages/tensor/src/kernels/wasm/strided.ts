@@ -52,7 +52,6 @@ export function runStrided(
   if (n === 0) return true
   if (strides[outIndex]![last] !== 1) return false
 
-  instance.begin(0)
   const pointers: number[] = []
   const spans: number[] = []
   const gathered: boolean[] = []
@@ -132,7 +131,6 @@ export function moveStrided(instance: WasmInstance, shape: Dims, x: StridedOpera
   }
   if (n === 0) return true
   const size = out.array.BYTES_PER_ELEMENT
-  instance.begin(0)
   let from = x.array.length < SINGLE_BELOW ? -1 : instance.direct(x.array, x.offset)
   let to = out.array.length < SINGLE_BELOW ? -1 : instance.direct(out.array, out.offset)
   const stageX = from < 0
