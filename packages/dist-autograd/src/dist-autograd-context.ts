@@ -6,7 +6,7 @@
 import type { WorkerId } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, sumOfSparse } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import type { DistPass } from './pass.js'
@@ -132,7 +132,8 @@ export class DistAutogradContext {
 function addTo(sums: Map<Tensor, Tensor>, more: ReadonlyMap<Tensor, Tensor>): void {
   for (const [variable, grad] of more) {
     const sum = sums.get(variable)
-    sums.set(variable, sum === undefined ? grad : raw.add(sum, grad))
+    if (sum === undefined) sums.set(variable, grad)
+    else sums.set(variable, sum.isSparse || grad.isSparse ? sumOfSparse(sum, grad) : raw.add(sum, grad))
   }
 }
 
