@@ -13,14 +13,27 @@ export class BlockPost {
   private told = 0
   /** A message among those received since may have named blocks. */
   private isDue = false
+  /** A message to the peer is being written. It may copy a tensor, and in the pauses of that copy arrive others. */
+  private isWriting = false
 
   constructor(road: HeapRoad) {
     this.road = road
   }
 
+  onWriting(): void {
+    this.isWriting = true
+  }
+
   onSent(): void {
+    this.isWriting = false
     this.sent++
     this.road.sent(this.sent)
+  }
+
+  /** The message that was being written will not leave. */
+  onUnsent(): void {
+    this.isWriting = false
+    this.road.unsent()
   }
 
   /** @param read whether it could be; if not, it may have named anything */
@@ -30,9 +43,12 @@ export class BlockPost {
     this.road.hasTaken = false
   }
 
-  /** How many messages the peer should hear have been read; null: nothing that it waits for. */
+  /**
+   * How many messages the peer should hear have been read; null: nothing that it waits for, or a message to it is being written, with which
+   * another would take what that has named so far. It is asked again behind that.
+   */
   due(): number | null {
-    if (!this.isDue || this.told === this.received) return null
+    if (!this.isDue || this.isWriting || this.told === this.received) return null
     this.isDue = false
     this.told = this.received
     return this.received

@@ -244,27 +244,31 @@ export class RpcAgent {
   /** @throws WIRE_TOO_LARGE */
   send(peer: Peer, out: OutgoingMessage): void {
     const { link, env, blocks } = peer
-    let frame: Frame
+    blocks?.onWriting()
     try {
-      frame = this.codec.encode(out, env, blocks?.road)
+      const frame = this.encoded(peer, out)
+      if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
+      if (link === null) {
+        this.receive(peer, frame)
+        this.pump.wake()
+      } else link.send(frame)
+      blocks?.onSent()
     } catch (error) {
-      blocks?.road.unsent()
+      blocks?.onUnsent()
+      throw error
+    } finally {
+      // What was read while the message was written.
+      this.tellTaken(peer)
+    }
+  }
+
+  private encoded(peer: Peer, out: OutgoingMessage): Frame {
+    try {
+      return this.codec.encode(out, peer.env, peer.blocks?.road)
+    } catch (error) {
       for (const interceptor of this.interceptors) interceptor.unsent?.(out)
       throw error
     }
-    if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
-    if (link !== null) {
-      try {
-        link.send(frame)
-      } catch (error) {
-        blocks?.road.unsent()
-        throw error
-      }
-      blocks?.onSent()
-      return
-    }
-    this.receive(peer, frame)
-    this.pump.wake()
   }
 
   /** One way, outside of calls, past the interceptors. @throws as `prepare` and `send` */

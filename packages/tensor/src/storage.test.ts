@@ -123,6 +123,27 @@ describe('HEAP-8 copy on write', () => {
     currentHeap()!.reclaim(to)
   })
 
+  test('a storage that copies before each of its writes is registered for its finalizer once', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 1))
+    const { lease } = x.storage
+    const blocks = new Set<number>()
+    for (let step = 0; step < 5; step++) {
+      blocks.add(lease!.block.id)
+      const { theirs, acknowledge } = sent(x, to)
+      acknowledge()
+      inHeap(() => raw.add_(x, 1))
+      expect(x.storage.lease).toBe(lease)
+      expect(x.storage.array.byteOffset).toBe(lease!.block.address)
+      to.release(theirs)
+    }
+    expect(blocks.size).toBeGreaterThan(1)
+    const held = threadHeap().heldBytes
+    x.close()
+    expect(threadHeap().heldBytes).toBeLessThan(held)
+    currentHeap()!.reclaim(to)
+  })
+
   test('beyond the limit the copy is managed; a closed tensor leaves the receiver its value', () => {
     const to = another()
     const x = inHeap(() => full(LARGE, 1))
@@ -144,8 +165,8 @@ describe('between workers', () => {
   test('HEAP-5 a message names the block, and the receiver has the values without a copy; then both may let go in any order', () => {
     const to = another()
     const x = inHeap(() => full(LARGE, 6))
-    const { descriptor, token } = x.storage.share(to.slot)!
-    const received = Storage.adopt(to, 'float32', 10_000, descriptor)
+    const { place, token } = x.storage.share(to.slot, 0)!
+    const received = Storage.adopt(to, 'float32', 10_000, place)
     currentHeap()!.acknowledge(token)
     expect([received.kind, received.array[9_999], received.lease!.block.id]).toEqual(['heap', 6, x.storage.lease!.block.id])
     received.prepareWrite()
@@ -153,7 +174,7 @@ describe('between workers', () => {
     expect([received.array[0], received.array[1], x.dataSync()[0]]).toEqual([1, 6, 6])
     x.close()
     received.close()
-    expect(zeros([3]).storage.share(to.slot)).toBeNull()
+    expect(zeros([3]).storage.share(to.slot, 0)).toBeNull()
     currentHeap()!.reclaim(to)
   })
 
@@ -161,8 +182,8 @@ describe('between workers', () => {
     const to = another()
     const x = inHeap(() => full(LARGE, 6))
     for (const length of [1e6, Number.NaN, -1, 0.5]) {
-      const { descriptor } = x.storage.share(to.slot)!
-      expect(() => Storage.adopt(to, 'float32', length, descriptor)).toThrow(expect.objectContaining({ code: 'HEAP_BLOCK_STALE' }))
+      const { place } = x.storage.share(to.slot, 0)!
+      expect(() => Storage.adopt(to, 'float32', length, place)).toThrow(expect.objectContaining({ code: 'HEAP_BLOCK_STALE' }))
     }
     expect(to.audit()).toEqual([])
     currentHeap()!.takeBack(to.slot)

@@ -8,9 +8,17 @@
 import { PostgradError } from '@postgrad/base'
 import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from './dtype.js'
 import type { Heap, HeapDescriptor } from './heap/heap.js'
-import { blockFor, HeapLease } from './heap/policy.js'
+import { blockFor, type HeapLease, leaseOfShared } from './heap/policy.js'
 
-/** What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it. */
+/** Elements in a block, as a message names them: `offset` in elements from the block's begin. */
+export interface HeapPlace extends HeapDescriptor {
+  readonly offset: number
+}
+
+/**
+ * What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it
+ * but who reads messages in the pauses of kernels (`outsideOfScopes`).
+ */
 let made: Storage[] | null = null
 
 export class Storage {
@@ -54,11 +62,6 @@ export class Storage {
     return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
-  /** @internal Over a block that another worker shared; takes over this thread's reference to it. */
-  static onBlock(dtype: DType, lease: HeapLease, length: number): Storage {
-    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
-  }
-
   get kind(): 'managed' | 'heap' {
     return this.lease === null ? 'managed' : 'heap'
   }
@@ -73,44 +76,53 @@ export class Storage {
    * inside this storage, so that all views follow (HEAP-8).
    */
   prepareWrite(): void {
-    const old = this.lease
-    if (old?.heap.isShared(old.block) !== true) return
+    const { lease } = this
+    if (lease?.heap.isShared(lease.block) !== true) return
     const { length } = this.array
-    const lease = blockFor(this.dtype, length)
-    const array = lease === null ? allocate(this.dtype, length) : arrayOn(lease, this.dtype, length)
+    const copy = blockFor(this.dtype, length)
+    const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
     array.set(this.array)
     ;(this as { array: TypedArray }).array = array
-    this.lease = lease === null ? null : lease.own(this)
-    old.giveBack()
+    if (copy !== null) lease.exchange(copy)
+    else {
+      this.lease = null
+      lease.giveBack()
+    }
   }
 
   /**
-   * Names the block in a message to the worker in slot `to`, which `adopt`s it; this worker holds it until `lease.heap.acknowledge(token)` or
-   * `takeBack(to)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
+   * Names the elements from `offset` on in a message to the worker in slot `to`, which `adopt`s them; this worker holds the block until
+   * `heap.acknowledge(token)` or `takeBack(to)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
    */
-  share(to: number): { readonly descriptor: HeapDescriptor; readonly token: number } | null {
-    return this.lease === null ? null : this.lease.heap.share(this.lease.block, to)
+  share(to: number, offset: number): { readonly place: HeapPlace; readonly token: number } | null {
+    if (this.lease === null) return null
+    const { heap, block } = this.lease
+    const { descriptor, token } = heap.share(block, to)
+    const begin = (this.array.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
+    return { place: { ...descriptor, offset: begin + offset }, token }
   }
 
   /**
-   * The block that a message names, as storage of `length` elements; afterwards the sender is told. Nothing in the descriptor is trusted.
-   * @throws HEAP_BLOCK_STALE, also when the block is too small for so many elements
+   * `length` elements that a message names, as storage of just these; afterwards the sender is told. Nothing in the name is trusted.
+   * @throws HEAP_BLOCK_STALE, also when they do not lie within the block
    */
-  static adopt(heap: Heap, dtype: DType, length: number, descriptor: HeapDescriptor): Storage {
-    const block = heap.adopt(descriptor)
-    const bytes = length * BYTES_PER_ELEMENT[dtype]
-    const lease = new HeapLease(heap, block)
-    if (!Number.isSafeInteger(length) || length < 0 || bytes > block.capacityBytes) {
+  static adopt(heap: Heap, dtype: DType, length: number, place: HeapPlace): Storage {
+    const { offset } = place
+    const size = BYTES_PER_ELEMENT[dtype]
+    const lease = leaseOfShared(heap, place)
+    const { capacityBytes } = lease.block
+    const isWithin = Number.isSafeInteger(length) && length >= 0 && Number.isSafeInteger(offset) && offset >= 0
+    if (!isWithin || (offset + length) * size > capacityBytes) {
       lease.giveBack()
       throw new PostgradError('HEAP_BLOCK_STALE', {
         op: 'adopt',
-        expected: `a block of at least ${bytes} bytes`,
-        got: `${block.capacityBytes}`,
+        expected: `elements within a block of ${capacityBytes} bytes`,
+        got: `${length} elements of ${dtype} from ${offset} on`,
         remedy: 'The message is damaged: its shape does not fit its block. Send it again.',
-        values: { ...descriptor, bytes },
+        values: { ...place, length, capacityBytes },
       })
     }
-    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
+    return new Storage(dtype, arrayOn(lease, dtype, length, offset * size)).#hold(lease)
   }
 
   /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
@@ -143,13 +155,24 @@ export function collectStorages<T>(
   }
 }
 
+/** Runs `fn` in the middle of what may be a scope, which sees nothing of what it makes. */
+export function outsideOfScopes(fn: () => void): void {
+  const outer = made
+  made = null
+  try {
+    fn()
+  } finally {
+    made = outer
+  }
+}
+
 /** What stays open at the end of a scope belongs to the one around it. */
 export function passToOuterScope(storage: Storage): void {
   if (made !== null) made.push(storage)
 }
 
-function arrayOn(lease: HeapLease, dtype: DType, length: number): TypedArray {
-  return viewOn(dtype, lease.heap.buffer, lease.block.address, length)
+function arrayOn(lease: HeapLease, dtype: DType, length: number, byteOffset = 0): TypedArray {
+  return viewOn(dtype, lease.heap.buffer, lease.block.address + byteOffset, length)
 }
 
 function refuseClosed(): never {

@@ -65,3 +65,26 @@ test('a block from a worker with which no heap is shared is corrupt', () => {
   const frame = codec.encode(codec.prepare(MessageType.RESULT, [large]), null, shelf)
   expect(() => codec.decode(frame)).toThrow(expect.objectContaining({ code: 'WIRE_CORRUPT' }))
 })
+
+test('a message is as it was when the road fails in the middle of it', () => {
+  const out = codec.prepare(MessageType.RESULT, [[large, large]])
+  const give = shelf.give.bind(shelf)
+  shelf.give = (tensor) => {
+    if (shelf.given.length === 1) throw new Error('no further')
+    return give(tensor)
+  }
+  expect(() => codec.encode(out, null, shelf)).toThrow('no further')
+  const [value] = codec.decode(codec.encode(out)).body as [Tensor[]]
+  expect(value.map((x) => x.toArray())).toEqual([large.toArray(), large.toArray()])
+})
+
+test.each([
+  ['block', 0],
+  ['sender', 2],
+  ['epoch', 3],
+  ['offset', 4],
+])('a name whose %s is negative is corrupt', (_, word) => {
+  shelf.give = () => [0, -7, 2, 3, 0].with(word, -1) as unknown as BlockName
+  const frame = codec.encode(codec.prepare(MessageType.RESULT, [large]), null, shelf)
+  expect(() => codec.decode(frame, null, shelf)).toThrow(expect.objectContaining({ code: 'WIRE_CORRUPT' }))
+})

@@ -4,7 +4,7 @@
  */
 import type { DType, Tensor } from '@postgrad/tensor'
 
-/** Where the elements begin, in a block of the sender: block, generation, slot and epoch of the sender, offset in elements. */
+/** Where the elements begin: block, generation (the only one that may be negative), slot and epoch of the sender, offset in elements from the block's begin. */
 export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
 export const BLOCK_WORDS = 5
 
@@ -16,7 +16,7 @@ export interface BlockRoad {
   give(tensor: Tensor): BlockName | null
   /**
    * The tensor that the other end named. Nothing in the name is trusted.
-   * @throws HEAP_BLOCK_STALE when the sender does not hold that block (any more), WIRE_CORRUPT when the block is too small
+   * @throws HEAP_BLOCK_STALE when the sender does not hold that block (any more), or the elements do not lie within it
    */
   take(name: BlockName, dtype: DType, shape: readonly number[], numel: number): Tensor
 }

@@ -147,15 +147,16 @@ export class Codec {
       const tag = (place[1] as number) & ~TENSOR_REQUIRES_GRAD
       place[1] = message.requiresGrad[i] === true ? tag | TENSOR_REQUIRES_GRAD : tag
     }
-    const named = blocks === null || places.length === 0 ? null : nameBlocks(message, blocks)
+    const named: number[] = []
     let packed: Buffer
     try {
+      if (blocks !== null) nameBlocks(message, blocks, named)
       packed = this.packr.pack(this.envelope(message, env), RESERVE_START_SPACE | PREFIX_BYTES)
     } finally {
       // The message stays as it was prepared: it may be encoded again.
-      if (named !== null) for (const i of named) (places[i] as unknown[]).splice(1, 1 + BLOCK_WORDS, (places[i]![1] as number) - BLOCK_TAG)
+      for (const i of named) (places[i] as unknown[]).splice(1, 1 + BLOCK_WORDS, (places[i]![1] as number) - BLOCK_TAG)
     }
-    const parts = named === null ? message.parts : unnamed(message, named)
+    const parts = named.length === 0 ? message.parts : unnamed(message, named)
     const length = packed.length - PREFIX_BYTES
     if (length > this.limits.headerBytesMax) throw tooLarge('encode', 'bytes of header', this.limits.headerBytesMax, length)
     packed[0] = length & 0xff
@@ -318,18 +319,15 @@ export class Codec {
 /** What a tag becomes when the tensor is named instead of written. */
 const BLOCK_TAG = ValueTag.block - ValueTag.tensor
 
-/** Puts the names of blocks into the places of the tensors that have one; says which. */
-function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockRoad): number[] | null {
-  let named: number[] | null = null
+/** Puts the names of blocks into the places of the tensors that have one, and their numbers into `named`. */
+function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockRoad, named: number[]): void {
   for (const [i, tensor] of tensors.entries()) {
     const name = byteLengthOf(tensor) > INLINE_BYTES_MAX ? blocks.give(tensor) : null
     if (name === null) continue
     const place = places[i] as unknown[]
     place.splice(1, 1, (place[1] as number) + BLOCK_TAG, ...name)
-    named ??= []
     named.push(i)
   }
-  return named
 }
 
 /** The parts without the tensors that were named. Both lists are in order of appearance; a tensor that appears twice is there twice. */

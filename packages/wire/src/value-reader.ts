@@ -173,8 +173,10 @@ export class ValueReader {
     const numel = numelOf(shape)
     if (!Number.isSafeInteger(numel * BYTES_PER_ELEMENT[dtype])) throw corrupt("a tensor's shape")
     const name = array.slice(2, 2 + BLOCK_WORDS)
-    // A generation is a 32-bit word and may be negative.
-    if (name.length < BLOCK_WORDS || !name.every(Number.isSafeInteger)) throw corrupt('the name of a block')
+    // A generation, the second, is a 32-bit word and may be negative.
+    if (name.length < BLOCK_WORDS || !name.every((word, i) => Number.isSafeInteger(word) && (i === 1 || (word as number) >= 0))) {
+      throw corrupt('the name of a block')
+    }
     return this.noted(this.blocks.take(name as unknown as BlockName, dtype, shape, numel), tag)
   }
 

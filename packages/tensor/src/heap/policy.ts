@@ -7,7 +7,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
-import type { Heap, HeapBlock } from './heap.js'
+import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap } from './thread-heap.js'
 
 /** Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6. */
@@ -19,8 +19,9 @@ const COLLECT_BYTES = 256 * 1024 * 1024
 
 /** A block in the hands of one `Storage`. */
 export class HeapLease {
-  readonly heap: Heap
-  readonly block: HeapBlock
+  /** These two are changed by `exchange` alone. */
+  heap: Heap
+  block: HeapBlock
   #returned = false
 
   constructor(heap: Heap, block: HeapBlock) {
@@ -34,13 +35,28 @@ export class HeapLease {
     return this
   }
 
+  /**
+   * Takes over the block of `other`, which nobody owns, and gives its own back. The owner stays registered once, however often it copies
+   * before it writes: a parameter may do so at every step of its life.
+   */
+  exchange(other: HeapLease): void {
+    const { heap, block } = this
+    this.heap = other.heap
+    this.block = other.block
+    release(heap, block)
+  }
+
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
     if (this.#returned) return
     this.#returned = true
-    turn.bytes = Math.max(0, turn.bytes - this.block.capacityBytes)
-    this.heap.release(this.block)
+    release(this.heap, this.block)
   }
+}
+
+function release(heap: Heap, block: HeapBlock): void {
+  turn.bytes = Math.max(0, turn.bytes - block.capacityBytes)
+  heap.release(block)
 }
 
 /** Of this thread, as its heap is. */
@@ -65,9 +81,15 @@ function takeBlock(bytes: number): HeapLease | null {
   return new HeapLease(heap, block)
 }
 
-/** A lease on a block that another worker shared; `newBytes` is 0 where this thread held it already. Its sender chose the heap, so no limit counts it. */
-export function leaseOfShared(heap: Heap, block: HeapBlock, newBytes: number): HeapLease {
-  if (newBytes > 0) noteTaken(newBytes)
+/**
+ * A lease on a block that another worker shared. Its sender chose the heap, so no limit counts it.
+ * @throws HEAP_BLOCK_STALE
+ */
+export function leaseOfShared(heap: Heap, descriptor: HeapDescriptor): HeapLease {
+  const heldBefore = heap.heldBytes
+  const block = heap.adopt(descriptor)
+  // What this thread holds already keeps nothing more from being collected.
+  if (heap.heldBytes > heldBefore) noteTaken(block.capacityBytes)
   return new HeapLease(heap, block)
 }
 

@@ -95,10 +95,38 @@ describe('a tensor on its way', () => {
   })
 })
 
+test('HEAP-4 a link that breaks gives back what it held, and nothing of the link to the next worker in that slot', () => {
+  const next = new HeapRoad(here, there.slot)
+  const inFlight = here.inFlight
+  const x = large()
+  next.give(x)
+  next.sent(1)
+  out.give(x)
+  out.sent(1)
+  out.close()
+  expect([here.inFlight - inFlight, next.inFlight]).toEqual([1, 1])
+  next.close()
+  expect(here.inFlight).toBe(inFlight)
+})
+
+describe('what arrives', () => {
+  test('is storage of its own elements alone, so a write copies no more than these', () => {
+    const x = large()
+    const y = carry(x.narrow(0, LENGTH - 10, 5))
+    expect([y.offset, y.storage.array.length]).toEqual([0, 5])
+    const z = new HeapRoad(there, here.slot).give(y)!
+    expect(z[4]).toBe(LENGTH - 10)
+    const again = new HeapRoad(here, there.slot).take(z, 'float32', [5], 5)
+    raw.add_(y, 1)
+    expect(y.toArray()).toEqual([LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6, LENGTH - 5])
+    expect(again.toArray()).toEqual([LENGTH - 10, LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6])
+  })
+})
+
 describe('a name that is wrong', () => {
   test.each([
-    ['the offset', (n: number[]) => n.with(4, LENGTH), 'HEAP_BLOCK_TOO_SMALL'],
-    ['a negative offset', (n: number[]) => n.with(4, -1), 'HEAP_BLOCK_TOO_SMALL'],
+    ['the offset', (n: number[]) => n.with(4, LENGTH), 'HEAP_BLOCK_STALE'],
+    ['a negative offset', (n: number[]) => n.with(4, -1), 'HEAP_BLOCK_STALE'],
     ['the generation', (n: number[]) => n.with(1, n[1]! + 1), 'HEAP_BLOCK_STALE'],
     ['the sender', (n: number[]) => n.with(2, 999), 'HEAP_BLOCK_STALE'],
     ['the block', (n: number[]) => n.with(0, -5), 'HEAP_BLOCK_STALE'],

@@ -2,16 +2,14 @@
  * The road that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
  * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
-import { PostgradError } from '@postgrad/base'
-import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
+import type { DType } from '../dtype.js'
 import { clone } from '../raw/copy.js'
 import { contiguousStrides, type Shape } from '../shape.js'
 import { Storage } from '../storage.js'
 import { Tensor } from '../tensor.js'
 import type { Heap } from './heap.js'
-import { leaseOfShared } from './policy.js'
 
-/** Block, its generation, slot and epoch of the sender, and the offset in elements. */
+/** `HeapPlace` as it is written: block, its generation, slot and epoch of the sender, offset in elements from the block's begin. */
 type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
 
 export class HeapRoad {
@@ -48,9 +46,9 @@ export class HeapRoad {
   }
 
   private named({ storage, offset }: Tensor): BlockName {
-    const { descriptor, token } = this.heap.share(storage.lease!.block, this.peerSlot)
+    const { place, token } = storage.share(this.peerSlot, offset)!
     this.writing.push(token)
-    return [descriptor.id, descriptor.generation, descriptor.sender, descriptor.epoch, offset]
+    return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
 
   /** What was named since the last message left with this one, the n-th to the peer. */
@@ -78,32 +76,16 @@ export class HeapRoad {
     return this.onTheWay.length
   }
 
-  /** The link is gone: what is on its way will not be taken. */
+  /** The link is gone: what is on its way will not be taken. Not what is on its way to the slot, in which a new worker may live already. */
   close(): void {
-    this.onTheWay.length = 0
-    this.heap.takeBack(this.peerSlot)
+    this.unsent()
+    for (const { token } of this.onTheWay.splice(0)) this.heap.acknowledge(token)
   }
 
-  /**
-   * A tensor over the block that the peer named.
-   * @throws HEAP_BLOCK_STALE, HEAP_BLOCK_TOO_SMALL
-   */
+  /** A tensor over the elements that the peer named. @throws HEAP_BLOCK_STALE */
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
-    const heldBefore = this.heap.heldBytes
-    const block = this.heap.adopt({ id, generation, sender, epoch })
-    const end = (offset + numel) * BYTES_PER_ELEMENT[dtype]
-    if (offset < 0 || !(end <= block.capacityBytes)) {
-      this.heap.release(block)
-      throw new PostgradError('HEAP_BLOCK_TOO_SMALL', {
-        op: 'receive',
-        expected: `a place within a block of ${block.capacityBytes} bytes`,
-        got: `elements ${offset} to ${offset + numel} of ${dtype}`,
-        remedy: 'The message is corrupt: both ends must be of one version of postgrad.',
-        values: { block: id, offset, numel },
-      })
-    }
+    const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })
     this.hasTaken = true
-    const lease = leaseOfShared(this.heap, block, this.heap.heldBytes - heldBefore)
-    return new Tensor(Storage.onBlock(dtype, lease, offset + numel), shape, contiguousStrides(shape), offset, numel, true)
+    return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
 }

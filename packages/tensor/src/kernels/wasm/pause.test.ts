@@ -2,6 +2,8 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { allocate, type TypedArray } from '../../dtype.js'
 import { threadHeap } from '../../heap/thread-heap.js'
+import { memoryScope, rand } from '../../index.js'
+import { Tensor } from '../../tensor.js'
 import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table.js'
 import { createWasmBackend } from './backend.js'
 import { installKernelPause } from './pause.js'
@@ -86,4 +88,13 @@ test('a kernel that is called from the pause is a bug, and the next one runs aga
 test('a thread has one pause', () => {
   remove = installKernelPause(() => {})
   expect(() => installKernelPause(() => {})).toThrow('one kernel pause')
+})
+
+test('a tensor that arrives in a pause is not of the memoryScope in which the kernel runs', () => {
+  const x = rand([1024, 1024])
+  const arrived: Tensor[] = []
+  remove = installKernelPause(() => arrived.push(Tensor.uninitialized('float32', [4])))
+  memoryScope(() => void x.sin())
+  expect(arrived.length).toBeGreaterThan(0)
+  expect(arrived.filter(({ isClosed }) => isClosed).length).toBe(0)
 })

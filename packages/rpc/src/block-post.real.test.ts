@@ -1,0 +1,98 @@
+/**
+ * Blocks between two workers of one thread and one heap, over a real port: what is counted, and what the pauses of kernels come in between.
+ * Names begin with the rule of tensor's HEAP.md or of SPEC.md that they hold.
+ */
+import { MessageChannel } from 'node:worker_threads'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { HeapRoad, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
+import type { Link } from '@postgrad/transport'
+import { messagePortLink, RealClock } from '@postgrad/transport/internal'
+import { MessageType, requestHead } from '@postgrad/wire/internal'
+import { rref } from './api.js'
+import { FunctionRegistry } from './function-registry.js'
+import { WorkerRuntime } from './worker-runtime.js'
+
+const heap = threadHeap()
+const clock = new RealClock()
+/** Numbers large enough for a copy with pauses in it. */
+const WIDE = 1024
+let kept: unknown[] = []
+const keep = (...args: unknown[]): number => kept.push(args)
+
+interface End {
+  readonly runtime: WorkerRuntime
+  readonly link: Link
+  readonly road: HeapRoad
+}
+
+let a: End
+let b: End
+let removePause: () => void
+
+beforeEach(() => {
+  kept = []
+  removePause = () => {}
+  const { port1, port2 } = new MessageChannel()
+  const registry = new FunctionRegistry()
+  registry.expose({ keep })
+  const end = (id: number, port: typeof port1): End => ({
+    runtime: new WorkerRuntime({ name: `w${id}`, id, clock, registry }),
+    link: messagePortLink(port),
+    road: new HeapRoad(heap, heap.slot),
+  })
+  a = end(0, port1)
+  b = end(1, port2)
+  a.runtime.connect(b.runtime.info, a.link, a.road)
+  b.runtime.connect(a.runtime.info, b.link, b.road)
+})
+
+afterEach(async () => {
+  removePause()
+  await a.runtime.close()
+  await b.runtime.close()
+})
+
+/** Not row by row: it is copied when it is sent. */
+const turned = (): Tensor => zeros([WIDE, WIDE]).T
+const large = (): Tensor => zeros([10_000]).add(1)
+
+/** In the first pause of the kernels of `a`, one message of `b` with a block is read. */
+function readInPause(): Promise<unknown> {
+  const arriving = b.runtime.call(0, keep, [large()])
+  b.runtime.lookAround()
+  removePause = installKernelPause(() => {
+    a.runtime.lookAround()
+    a.runtime.lookAround()
+  })
+  return arriving
+}
+
+test('HEAP-4 a block stays held until its own message is read, also when another was read and answered while that was written', async () => {
+  const args = [large(), turned()]
+  const arriving = readInPause()
+  let sent = 0
+  let atCall = 0
+  const send = a.link.send.bind(a.link)
+  a.link.send = (frame) => {
+    send(frame)
+    sent++
+    if (requestHead(frame)?.type === MessageType.CALL) atCall = sent
+  }
+  const departing = a.runtime.call(1, keep, args)
+  const both = Promise.allSettled([arriving, departing])
+  a.road.taken(atCall - 1)
+  expect(a.road.inFlight).toBe(2)
+  expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect([a.road.inFlight, b.road.inFlight]).toEqual([0, 0])
+})
+
+test('RPC-16 a reference is known to have left with its message, also when another was answered while that was written', async () => {
+  const args = [a.runtime.run(() => rref('value')), turned()]
+  const arriving = readInPause()
+  const departing = a.runtime.call(1, keep, args)
+  const both = Promise.allSettled([arriving, departing])
+  expect(a.runtime.debugInfo().forks).toBe(1)
+  expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+})
