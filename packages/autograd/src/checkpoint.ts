@@ -11,7 +11,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
-import { shapeText } from '@postgrad/tensor/internal'
+import { shapeText, withoutTemporaries } from '@postgrad/tensor/internal'
 import { isGradEnabled } from './grad-mode.js'
 import { type Packed, type Packer, SavedVariable, withPacker } from './saved-variable.js'
 
@@ -124,7 +124,9 @@ class Region implements Packer {
     }
     const generator = new Generator()
     generator.restore(this.random)
-    withScope({ gradEnabled: true, generator, device: this.device }, () => withPacker(recorder, () => fn(...args)))
+    withScope({ gradEnabled: true, generator, device: this.device }, () =>
+      withoutTemporaries(() => withPacker(recorder, () => fn(...args))),
+    )
     if (saved.length < this.expected.length) throw mismatch(saved.length, this.expected[saved.length], undefined)
     this.heldHaveHistory = history
     // Without their history, so that each is gone as soon as it is released, and not with the last of them.

@@ -12,9 +12,10 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
-import { broadcastsTo, sameShape } from '@postgrad/tensor/internal'
+import { beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import { applyWatched, isWatching } from './anomaly.js'
+import { giveBackUsed } from './give-back.js'
 import { dotGradSink, keepable } from './grad-sink.js'
 import { GraphRoot } from './graph-root.js'
 import { GraphTask, NodeTask } from './graph-task.js'
@@ -172,14 +173,26 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     return
   }
   if (!leadsToNeeded(task, node)) return
-  let results = isWatching() ? applyWatched(node, grads) : node.apply(grads)
+  const fresh = hooks === null && node.returnsFresh
+  const watching = isWatching()
+  // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's.
+  const ours = fresh && !task.createGraph && (task.captures === null || !task.captures.has(node)) ? inputs : null
+  let results: Grads
+  let temporaries: readonly Storage[] | null = null
+  if (watching || ours === null) {
+    results = watching ? applyWatched(node, grads) : node.apply(grads)
+  } else {
+    beginTemporaries()
+    try {
+      results = node.apply(grads)
+    } finally {
+      temporaries = endTemporaries()
+    }
+  }
   if (!task.keepGraph) node.release()
   if (hooks !== null) results = hooks.runAfter(results, grads)
   const edges = node.nextEdges
   if (results.length > edges.length) checkSurplus(node, results)
-  const fresh = hooks === null && node.returnsFresh
-  // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's.
-  const ours = fresh && !task.createGraph && task.captures === null ? inputs : null
   for (let i = 0; i < edges.length; i++) {
     const edge = edges[i]
     if (edge === null || edge === undefined) continue
@@ -193,7 +206,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     const grad = conform(node.name, i, result, meta)
     engine.deliver(task, edge, grad, fresh && isExclusive(grad, i, results, grads, ours), node, i)
   }
-  // Note [Who holds a gradient]: what `ours` owns and no result shares is garbage from here on.
+  if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
@@ -243,14 +256,14 @@ function leadsToNeeded(task: GraphTask, node: Node): boolean {
   return needed === null || node.nextEdges.some((edge) => edge !== null && needed.has(edge.node))
 }
 
-/** Whether nobody but its receiver holds `result`: it is new, or it is (a view of) a gradient that was ours and that no other result shares. */
+/** Whether nobody but its receiver holds `result`: no other result shares its storage, and it is new or (a view of) a gradient that was ours. */
 function isExclusive(result: Tensor, index: number, results: Grads, grads: Grads, ours: InputBuffer | null): boolean {
   const { storage } = result
+  for (let k = 0; k < results.length; k++) if (k !== index && results[k]?.storage === storage) return false
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
     if (grad === null || grad === undefined || grad.storage !== storage) continue
     if (ours === null || !ours.owns(i)) return false
-    for (let k = 0; k < results.length; k++) if (k !== index && results[k]?.storage === storage) return false
   }
   return true
 }

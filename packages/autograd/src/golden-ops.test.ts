@@ -3,8 +3,9 @@ import { expect, test } from '@jest/globals'
 import { type Tensor, withDevice } from '@postgrad/tensor'
 import { isFloating, isTensor } from '@postgrad/tensor/internal'
 import { compare, decode, deferredDevice, type GoldenCase, goldenCasesByOp, goldenWeights } from '@postgrad/tensor/suite'
-import { grad } from './index.js'
+import { backward, grad } from './index.js'
 import { operations } from './internal.js'
+import { withPoisonedHeap } from './poisoned-heap.fixture.js'
 
 const tolerance = { float32: 1e-5, float64: 1e-12 }
 /** How large their results are depends on elements. */
@@ -15,7 +16,11 @@ for (const [op, all] of goldenCasesByOp()) {
   const cases = all.filter((c) => c.grads !== undefined)
   if (cases.length === 0) continue
   test(`${op}: the gradients of ${cases.length} cases`, async () => {
-    expect((await Promise.all(cases.map(failureOf))).filter((failure) => failure !== null)).toEqual([])
+    expect((await Promise.all(cases.map((c) => failureOf(c)))).filter((failure) => failure !== null)).toEqual([])
+  })
+  test(`${op}: and by a backward pass whose blocks are destroyed when they are given back`, async () => {
+    const failures = cases.map((c) => failureOf(c, byBackward))
+    expect((await Promise.all(failures)).filter((failure) => failure !== null)).toEqual([])
   })
   if (READ_EARLY.has(op)) continue
   test(`${op}: and on a device that computes late`, async () => {
@@ -24,16 +29,42 @@ for (const [op, all] of goldenCasesByOp()) {
   })
 }
 
-async function failureOf(c: GoldenCase): Promise<string | null> {
+type Run = (c: GoldenCase) => Gradients
+
+/** By `grad`, which leaves nothing behind. */
+function byGrad(c: GoldenCase): Gradients {
+  return gradientsOf(c, (outputs, inputs, gradOutputs) => grad(outputs, inputs, { gradOutputs, allowUnused: true }))
+}
+
+/** By `backward`, the pass that gives blocks back, in a heap where that destroys them. */
+function byBackward(c: GoldenCase): Gradients {
+  return withPoisonedHeap(() =>
+    gradientsOf(c, (outputs, inputs, gradOutputs) => {
+      backward(outputs, gradOutputs)
+      return inputs.map((x) => x.grad)
+    }),
+  ).result
+}
+
+async function failureOf(c: GoldenCase, run: Run = byGrad): Promise<string | null> {
   try {
-    const failure = await check(c)
+    const failure = await check(c, run)
     return failure === null ? null : `${c.label}: ${failure}`
   } catch (error) {
     return `${c.label}: ${error instanceof Error ? error.stack : String(error)}`
   }
 }
 
-async function check(c: GoldenCase): Promise<string | null> {
+interface Gradients {
+  readonly tensors: readonly Tensor[]
+  /** By tensor; null where none is wanted or none arrived. */
+  readonly found: readonly (Tensor | null)[]
+}
+
+function gradientsOf(
+  c: GoldenCase,
+  pass: (outputs: readonly Tensor[], inputs: readonly Tensor[], gradOutputs: readonly Tensor[]) => readonly (Tensor | null)[],
+): Gradients {
   const args = c.args.map((arg) => decode(arg, []))
   const tensors = args.flat().filter((arg) => isTensor(arg))
   for (const x of tensors) if (isFloating(x.dtype)) x.requiresGrad_()
@@ -41,9 +72,14 @@ async function check(c: GoldenCase): Promise<string | null> {
   const parts: readonly Tensor[] = isTensor(out) ? [out] : Object.values(out as Readonly<Record<string, Tensor>>)
   const outputs = parts.filter((part) => part.requiresGrad)
   const inputs = tensors.filter((x) => x.requiresGrad)
-  const found = outputs.length === 0 ? [] : grad(outputs, inputs, { gradOutputs: outputs.map(goldenWeights), allowUnused: true })
-  for (const [i, x] of tensors.entries()) {
-    const got = found[inputs.indexOf(x)] ?? null
+  const found = outputs.length === 0 ? [] : pass(outputs, inputs, outputs.map(goldenWeights))
+  return { tensors, found: tensors.map((x) => found[inputs.indexOf(x)] ?? null) }
+}
+
+async function check(c: GoldenCase, run: Run): Promise<string | null> {
+  const { tensors, found } = run(c)
+  for (const i of tensors.keys()) {
+    const got = found[i]!
     const want = c.grads![i]!
     if ((got === null) !== (want === null)) return `gradient of tensor ${i}: expected ${want === null ? 'none' : 'one'}, got ${got}`
     if (got === null || want === null) continue

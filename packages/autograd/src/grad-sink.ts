@@ -5,6 +5,7 @@
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { giveBack } from './give-back.js'
 
 export interface GradSink {
   /**
@@ -30,7 +31,10 @@ export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): voi
   if (current !== null && (current.isSparse || grad.isSparse)) t.grad = sumOfSparse(current, grad)
   else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
   else if (current === null) t.grad = keepable(grad, exclusive)
-  else raw.add_(current, grad)
+  else {
+    raw.add_(current, grad)
+    if (exclusive) giveBack(grad)
+  }
 }
 
 /** `.grad`, and the hooks that want to know. */

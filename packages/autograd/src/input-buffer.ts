@@ -16,11 +16,13 @@
  *   - `task.captured` and the sink, where it ends;
  *   - the buffers of other nodes, where one gradient went to several (both arguments of an addition).
  * `exclusive` and `owned` mean that none of these does: the tensor and its storage are the receiver's alone. It may then be added to in place, kept as
- * `.grad` without a copy, passed on as exclusive if it leaves the node through one edge only, or freed when `apply` has returned and no result shares
- * its storage. That last place is the end of `run`; temporaries of a formula are its own and never leave it.
+ * `.grad` without a copy, passed on as exclusive if it leaves the node through one edge only, or given back to the heap once it has been added to
+ * another, or when `apply` has returned and no result shares its storage: at the end of `run`, where the temporaries of a formula, which are its own and
+ * never leave it, go back as well (`give-back.ts`). User code that runs in the middle of a formula is a checkpoint's function; what it makes is no temporary.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { giveBack } from './give-back.js'
 
 /** Slots beyond the bits of a small integer are simply never owned. */
 const OWNABLE_SLOTS = 30
@@ -35,7 +37,7 @@ export class InputBuffer {
 
   /**
    * Adds `grad` to what the slot holds. Out of place, unless the buffer made the sum itself or was given the first part for its own
-   * (`exclusive`: nobody else holds it). Never writes into `grad`.
+   * (`exclusive`: nobody else holds it). Never writes into `grad`, but gives it back if it is exclusive and has been added.
    */
   add(slot: number, grad: Tensor, exclusive = false): void {
     const held = this.grads[slot]
@@ -52,8 +54,11 @@ export class InputBuffer {
       this.owned &= ~bit
     } else if ((this.owned & bit) !== 0 && held.isContiguous && held.dtype === grad.dtype) {
       raw.add_(held, grad)
+      if (exclusive) giveBack(grad)
     } else {
       this.grads[slot] = raw.add(held, grad)
+      if ((this.owned & bit) !== 0) giveBack(held)
+      if (exclusive) giveBack(grad)
       this.owned |= bit
     }
   }

@@ -7,6 +7,7 @@ import { expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { operations as F } from './functions.js'
 import { grad } from './index.js'
+import { withPoisonedHeap } from './poisoned-heap.fixture.js'
 
 type Step = readonly [op: string, args: readonly number[], attrs: readonly unknown[]]
 interface Program {
@@ -141,3 +142,29 @@ test.each(Array.from({ length: Math.ceil(programs.length / GROUP) }, (_, i) => i
     expect(wrong).toEqual([])
   },
 )
+
+/** Value and gradients of a plain backward, the only pass that gives its gradients back; then of another one through the same graph. */
+function bits(program: Program): (readonly number[])[] {
+  const [leaves, value] = evaluate(program)
+  value.backward(null, { retainGraph: true })
+  const once = leaves.map(({ grad }) => Array.from(grad?.dataSync() ?? []))
+  value.backward()
+  return [[value.itemSync()], ...once, ...leaves.map(({ grad }) => Array.from(grad?.dataSync() ?? []))]
+}
+
+test('blocks that a pass gives back are read by nobody: all programs have the same bits in a heap that destroys them', () => {
+  const wrong: string[] = []
+  let all = 0
+  for (const [i, program] of programs.entries()) {
+    const expected = bits(program)
+    try {
+      const { result, givenBack } = withPoisonedHeap(() => bits(program))
+      all += givenBack
+      if (!Object.is(JSON.stringify(result), JSON.stringify(expected))) wrong.push(`program ${i}: ${JSON.stringify([expected, result])}`)
+    } catch (error) {
+      wrong.push(`program ${i} (${program.steps.map(([op]) => op).join(', ')}): ${String(error)}`)
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(all).toBeGreaterThan(20 * programs.length)
+})

@@ -5,7 +5,18 @@ import { Heap } from './heap/heap.js'
 import { HEAP_BYTES_MIN } from './heap/policy.js'
 import { verifyHeap } from './heap/verify.js'
 import { full, rand, type Tensor, tensor, zeros } from './index.js'
-import { currentHeap, raw, Storage, suspendHeapStorage, threadHeap, withHeapLimit } from './internal.js'
+import {
+  beginTemporaries,
+  currentHeap,
+  endTemporaries,
+  raw,
+  Storage,
+  suspendHeapStorage,
+  threadHeap,
+  withHeapLimit,
+  withoutTemporaries,
+} from './internal.js'
+import { outsideOfScopes } from './storage.js'
 
 const LARGE = [100, 100]
 const PLENTY = Number.POSITIVE_INFINITY
@@ -196,4 +207,24 @@ test('a storage over an array of its own stays what it was', () => {
   x.prepareWrite()
   expect([x.kind, x.isClosed, x.array.length]).toEqual(['managed', false, 3])
   expect(tensor([1, 2]).storage.kind).toBe('managed')
+})
+
+test('temporaries: the heap storages of a formula, but not what users’ code or a kernel’s pause makes meanwhile', () => {
+  const [mine, later] = inHeap(() => {
+    beginTemporaries()
+    zeros([2])
+    const mine = zeros(LARGE)
+    withoutTemporaries(() => {
+      zeros(LARGE)
+      // A formula of a pass within.
+      beginTemporaries()
+      const inner = zeros(LARGE)
+      expect(endTemporaries()).toEqual([inner.storage])
+    })
+    outsideOfScopes(() => zeros(LARGE))
+    return [mine, zeros(LARGE)]
+  })
+  expect(endTemporaries()).toEqual([mine!.storage, later!.storage])
+  inHeap(() => zeros(LARGE))
+  expect(endTemporaries()).toBeNull()
 })

@@ -21,6 +21,10 @@ export interface HeapPlace extends HeapDescriptor {
  */
 let made: Storage[] | null = null
 
+/** Whether the code that runs is a formula whose heap storages count, and those that it has made; null before the first. */
+let counting = false
+let counted: Storage[] | null = null
+
 export class Storage {
   readonly dtype: DType
   readonly array: TypedArray
@@ -68,6 +72,10 @@ export class Storage {
 
   #hold(lease: HeapLease): this {
     this.lease = lease.own(this)
+    if (counting) {
+      if (counted === null) counted = [this]
+      else counted.push(this)
+    }
     return this
   }
 
@@ -155,14 +163,43 @@ export function collectStorages<T>(
   }
 }
 
-/** Runs `fn` in the middle of what may be a scope, which sees nothing of what it makes. */
+/** Runs `fn` in the middle of what may be a scope or a formula, which see nothing of what it makes. */
 export function outsideOfScopes(fn: () => void): void {
   const outer = made
   made = null
   try {
-    fn()
+    withoutTemporaries(fn)
   } finally {
     made = outer
+  }
+}
+
+/**
+ * From here to `endTemporaries`, which must follow in the same turn, storages of the heap are noted. Costs nothing where none is made; does not nest,
+ * except through `withoutTemporaries`.
+ */
+export function beginTemporaries(): void {
+  counting = true
+}
+
+/** What was noted; null is nothing. */
+export function endTemporaries(): readonly Storage[] | null {
+  const storages = counted
+  counting = false
+  counted = null
+  return storages
+}
+
+/** Runs `fn`, whose storages are not temporaries of the formula that calls it: users' code, or a message that is read in a kernel's pause. */
+export function withoutTemporaries<T>(fn: () => T): T {
+  const outer = counted
+  const wasCounting = counting
+  endTemporaries()
+  try {
+    return fn()
+  } finally {
+    counting = wasCounting
+    counted = outer
   }
 }
 

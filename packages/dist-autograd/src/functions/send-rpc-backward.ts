@@ -18,6 +18,11 @@ export class SendRpcBackward extends Node {
     return 'SendRpcBackward'
   }
 
+  /** Gradients that came in a message are nobody else's: a leaf may keep them, and what is used up goes back to the heap. */
+  override get returnsFresh(): boolean {
+    return true
+  }
+
   /** The gradients of a pass come as this node's inputs, not as state of the node, so that passes which run at once do not share them. */
   apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
     return grads

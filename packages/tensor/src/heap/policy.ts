@@ -63,11 +63,12 @@ function release(heap: Heap, block: HeapBlock): void {
 const registry = new FinalizationRegistry<HeapLease>((lease) => lease.giveBack())
 const turn = { bytes: 0, ends: false, sinceCollection: 0 }
 let suspended = 0
+let bytesMin = HEAP_BYTES_MIN
 
 /** A block for so many elements, or null: then the storage is managed. */
 export function blockFor(dtype: DType, length: number): HeapLease | null {
   const bytes = length * BYTES_PER_ELEMENT[dtype]
-  return bytes < HEAP_BYTES_MIN ? null : takeBlock(bytes)
+  return bytes < bytesMin ? null : takeBlock(bytes)
 }
 
 function takeBlock(bytes: number): HeapLease | null {
@@ -141,4 +142,15 @@ export function withHeapLimit<T>(bytes: number, fn: () => T): T {
   const heap = threadHeap()
   turn.bytes = 0
   return heap.withHeldBytesMax(heap.heldBytes + bytes, fn)
+}
+
+/** Runs `fn`, which is synchronous, with all storage of `bytes` or more in the heap: for tests in which small tensors stand for large ones. */
+export function withHeapFrom<T>(bytes: number, fn: () => T): T {
+  const before = bytesMin
+  bytesMin = Math.max(1, bytes)
+  try {
+    return fn()
+  } finally {
+    bytesMin = before
+  }
 }
