@@ -2,18 +2,22 @@
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import type { Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
-import type { InputBuffer } from './input-buffer.js'
 
 /** Closes a gradient that nobody holds any more. Only blocks of the heap: the collector is as good at what is small. */
 export function giveBack(grad: Tensor): void {
   close(grad.storage)
 }
 
+/** Which of the gradients are nobody else's: an InputBuffer, above this file. */
+interface Owner {
+  owns(slot: number): boolean
+}
+
 /**
  * What a node has used up: gradients that were its alone, and what its formulas made for themselves. What a result shares its storage with goes on.
  * @param temporaries that `apply` has made; its results may be among them
  */
-export function giveBackUsed(grads: Grads, inputs: InputBuffer, results: Grads, temporaries: readonly Storage[] | null): void {
+export function giveBackUsed(grads: Grads, inputs: Owner, results: Grads, temporaries: readonly Storage[] | null): void {
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
     if (grad === null || grad === undefined || grad.storage.lease === null) continue
