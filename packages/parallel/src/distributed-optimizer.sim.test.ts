@@ -48,6 +48,7 @@ class FailingOptimizer implements Optimizer {
     return {} as ReturnType<Optimizer['stateDict']>
   }
   loadStateDict(): void {}
+  set(): void {}
 }
 
 class FailingToMake extends FailingOptimizer {
@@ -266,8 +267,10 @@ describe('DistributedOptimizer', () => {
       const optimizer = new DistributedOptimizer(SGD, [own.parameter()], { lr: 0 })
       await distAutograd.context(async (ctx) => {
         await ctx.backward([own.w.sum()])
-        const error = await failure(optimizer.step(ctx, { settings: { lr: 1, speed: 2 } as object }))
-        expect((error.cause as PostgradError).code).toBe('INVALID_ARGUMENT')
+        for (const settings of [{ lr: 1, speed: 2 }, { lr: Number.NaN }, { lr: 1, momentum: '0.9' }]) {
+          const error = await failure(optimizer.step(ctx, { settings: settings as object }))
+          expect((error.cause as PostgradError).code).toBe('INVALID_ARGUMENT')
+        }
         await optimizer.step(ctx)
       })
       expect(own.values()).toEqual(before)

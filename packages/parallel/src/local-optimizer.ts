@@ -22,28 +22,12 @@ export class LocalOptimizer {
 
   /** Settings of all groups, from here on; all of them or none. @throws INVALID_ARGUMENT */
   set(settings: object): void {
-    for (const group of this.optimizer.paramGroups) checkNames(group, settings)
-    for (const group of this.optimizer.paramGroups) Object.assign(group, settings)
+    this.optimizer.set(settings)
   }
 
   /** Synchronous: steps of several callers come one after the other, in the order of their calls. */
   step(gradients: ReadonlyMap<Tensor, Tensor>): void {
     noGrad(() => this.optimizer.step(gradients))
-  }
-}
-
-/** Only settings that the group has: a name with a slip would change nothing, in silence. */
-function checkNames(group: object, settings: object): void {
-  for (const name of Object.keys(settings)) {
-    if (name !== 'params' && Object.hasOwn(group, name)) continue
-    const known = Object.keys(group).filter((key) => key !== 'params')
-    throw new PostgradError('INVALID_ARGUMENT', {
-      op: 'DistributedOptimizer.step',
-      expected: `settings of the optimizer's groups (${known.join(', ')})`,
-      got: name,
-      remedy: 'Check the name.',
-      values: { name, known },
-    })
   }
 }
 

@@ -12,7 +12,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { decaySquare_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, refusal } from './settings.js'
+import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 export interface AdadeltaSettings {
   /** Default 1. */
@@ -42,7 +42,7 @@ export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdadeltaSettings>>, options: AdadeltaOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: AdadeltaSettings): void {

@@ -10,7 +10,7 @@ import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
 import { addQuotient_, direction, rootPlus, rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0 } from './settings.js'
+import { checkAtLeast0, settingsOf } from './settings.js'
 
 export interface AdagradSettings {
   /** Default 1e-2. */
@@ -40,7 +40,7 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdagradSettings>>, options: AdagradOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: AdagradSettings): void {

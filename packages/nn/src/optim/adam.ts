@@ -12,7 +12,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, checkBetas } from './settings.js'
+import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 export interface AdamSettings {
   /** Default 1e-3. */
@@ -44,7 +44,7 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: AdamSettings): void {
@@ -79,7 +79,7 @@ export class AdamW extends Adam {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
-    super(params, { weightDecay: 1e-2, ...options })
+    super(params, settingsOf(new.target.name, { weightDecay: 1e-2 }, options))
   }
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {

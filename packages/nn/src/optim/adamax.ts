@@ -11,7 +11,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, checkBetas } from './settings.js'
+import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 export interface AdamaxSettings {
   /** Default 2e-3. */
@@ -41,7 +41,7 @@ export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamaxSettings>>, options: AdamaxOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: AdamaxSettings): void {

@@ -1,6 +1,6 @@
 /** Bounds the length of all gradients together. PyTorch: `torch.nn.utils.clip_grad_norm_`. */
 import { PostgradError } from '@postgrad/base'
-import { type Tensor, zeros } from '@postgrad/tensor'
+import { isTensor, type Tensor, zeros } from '@postgrad/tensor'
 import { invalidArgument, raw } from '@postgrad/tensor/internal'
 
 export interface ClipGradOptions {
@@ -19,12 +19,13 @@ export interface ClipGradNormOptions extends ClipGradOptions {
  * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all of them as one vector. Nothing is read back from the
  * device unless `errorIfNonfinite` asks for it.
  * @returns the norm before, a tensor []
- * @throws INVALID_ARGUMENT for a norm type that is not > 0, GRAD_NOT_FINITE (nothing is scaled then)
+ * @throws INVALID_ARGUMENT for what is no list of parameters, a maxNorm that is not ≥ 0, a norm type that is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
  */
-export function clipGradNorm_(parameters: Iterable<Tensor>, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
+export function clipGradNorm_(parameters: Iterable<Tensor> | Tensor, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
   const { normType = 2, errorIfNonfinite = false } = options
+  if (!(maxNorm >= 0)) throw invalidArgument('clipGradNorm_', 'a maxNorm ≥ 0', maxNorm)
   if (!(normType > 0)) throw invalidArgument('clipGradNorm_', 'a normType > 0 or Infinity', normType)
-  const found = gradientsOf(parameters, options)
+  const found = gradientsOf('clipGradNorm_', parameters, options)
   if (found.length === 0) return zeros([])
   const norm = normOf(found, normType)
   if (errorIfNonfinite && !Number.isFinite(norm.itemSync())) {
@@ -42,9 +43,14 @@ export function clipGradNorm_(parameters: Iterable<Tensor>, maxNorm: number, opt
   return norm
 }
 
-/** The gradients of those parameters that have one. */
-export function gradientsOf(parameters: Iterable<Tensor>, { grads }: ClipGradOptions): Tensor[] {
-  return Array.from(parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter((g) => g !== null && g !== undefined)
+/** The gradients of those parameters that have one. @throws INVALID_ARGUMENT for what is no list, which `Array.from` would take for an empty one */
+export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, { grads }: ClipGradOptions): Tensor[] {
+  if (!isTensor(parameters) && typeof parameters?.[Symbol.iterator] !== 'function') {
+    throw invalidArgument(op, 'parameters: a tensor, or a list of them', typeof parameters, 'Pass module.parameters().')
+  }
+  return Array.from(isTensor(parameters) ? [parameters] : parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter(
+    (g) => g !== null && g !== undefined,
+  )
 }
 
 function normOf(found: readonly Tensor[], normType: number): Tensor {

@@ -39,6 +39,23 @@ describe('clipGradNorm_', () => {
     }
   })
 
+  test('one tensor is a list of one; what is no list is refused, and not taken for an empty one', () => {
+    const a = withGrad(3, 4)
+    expect(clipGradNorm_(a, 1).itemSync()).toBe(5)
+    expect(values(a.grad!)[1]).toBeCloseTo(0.8, 5)
+    const uncalled = (() => [a]) as unknown as Tensor[]
+    expect(() => clipGradNorm_(uncalled, 1)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    expect(() => clipGradValue_(uncalled, 1)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  })
+
+  test('refuses a bound that is none: the gradients would be NaN, or turned around', () => {
+    const a = withGrad(3, 4)
+    for (const bound of [Number.NaN, -1]) {
+      expect(() => clipGradNorm_([a], bound)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    }
+    expect(values(a.grad!)).toEqual([3, 4])
+  })
+
   test('nothing but gradients without elements: 0', () => {
     for (const normType of [1, 2, Number.POSITIVE_INFINITY]) expect(clipGradNorm_([withGrad()], 1, { normType }).itemSync()).toBe(0)
   })

@@ -13,7 +13,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, checkBetas } from './settings.js'
+import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 export interface NAdamSettings {
   /** Default 2e-3. */
@@ -43,7 +43,7 @@ export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<NAdamSettings>>, options: NAdamOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: NAdamSettings): void {

@@ -33,9 +33,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   ) {
     const unknown = Object.keys(defaults).filter((name) => !(known as readonly string[]).includes(name))
     if (unknown.length > 0) throw invalidArgument(this.op, `settings ${known.join(', ')}`, unknown.join(', '), 'Check the names.')
-    if (isTensor(params)) throw invalidArgument(this.op, 'a list of parameters', 'a tensor', 'Wrap it in an array.')
     this.defaults = defaults
-    const list = [...params] as (Tensor | ParamGroupOptions<Settings>)[]
+    const list: (Tensor | ParamGroupOptions<Settings>)[] = listOf(this.op, 'parameters, or groups of them', params)
     const groups = list.some(isTensor) ? [{ params: list }] : list
     for (const group of groups) this.addParamGroup(group as ParamGroupOptions<Settings>)
     if (this.parameters().length > 0) return
@@ -60,9 +59,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
    * Adds parameters that join the training, such as layers that were frozen so far. Settings that the group leaves out are the optimizer's.
    * @throws INVALID_ARGUMENT, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF; nothing is added then
    */
-  addParamGroup({ params, ...settings }: ParamGroupOptions<Settings>): void {
-    if (isTensor(params)) throw invalidArgument(this.op, 'a list of parameters', 'a tensor', 'Wrap it in an array.')
-    const group = { ...this.defaults, ...settings, params: [...params] } as unknown as ParamGroup<Settings>
+  addParamGroup(options: ParamGroupOptions<Settings>): void {
+    const params = listOf(this.op, 'parameters in a group { params, … }', (options as typeof options | null)?.params)
+    const group = { ...this.defaults, ...options, params } as unknown as ParamGroup<Settings>
     this.check(group)
     checkParams(this.op, group.params, new Set(this.parameters()))
     this.groups.push(group)
@@ -97,6 +96,17 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     return loss
   }
 
+  set(settings: Partial<Settings>): void {
+    for (const group of this.groups) {
+      const known = Object.keys(group).filter((name) => name !== 'params')
+      // A name with a slip would change nothing, in silence.
+      const unknown = Object.keys(settings).filter((name) => !known.includes(name))
+      if (unknown.length > 0) throw invalidArgument(this.op, `settings ${known.join(', ')}`, unknown.join(', '), 'Check the names.')
+      this.checkScheduled({ ...group, ...settings })
+    }
+    for (const group of this.groups) Object.assign(group, settings)
+  }
+
   zeroGrad(): void {
     for (const p of this.parameters()) p.grad = null
   }
@@ -118,7 +128,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
    * there with the same bits.
    * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (but a schedule may have made lr negative)
    */
-  loadStateDict({ state, paramGroups }: OptimizerState<Settings>): void {
+  loadStateDict(saved: OptimizerState<Settings>): void {
+    if (!isState(saved)) throw this.mismatch('{ state, paramGroups }, as stateDict() gives', describe(saved))
+    const { state, paramGroups } = saved
     const sizes = (groups: readonly { readonly params: readonly unknown[] }[]) => groups.map(({ params }) => params.length).join(', ')
     if (sizes(paramGroups) !== sizes(this.groups)) {
       throw this.mismatch(`groups of ${sizes(this.groups)} parameters`, sizes(paramGroups))
@@ -126,9 +138,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const groups = this.groups.map((group, i) => {
       const { params: _, ...settings } = structuredClone(paramGroups[i]!)
       const next = { ...this.defaults, ...settings, params: group.params } as unknown as ParamGroup<Settings>
-      // A schedule may have led the rate below 0, if only by rounding: a training that got there may go on.
-      const { lr } = next as { lr?: unknown }
-      this.check(typeof lr === 'number' ? { ...next, lr: Math.abs(lr) } : next)
+      this.checkScheduled(next)
       return next
     })
     const params = this.parameters()
@@ -168,6 +178,12 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     return state
   }
 
+  /** As `check`, but a schedule may have led the rate below 0, if only by rounding: a training that got there may go on. */
+  private checkScheduled(settings: Settings): void {
+    const { lr } = settings as { lr?: unknown }
+    this.check(typeof lr === 'number' ? { ...settings, lr: Math.abs(lr) } : settings)
+  }
+
   private parameters(): Tensor[] {
     return this.groups.flatMap((group) => group.params)
   }
@@ -181,6 +197,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   private checkGrads(grads: ReadonlyMap<Tensor, Tensor>): void {
+    if (typeof grads.get !== 'function') {
+      throw invalidArgument(`${this.op}.step`, 'a Map of gradients, a closure, or nothing', describe(grads))
+    }
     for (const p of this.parameters()) {
       const grad = grads.get(p)
       if (grad === undefined || (grad.dtype === p.dtype && sameShape(grad.shape, p.shape))) continue
@@ -220,6 +239,21 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
       remedy: 'Load it into an optimizer of the same class over the same parameters in the same groups.',
     })
   }
+}
+
+/** @throws INVALID_ARGUMENT for what is no list: a tensor alone, a module, a method that was not called */
+function listOf(op: string, expected: string, list: Iterable<unknown> | undefined): Tensor[] {
+  if (isTensor(list)) throw invalidArgument(op, expected, 'a tensor', 'Wrap it in an array.')
+  if (typeof list?.[Symbol.iterator] !== 'function') throw invalidArgument(op, expected, describe(list), 'Pass module.parameters().')
+  return [...list] as Tensor[]
+}
+
+const describe = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value)
+
+function isState(value: unknown): boolean {
+  const { state, paramGroups } = (value ?? {}) as { state?: unknown; paramGroups?: unknown }
+  const isGroup = (group: unknown) => Array.isArray((group as { params?: unknown } | null)?.params)
+  return typeof state === 'object' && state !== null && Array.isArray(paramGroups) && paramGroups.every(isGroup)
 }
 
 function fits(value: Tensor | number, p: Tensor): boolean {

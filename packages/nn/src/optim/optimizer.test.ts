@@ -142,8 +142,44 @@ test.each([
   ['etas', () => new Rprop([p(1)], { etas: [1.2, 0.5] })],
   ['stepSizes', () => new Rprop([p(1)], { stepSizes: [1, 0.5] })],
   ['settings lr', () => new Adam([p(1)], { learningRate: 1 } as object)],
+  // As in Adam(params, 1e-2) of PyTorch, where the second argument is the rate.
+  ['an object of settings', () => new Adam([p(1)], 1e-2 as unknown as object)],
+  ['an object of settings', () => new AdamW([p(1)], 1e-2 as unknown as object)],
+  ['an object of settings', () => new SGD([p(1)], undefined as unknown as { lr: number })],
+  ['parameters, or groups of them', () => new Adam((() => [p(1)]) as unknown as Tensor[])],
+  ['parameters, or groups of them', () => new Adam(undefined as unknown as Tensor[])],
+  ['a group { params, … }', () => new Adam([['weight', p(1)]] as unknown as Tensor[])],
+  ['a group { params, … }', () => new Adam([null] as unknown as Tensor[])],
+  ['a Map of gradients', () => new Adam([p(1)]).step(3 as unknown as Map<Tensor, Tensor>)],
 ])('INVALID_ARGUMENT: expected %s', (expected, fn) => {
   expect(refusal(fn)).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(expected) })
+})
+
+describe('set', () => {
+  test('changes the settings of all groups, from the next step on', () => {
+    const [a, b] = [p(1), p(1)]
+    const optimizer = new SGD([{ params: [a] }, { params: [b], lr: 0.25 }], { lr: 0.5 })
+    optimizer.set({ lr: 0.125 })
+    optimizer.step(new Map([a, b].map((t) => [t, ones([1])])))
+    expect([a, b].map(values)).toEqual([[0.875], [0.875]])
+    // A schedule may lead there by rounding.
+    optimizer.set({ lr: -1e-19 })
+    expect(optimizer.paramGroups.map(({ lr }) => lr)).toEqual([-1e-19, -1e-19])
+  })
+
+  test.each<[string, object]>([
+    ['a name that the groups do not have', { lr: 1, rate: 1 }],
+    ['the parameters', { lr: 1, params: [] }],
+    ['a value that the constructor would refuse', { lr: Number.NaN }],
+    ['one that does not fit the others', { lr: 1, nesterov: true }],
+  ])('INVALID_ARGUMENT for %s; nothing is changed', (_, settings) => {
+    const optimizer = new SGD([{ params: [p(1)], momentum: 0.9 }, { params: [p(1)] }], { lr: 0.5 })
+    expect(refusal(() => optimizer.set(settings))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'SGD' })
+    expect(optimizer.paramGroups.map(({ lr, nesterov }) => [lr, nesterov])).toEqual([
+      [0.5, false],
+      [0.5, false],
+    ])
+  })
 })
 
 describe('step', () => {
@@ -218,6 +254,11 @@ describe('a state dict', () => {
     const load = () => optimizer.loadStateDict({ ...saved, state: change(saved) as typeof saved.state })
     expect(refusal(load)).toMatchObject({ code: 'STATE_DICT_MISMATCH', message: expect.stringContaining(what) })
     expect([optimizer.paramGroups[0]!.lr, optimizer.stateDict().state]).toEqual([7, {}])
+  })
+
+  test.each([null, {}, { state: {} }, { state: null, paramGroups: [] }, { state: {}, paramGroups: [{}] }, [1]])('%j is none', (bad) => {
+    const load = () => new Adam([p(5, 6)]).loadStateDict(bad as unknown as ReturnType<typeof moved>)
+    expect(refusal(load)).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
   })
 
   test('with a rate that a schedule has led below 0 loads', () => {

@@ -26,6 +26,11 @@ export interface Optimizer<Settings = object> {
    * is left untouched, and its state too. Does not write to the gradients.
    */
   step(grads?: ReadonlyMap<Tensor, Tensor>): void
+  /**
+   * Settings of all groups, from here on; all of them or none. For one group alone write to `paramGroups`, which checks nothing.
+   * @throws INVALID_ARGUMENT for a name that a group does not have, or a value that the constructor would refuse
+   */
+  set(settings: Partial<Settings>): void
   /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void
   stateDict(): OptimizerState<Settings>

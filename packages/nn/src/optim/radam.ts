@@ -12,7 +12,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, checkBetas } from './settings.js'
+import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 export interface RAdamSettings {
   /** Default 1e-3. */
@@ -40,7 +40,7 @@ export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RAdamSettings>>, options: RAdamOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: RAdamSettings): void {

@@ -13,7 +13,7 @@ import { raw } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0 } from './settings.js'
+import { checkAtLeast0, settingsOf } from './settings.js'
 
 export interface RMSpropSettings {
   /** Default 1e-2. */
@@ -46,7 +46,7 @@ export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RMSpropSettings>>, options: RMSpropOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: RMSpropSettings): void {

@@ -11,7 +11,7 @@ import { full, type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, refusal } from './settings.js'
+import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 export interface RpropSettings {
   /** Length of the first step; default 1e-2. */
@@ -40,7 +40,7 @@ export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RpropSettings>>, options: RpropOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: RpropSettings): void {

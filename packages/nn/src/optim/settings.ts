@@ -6,6 +6,15 @@ export function refusal(op: string, expected: string, got: unknown): PostgradErr
   return invalidArgument(op, expected, got, 'Check the settings of the optimizer and of its groups.')
 }
 
+/**
+ * The defaults, with what the user has said in their place.
+ * @throws INVALID_ARGUMENT for what is no object: the rate alone, which is PyTorch's second argument, would be left out in silence
+ */
+export function settingsOf<D extends object, O extends object>(op: string, defaults: D, options: O): D & O {
+  if (typeof options !== 'object' || options === null) throw refusal(op, 'an object of settings, such as { lr: 0.01 }', options)
+  return { ...defaults, ...options }
+}
+
 /** @throws INVALID_ARGUMENT for a named setting that is no number ≥ 0 (NaN is none) */
 export function checkAtLeast0<Settings>(op: string, settings: Settings, ...names: readonly (keyof Settings & string)[]): void {
   for (const name of names) {

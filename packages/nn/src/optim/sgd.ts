@@ -10,7 +10,7 @@ import { addSparse_, isSparse, raw } from '@postgrad/tensor/internal'
 import { direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, refusal } from './settings.js'
+import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 export interface SGDSettings {
   lr: number
@@ -39,7 +39,7 @@ export class SGD extends OptimizerBase<SGDSettings, SGDState> {
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<SGDGroup>, options: SGDOptions) {
-    super(params, { ...DEFAULTS, ...options }, ['lr', 'momentum', 'dampening', 'weightDecay', 'nesterov', 'maximize'])
+    super(params, settingsOf(new.target.name, DEFAULTS, options), ['lr', 'momentum', 'dampening', 'weightDecay', 'nesterov', 'maximize'])
   }
 
   protected override check(settings: SGDSettings): void {

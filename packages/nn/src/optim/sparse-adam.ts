@@ -11,7 +11,7 @@ import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
 import { rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
-import { checkAtLeast0, checkBetas, refusal } from './settings.js'
+import { checkAtLeast0, checkBetas, refusal, settingsOf } from './settings.js'
 
 export interface SparseAdamSettings {
   /** Default 1e-3. */
@@ -38,7 +38,7 @@ export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamStat
    * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<SparseAdamSettings>>, options: SparseAdamOptions = {}) {
-    super(params, { ...DEFAULTS, ...options }, NAMES)
+    super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
   }
 
   protected override check(settings: SparseAdamSettings): void {

@@ -1,4 +1,5 @@
 /** Schedulers made of schedulers. PyTorch: `torch.optim.lr_scheduler.SequentialLR`, `ChainedScheduler`. */
+import { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { checkOption, checkState, type LRScheduler, type Scheduled, type Scheduler, type SchedulerState } from './lr-scheduler.js'
 
@@ -16,15 +17,13 @@ export class SequentialLR implements Scheduler {
   readonly optimizer: Scheduled
   lastEpoch = 0
   private readonly schedulers: readonly LRScheduler[]
-  private readonly milestones: readonly number[]
+  private milestones: readonly number[]
   private lastLr: number[]
 
   /** @throws INVALID_ARGUMENT for schedulers of another optimizer, or milestones that do not fit them */
   constructor(optimizer: Scheduled, { schedulers, milestones }: SequentialLROptions) {
     checkMembers('SequentialLR', optimizer, schedulers)
-    const expected = `${schedulers.length - 1} ascending milestones`
-    const ascending = milestones.every((epoch, i) => i === 0 || epoch > milestones[i - 1]!)
-    checkOption('SequentialLR', milestones.length === schedulers.length - 1 && ascending, expected, milestones)
+    checkOption('SequentialLR', areMilestones(milestones, schedulers), milestonesOf(schedulers), milestones)
     this.optimizer = optimizer
     this.schedulers = [...schedulers]
     this.milestones = [...milestones]
@@ -55,7 +54,17 @@ export class SequentialLR implements Scheduler {
 
   loadStateDict(state: SchedulerState): void {
     checkState('SequentialLR', this.stateDict(), state, this.optimizer.paramGroups.length)
+    const milestones = state.milestones as readonly number[]
+    if (!areMilestones(milestones, this.schedulers)) {
+      throw new PostgradError('STATE_DICT_MISMATCH', {
+        op: 'SequentialLR.loadStateDict',
+        expected: milestonesOf(this.schedulers),
+        got: JSON.stringify(milestones),
+        remedy: 'Load it into a scheduler of as many members.',
+      })
+    }
     loadMembers('SequentialLR', this.schedulers, state.schedulers as readonly SchedulerState[])
+    this.milestones = [...milestones]
     this.lastEpoch = state.lastEpoch as number
     this.lastLr = [...(state.lastLr as number[])]
     setRates(this.optimizer, this.lastLr)
@@ -98,6 +107,13 @@ export class ChainedScheduler implements Scheduler {
     setRates(this.optimizer, this.lastLr)
   }
 }
+
+function areMilestones(milestones: readonly number[], schedulers: readonly Scheduler[]): boolean {
+  const areAscending = milestones.every((epoch, i) => Number.isFinite(epoch) && (i === 0 || epoch > milestones[i - 1]!))
+  return milestones.length === schedulers.length - 1 && areAscending
+}
+
+const milestonesOf = (schedulers: readonly Scheduler[]): string => `${schedulers.length - 1} ascending milestones`
 
 function checkMembers(op: string, optimizer: Scheduled, schedulers: readonly Scheduler[]): void {
   checkOption(op, schedulers.length > 0, 'at least one scheduler', schedulers.length)

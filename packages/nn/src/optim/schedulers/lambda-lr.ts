@@ -1,5 +1,5 @@
 /** Rates from a function of the epoch. PyTorch: `torch.optim.lr_scheduler.LambdaLR`, `MultiplicativeLR`. */
-import { LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
+import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
 
 export interface LambdaLROptions extends LRSchedulerOptions {
   /** From the epoch to a factor; one for all groups or one per group. It is not saved: the scheduler that loads has its own. */
@@ -13,7 +13,7 @@ export class LambdaLR extends LRScheduler {
   /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
   constructor(optimizer: Scheduled, options: LambdaLROptions) {
     super(optimizer, options)
-    this.lrLambdas = perGroup(this.op, 'lrLambda', options.lrLambda, optimizer)
+    this.lrLambdas = lambdasOf(this.op, options, optimizer)
     this.start()
   }
 
@@ -29,12 +29,20 @@ export class MultiplicativeLR extends LRScheduler {
   /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
   constructor(optimizer: Scheduled, options: LambdaLROptions) {
     super(optimizer, options)
-    this.lrLambdas = perGroup(this.op, 'lrLambda', options.lrLambda, optimizer)
+    this.lrLambdas = lambdasOf(this.op, options, optimizer)
     this.start()
   }
 
   protected override rates(): number[] {
     const rates = this.currentLrs()
-    return this.lastEpoch > 0 ? rates.map((lr, i) => lr * (this.lrLambdas[i]?.(this.lastEpoch) ?? 1)) : rates
+    return this.lastEpoch > 0 ? rates.map((lr, i) => (i < this.lrLambdas.length ? lr * this.lrLambdas[i]!(this.lastEpoch) : lr)) : rates
   }
+}
+
+/** @throws INVALID_ARGUMENT */
+function lambdasOf(op: string, { lrLambda }: LambdaLROptions, optimizer: Scheduled): readonly ((epoch: number) => number)[] {
+  const lambdas = perGroup(op, 'lrLambda', lrLambda, optimizer)
+  const at = lambdas.findIndex((one) => typeof one !== 'function')
+  checkOption(op, at < 0, 'lrLambda: a function of the epoch, or one per group', typeof lambdas[at])
+  return lambdas
 }

@@ -68,8 +68,9 @@ export abstract class LRScheduler implements Scheduler {
   /** How many steps the optimizer had taken when this began. */
   private readonly optimizerStart: number
 
-  /** @throws INVALID_ARGUMENT when it is to go on and a group has no initialLr */
+  /** @throws INVALID_ARGUMENT for what is no optimizer, or when it is to go on and a group has no initialLr */
   constructor(optimizer: Scheduled, { lastEpoch = -1 }: LRSchedulerOptions) {
+    checkScheduled(this.op, optimizer)
     this.optimizer = optimizer
     this.optimizerStart = optimizer.stepCount ?? 0
     this.lastEpoch = lastEpoch
@@ -136,7 +137,10 @@ export abstract class LRScheduler implements Scheduler {
     for (const [i, group] of this.optimizer.paramGroups.entries()) group.lr = this.lastLr[i]!
   }
 
+  /** @throws INVALID_ARGUMENT for a rate that is no number: it would make NaN of all parameters */
   protected apply(rates: readonly number[]): void {
+    const at = rates.findIndex(Number.isNaN)
+    if (at >= 0) throw invalidArgument(`${this.op}.step`, `a number as rate of group ${at}`, 'NaN', 'See what the options compute.')
     // A group that was added later has no rate here, as in PyTorch.
     for (const [i, group] of this.optimizer.paramGroups.entries()) if (i < rates.length) group.lr = rates[i]!
     this.lastLr = this.currentLrs()
@@ -180,6 +184,7 @@ export function checkState(op: string, own: SchedulerState, state: SchedulerStat
       got,
       remedy: 'Load it into a scheduler of the same class over the same groups.',
     })
+  if (typeof state !== 'object' || state === null) throw refuse('a state, as stateDict() gives', String(state))
   const names = Object.keys(own)
   for (const name of Object.keys(state)) if (!names.includes(name)) throw refuse(`the names ${names.join(', ')}`, name)
   for (const name of names) {
@@ -207,6 +212,12 @@ export function perGroup<T>(op: string, name: string, given: T | readonly T[], {
     throw invalidArgument(op, `${paramGroups.length} values of ${name}, one per group`, String(given.length))
   }
   return [...given]
+}
+
+/** @throws INVALID_ARGUMENT unless it has groups */
+export function checkScheduled(op: string, optimizer: Scheduled): void {
+  if (Array.isArray((optimizer as Scheduled | null | undefined)?.paramGroups)) return
+  throw invalidArgument(op, 'an optimizer first', optimizer === null ? 'null' : typeof optimizer, 'Pass (optimizer, { …options }).')
 }
 
 /** @throws INVALID_ARGUMENT unless `ok` */

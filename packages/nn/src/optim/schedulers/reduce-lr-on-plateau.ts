@@ -1,5 +1,14 @@
 /** Rates that fall when a measure stops getting better. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
-import { checkOption, checkState, perGroup, plainFields, type Scheduled, type Scheduler, type SchedulerState } from './lr-scheduler.js'
+import {
+  checkOption,
+  checkScheduled,
+  checkState,
+  perGroup,
+  plainFields,
+  type Scheduled,
+  type Scheduler,
+  type SchedulerState,
+} from './lr-scheduler.js'
 
 export interface ReduceLROnPlateauOptions {
   /** Whether smaller or greater is better; default 'min'. */
@@ -39,6 +48,7 @@ export class ReduceLROnPlateau implements Scheduler {
 
   /** @throws INVALID_ARGUMENT */
   constructor(optimizer: Scheduled, options: ReduceLROnPlateauOptions = {}) {
+    checkScheduled('ReduceLROnPlateau', optimizer)
     const { mode = 'min', factor = 0.1, thresholdMode = 'rel' } = options
     checkOption('ReduceLROnPlateau', factor < 1, 'a factor < 1', factor)
     checkOption('ReduceLROnPlateau', mode === 'min' || mode === 'max', "mode 'min' or 'max'", mode)

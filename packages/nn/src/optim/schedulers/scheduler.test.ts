@@ -11,6 +11,7 @@ import {
   ExponentialLR,
   LambdaLR,
   LinearLR,
+  MultiplicativeLR,
   OneCycleLR,
   ReduceLROnPlateau,
   type ScheduledGroup,
@@ -113,6 +114,14 @@ test.each<[string, () => unknown]>([
   ['pctStart 2', () => new OneCycleLR(groups(1), { maxLr: 1, totalSteps: 3, pctStart: 2 })],
   ['a cycled momentum that is not there', () => new CyclicLR(new Adam([ones([1])]), { baseLr: 0.1, maxLr: 1 })],
   ['rates for other groups', () => new CyclicLR(groups(1), { baseLr: [0.1, 0.2], maxLr: 1 })],
+  ['no optimizer', () => new StepLR(undefined as unknown as ReturnType<typeof groups>, { stepSize: 1 })],
+  ['no optimizer, a plateau', () => new ReduceLROnPlateau({} as ReturnType<typeof groups>)],
+  ['a function that gives no number', () => new LambdaLR(groups(1), { lrLambda: (() => undefined) as unknown as () => number })],
+  [
+    'a function that gives no factor',
+    () => new MultiplicativeLR(groups(1), { lrLambda: (() => undefined) as unknown as () => number }).step(),
+  ],
+  ['no function', () => new LambdaLR(groups(1), { lrLambda: 0.5 as unknown as () => number })],
   ['a factor of 1', () => new ReduceLROnPlateau(groups(1), { factor: 1 })],
   ['a measure that is none', () => new ReduceLROnPlateau(groups(1)).step(undefined as unknown as number)],
   ['no schedulers', () => new ChainedScheduler([])],
@@ -149,12 +158,34 @@ describe('STATE_DICT_MISMATCH', () => {
     ['a value of another kind', { ...state(), gamma: 'half' }],
     ['rates of other groups', { ...state(), baseLrs: [1] }],
     ['rates that are none', { ...state(), baseLrs: ['1', '2'] }],
+    ['null', null as unknown as object],
   ])('%s; nothing is loaded', (_, bad) => {
     const optimizer = groups(5, 6)
     const scheduler = new StepLR(optimizer, { stepSize: 7 })
     const before = scheduler.stateDict()
     expect(refusal(() => scheduler.loadStateDict(bad as ReturnType<typeof state>))).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
     expect([scheduler.stateDict(), optimizer.paramGroups.map(({ lr }) => lr)]).toEqual([before, [5, 6]])
+  })
+
+  test('SequentialLR takes over the milestones, as it does the settings of its members; others than fit it are refused', () => {
+    const make = (...milestones: number[]) => {
+      const optimizer = groups(1)
+      const schedulers = [1, 2].map((stepSize) => new StepLR(optimizer, { stepSize, gamma: 0.5 }))
+      return new SequentialLR(optimizer, { schedulers, milestones })
+    }
+    const scheduler = make(3)
+    scheduler.loadStateDict(make(5).stateDict())
+    expect(scheduler.stateDict()).toEqual(make(5).stateDict())
+    const rates = (one: SequentialLR) =>
+      Array.from({ length: 8 }, () => {
+        one.step()
+        return one.getLastLr()
+      })
+    expect(rates(scheduler)).toEqual(rates(make(5)))
+    for (const milestones of [[], [1, 2], ['3']]) {
+      const load = () => scheduler.loadStateDict({ ...scheduler.stateDict(), milestones })
+      expect(refusal(load)).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
+    }
   })
 
   test('a composed scheduler loads all members or none', () => {
