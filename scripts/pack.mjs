@@ -8,8 +8,9 @@
  * Third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
  *
  * The overrides of pnpm-workspace.yaml cannot travel, only the user's own project may have some. gpu.js therefore brings along what this
- * repository leaves out: `webgpu` (84 MB, never loaded) and the optional `gl`, whose build takes minutes or is given up. Whoever
- * minds writes the same two overrides, or installs with `--ignore-scripts` (`--omit=optional` would take tsx its compiler).
+ * repository leaves out: `webgpu` (84 MB, never loaded) and the optional `gl`, whose build takes minutes or is given up; and piscina its
+ * optional native package (0.4 MB, for an option that is not used). Whoever minds writes the same three overrides, or installs with
+ * `--ignore-scripts` (`--omit=optional` would take tsx its compiler).
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
