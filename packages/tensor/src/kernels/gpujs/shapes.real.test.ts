@@ -1,0 +1,39 @@
+/** Many shapes on one device: kernels that went give back their memory, and the 10.5 GB of addresses that each has in mode webasm. */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+import { KERNELS_MAX } from './compiler.js'
+
+const SHAPES = 500
+/** As in the fixture: until the engine has compiled what it will. */
+const WARM_UP = 500
+const RESERVED_GB = 10
+
+interface Report {
+  readonly before: { readonly rssMB: number; readonly addressesGB: number }
+  readonly after: { readonly rssMB: number; readonly addressesGB: number }
+  readonly kept: number
+  readonly compiled: number
+}
+
+function shapes(mode: string, kernelsMax: number, count: number): Report {
+  const program = fileURLToPath(new URL('./shapes.fixture.js', import.meta.url))
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const args = ['--expose-gc', program, mode, String(kernelsMax), String(count)]
+  return JSON.parse(execFileSync(process.execPath, args, { env, encoding: 'utf8' })) as Report
+}
+
+test.each(['cpu', 'webasm'])(`${SHAPES} shapes in mode %s leave memory as it was`, (mode) => {
+  const { before, after, kept, compiled } = shapes(mode, KERNELS_MAX, SHAPES)
+  expect([kept, compiled]).toEqual([KERNELS_MAX, SHAPES + WARM_UP])
+  // 500 kernels of mode webasm that stay hold some 35 MB.
+  expect(after.rssMB - before.rssMB).toBeLessThan(30)
+  expect(after.addressesGB).toBeLessThan(3 * KERNELS_MAX * RESERVED_GB)
+})
+
+test('the check can fail: kernels that all stay hold their addresses', () => {
+  const { after, kept } = shapes('webasm', 2000, SHAPES)
+  expect(kept).toBe(SHAPES + WARM_UP)
+  if (existsSync('/proc/self/status')) expect(after.addressesGB).toBeGreaterThan(SHAPES * RESERVED_GB)
+})
