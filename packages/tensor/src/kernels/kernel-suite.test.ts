@@ -24,7 +24,16 @@ function faulty(kernel: BinaryKernel<A, A>, fault: (n: number, out: A, outOffset
 }
 
 test('a right kernel passes', () => {
-  expect(checkKernel('add', 'float32', add, options)).toBeGreaterThan(50)
+  const { checked, missing } = checkKernel('add', 'float32', add, options)
+  expect(checked).toBeGreaterThan(50)
+  expect(missing).toEqual([])
+})
+
+test('what a kernel was not tried with is told: a suite of one shape', () => {
+  const { missing } = checkKernel('add', 'float32', add, { ...options, shapes: [[130]] })
+  expect(missing).toEqual(['flat empty', 'strided empty', 'strided 0-d'])
+  const without = { ...options, leaveOut: { add: { values: [Number.NaN, -0], reason: 'a test' } } }
+  expect(checkKernel('add', 'float32', add, without).missing).toEqual(['flat NaN', 'flat -0', 'strided NaN', 'strided -0'])
 })
 
 const FAULTS: Readonly<Record<string, (n: number, out: A, oo: number) => void>> = {

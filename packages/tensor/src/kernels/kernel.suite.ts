@@ -71,6 +71,7 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
   const reference = createReferenceBackend()
 
   describe(`kernels of ${name} (seed ${options.seed})`, () => {
+    let exercised = 0
     for (const op of KERNEL_OPS) {
       for (const dtype of DTYPES) {
         const entry = backend.kernels[op][dtype]
@@ -78,13 +79,18 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
         if (isUnsupported(entry)) {
           test(`${op} ${dtype}: unsupported, with a reason`, () => {
             expect(entry.unsupported.length).toBeGreaterThan(20)
+            // Nothing is left out but what PyTorch has not, and what the backend's test says.
+            expect(isUnsupported(expected) || options.lacks?.(op, dtype) === true).toBe(true)
           })
           continue
         }
         test(`${op} ${dtype}`, () => {
           // What PyTorch does not have, no backend should pretend to have.
           if (isUnsupported(expected)) throw new Error(`the reference has no ${op} on ${dtype}: ${expected.unsupported}`)
-          expect(checkKernel(op, dtype, entry, options)).toBeGreaterThan(0)
+          const { checked, missing } = checkKernel(op, dtype, entry, options)
+          expect(missing).toEqual([])
+          expect(checked).toBeGreaterThan(0)
+          exercised++
         })
         test(`${op} ${dtype}: says which code runs`, () => {
           expect(backend.variantOf(op, dtype, [3, 3])).toMatch(/\w/)
@@ -92,13 +98,29 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
         })
       }
     }
+
+    test('every cell that the reference has is exercised, or said to be lacking', () => {
+      const cells = KERNEL_OPS.flatMap((op) => DTYPES.map((dtype) => ({ op, dtype })))
+      const supported = cells.filter(({ op, dtype }) => !isUnsupported(reference.kernels[op][dtype]))
+      const lacking = supported.filter(({ op, dtype }) => options.lacks?.(op, dtype))
+      expect(exercised).toBe(supported.length - lacking.length)
+    })
   })
 }
 
-/** Checks one kernel against the reference's and returns the number of comparisons. @throws an Error at the first difference */
-export function checkKernel(op: KernelOp, dtype: DType, kernel: object, options: KernelSuiteOptions): number {
+/**
+ * Checks one kernel against the reference's.
+ * @returns the number of comparisons, and what the kernel should have been tried with and was not (see `traits.suite.ts`)
+ * @throws an Error at the first difference
+ */
+export function checkKernel(
+  op: KernelOp,
+  dtype: DType,
+  kernel: object,
+  options: KernelSuiteOptions,
+): { checked: number; missing: readonly string[] } {
   const reference = (options.expected ?? createReferenceBackend()).kernels[op][dtype]
   const cell = new Cell(op, dtype, kernel, reference, options, options.elementsMax ?? Number.POSITIVE_INFINITY)
   FAMILIES[op](cell)
-  return cell.checked
+  return { checked: cell.checked, missing: [...cell.missing] }
 }

@@ -48,7 +48,7 @@ export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(
 }
 
 /** Done by the host for every dtype: nothing is computed. */
-const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
+export const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
 
 /** Functions of real numbers alone. */
 const REAL_OPS = [

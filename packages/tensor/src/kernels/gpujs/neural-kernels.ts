@@ -150,8 +150,8 @@ export function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKerne
     run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
       const n = rows * d
       if (n === 0) {
-        weightGrad?.fill(0)
-        biasGrad?.fill(0)
+        weightGrad?.fill(0, 0, d)
+        biasGrad?.fill(0, 0, d)
         return
       }
       const [m, r] = [dense(mean, 0, rows), dense(rstd, 0, rows)]

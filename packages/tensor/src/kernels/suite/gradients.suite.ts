@@ -25,13 +25,15 @@ export function gradientRows(cell: Cell): void {
   type K = GradRowsKernel<Any>
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
-    const g = cell.values(n + 4, cell.dtype, false)
+    const plain = cell.values(n + 4, cell.dtype, false)
     const y = cell.values(n + 4, cell.dtype, false)
     // Results of a softmax lie between 0 and 1, their logarithms below 0.
     for (let i = 0; i < y.length; i++) y[i] = cell.op === 'softmaxBackward' ? Math.abs(y[i]!) / 100 : -Math.abs(y[i]!)
-    const scale = maxAbs(g) * Math.sqrt(k)
-    cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
-      kernel.run(outer, k, inner, g, 2, y, 1, o, 3),
-    )
+    const scale = maxAbs(plain) * Math.sqrt(k)
+    for (const g of cell.variants(plain, true)) {
+      cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
+        kernel.run(outer, k, inner, g, 2, y, 1, o, 3),
+      )
+    }
   }
 }

@@ -57,8 +57,10 @@ export function indexed(cell: Cell): void {
     const size = outer * (reads ? n : rows) * inner + 6
     const out = reads ? cell.rubbish(cell.dtype, size) : cell.values(size, cell.dtype, !sums)
     const scale = !sums || cell.dtype === 'int32' ? 0 : Math.max(maxAbs(x), maxAbs(out))
-    cell.compare<K>(`[${outer}, ${rows}, ${inner}] at ${n}`, out, sums ? n : 1, scale, (k, o) =>
-      k.run(outer, rows, n, inner, x, 2, index, 1, o, 3),
-    )
+    for (const from of sums ? cell.variants(x) : [x]) {
+      cell.compare<K>(`[${outer}, ${rows}, ${inner}] at ${n}`, out, sums ? n : 1, scale, (k, o) =>
+        k.run(outer, rows, n, inner, from, 2, index, 1, o, 3),
+      )
+    }
   }
 }

@@ -20,12 +20,15 @@ export function conv(cell: Cell): void {
     const [x, y] = [g.n * g.c * g.h * g.w, g.n * g.o * g.oh * g.ow]
     const weight = (g.o * g.c * g.kh * g.kw) / g.groups
     const [aSize, bSize, size] = op === 'conv2d' ? [x, weight, y] : op === 'conv2dInput' ? [y, weight, x] : [x, y, weight]
-    const a = cell.values(aSize + 3, cell.dtype, false)
+    const plain = cell.values(aSize + 3, cell.dtype, false)
     const b = cell.values(bSize + 3, cell.dtype, false)
     const terms = op === 'conv2d' ? weight / g.o : op === 'conv2dInput' ? (g.o / g.groups) * g.kh * g.kw : g.n * g.oh * g.ow
-    cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, size + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
-      k.run(g, a, 2, b, 1, o, 3),
-    )
+    // Not in b: whether a weight meets the padding depends on the form (rule CONV).
+    for (const a of aSize > 1000 ? [plain] : cell.variants(plain)) {
+      cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, size + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
+        k.run(g, a, 2, b, 1, o, 3),
+      )
+    }
   }
 }
 
@@ -111,8 +114,9 @@ export function avgPool(cell: Cell): void {
       const g = { ...window, includePad, divisor }
       const [plane, pooled] = [g.planes * g.h * g.w, g.planes * g.oh * g.ow]
       const [from, to] = op === 'avgPool2d' ? [plane, pooled] : [pooled, plane]
-      const x = cell.values(from + 3, cell.dtype, false)
-      cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, to + 6), g.kh * g.kw, maxAbs(x), (k, o) => k.run(g, x, 2, o, 3))
+      for (const x of cell.variants(cell.values(from + 3, cell.dtype, false))) {
+        cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, to + 6), g.kh * g.kw, maxAbs(x), (k, o) => k.run(g, x, 2, o, 3))
+      }
     }
   }
 }
@@ -129,16 +133,16 @@ export function layerNorm(cell: Cell): void {
     [0, 3],
     [6, 50],
   ] as const) {
-    const x = cell.values(rows * d + 3, cell.dtype, false)
-    const grad = cell.values(rows * d + 3, cell.dtype, false)
-    for (const affine of [true, false]) {
+    const plain = cell.values(rows * d + 3, cell.dtype, false)
+    const gradient = cell.values(rows * d + 3, cell.dtype, false)
+    for (const [affine, x, grad] of normInputs(cell, plain, gradient)) {
       const [w, b] = affine ? [cell.values(d + 2, cell.dtype, false), cell.values(d + 2, cell.dtype, false)] : [null, null]
       const [mean, rstd] = [cell.values(rows, cell.dtype, false), cell.values(rows, cell.dtype, false).map(Math.abs)]
       const sizes = op === 'layerNorm' ? [rows * d, rows, rows] : [rows * d, d, d]
       const scale = 10 * (maxAbs(x) + 1) * (1 + maxAbs(grad)) * (1 + maxAbs(rstd)) ** 2 * (w === null ? 1 : maxAbs(w) + 1)
       for (let output = 0; output < 3; output++) {
         const what = `[${rows}, ${d}] ${affine ? 'with' : 'without'} weights, output ${output}`
-        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]!), Math.max(1, d, rows), scale, (k, o) => {
+        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]! + 2), Math.max(1, d, rows), scale, (k, o) => {
           const [p, q, r] = sizes.map((n, i) => (i === output ? o : cell.rubbish(cell.dtype, n))) as [Any, Any, Any]
           if (op === 'layerNorm') (k as LayerNormKernel<Any>).run(rows, d, 0.5, x, 2, w, 1, b, 2, p, q, r)
           else (k as LayerNormBackwardKernel<Any>).run(rows, d, grad, 1, x, 2, mean, rstd, w, 1, p, q, r)
@@ -157,18 +161,19 @@ export function channelNorm(cell: Cell): void {
     [1, 1, 2],
     [2, 5, 9],
     [7, 2, 12],
+    [3, 0, 4],
   ] as const) {
     const n = outer * c * inner
-    const x = cell.values(n + 3, cell.dtype, false)
-    const grad = cell.values(n + 3, cell.dtype, false)
-    for (const affine of [true, false]) {
+    const plain = cell.values(n + 3, cell.dtype, false)
+    const gradient = cell.values(n + 3, cell.dtype, false)
+    for (const [affine, x, grad] of normInputs(cell, plain, gradient)) {
       const [w, b] = affine ? [cell.values(c + 2, cell.dtype, false), cell.values(c + 2, cell.dtype, false)] : [null, null]
       const [mean, variance] = [cell.values(c, cell.dtype, false), cell.values(c, cell.dtype, false).map(Math.abs)]
       const sizes = [n, c, c]
       const scale = 10 * (maxAbs(x) + 1) ** 2 * (1 + maxAbs(grad)) * (w === null ? 1 : maxAbs(w) + 1)
       for (let output = 0; output < 3; output++) {
         const what = `[${outer}, ${c}, ${inner}] ${affine ? 'with' : 'without'} weights, output ${output}`
-        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]!), outer * inner, scale, (k, o) => {
+        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]! + 2), outer * inner, scale, (k, o) => {
           const [p, q, r] = sizes.map((size, i) => (i === output ? o : cell.rubbish(cell.dtype, size))) as [Any, Any, Any]
           if (op === 'channelNorm') (k as ChannelNormKernel<Any>).run(outer, c, inner, 0.5, x, 2, w, 1, b, 2, p, q, r)
           else (k as ChannelNormBackwardKernel<Any>).run(outer, c, inner, 0.5, grad, 1, x, 2, mean, variance, w, 1, p, q, r)
@@ -176,6 +181,15 @@ export function channelNorm(cell: Cell): void {
       }
     }
   }
+}
+
+/** With weights and without; then strange numbers, in x going forward and in the gradient going back. */
+function normInputs(cell: Cell, x: Any, grad: Any): (readonly [affine: boolean, x: Any, grad: Any])[] {
+  const forward = cell.op === 'layerNorm' || cell.op === 'channelNorm'
+  const strange = forward
+    ? cell.variants(x).map((v) => [true, v, grad] as const)
+    : cell.variants(grad, true).map((v) => [true, x, v] as const)
+  return [...strange, [false, x, grad]]
 }
 
 /** Windows side by side, overlapping, padded, dilated, larger than the plane with its padding; nothing at all. */
@@ -190,6 +204,7 @@ function poolGeometries(): PoolGeometry[] {
     { kh: 2, kw: 3, dilH: 2, dilW: 2, padH: 1, padW: 1, strideH: 1, strideW: 1, oh: 4, ow: 3 },
     // The last windows end outside (ceilMode).
     { kh: 3, kw: 2, oh: 2, ow: 3 },
+    { planes: 9, kh: 3, kw: 3, strideH: 1, strideW: 1, padH: 1, padW: 1, oh: 4, ow: 5 },
     { planes: 0 },
   ].map((changes) => ({ ...base, ...changes }))
 }
