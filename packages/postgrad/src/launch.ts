@@ -139,8 +139,8 @@ function channels(infos: readonly WorkerInfo[], slots: readonly (HeapSlot | null
     for (const b of infos) {
       if (a.id >= b.id) continue
       const { port1, port2 } = new MessageChannel()
-      ports[a.id]!.push({ info: b, port: port1, heapSlot: slots[b.id]?.slot ?? null })
-      ports[b.id]!.push({ info: a, port: port2, heapSlot: slots[a.id]?.slot ?? null })
+      ports[a.id]!.push({ info: b, port: port1, hasHeap: slots[b.id] !== null })
+      ports[b.id]!.push({ info: a, port: port2, hasHeap: slots[a.id] !== null })
     }
   }
   return ports

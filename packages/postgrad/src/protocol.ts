@@ -23,8 +23,8 @@ import type { Payload } from '@postgrad/wire/internal'
 export interface PeerPort {
   readonly info: WorkerInfo
   readonly port: MessagePort
-  /** Where it is attached to the heap that all workers share; null if it is not. */
-  readonly heapSlot: number | null
+  /** Whether it is attached to the heap that the others share. */
+  readonly hasHeap: boolean
 }
 
 /** Everything a worker's thread is born with (`workerData`). */

@@ -36,8 +36,8 @@ installKernelPause(() => runtime.lookAround())
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()
-for (const { info, port, heapSlot } of boot.peers) {
-  const road = heap === null || heapSlot === null ? null : new HeapRoad(heap, heapSlot)
+for (const { info, port, hasHeap } of boot.peers) {
+  const road = heap !== null && hasHeap ? new HeapRoad(heap) : null
   runtime.connect(info, messagePortLink(port, { stayAwake }), road)
 }
 

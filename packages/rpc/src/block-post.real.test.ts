@@ -39,7 +39,7 @@ beforeEach(() => {
   const end = (id: number, port: typeof port1): End => ({
     runtime: new WorkerRuntime({ name: `w${id}`, id, clock, registry }),
     link: messagePortLink(port),
-    road: new HeapRoad(heap, heap.slot),
+    road: new HeapRoad(heap),
   })
   a = end(0, port1)
   b = end(1, port2)

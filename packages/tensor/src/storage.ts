@@ -52,18 +52,21 @@ export class Storage {
 
   /** Zero-filled. */
   static allocate(dtype: DType, length: number): Storage {
-    const lease = blockFor(dtype, length)
-    if (lease === null) return new Storage(dtype, allocate(dtype, length))
-    const storage = new Storage(dtype, arrayOn(lease, dtype, length))
+    const storage = Storage.inHeap(dtype, length)
+    if (storage === null) return new Storage(dtype, allocate(dtype, length))
     storage.array.fill(0)
-    return storage.#hold(lease)
+    return storage
   }
 
   /** Holds anything: for who writes all of it. */
   static uninitialized(dtype: DType, length: number): Storage {
+    return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocate(dtype, length))
+  }
+
+  /** As `uninitialized`, but null where policy wants managed storage, or the heap has no room. */
+  static inHeap(dtype: DType, length: number): Storage | null {
     const lease = blockFor(dtype, length)
-    if (lease === null) return new Storage(dtype, allocate(dtype, length))
-    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
+    return lease === null ? null : new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
   get kind(): 'managed' | 'heap' {
@@ -99,13 +102,13 @@ export class Storage {
   }
 
   /**
-   * Names the elements from `offset` on in a message to the worker in slot `to`, which `adopt`s them; this worker holds the block until
-   * `heap.acknowledge(token)` or `takeBack(to)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
+   * Names the elements from `offset` on in a message to another worker, which `adopt`s them; this worker holds the block until
+   * `heap.acknowledge(token)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
    */
-  share(to: number, offset: number): { readonly place: HeapPlace; readonly token: number } | null {
+  share(offset: number): { readonly place: HeapPlace; readonly token: number } | null {
     if (this.lease === null) return null
     const { heap, block } = this.lease
-    const { descriptor, token } = heap.share(block, to)
+    const { descriptor, token } = heap.share(block)
     const begin = (this.array.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
     return { place: { ...descriptor, offset: begin + offset }, token }
   }

@@ -55,10 +55,12 @@ interface Scene {
   readonly fourth: Heap
   readonly mine: HeapBlock[]
   readonly arriving: HeapDescriptor[]
+  /** Of `other`, for what is arriving. */
+  readonly tokens: number[]
 }
 
 function pass(block: HeapBlock, from: Heap, to: Heap): HeapBlock {
-  const { descriptor, token } = from.share(block, to.slot)
+  const { descriptor, token } = from.share(block)
   const adopted = to.adopt(descriptor)
   from.acknowledge(token)
   return adopted
@@ -77,8 +79,8 @@ function scene(): Scene {
   pass(mine[3]!, dying, other)
   pass(fourths[0]!, fourth, other)
   pass(fourths[2]!, fourth, other)
-  const arriving = others.map((block) => other.share(block, dying.slot).descriptor)
-  return { dying, other, third, fourth, mine, arriving }
+  const sent = others.map((block) => other.share(block))
+  return { dying, other, third, fourth, mine, arriving: sent.map(({ descriptor }) => descriptor), tokens: sent.map(({ token }) => token) }
 }
 
 const ACTIONS: Record<string, (scene: Scene) => void> = {
@@ -94,9 +96,8 @@ const ACTIONS: Record<string, (scene: Scene) => void> = {
     for (const block of mine) dying.release(block)
     dying.trim()
   },
-  'sends, and takes back': ({ dying, mine, other }) => {
-    for (const block of mine) dying.share(block, other.slot)
-    dying.takeBack(other.slot)
+  'sends, and takes back': ({ dying, mine }) => {
+    for (const { token } of mine.map((block) => dying.share(block))) dying.acknowledge(token)
   },
   receives: ({ dying, arriving }) => {
     for (const descriptor of arriving) dying.release(dying.adopt(descriptor))
@@ -111,7 +112,7 @@ test.each(Object.keys(ACTIONS))('HEAP-7 a worker may die at any access while it 
   const problems: string[] = []
   for (let n = 0; ; n++) {
     const at = scene()
-    const { dying, other, third, fourth } = at
+    const { dying, other, third, fourth, tokens } = at
     if (name.startsWith('takes over')) third.reclaim(fourth)
     const died = diesAt(n, () => ACTIONS[name]!(at))
     if (!died) break
@@ -122,7 +123,7 @@ test.each(Object.keys(ACTIONS))('HEAP-7 a worker may die at any access while it 
       if (slot === third.slot || slot === other.slot || slotState(word) !== SLOT_LIVE) continue
       third.reclaim({ slot, epoch: epochOf(word) })
     }
-    other.takeBack(dying.slot)
+    for (const token of tokens) other.acknowledge(token)
     const holdings = [other, third].map((heap) => ({ slot: heap.slot, held: heap.audit() }))
     problems.push(...verifyHeap(third.words, holdings).map((problem) => `step ${n}: ${problem}`))
     // Everything can be had again.

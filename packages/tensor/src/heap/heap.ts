@@ -65,7 +65,7 @@ export interface HeapBlock {
   readonly capacityBytes: number
 }
 
-/** Names a block in a message. The sender holds it until it is told that the receiver does (`acknowledge`), or will not (`takeBack`). */
+/** Names a block in a message. The sender holds it until it knows that the receiver does, or never will (`acknowledge`). */
 export interface HeapDescriptor {
   readonly id: number
   readonly generation: number
@@ -121,7 +121,8 @@ export class Heap implements HeapSlot {
 
   /** Own references by block, in pages; a page's absence means zeros. */
   readonly #counts: (Int32Array | undefined)[] = []
-  readonly #inFlight = new Map<number, { readonly id: number; readonly to: number }>()
+  /** The block of each token. */
+  readonly #inFlight = new Map<number, number>()
   #nextToken = 1
   #heldBytes = 0
   #heldBytesMax = Number.POSITIVE_INFINITY
@@ -286,25 +287,20 @@ export class Heap implements HeapSlot {
 
   // ---- between workers
 
-  /** Names the block in a message to `to`; this thread holds it until `acknowledge(token)` or `takeBack(to)`. */
-  share(block: HeapBlock, to: number): { readonly descriptor: HeapDescriptor; readonly token: number } {
+  /** Names the block in a message; this thread holds it until `acknowledge(token)`. */
+  share(block: HeapBlock): { readonly descriptor: HeapDescriptor; readonly token: number } {
     this.retain(block)
     const token = this.#nextToken++
-    this.#inFlight.set(token, { id: block.id, to })
+    this.#inFlight.set(token, block.id)
     return { descriptor: { id: block.id, generation: block.generation, sender: this.slot, epoch: this.epoch }, token }
   }
 
-  /** The receiver holds the block (or refused it). A token that was taken back already is nothing: an acknowledgement may come late. */
+  /** The receiver holds the block, has refused it, or will not read the message: its link is gone. Again does nothing. */
   acknowledge(token: number): void {
-    const entry = this.#inFlight.get(token)
-    if (entry === undefined) return
+    const id = this.#inFlight.get(token)
+    if (id === undefined) return
     this.#inFlight.delete(token)
-    this.#drop(entry.id, this.#capacity(entry.id))
-  }
-
-  /** The worker in slot `to` is dead, or the link to it: nothing of what is on its way there will be acknowledged. */
-  takeBack(to: number): void {
-    for (const [token, entry] of this.#inFlight) if (entry.to === to) this.acknowledge(token)
+    this.#drop(id, this.words.capacityOf(id))
   }
 
   get inFlight(): number {
@@ -347,10 +343,6 @@ export class Heap implements HeapSlot {
   #isHeldBy(id: number, generation: number, sender: number, epoch: number): boolean {
     const { words } = this
     return words.slotState(sender) === slotWord(SLOT_LIVE, 0, epoch) && words.holds(sender, id) && words.generation(id) === generation
-  }
-
-  #capacity(id: number): number {
-    return this.words.capacityOf(id)
   }
 
   // ---- the worker's arenas

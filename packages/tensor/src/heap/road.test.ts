@@ -15,8 +15,8 @@ const LENGTH = HEAP_BYTES_MIN
 
 beforeEach(() => {
   there = Heap.attach(here.handle()!)
-  out = new HeapRoad(here, there.slot)
-  into = new HeapRoad(there, here.slot)
+  out = new HeapRoad(here)
+  into = new HeapRoad(there)
 })
 
 function large(): Tensor {
@@ -79,6 +79,19 @@ describe('a tensor on its way', () => {
   test('HEAP-6 without room its bytes have to travel', () => {
     const managed = zeros([16])
     withHeapLimit(0, () => expect(out.give(managed)).toBeNull())
+    const turned = large().reshape([2, LENGTH / 2]).T
+    const { heldBytes } = here
+    withHeapLimit(0, () => expect(out.give(turned)).toBeNull())
+    expect(here.heldBytes).toBe(heldBytes)
+  })
+
+  test('a closed tensor is refused, and nothing of it is held', () => {
+    for (const x of [large(), large().reshape([2, LENGTH / 2]).T]) {
+      const { heldBytes } = here
+      x.storage.close()
+      expect(() => out.give(x)).toThrow(expect.objectContaining({ code: 'TENSOR_CLOSED' }))
+      expect(here.heldBytes).toBeLessThan(heldBytes)
+    }
   })
 
   test('HEAP-4 a message that does not leave, and a link that breaks, give everything back', () => {
@@ -95,8 +108,8 @@ describe('a tensor on its way', () => {
   })
 })
 
-test('HEAP-4 a link that breaks gives back what it held, and nothing of the link to the next worker in that slot', () => {
-  const next = new HeapRoad(here, there.slot)
+test('HEAP-4 a link that breaks gives back what it held, and nothing of another', () => {
+  const next = new HeapRoad(here)
   const inFlight = here.inFlight
   const x = large()
   next.give(x)
@@ -114,9 +127,9 @@ describe('what arrives', () => {
     const x = large()
     const y = carry(x.narrow(0, LENGTH - 10, 5))
     expect([y.offset, y.storage.array.length]).toEqual([0, 5])
-    const z = new HeapRoad(there, here.slot).give(y)!
+    const z = new HeapRoad(there).give(y)!
     expect(z[4]).toBe(LENGTH - 10)
-    const again = new HeapRoad(here, there.slot).take(z, 'float32', [5], 5)
+    const again = new HeapRoad(here).take(z, 'float32', [5], 5)
     raw.add_(y, 1)
     expect(y.toArray()).toEqual([LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6, LENGTH - 5])
     expect(again.toArray()).toEqual([LENGTH - 10, LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6])

@@ -3,7 +3,7 @@
  * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
 import type { DType } from '../dtype.js'
-import { clone } from '../raw/copy.js'
+import { copy_ } from '../raw/inplace.js'
 import { contiguousStrides, type Shape } from '../shape.js'
 import { Storage } from '../storage.js'
 import { Tensor } from '../tensor.js'
@@ -14,7 +14,6 @@ type BlockName = readonly [id: number, generation: number, sender: number, epoch
 
 export class HeapRoad {
   private readonly heap: Heap
-  private readonly peerSlot: number
   /** Whether a block was taken since somebody looked. */
   hasTaken = false
   /** Tokens of the message that is being written. */
@@ -22,10 +21,8 @@ export class HeapRoad {
   /** In the order of messages. */
   private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
 
-  /** @param peerSlot where the worker at the other end is attached to `heap` */
-  constructor(heap: Heap, peerSlot: number) {
+  constructor(heap: Heap) {
     this.heap = heap
-    this.peerSlot = peerSlot
   }
 
   /**
@@ -33,20 +30,20 @@ export class HeapRoad {
    * Null: the heap has no room, so the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
-    if (this.isHere(tensor)) return this.named(tensor)
-    const copy = clone(tensor)
-    const name = this.isHere(copy) ? this.named(copy) : null
-    // The message holds the block by now.
-    copy.storage.close()
-    return name
+    if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset)
+    const storage = Storage.inHeap(tensor.dtype, tensor.numel)
+    if (storage === null) return null
+    try {
+      copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
+      return storage.lease?.heap === this.heap ? this.named(storage, 0) : null
+    } finally {
+      // If it was named, the message holds the block by now.
+      storage.close()
+    }
   }
 
-  private isHere({ isContiguous, storage: { lease } }: Tensor): boolean {
-    return isContiguous && lease !== null && lease.heap === this.heap
-  }
-
-  private named({ storage, offset }: Tensor): BlockName {
-    const { place, token } = storage.share(this.peerSlot, offset)!
+  private named(storage: Storage, offset: number): BlockName {
+    const { place, token } = storage.share(offset)!
     this.writing.push(token)
     return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
@@ -76,7 +73,7 @@ export class HeapRoad {
     return this.onTheWay.length
   }
 
-  /** The link is gone: what is on its way will not be taken. Not what is on its way to the slot, in which a new worker may live already. */
+  /** The link is gone: what is on its way will not be taken. */
   close(): void {
     this.unsent()
     for (const { token } of this.onTheWay.splice(0)) this.heap.acknowledge(token)

@@ -177,7 +177,7 @@ class Thread {
     const state = Atomics.load(this.#board, at)
     const held = this.#pick()
     if (held === undefined || state % 4 !== MAIL_EMPTY) return
-    const { descriptor, token } = this.#heap.share(held.block, to)
+    const { descriptor, token } = this.#heap.share(held.block)
     this.#tokens.set(at, token)
     const fields = [descriptor.id, descriptor.generation, descriptor.sender, descriptor.epoch, held.stamp]
     for (const [i, field] of fields.entries()) Atomics.store(this.#board, at + 1 + i, field)
