@@ -1,7 +1,7 @@
 /** One step of a recurrent network at a time. PyTorch: `torch.nn.RNNCell`, `LSTMCell`, `GRUCell`. */
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkOneOf, checkShapeIs, checkSizes } from './check.js'
+import { checkDType, checkOneOf, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { gruSteps } from './gru.js'
 import { lstmLayer } from './lstm-layer.js'
@@ -67,7 +67,11 @@ abstract class Cell extends Module implements DirectionWeights {
     }
     const rows = single ? x.unsqueeze(0) : x
     const shape = [...x.shape.slice(0, -1), this.hiddenSize]
-    for (const state of states ?? []) checkShapeIs(op, 'a state', state, shape, 'Pass what an earlier call returned, or nothing.')
+    checkDType(op, 'input', x, this.weightIh.dtype)
+    for (const state of states ?? []) {
+      checkDType(op, 'a state', state, x.dtype)
+      checkShapeIs(op, 'a state', state, shape, 'Pass what an earlier call returned, or nothing.')
+    }
     const zero = states === undefined ? zeros([rows.shape[0]!, this.hiddenSize], { dtype: x.dtype }) : null
     const begin = Array.from({ length: count }, (_, i) => zero ?? (single ? states![i]!.unsqueeze(0) : states![i]!))
     return { x: rows.unsqueeze(0), states: begin, single }

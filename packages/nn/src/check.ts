@@ -35,6 +35,11 @@ export function checkShapeIs(op: string, what: string, x: Tensor, expected: read
   throw shapeMismatch(op, `${what} of shape ${shapeText(expected)}`, shapeText(x.shape), remedy, { expected, shape: [...x.shape] })
 }
 
+/** @throws DTYPE_MISMATCH */
+export function checkDType(op: string, what: string, x: Tensor, expected: DType): void {
+  if (x.dtype !== expected) throw dtypeMismatch(op, `${what} of dtype ${expected}`, x.dtype, `Convert it with to('${expected}').`)
+}
+
 /** A path that leads nowhere. */
 export function noSuch(op: string, what: string, path: string, known: readonly string[]): PostgradError {
   return new PostgradError('NO_SUCH_MEMBER', {

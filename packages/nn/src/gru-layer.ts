@@ -1,5 +1,5 @@
 /**
- * One layer of a GRU over all steps, as one node with its derivative written out; why, `lstm-layer.ts` says.
+ * One layer of a GRU over all steps, as one node with its derivative written out; why, `step-math.ts` says.
  *
  *     a = x W_ihᵀ + b         u = h W_hhᵀ             [a₀ a₁ a₂] and [u₀ u₁ u₂], the gates side by side in PyTorch's order
  *     r, z = σ(a₀ + u₀), σ(a₁ + u₁)
@@ -9,28 +9,29 @@
  *
  * b holds all biases but the recurrent one of n, which r scales.
  */
-import { cat, defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
-import type { Tensor } from '@postgrad/tensor'
-import { flatSteps, inPlaces, into, stepOrder, timesSigmoidSlope, timesTanhSlope } from './step-math.js'
+import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
+import { Tensor } from '@postgrad/tensor'
+import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
+import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
 
-/** What a step computes, each [N, H]. */
-type Step = readonly [r: Tensor, z: Tensor, q: Tensor, n: Tensor, h: Tensor]
-const STEP_LENGTH = 5
-
-function runSteps(inputs: Tensor, weightHh: Tensor, bias: Tensor, h: Tensor, order: readonly number[]): Step[] {
-  const width = h.shape[1]!
-  const recurrent = weightHh.T.contiguous()
-  return order.map((t) => {
-    const u = h.matmul(recurrent)
+/** Steps as recorded operations. */
+function recordedSteps(inputs: Tensor, weightHh: Tensor, bias: Tensor, h0: Tensor, reverse: boolean): Tensor {
+  const width = h0.shape[1]!
+  const order = stepOrder(inputs.shape[0]!, reverse)
+  let h = h0
+  const hs = order.map((t) => {
     const a = inputs.select(0, t)
-    const part = (x: Tensor, k: number) => x.narrow(1, k * width, width)
-    const r = part(a, 0).add(part(u, 0)).sigmoid()
-    const z = part(a, 1).add(part(u, 1)).sigmoid()
-    const q = part(u, 2).add(bias)
-    const n = into(r.mul(q), part(a, 2)).tanh()
-    h = into(z.mul(h.sub(n)), n)
-    return [r, z, q, n, h]
+    const u = h.matmul(weightHh.T)
+    const gate = (x: Tensor, k: number) => x.narrow(1, k * width, width)
+    const r = gate(a, 0).add(gate(u, 0)).sigmoid()
+    const z = gate(a, 1).add(gate(u, 1)).sigmoid()
+    const n = gate(a, 2)
+      .add(r.mul(gate(u, 2).add(bias)))
+      .tanh()
+    h = n.add(z.mul(h.sub(n)))
+    return h
   })
+  return stack(inPlaces(hs, order))
 }
 
 /**
@@ -40,47 +41,82 @@ function runSteps(inputs: Tensor, weightHh: Tensor, bias: Tensor, h: Tensor, ord
 export const gruLayer = defineFunction({
   name: 'GruLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, bias: Tensor, h: Tensor, reverse: boolean): Tensor => {
-    const order = stepOrder(inputs.shape[0]!, reverse)
-    const steps = runSteps(inputs, weightHh, bias, h, order)
+    const [length, batch, width] = [inputs.shape[0]!, h.shape[0]!, h.shape[1]!]
+    const recurrent = raw.contiguous(weightHh.T)
+    const hs = States.from(h, length, reverse)
+    /** r, z, q, n of each step. */
+    const made = Tensor.uninitialized(h.dtype, [length, 4, batch, width])
+    const u = Tensor.uninitialized(h.dtype, [batch, 3 * width])
+    const rows = raw.expand(bias, [batch, width])
+    for (const t of stepOrder(length, reverse)) {
+      const [r, z, q, n] = parts(made, t)
+      const a = raw.select(inputs, 0, t)
+      matmulInto(hs.before(t), recurrent, u)
+      binaryInto('add', part(a, 0, width), part(u, 0, width), r)
+      unaryInto('sigmoid', r, r)
+      binaryInto('add', part(a, 1, width), part(u, 1, width), z)
+      unaryInto('sigmoid', z, z)
+      binaryInto('add', part(u, 2, width), rows, q)
+      binaryInto('mul', r, q, n)
+      binaryInto('add', n, part(a, 2, width), n)
+      unaryInto('tanh', n, n)
+      const next = hs.after(t)
+      binaryInto('sub', hs.before(t), n, next)
+      binaryInto('mul', next, z, next)
+      binaryInto('add', next, n, next)
+    }
     if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, bias, h, ...steps.flat())
+      ctx.saveForBackward(inputs, weightHh, bias, h, hs.all, made)
       ctx.state = reverse
     }
-    const hs = steps.map((step) => step[4])
-    return stack(inPlaces(hs, order))
+    return hs.allAfter
   },
   backward: (ctx, dOutput: Tensor) => {
-    const [inputs, weightHh, bias, h0, ...saved] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, ...Tensor[]]
-    const order = stepOrder(dOutput.shape[0]!, ctx.state as boolean)
-    // Under createGraph what the steps computed must have a history, which it has not from forward.
-    const steps = isGradEnabled() ? runSteps(inputs, weightHh, bias, h0, order) : grouped(saved)
-    const length = steps.length
-    const [dInputs, dRecurrent] = [new Array<Tensor>(length), new Array<Tensor>(length)]
-    let dBias: Tensor | null = null
-    let dh: Tensor | null = null
-    for (let k = length - 1; k >= 0; k--) {
-      const [r, z, q, n] = steps[k]!
-      const previous = k === 0 ? h0 : steps[k - 1]![4]
-      const dHere = dOutput.select(0, order[k]!)
-      dh = dh === null ? dHere : into(dh, dHere)
-      const dPrevious = dh.mul(z)
-      const dn = timesTanhSlope(dh.sub(dPrevious), n)
-      const dz = timesSigmoidSlope(dh.mul(previous.sub(n)), z)
-      const dr = timesSigmoidSlope(dn.mul(q), r)
-      const dq = dn.mul(r)
-      dInputs[k] = cat([dr, dz, dn], 1)
-      dRecurrent[k] = cat([dr, dz, dq], 1)
-      dBias = dBias === null ? dq.sum(0) : into(dBias, dq.sum(0))
-      dh = into(dRecurrent[k]!.matmul(weightHh), dPrevious)
+    const [inputs, weightHh, bias, h0, all, made] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+    const reverse = ctx.state as boolean
+    if (isGradEnabled()) {
+      const steps = (...args: Tensor[]) => [recordedSteps(...(args as Four), reverse)]
+      return [...recordedGradients(steps, [inputs, weightHh, bias, h0], [dOutput]), null]
     }
-    const hs = inPlaces([h0, ...steps.slice(0, -1).map((step) => step[4])], order)
-    const dWeight = flatSteps(stack(inPlaces(dRecurrent, order))).T.matmul(flatSteps(stack(hs)))
-    return [stack(inPlaces(dInputs, order)), dWeight, dBias, dh, null]
+    const [length, batch, width] = dOutput.shape as readonly [number, number, number]
+    const hs = new States(all, reverse)
+    const dInputs = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width])
+    const dRecurrent = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width])
+    const dh = Tensor.empty(h0.dtype, h0.shape)
+    const [d, direct, dn] = [0, 1, 2].map(() => Tensor.uninitialized(h0.dtype, h0.shape)) as [Tensor, Tensor, Tensor]
+    for (const t of stepOrder(length, !reverse)) {
+      const [r, z, q, n] = parts(made, t)
+      const dA = raw.select(dInputs, 0, t)
+      const dU = raw.select(dRecurrent, 0, t)
+      binaryInto('add', dh, raw.select(dOutput, 0, t), dh)
+      binaryInto('mul', dh, z, direct)
+      binaryInto('sub', hs.before(t), n, d)
+      binaryInto('mul', dh, d, d)
+      gradInto('sigmoidBackward', d, z, d)
+      raw.copy_(part(dA, 1, width), d)
+      raw.copy_(part(dU, 1, width), d)
+      binaryInto('sub', dh, direct, dn)
+      gradInto('tanhBackward', dn, n, dn)
+      raw.copy_(part(dA, 2, width), dn)
+      binaryInto('mul', dn, q, d)
+      gradInto('sigmoidBackward', d, r, d)
+      raw.copy_(part(dA, 0, width), d)
+      raw.copy_(part(dU, 0, width), d)
+      binaryInto('mul', dn, r, part(dU, 2, width))
+      matmulInto(dU, weightHh, dh)
+      binaryInto('add', dh, direct, dh)
+    }
+    const dWeight = raw.matmul(flatSteps(dRecurrent).T, flatSteps(hs.allBefore))
+    const dBias = raw.sum(part(flatSteps(dRecurrent), 2, width), 0)
+    return [dInputs, dWeight, dBias, dh, null]
   },
 })
 
-function grouped(saved: readonly Tensor[]): Step[] {
-  const steps: Step[] = []
-  for (let at = 0; at < saved.length; at += STEP_LENGTH) steps.push(saved.slice(at, at + STEP_LENGTH) as unknown as Step)
-  return steps
+type Four = [Tensor, Tensor, Tensor, Tensor]
+
+/** Those of step t, [N, H] each. */
+function parts(made: Tensor, t: number): [r: Tensor, z: Tensor, q: Tensor, n: Tensor] {
+  const step = raw.select(made, 0, t)
+  const of = (k: number) => raw.select(step, 0, k)
+  return [of(0), of(1), of(2), of(3)]
 }

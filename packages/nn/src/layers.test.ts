@@ -1,7 +1,8 @@
 /** What PyTorch's numbers do not show of layers: modes, refusals, sparse gradients, dropout's randomness. */
 import { describe, expect, test } from '@jest/globals'
-import { grad } from '@postgrad/autograd'
-import { manualSeed, ones, randn, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { grad, gradcheck, gradgradcheck } from '@postgrad/autograd'
+import { Generator, manualSeed, ones, rand, randn, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { gruLayer } from './gru-layer.js'
 import {
   BatchNorm1d,
   BatchNorm2d,
@@ -21,6 +22,7 @@ import {
   TransformerEncoder,
   TransformerEncoderLayer,
 } from './index.js'
+import { rnnLayer } from './rnn-layer.js'
 
 const values = (t: Tensor) => Array.from(t.dataSync())
 const code = (expected: string) => expect.objectContaining({ code: expected })
@@ -114,6 +116,47 @@ test('an activation of one’s own', () => {
   expect(values(layer.forward(x))).not.toEqual(values(other.forward(x)))
 })
 
+describe('layers as one node', () => {
+  const float64 = (...shape: number[]) => rand(shape, { dtype: 'float64', requiresGrad: true, generator: new Generator(3) })
+  type Layer = (...inputs: Tensor[]) => Tensor
+  const layers: Readonly<Record<string, (reverse: boolean) => readonly [Layer, readonly (readonly number[])[]]>> = {
+    rnn: (reverse) => [
+      (...a) => rnnLayer(a[0]!, a[1]!, a[2]!, 'tanh', reverse),
+      [
+        [3, 2, 2],
+        [2, 2],
+        [2, 2],
+      ],
+    ],
+    gru: (reverse) => [(...a) => gruLayer(a[0]!, a[1]!, a[2]!, a[3]!, reverse), [[3, 2, 6], [6, 2], [2], [2, 2]]],
+  }
+
+  test.each(['rnn', 'gru'] as const)('%s, first and second derivative, both ways', (name) => {
+    for (const reverse of [false, true]) {
+      const [fn, shapes] = layers[name]!(reverse)
+      const inputs = shapes.map((shape) => float64(...shape))
+      expect(gradcheck(fn, inputs)).toBe(true)
+      expect(gradgradcheck(fn, inputs)).toBe(true)
+    }
+  })
+
+  test('a part of the inputs that needs no gradient, under createGraph', () => {
+    const [x, w, h] = [float64(3, 2, 2), float64(2, 2), float64(2, 2).detach()]
+    const [gx] = grad(rnnLayer(x, w, h, 'tanh', false).sum(), [x], { createGraph: true })
+    const [plain] = grad(rnnLayer(x, w, h, 'tanh', false).sum(), [x])
+    for (const [i, v] of values(plain!).entries()) expect(values(gx!)[i]).toBeCloseTo(v as number, 12)
+    expect(gx!.requiresGrad).toBe(true)
+  })
+
+  test('relu passes nothing where h is 0', () => {
+    const module = new RNN(1, 1, { nonlinearity: 'relu', bias: false })
+    module.loadStateDict({ weight_ih_l0: ones([1, 1]), weight_hh_l0: ones([1, 1]) })
+    const x = tensor([[[2]], [[-5]], [[3]]], { requiresGrad: true })
+    module.forward(x)[0].sum().backward()
+    expect(values(x.grad!)).toEqual([1, 0, 1])
+  })
+})
+
 describe('what is refused', () => {
   const x = zeros([3, 2, 4])
   const attention = new MultiheadAttention(4, 2)
@@ -143,6 +186,8 @@ describe('what is refused', () => {
     ['SHAPE_MISMATCH', () => attention.forward(x, x, x, { keyPaddingMask: zeros([3, 2]) })],
     ['DTYPE_MISMATCH', () => attention.forward(x, x, x, { attnMask: zeros([3, 3], { dtype: 'int32' }) })],
     ['SHAPE_MISMATCH', () => new GRU(4, 2).forward(x, zeros([1, 3, 2]))],
+    ['DTYPE_MISMATCH', () => new GRU(4, 2).forward(x, zeros([1, 2, 2], { dtype: 'float64' }))],
+    ['DTYPE_MISMATCH', () => new GRU(4, 2).forward(x.to('float64'))],
     ['SHAPE_MISMATCH', () => new GRUCell(4, 2).forward(zeros([1, 2, 4]))],
   ])('%s: %s', (expected, fn) => {
     expect(fn).toThrow(code(expected))

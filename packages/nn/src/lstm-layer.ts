@@ -1,37 +1,33 @@
 /**
- * One layer of an LSTM over all steps, as one node with its derivative written out. Above it: `lstm.ts`, which makes the part of the gates that
- * does not wait for h.
+ * One layer of an LSTM over all steps, as one node with its derivative written out; why, `step-math.ts` says. Above it: `lstm.ts`, which makes the part of
+ * the gates that does not wait for h.
  *
  *     a = x W_ihᵀ + b + h W_hhᵀ                      a = [a₀ a₁ a₂ a₃], the gates side by side in PyTorch's order
  *     i, f, g, o = σ(a₀), σ(a₁), tanh(a₂), σ(a₃)
  *     c' = f c + i g
  *     h' = o tanh(c')
- *
- * One node, because a node per step would make a gradient of W_hh's full size at each of them and add them up: that was most of the time
- * of a training step. Here the gradients of all gates are gathered, and one product over all steps gives W_hh's.
  */
-import { cat, defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
-import type { Tensor } from '@postgrad/tensor'
-import { flatSteps, inPlaces, into, stepOrder, timesSigmoidSlope, timesTanhSlope } from './step-math.js'
+import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
+import { Tensor } from '@postgrad/tensor'
+import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
+import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
 
-/** What a step computes, each [N, H]. */
-type Step = readonly [i: Tensor, f: Tensor, g: Tensor, o: Tensor, c: Tensor, squashed: Tensor, h: Tensor]
-const STEP_LENGTH = 7
-
-/** Steps in the order in which they are taken. */
-function runSteps(inputs: Tensor, weightHh: Tensor, h: Tensor, c: Tensor, order: readonly number[]): Step[] {
-  const width = c.shape[1]!
-  // A copy, once: every step would make its own of a transpose.
-  const recurrent = weightHh.T.contiguous()
-  return order.map((t) => {
-    const a = into(h.matmul(recurrent), inputs.select(0, t))
+/** Steps as recorded operations. */
+function recordedSteps(inputs: Tensor, weightHh: Tensor, h0: Tensor, c0: Tensor, reverse: boolean): readonly [output: Tensor, c: Tensor] {
+  const width = c0.shape[1]!
+  const order = stepOrder(inputs.shape[0]!, reverse)
+  let [h, c] = [h0, c0]
+  const hs = order.map((t) => {
+    const a = inputs.select(0, t).add(h.matmul(weightHh.T))
     const gate = (k: number) => a.narrow(1, k * width, width)
-    const [i, f, g, o] = [gate(0).sigmoid(), gate(1).sigmoid(), gate(2).tanh(), gate(3).sigmoid()]
-    c = into(f.mul(c), i.mul(g))
-    const squashed = c.tanh()
-    h = o.mul(squashed)
-    return [i, f, g, o, c, squashed, h]
+    c = gate(1)
+      .sigmoid()
+      .mul(c)
+      .add(gate(0).sigmoid().mul(gate(2).tanh()))
+    h = gate(3).sigmoid().mul(c.tanh())
+    return h
   })
+  return [stack(inPlaces(hs, order)), c]
 }
 
 /**
@@ -41,46 +37,87 @@ function runSteps(inputs: Tensor, weightHh: Tensor, h: Tensor, c: Tensor, order:
 export const lstmLayer = defineFunction({
   name: 'LstmLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, h: Tensor, c: Tensor, reverse: boolean): readonly [output: Tensor, c: Tensor] => {
-    const order = stepOrder(inputs.shape[0]!, reverse)
-    const steps = runSteps(inputs, weightHh, h, c, order)
+    const [length, batch, width] = [inputs.shape[0]!, c.shape[0]!, c.shape[1]!]
+    // A copy, once: every step would make its own of a transpose.
+    const recurrent = raw.contiguous(weightHh.T)
+    const hs = States.from(h, length, reverse)
+    const cs = States.from(c, length, reverse)
+    /** i, f, g, o of each step, and tanh(c'). */
+    const made = Tensor.uninitialized(c.dtype, [length, 5, batch, width])
+    const a = Tensor.uninitialized(c.dtype, [batch, 4 * width])
+    const gates = [0, 1, 2, 3].map((k) => part(a, k, width))
+    const product = Tensor.uninitialized(c.dtype, [batch, width])
+    for (const t of stepOrder(length, reverse)) {
+      const [i, f, g, o, squashed] = parts(made, t)
+      matmulInto(hs.before(t), recurrent, a)
+      binaryInto('add', a, raw.select(inputs, 0, t), a)
+      unaryInto('sigmoid', gates[0]!, i)
+      unaryInto('sigmoid', gates[1]!, f)
+      unaryInto('tanh', gates[2]!, g)
+      unaryInto('sigmoid', gates[3]!, o)
+      const next = cs.after(t)
+      binaryInto('mul', f, cs.before(t), next)
+      binaryInto('mul', i, g, product)
+      binaryInto('add', next, product, next)
+      unaryInto('tanh', next, squashed)
+      binaryInto('mul', o, squashed, hs.after(t))
+    }
     if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, h, c, ...steps.flat())
+      ctx.saveForBackward(inputs, weightHh, h, c, hs.all, cs.all, made)
       ctx.state = reverse
     }
-    const hs = steps.map((step) => step[6])
-    return [stack(inPlaces(hs, order)), steps.at(-1)![4]]
+    // A copy of c: it would keep all of them.
+    return [hs.allAfter, raw.clone(cs.last)]
   },
   backward: (ctx, dOutput: Tensor, dLast: Tensor) => {
-    const [inputs, weightHh, h0, c0, ...saved] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, ...Tensor[]]
-    const order = stepOrder(dOutput.shape[0]!, ctx.state as boolean)
-    // Under createGraph what the steps computed must have a history, which it has not from forward.
-    const steps = isGradEnabled() ? runSteps(inputs, weightHh, h0, c0, order) : grouped(saved)
-    const dGates = new Array<Tensor>(steps.length)
-    let dh: Tensor | null = null
-    let dc = dLast
-    for (let k = steps.length - 1; k >= 0; k--) {
-      const [i, f, g, o, , squashed] = steps[k]!
-      const previous = k === 0 ? c0 : steps[k - 1]![4]
-      const dHere = dOutput.select(0, order[k]!)
-      dh = dh === null ? dHere : into(dh, dHere)
-      dc = into(timesTanhSlope(dh.mul(o), squashed), dc)
-      const di = timesSigmoidSlope(dc.mul(g), i)
-      const df = timesSigmoidSlope(dc.mul(previous), f)
-      const dg = timesTanhSlope(dc.mul(i), g)
-      const dO = timesSigmoidSlope(dh.mul(squashed), o)
-      dGates[k] = cat([di, df, dg, dO], 1)
-      dc = dc.mul(f)
-      dh = dGates[k]!.matmul(weightHh)
+    const [inputs, weightHh, h0, c0, allHs, allCs, made] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+    const reverse = ctx.state as boolean
+    if (isGradEnabled()) {
+      return [
+        ...recordedGradients((...args) => recordedSteps(...(args as Four), reverse), [inputs, weightHh, h0, c0], [dOutput, dLast]),
+        null,
+      ]
     }
-    const all = stack(inPlaces(dGates, order))
-    const hs = inPlaces([h0, ...steps.slice(0, -1).map((step) => step[6])], order)
-    const dWeight = flatSteps(all).T.matmul(flatSteps(stack(hs)))
-    return [all, dWeight, dh, dc, null]
+    const [length, batch, width] = dOutput.shape as readonly [number, number, number]
+    const hs = new States(allHs, reverse)
+    const cs = new States(allCs, reverse)
+    const dGates = Tensor.uninitialized(c0.dtype, [length, batch, 4 * width])
+    const dh = Tensor.empty(c0.dtype, c0.shape)
+    const dc = raw.clone(dLast)
+    const d = Tensor.uninitialized(c0.dtype, c0.shape)
+    for (const t of stepOrder(length, !reverse)) {
+      const [i, f, g, o, squashed] = parts(made, t)
+      const dA = raw.select(dGates, 0, t)
+      binaryInto('add', dh, raw.select(dOutput, 0, t), dh)
+      // Each gate: the gradient of its value, then of what went into it, to its place in dA.
+      binaryInto('mul', dh, squashed, d)
+      gradInto('sigmoidBackward', d, o, d)
+      raw.copy_(part(dA, 3, width), d)
+      binaryInto('mul', dh, o, d)
+      gradInto('tanhBackward', d, squashed, d)
+      binaryInto('add', dc, d, dc)
+      binaryInto('mul', dc, g, d)
+      gradInto('sigmoidBackward', d, i, d)
+      raw.copy_(part(dA, 0, width), d)
+      binaryInto('mul', dc, cs.before(t), d)
+      gradInto('sigmoidBackward', d, f, d)
+      raw.copy_(part(dA, 1, width), d)
+      binaryInto('mul', dc, i, d)
+      gradInto('tanhBackward', d, g, d)
+      raw.copy_(part(dA, 2, width), d)
+      binaryInto('mul', dc, f, dc)
+      matmulInto(dA, weightHh, dh)
+    }
+    const dWeight = raw.matmul(flatSteps(dGates).T, flatSteps(hs.allBefore))
+    return [dGates, dWeight, dh, dc, null]
   },
 })
 
-function grouped(saved: readonly Tensor[]): Step[] {
-  const steps: Step[] = []
-  for (let at = 0; at < saved.length; at += STEP_LENGTH) steps.push(saved.slice(at, at + STEP_LENGTH) as unknown as Step)
-  return steps
+type Four = [Tensor, Tensor, Tensor, Tensor]
+
+/** Those of step t, [N, H] each. */
+function parts(made: Tensor, t: number): [i: Tensor, f: Tensor, g: Tensor, o: Tensor, squashed: Tensor] {
+  const step = raw.select(made, 0, t)
+  const of = (k: number) => raw.select(step, 0, k)
+  return [of(0), of(1), of(2), of(3), of(4)]
 }

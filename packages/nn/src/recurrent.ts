@@ -5,7 +5,7 @@
 import { cat, dropout, linear, stack } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkProbability, checkShapeIs, checkSizes } from './check.js'
+import { checkDType, checkProbability, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -109,10 +109,12 @@ export abstract class RecurrentModule extends Module {
     const single = x.ndim === 2
     let sequence = single ? x.unsqueeze(1) : this.batchFirst && x.ndim === 3 ? x.transpose(0, 1) : x
     this.checkInput(op, x, sequence)
+    checkDType(op, 'input', x, this.weights.get('weight_ih_l0')!.dtype)
     const batch = sequence.shape[1]!
     const rows = this.numLayers * this.directions
     const shape = single ? [rows, this.hiddenSize] : [rows, batch, this.hiddenSize]
     for (const state of states ?? []) {
+      checkDType(op, 'a state', state, x.dtype)
       checkShapeIs(op, 'a state', state, shape, 'Pass the state that an earlier call with the same batch returned, or none.')
     }
     const zero = states === undefined ? zeros([batch, this.hiddenSize], { dtype: x.dtype }) : null

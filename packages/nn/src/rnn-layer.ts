@@ -1,57 +1,68 @@
 /**
- * One layer of a simple RNN over all steps, as one node with its derivative written out; why, `lstm-layer.ts` says.
+ * One layer of a simple RNN over all steps, as one node with its derivative written out; why, `step-math.ts` says.
  *
  *     h' = f(x W_ihᵀ + b + h W_hhᵀ)        f is tanh or relu
  */
 import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
-import type { Tensor } from '@postgrad/tensor'
-import { flatSteps, inPlaces, into, stepOrder, timesTanhSlope } from './step-math.js'
+import { Tensor } from '@postgrad/tensor'
+import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
+import { flatSteps, inPlaces, recordedGradients, States, stepOrder } from './step-math.js'
 
 export type RnnNonlinearity = 'tanh' | 'relu'
 
-interface State {
+interface Setting {
   readonly nonlinearity: RnnNonlinearity
   readonly reverse: boolean
 }
 
-function runSteps(inputs: Tensor, weightHh: Tensor, h: Tensor, nonlinearity: RnnNonlinearity, order: readonly number[]): Tensor[] {
-  const recurrent = weightHh.T.contiguous()
-  return order.map((t) => {
-    const a = into(h.matmul(recurrent), inputs.select(0, t))
+/** Steps as recorded operations. */
+function recordedSteps(inputs: Tensor, weightHh: Tensor, h0: Tensor, { nonlinearity, reverse }: Setting): Tensor {
+  const order = stepOrder(inputs.shape[0]!, reverse)
+  let h = h0
+  const hs = order.map((t) => {
+    const a = inputs.select(0, t).add(h.matmul(weightHh.T))
     h = nonlinearity === 'tanh' ? a.tanh() : a.relu()
     return h
   })
+  return stack(inPlaces(hs, order))
 }
 
 /** inputs [T, N, H], the part from below; weightHh [H, H]; h [N, H]; reverse: from the last step to the first → h after every step [T, N, H] */
 export const rnnLayer = defineFunction({
   name: 'RnnLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, h: Tensor, nonlinearity: RnnNonlinearity, reverse: boolean): Tensor => {
-    const order = stepOrder(inputs.shape[0]!, reverse)
-    const steps = runSteps(inputs, weightHh, h, nonlinearity, order)
-    if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, h, ...steps)
-      ctx.state = { nonlinearity, reverse } satisfies State
+    const length = inputs.shape[0]!
+    const recurrent = raw.contiguous(weightHh.T)
+    const hs = States.from(h, length, reverse)
+    for (const t of stepOrder(length, reverse)) {
+      const next = hs.after(t)
+      matmulInto(hs.before(t), recurrent, next)
+      binaryInto('add', next, raw.select(inputs, 0, t), next)
+      unaryInto(nonlinearity, next, next)
     }
-    return stack(inPlaces(steps, order))
+    if (ctx.needsInputGrad.includes(true)) {
+      ctx.saveForBackward(inputs, weightHh, h, hs.all)
+      ctx.state = { nonlinearity, reverse } satisfies Setting
+    }
+    return hs.allAfter
   },
   backward: (ctx, dOutput: Tensor) => {
-    const [inputs, weightHh, h0, ...saved] = ctx.savedTensors as [Tensor, Tensor, Tensor, ...Tensor[]]
-    const { nonlinearity, reverse } = ctx.state as State
-    const order = stepOrder(dOutput.shape[0]!, reverse)
-    // Under createGraph what the steps computed must have a history, which it has not from forward.
-    const steps = isGradEnabled() ? runSteps(inputs, weightHh, h0, nonlinearity, order) : saved
-    const dGates = new Array<Tensor>(steps.length)
-    let dh: Tensor | null = null
-    for (let k = steps.length - 1; k >= 0; k--) {
-      const dHere = dOutput.select(0, order[k]!)
-      dh = dh === null ? dHere : into(dh, dHere)
-      const da: Tensor = nonlinearity === 'tanh' ? timesTanhSlope(dh, steps[k]!) : steps[k]!.gt(0).where(dh, 0)
-      dGates[k] = da
-      dh = da.matmul(weightHh)
+    const [inputs, weightHh, h0, all] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor]
+    const setting = ctx.state as Setting
+    if (isGradEnabled()) {
+      const steps = (...args: Tensor[]) => [recordedSteps(args[0]!, args[1]!, args[2]!, setting)]
+      return [...recordedGradients(steps, [inputs, weightHh, h0], [dOutput]), null, null]
     }
-    const all = stack(inPlaces(dGates, order))
-    const hs = inPlaces([h0, ...steps.slice(0, -1)], order)
-    return [all, flatSteps(all).T.matmul(flatSteps(stack(hs))), dh, null, null]
+    const hs = new States(all, setting.reverse)
+    const dGates = Tensor.uninitialized(dOutput.dtype, dOutput.shape)
+    const dh = Tensor.empty(h0.dtype, h0.shape)
+    const slope = setting.nonlinearity === 'tanh' ? 'tanhBackward' : 'reluBackward'
+    for (const t of stepOrder(dOutput.shape[0]!, !setting.reverse)) {
+      const dA = raw.select(dGates, 0, t)
+      binaryInto('add', dh, raw.select(dOutput, 0, t), dA)
+      gradInto(slope, dA, hs.after(t), dA)
+      matmulInto(dA, weightHh, dh)
+    }
+    return [dGates, raw.matmul(flatSteps(dGates).T, flatSteps(hs.allBefore)), dh, null, null]
   },
 })

@@ -1,37 +1,88 @@
-/** What the layers of RNN, LSTM and GRU compute with in their loops over steps. */
-import { add_, isGradEnabled } from '@postgrad/autograd'
-import type { Tensor } from '@postgrad/tensor'
+/**
+ * What the layers of RNN, LSTM and GRU have in common. Such a layer is one node over all steps, for two reasons. A node per step would make a gradient of
+ * W_hh's full size at each of them and add them up; here the gradients of all gates are gathered, and one product over all steps gives W_hh's. And
+ * a layer knows how much memory its steps need, and takes it at once: a tensor for each small result costs more than the result.
+ *
+ * Under createGraph the same steps run as recorded operations, which the engine differentiates (`recordedGradients`).
+ */
+import { grad } from '@postgrad/autograd'
+import { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
 
-/** x + y, in x where the sum need not be recorded: x was made just before and has no other reader. */
-export function into(x: Tensor, y: Tensor): Tensor {
-  return isGradEnabled() ? x.add(y) : add_(x, y)
+/**
+ * The states before and after all steps, [T + 1, N, H]: after step t at `after(t)`, before it at `before(t)`, so that those after (and those before) lie
+ * together. Going backwards, the initial one is the last.
+ */
+export class States {
+  readonly all: Tensor
+  private readonly length: number
+  private readonly reverse: boolean
+
+  constructor(all: Tensor, reverse: boolean) {
+    this.all = all
+    this.length = all.shape[0]! - 1
+    this.reverse = reverse
+  }
+
+  static from(initial: Tensor, length: number, reverse: boolean): States {
+    const states = new States(Tensor.uninitialized(initial.dtype, [length + 1, ...initial.shape]), reverse)
+    raw.copy_(states.all.select(0, reverse ? length : 0), initial)
+    return states
+  }
+
+  /** [N, H] */
+  before(t: number): Tensor {
+    return raw.select(this.all, 0, this.reverse ? t + 1 : t)
+  }
+
+  after(t: number): Tensor {
+    return raw.select(this.all, 0, this.reverse ? t : t + 1)
+  }
+
+  /** [T, N, H], a view */
+  get allBefore(): Tensor {
+    return raw.narrow(this.all, 0, this.reverse ? 1 : 0, this.length)
+  }
+
+  get allAfter(): Tensor {
+    return raw.narrow(this.all, 0, this.reverse ? 0 : 1, this.length)
+  }
+
+  get last(): Tensor {
+    return this.after(this.reverse ? 0 : this.length - 1)
+  }
 }
 
-/** grad σ'(x), where s = σ(x). */
-export function timesSigmoidSlope(grad: Tensor, s: Tensor): Tensor {
-  const gradS = grad.mul(s)
-  return gradS.sub(gradS.mul(s))
-}
-
-/** grad tanh'(x), where t = tanh(x). */
-export function timesTanhSlope(grad: Tensor, t: Tensor): Tensor {
-  return grad.sub(grad.mul(t).mul(t))
-}
-
-/** Places 0 … length − 1 in the order in which a layer goes through them. */
+/** Steps 0 … length − 1 in the order in which a layer takes them. */
 export function stepOrder(length: number, reverse: boolean): number[] {
   return Array.from({ length }, (_, k) => (reverse ? length - 1 - k : k))
 }
 
-/** [length · batch, width] of [length, batch, width] */
-export function flatSteps(x: Tensor): Tensor {
-  const [length, batch, width] = x.shape as readonly [number, number, number]
-  return x.reshape([length * batch, width])
+/** The k-th of the parts of `width` columns that x [N, parts · width] has. */
+export function part(x: Tensor, k: number, width: number): Tensor {
+  return raw.narrow(x, 1, k * width, width)
 }
 
-/** `made[k]` at place order[k]. */
+/** [T · N, width] of [T, N, width] */
+export function flatSteps(x: Tensor): Tensor {
+  const [length, batch, width] = x.shape as readonly [number, number, number]
+  return raw.reshape(x, [length * batch, width])
+}
+
+/** What the steps made, in the order in which they made it, at the places of the steps: [T, N, H]. */
 export function inPlaces(made: readonly Tensor[], order: readonly number[]): Tensor[] {
   const placed = new Array<Tensor>(made.length)
-  for (const [k, place] of order.entries()) placed[place] = made[k]!
+  for (const [k, t] of order.entries()) placed[t] = made[k]!
   return placed
+}
+
+/** The gradients of `compute`'s results for its inputs, as recorded operations: for backward under createGraph. */
+export function recordedGradients(
+  compute: (...inputs: Tensor[]) => readonly Tensor[],
+  inputs: readonly Tensor[],
+  gradOutputs: readonly Tensor[],
+): (Tensor | null)[] {
+  const wanted = inputs.filter((input) => input.requiresGrad)
+  const found = grad(compute(...inputs), wanted, { gradOutputs, createGraph: true, allowUnused: true })
+  return inputs.map((input) => (input.requiresGrad ? found[wanted.indexOf(input)]! : null))
 }
