@@ -13,14 +13,14 @@ import { Generator } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
-import { type Dataset, type IterableDataset, isMapStyle } from './dataset.js'
+import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
 import { sourceOf } from './random.js'
-import { BatchSampler, checkCount, RandomSampler, type Sampler, SequentialSampler } from './sampler.js'
+import { BatchSampler, checkCount, checkIterable, RandomSampler, type Sampler, SequentialSampler } from './sampler.js'
 import { type Sources, sourcesOf } from './worker-dataset.js'
 import { WorkerPool } from './worker-pool.js'
 
 export interface DataLoaderOptions<T, B = Collated<T>> {
-  /** Samples in a batch; default 1. */
+  /** Samples in a batch; default 1. What None does in PyTorch, samples by themselves, is batchSize 1 with `collate: ([sample]) => sample`. */
   readonly batchSize?: number
   /** A new random order in each epoch; default false. */
   readonly shuffle?: boolean
@@ -44,6 +44,21 @@ export interface DataLoaderOptions<T, B = Collated<T>> {
   readonly timeoutMs?: number
 }
 
+/** Every option there is, and nothing else: the compiler holds the two together. */
+const OPTIONS: Readonly<Record<keyof DataLoaderOptions<unknown>, true>> = {
+  batchSize: true,
+  shuffle: true,
+  sampler: true,
+  batchSampler: true,
+  dropLast: true,
+  collate: true,
+  generator: true,
+  workers: true,
+  prefetchFactor: true,
+  persistentWorkers: true,
+  timeoutMs: true,
+}
+
 const PREFETCH_FACTOR = 2
 const TIMEOUT_MS = 60_000
 
@@ -55,6 +70,7 @@ const TIMEOUT_MS = 60_000
  * SAMPLE_NOT_SENDABLE for what cannot travel between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. After that it has ended.
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
+  /** An array that was given is a Dataset here. */
   readonly dataset: Dataset<T> | IterableDataset<T>
   readonly batchSize: number
   readonly workers: number
@@ -69,20 +85,23 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   private closed = false
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
-  constructor(dataset: Dataset<T> | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
+  constructor(dataset: Dataset<T> | readonly T[] | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
     const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
+    checkOptions(options)
     checkCount('DataLoader', 'batchSize', batchSize)
     checkCount('DataLoader', 'prefetchFactor', prefetchFactor)
     if (!Number.isSafeInteger(workers) || workers < 0) throw invalidArgument('DataLoader', 'workers to be an integer ≥ 0', workers)
-    this.dataset = dataset
+    const mapStyle = asDataset(dataset) as Dataset<T> | null
+    this.dataset = mapStyle ?? (dataset as IterableDataset<T>)
     this.batchSize = batchSize
     this.workers = workers
     this.options = options
     this.timeoutMs = timeLimit('timeoutMs', timeoutMs)
     this.inFlightMax = workers * prefetchFactor
-    if (isMapStyle(dataset)) {
-      this.batches = batchesOf(dataset, batchSize, options)
-      this.sources = workers === 0 ? null : sourcesOf(dataset)
+    if (mapStyle !== null) {
+      checkLength(mapStyle)
+      this.batches = batchesOf(mapStyle, batchSize, options)
+      this.sources = workers === 0 ? null : sourcesOf(mapStyle)
     } else {
       checkStream(dataset, options)
       this.batches = null
@@ -218,7 +237,42 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
 const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
 
-/** @throws INVALID_ARGUMENT for options that exclude each other */
+/** @throws INVALID_ARGUMENT for options that are none: one that is passed over would be another training than was asked for */
+function checkOptions<T, B>(options: DataLoaderOptions<T, B>): void {
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name))
+  if (unknown.length > 0) {
+    throw invalidArgument(
+      'DataLoader',
+      `the options ${Object.keys(OPTIONS).join(', ')}`,
+      unknown.join(', '),
+      "Check the names; PyTorch's num_workers, collate_fn and timeout are workers, collate and timeoutMs.",
+    )
+  }
+  if ((options.batchSize as number | null | undefined) === null) {
+    throw invalidArgument(
+      'DataLoader',
+      'a batchSize',
+      'null',
+      'For samples by themselves: { batchSize: 1, collate: ([sample]) => sample }.',
+    )
+  }
+  if (options.collate !== undefined && typeof options.collate !== 'function') {
+    throw invalidArgument('DataLoader', 'collate to be a function of the samples', typeof options.collate)
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkLength({ length }: Dataset<unknown>): void {
+  if (Number.isSafeInteger(length) && length >= 0) return
+  throw invalidArgument(
+    'DataLoader',
+    'a dataset whose length is an integer ≥ 0',
+    length,
+    'A stream is given as an iterable, without length and get.',
+  )
+}
+
+/** @throws INVALID_ARGUMENT for options that exclude each other, or a batchSampler that is none */
 function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLoaderOptions<T, B>): Sampler<readonly number[]> {
   const { shuffle = false, sampler, batchSampler, dropLast = false, generator } = options
   if (batchSampler !== undefined) {
@@ -230,6 +284,7 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
         'The batchSampler decides all four.',
       )
     }
+    checkIterable('DataLoader', 'a batchSampler', batchSampler)
     return batchSampler
   }
   if (sampler !== undefined && shuffle) {
@@ -264,9 +319,18 @@ function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, w
   }
 }
 
+/** @throws INVALID_ARGUMENT when its turn comes, for a batch that is no list of indices */
 function* planned(batches: Iterator<readonly number[]>, seed: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
   let [number, place] = [0, 0]
   for (let next = batches.next(); next.done !== true; next = batches.next()) {
+    if (!Array.isArray(next.value)) {
+      throw invalidArgument(
+        'DataLoader',
+        `a list of indices as batch ${number}`,
+        typeof next.value,
+        'One index after the other is what sampler gives.',
+      )
+    }
     yield { number: number++, place, indices: next.value, seed }
     place += next.value.length
   }

@@ -1,4 +1,5 @@
 /** Datasets, samplers, collate and the DataLoader in one thread. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { arange, currentGenerator, Generator, type Tensor, tensor, zeros } from '@postgrad/tensor'
@@ -18,6 +19,27 @@ import {
 const range = (length: number): number[] => Array.from({ length }, (_, i) => i)
 const sorted = (numbers: Iterable<number>): number[] => [...numbers].sort((a, b) => a - b)
 const counting = (length: number): Dataset<number> => ({ length, get: (index) => index })
+
+interface Golden {
+  readonly distributed: readonly {
+    readonly n: number
+    readonly replicas: number
+    readonly dropLast: boolean
+    readonly lengths: readonly number[]
+    readonly indices: readonly (readonly number[])[]
+  }[]
+  readonly batches: readonly {
+    readonly n: number
+    readonly size: number
+    readonly dropLast: boolean
+    readonly length: number
+    readonly indices: readonly (readonly number[])[]
+  }[]
+  readonly splits: readonly { readonly n: number; readonly lengths: readonly number[]; readonly sizes: readonly number[] }[]
+}
+
+/** Of `scripts/golden/data.py`. */
+const golden = JSON.parse(readFileSync(new URL('../golden/data.json', import.meta.url), 'utf8')) as Golden
 
 function refusal(fn: () => unknown): PostgradError {
   try {
@@ -70,6 +92,17 @@ describe('datasets', () => {
     expect(refusal(() => new ConcatDataset([])).code).toBe('INVALID_ARGUMENT')
   })
 
+  test('an array is a dataset, as a list is in PyTorch', async () => {
+    const loader = new DataLoader(['a', 'b', 'c', 'd'], { batchSize: 2, shuffle: true, generator: new Generator(1) })
+    expect([loader.length, (await all(loader)).flat().sort()]).toEqual([2, ['a', 'b', 'c', 'd']])
+    expect(new Subset([5, 6, 7], [2, 0]).get(0)).toBe(7)
+    expect(new ConcatDataset([[1, 2], counting(2)]).get(1)).toBe(2)
+    expect(sorted(randomSplit([1, 2, 3], [2, 1]).flatMap((part) => range(part.length).map((i) => part.get(i) as number)))).toEqual([
+      1, 2, 3,
+    ])
+    expect(await all(new DataLoader([1, 2, 3], { sampler: [2, 0], collate: (samples) => samples[0] }))).toEqual([3, 1])
+  })
+
   test('randomSplit: disjoint parts of the lengths that torch would give, the same for the same seed', () => {
     const split = (seed: number) => randomSplit(counting(10), [0.5, 0.25, 0.25], { generator: new Generator(seed) })
     const parts = split(1)
@@ -117,6 +150,8 @@ describe('samplers', () => {
     expect([counts[0], counts[3]]).toEqual([0, 0])
     // Binomial with n = 4000 and p = 1/4: five standard deviations are 137.
     expect(Math.abs(counts[1]! - 1000)).toBeLessThan(137)
+    expect([...new WeightedRandomSampler(tensor([0, 1, 0]), 2)]).toEqual([1, 1])
+    expect(refusal(() => new WeightedRandomSampler(tensor([[0, 1]]), 2)).code).toBe('INVALID_ARGUMENT')
     expect(sorted(new WeightedRandomSampler([0, 1, 3, 2], 3, { replacement: false }))).toEqual([1, 2, 3])
     const firsts = range(2000).map(
       (seed) => [...new WeightedRandomSampler([1, 3], 1, { replacement: false, generator: new Generator(seed) })][0]!,
@@ -148,44 +183,23 @@ describe('samplers', () => {
     expect(refusal(() => new BatchSampler(new SequentialSampler(counting(5)), 0)).code).toBe('INVALID_ARGUMENT')
   })
 
-  // Sequences of torch.utils.data.DistributedSampler(range(n), replicas, rank, shuffle=False, drop_last=…), PyTorch 1.13.
-  test.each([
-    [
-      7,
-      3,
-      false,
-      [
-        [0, 3, 6],
-        [1, 4, 0],
-        [2, 5, 1],
-      ],
-    ],
-    [
-      7,
-      3,
-      true,
-      [
-        [0, 3],
-        [1, 4],
-        [2, 5],
-      ],
-    ],
-    [
-      6,
-      3,
-      true,
-      [
-        [0, 3],
-        [1, 4],
-        [2, 5],
-      ],
-    ],
-    [2, 5, false, [[0], [1], [0], [1], [0]]],
-    [2, 5, true, [[], [], [], [], []]],
-  ])('DistributedSampler of %d samples for %d, dropLast %j', (n, numReplicas, dropLast, expected) => {
-    const of = (rank: number) => new DistributedSampler(counting(n), { numReplicas, rank, dropLast, shuffle: false })
-    expect(expected.map((_, rank) => [...of(rank)])).toEqual(expected)
-    expect(expected.map((_, rank) => of(rank).length)).toEqual(expected.map(({ length }) => length))
+  test.each(golden.distributed)('DistributedSampler as in PyTorch: $n samples for $replicas, dropLast $dropLast', (one) => {
+    const { n, replicas: numReplicas, dropLast } = one
+    const parts = range(numReplicas).map((rank) => new DistributedSampler(counting(n), { numReplicas, rank, dropLast, shuffle: false }))
+    expect(parts.map((part) => [...part])).toEqual(one.indices)
+    expect(parts.map(({ length }) => length)).toEqual(one.lengths)
+  })
+
+  test.each(golden.batches)(
+    'BatchSampler as in PyTorch: $n samples by $size, dropLast $dropLast',
+    ({ n, size, dropLast, length, indices }) => {
+      const sampler = new BatchSampler(new SequentialSampler(counting(n)), size, dropLast)
+      expect([[...sampler], sampler.length]).toEqual([indices, length])
+    },
+  )
+
+  test.each(golden.splits)('randomSplit as in PyTorch: $n samples by $lengths', ({ n, lengths, sizes }) => {
+    expect(randomSplit(counting(n), lengths).map(({ length }) => length)).toEqual(sizes)
   })
 
   test('DistributedSampler: the replicas share one order, which seed and epoch decide', () => {
@@ -368,6 +382,13 @@ describe('DataLoader', () => {
     { workers: -1 },
     { workers: 1.5 },
     { prefetchFactor: 0 },
+    // PyTorch's way to have no batches, and its names: to pass over them would be another training than was asked for.
+    { batchSize: null as unknown as number },
+    { numWorkers: 2 } as object,
+    { collateFn: 'sum' } as object,
+    { sampler: 5 as unknown as SequentialSampler },
+    { batchSampler: 5 as unknown as BatchSampler },
+    { collate: 'sum' as unknown as () => number },
     { shuffle: true, sampler: new SequentialSampler(counting(3)) },
     { batchSampler: new BatchSampler(new SequentialSampler(counting(3)), 2), batchSize: 2 },
   ])('refuses %j', (options) => {
@@ -376,10 +397,26 @@ describe('DataLoader', () => {
 
   test('refuses what cannot be: datasets that cannot travel, shuffled streams, no dataset at all', () => {
     expect(refusal(() => new DataLoader(counting(3), { workers: 1 })).code).toBe('DATASET_NOT_SENDABLE')
-    expect(refusal(() => new DataLoader([1], { workers: 1 })).code).toBe('INVALID_ARGUMENT')
-    expect(refusal(() => new DataLoader([1], { shuffle: true })).code).toBe('INVALID_ARGUMENT')
+    expect(refusal(() => new DataLoader([1], { workers: 1 })).code).toBe('DATASET_NOT_SENDABLE')
+    expect(refusal(() => new DataLoader(new Set([1]), { workers: 1 })).code).toBe('INVALID_ARGUMENT')
+    expect(refusal(() => new DataLoader(new Set([1]), { shuffle: true })).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(5 as never)).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(counting(3), { timeoutMs: -1 })).code).toBe('TIMEOUT_INVALID')
+  })
+
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 2.5])(
+    'a dataset of length %d is refused: an epoch would be empty, or never end',
+    (length) => {
+      expect(refusal(() => new DataLoader(counting(length)))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining('length'),
+      })
+    },
+  )
+
+  test('a batchSampler that gives indices instead of lists of them', async () => {
+    const batchSampler = [0, 1] as unknown as BatchSampler
+    expect(await rejection(all(new DataLoader(counting(3), { batchSampler })))).toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
   test('a closed loader gives nothing more', async () => {

@@ -14,8 +14,35 @@ export interface Dataset<T> {
 /** Samples in an order of their own, each time it is iterated. PyTorch: `IterableDataset`. */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>
 
+/**
+ * A dataset, or an array of samples, which stands for one as a list does in PyTorch; else null.
+ * An array of another realm is one as well: `Array.isArray` sees it.
+ */
+export function asDataset<T>(dataset: Dataset<T> | readonly T[]): Dataset<T>
+export function asDataset(dataset: unknown): Dataset<unknown> | null
+export function asDataset(dataset: unknown): Dataset<unknown> | null {
+  if (Array.isArray(dataset)) return new ArrayDataset(dataset)
+  return isMapStyle(dataset) ? dataset : null
+}
+
+class ArrayDataset<T> implements Dataset<T> {
+  private readonly samples: readonly T[]
+
+  constructor(samples: readonly T[]) {
+    this.samples = samples
+  }
+
+  get length(): number {
+    return this.samples.length
+  }
+
+  get(index: number): T {
+    return this.samples[index] as T
+  }
+}
+
 /** True for what has `length` and `get`: such a dataset is not iterated, even if it could be. */
-export function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
+function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
   const d = dataset as Partial<Dataset<unknown>> | null
   return typeof d === 'object' && d !== null && typeof d.length === 'number' && typeof d.get === 'function'
 }
@@ -55,9 +82,9 @@ export class Subset<T> implements Dataset<T> {
   readonly indices: readonly number[]
 
   /** @throws INDEX_OUT_OF_RANGE for an index that the dataset does not have */
-  constructor(dataset: Dataset<T>, indices: readonly number[]) {
-    for (const index of indices) checkIndex('Subset', index, dataset.length)
-    this.dataset = dataset
+  constructor(dataset: Dataset<T> | readonly T[], indices: readonly number[]) {
+    this.dataset = asDataset(dataset)
+    for (const index of indices) checkIndex('Subset', index, this.dataset.length)
     this.indices = [...indices]
   }
 
@@ -83,10 +110,10 @@ export class ConcatDataset<T> implements Dataset<T> {
   readonly length: number
 
   /** @throws INVALID_ARGUMENT for no datasets */
-  constructor(datasets: readonly Dataset<T>[]) {
+  constructor(datasets: readonly (Dataset<T> | readonly T[])[]) {
     if (datasets.length === 0) throw invalidArgument('ConcatDataset', 'at least one dataset', 'none')
-    this.datasets = [...datasets]
-    this.length = datasets.reduce((sum, { length }) => sum + length, 0)
+    this.datasets = datasets.map((one) => asDataset(one))
+    this.length = this.datasets.reduce((sum, { length }) => sum + length, 0)
   }
 
   /** @throws INDEX_OUT_OF_RANGE */
@@ -112,7 +139,7 @@ export class ConcatDataset<T> implements Dataset<T> {
  * the first subsets, one sample each. PyTorch: `random_split`.
  * @throws INVALID_ARGUMENT unless the lengths add up to the dataset's, or the fractions to 1
  */
-export function randomSplit<T>(dataset: Dataset<T>, lengths: readonly number[], options: RandomSource = {}): Subset<T>[] {
+export function randomSplit<T>(dataset: Dataset<T> | readonly T[], lengths: readonly number[], options: RandomSource = {}): Subset<T>[] {
   const sizes = sizesOf(dataset.length, lengths)
   const order = shuffled(dataset.length, new Generator(sourceOf(options)))
   let from = 0

@@ -2,8 +2,8 @@
  * Samplers: in which order a dataset's samples come. Each iteration is one epoch; random ones draw one seed when it begins (`random.ts`).
  * PyTorch: `torch.utils.data.sampler` and `distributed`; the same sequences where they do not depend on the random generator.
  */
-import { Generator } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { Generator, isTensor, type Tensor } from '@postgrad/tensor'
+import { invalidArgument, shapeText } from '@postgrad/tensor/internal'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
 /** Indices (of a `BatchSampler`: lists of them), a new sequence each time it is iterated. */
@@ -108,9 +108,14 @@ export class WeightedRandomSampler implements Sampler {
   private readonly weights: readonly number[]
   private readonly options: WeightedRandomSamplerOptions
 
-  /** @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more samples than weights above 0 without replacement */
-  constructor(weights: Iterable<number>, numSamples: number, options: WeightedRandomSamplerOptions = {}) {
-    this.weights = [...weights]
+  /**
+   * @param weights also a tensor [n], which is read here
+   * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more samples than weights above 0 without replacement
+   */
+  constructor(weights: Iterable<number> | Tensor, numSamples: number, options: WeightedRandomSamplerOptions = {}) {
+    if (isTensor(weights) && weights.ndim !== 1)
+      throw invalidArgument('WeightedRandomSampler', 'weights of shape [n]', shapeText(weights.shape))
+    this.weights = [...(isTensor(weights) ? weights.dataSync() : weights)]
     checkCount('WeightedRandomSampler', 'numSamples', numSamples)
     const bad = this.weights.findIndex((weight) => !(Number.isFinite(weight) && weight >= 0))
     if (bad >= 0) throw invalidArgument('WeightedRandomSampler', 'finite weights ≥ 0', `${this.weights[bad]} at ${bad}`)
@@ -172,6 +177,7 @@ export class BatchSampler implements Sampler<number[]> {
 
   /** @throws INVALID_ARGUMENT */
   constructor(sampler: Sampler, batchSize: number, dropLast = false) {
+    checkIterable('BatchSampler', 'a sampler', sampler)
     checkCount('BatchSampler', 'batchSize', batchSize)
     this.sampler = sampler
     this.batchSize = batchSize
@@ -256,4 +262,10 @@ export class DistributedSampler implements Sampler {
 /** @throws INVALID_ARGUMENT */
 export function checkCount(op: string, name: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 1) throw invalidArgument(op, `${name} to be an integer ≥ 1`, value)
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkIterable(op: string, expected: string, value: unknown): void {
+  if (typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') return
+  throw invalidArgument(op, `${expected}, which can be iterated`, value === null ? 'null' : typeof value)
 }

@@ -6,7 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { importModule, locateModule } from '@postgrad/base/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { textOf } from './batch.js'
-import { ConcatDataset, type Dataset, isMapStyle, Subset } from './dataset.js'
+import { asDataset, ConcatDataset, type Dataset, Subset } from './dataset.js'
 
 /** How a worker makes the dataset. */
 export interface WorkerSource {
@@ -18,7 +18,7 @@ export interface WorkerSource {
 }
 
 /** Makes a dataset: it runs in the thread that calls `workerDataset`, and once in each worker. */
-export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | Promise<Dataset<T>>
+export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | readonly T[] | Promise<Dataset<T> | readonly T[]>
 
 /** A dataset that exists in this thread and can be made again in others. `workerDataset` makes it. */
 export class WorkerDataset<T> implements Dataset<T> {
@@ -78,17 +78,18 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
 export async function makeDataset({ url, name, args }: WorkerSource, typescript: string | null): Promise<Dataset<unknown>> {
   const factory = (await load(url, typescript))[name]
   if (typeof factory !== 'function') throw exportMissing(url, `a function exported as '${name}'`, typeof factory)
-  let dataset: unknown
+  let made: unknown
   try {
-    dataset = await factory(...new PayloadCodec(null).decodeCall(args).args)
+    made = await factory(...new PayloadCodec(null).decodeCall(args).args)
   } catch (error) {
     throw failed(`${name}() of ${url}`, error, { url, name })
   }
-  if (isMapStyle(dataset)) return dataset
+  const dataset = asDataset(made)
+  if (dataset !== null) return dataset
   throw new PostgradError('DATASET_INVALID', {
     op: 'workerDataset',
-    expected: `${name}() to return a dataset: an object with length and get(index)`,
-    got: dataset === null ? 'null' : typeof dataset,
+    expected: `${name}() to return a dataset: an object with length and get(index), or an array`,
+    got: made === null ? 'null' : typeof made,
     remedy: 'An IterableDataset is read in this thread, without workers.',
     values: { url, name },
   })
