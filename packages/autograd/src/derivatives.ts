@@ -235,10 +235,10 @@ export const lookup: LookupTable = {
   embeddingBackward: { a: formula(['index'], (g, s, ops) => ops.embedding(g, s.index)) },
   // −g / N at the target
   nllLoss: { a: formula(['index'], (g, s, ops) => nllGrad(g, s.index, s.shapeA, s.attrs[0], ops)) },
-  // g / N · softmax a, and −g / N at the target
+  // of logSoftmax a, from that of nllLoss: as PyTorch, which has two nodes
   crossEntropy: {
     a: ofTensor(['a', 'index'], (g, s, ops) =>
-      ops.add(ops.mul(ops.softmax(s.a, 1), perRow(g, s.shapeA, s.attrs[0], ops)), nllGrad(g, s.index, s.shapeA, s.attrs[0], ops)),
+      ops.logSoftmaxBackward(nllGrad(g, s.index, s.shapeA, s.attrs[0], ops), ops.logSoftmax(s.a, 1), 1),
     ),
   },
 }
@@ -313,7 +313,10 @@ function asMatrix(g: Tensor, shapeA: Shape, shapeB: Shape, ops: TensorOps): Tens
 /** The gradient of nllLoss for logp [N, C]: minus the row's factor at the target, 0 elsewhere. */
 function nllGrad(g: Tensor, target: Tensor, shape: Shape, reduction: Reduction | undefined, ops: TensorOps): Tensor {
   const [rows, classes] = shape as [number, number]
-  if (!g.requiresGrad) return raw.nllLossBackward(reduction === 'none' || reduction === 'sum' ? g : raw.div(g, rows), target, classes)
+  if (!g.requiresGrad) {
+    const each = reduction === 'none' || reduction === 'sum' || rows === 1 ? g : raw.div(g, rows)
+    return raw.nllLossBackward(each, target, classes)
+  }
   const oneHot = ops.to(ops.eq(ops.unsqueeze(target, 1), arange(0, classes, 1, { dtype: 'int32' })), g.dtype)
   return ops.mul(oneHot, ops.neg(perRow(g, shape, reduction, ops)))
 }

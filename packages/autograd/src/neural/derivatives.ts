@@ -150,12 +150,17 @@ export const neural: NeuralTable = {
         .shape(0)
         .slice(0, -1)
         .reduce((n, extent) => n * extent, 1)
-      const matrix = s.needs(1) ? ops.reshape(g!, [rows, outputs]) : null
+      const matrix = s.needs(1) ? asMatrix(g!, rows, outputs, ops) : null
       return [
         s.needs(0) ? ops.matmul(g!, s.tensor(1)) : null,
-        matrix === null ? null : ops.matmul(ops.transpose(matrix, 0, 1), ops.reshape(s.tensor(0), [rows, inputs])),
+        matrix === null ? null : ops.matmul(ops.transpose(matrix, 0, 1), asMatrix(s.tensor(0), rows, inputs, ops)),
         s.needs(2) ? sumToShape(g!, s.shape(2)) : null,
       ]
     },
   },
+}
+
+/** All leading dimensions as one; the tensor itself where it is a matrix. */
+function asMatrix(t: Tensor, rows: number, columns: number, ops: TensorOps): Tensor {
+  return t.ndim === 2 ? t : ops.reshape(t, [rows, columns])
 }
