@@ -1,7 +1,7 @@
 /** What PyTorch's numbers do not show of layers: modes, refusals, sparse gradients, dropout's randomness. */
 import { describe, expect, test } from '@jest/globals'
 import { grad, gradcheck, gradgradcheck } from '@postgrad/autograd'
-import { Generator, manualSeed, ones, rand, randn, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { Generator, manualSeed, ones, rand, randn, SparseTensor, type Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'
 import { gruLayer } from './gru-layer.js'
 import {
   BatchNorm1d,
@@ -16,9 +16,13 @@ import {
   GRUCell,
   GroupNorm,
   LayerNorm,
+  LSTM,
+  loadSafetensors,
   MSELoss,
   MultiheadAttention,
   RNN,
+  Sequential,
+  safetensorsBytes,
   TransformerEncoder,
   TransformerEncoderLayer,
 } from './index.js'
@@ -155,6 +159,40 @@ describe('layers as one node', () => {
     module.forward(x)[0].sum().backward()
     expect(values(x.grad!)).toEqual([1, 0, 1])
   })
+})
+
+describe('recurrent layers', () => {
+  const modules = { LSTM, GRU, RNN }
+
+  test.each(['LSTM', 'GRU', 'RNN'] as const)('%s: one result on every device', (name) => {
+    const module = new modules[name](3, 4, { bidirectional: true, numLayers: 2 })
+    const x = randn([5, 2, 3], { requiresGrad: true })
+    const run = () => {
+      const [output] = module.forward(x)
+      return [output, ...grad(output.mul(output).sum(), [x, ...module.parameters()])].flatMap(values) as number[]
+    }
+    const expected = withDevice('reference', run)
+    for (const device of ['wasm', 'gpujs'] as const) {
+      for (const [i, v] of withDevice(device, run).entries()) expect(v).toBeCloseTo(expected[i]!, 5)
+    }
+  })
+
+  test.each(['LSTM', 'GRU', 'RNN'] as const)('%s: a batch of nothing', (name) => {
+    const [output] = new modules[name](3, 4).forward(zeros([5, 0, 3], { requiresGrad: true }))
+    expect(output.shape).toEqual([5, 0, 4])
+    output.sum().backward()
+  })
+})
+
+test('a state with buffers goes through a file: counts too', async () => {
+  const make = () => new Sequential(new Conv2d(1, 2, 3), new BatchNorm2d(2))
+  const [module, other] = [make(), make()]
+  module.forward(randn([2, 1, 4, 4]))
+  const state = await loadSafetensors(await safetensorsBytes(module.stateDict()))
+  other.loadStateDict(state)
+  expect(other.getBuffer('1.num_batches_tracked').itemSync()).toBe(1)
+  const x = randn([2, 1, 4, 4])
+  expect(values(other.eval().forward(x))).toEqual(values(module.eval().forward(x)))
 })
 
 describe('what is refused', () => {
