@@ -62,7 +62,11 @@ function describe(checker, symbol, folder) {
   const kinds = [...new Set(declarations.map(kindOf))].join(' and ')
   const home = homeOf(declarations[0].getSourceFile().fileName)
   if (home.folder !== folder)
-    return { name, text: `${kinds} ${name} (from ${home.name}${target.name === name ? '' : `, ${target.name} there`})` }
+    // A module's own name is its path on this machine.
+    return {
+      name,
+      text: `${kinds} ${name} (from ${home.name}${target.name === name || kinds === 'namespace' ? '' : `, ${target.name} there`})`,
+    }
   if (declarations.some(ts.isSourceFile)) return { name, text: `namespace ${name} {\n${indent(namespaceText(checker, target, folder))}\n}` }
   const renamed = target.name === name ? '' : `${kinds} ${name}, inside: `
   return { name, text: renamed + declarations.map(declarationText).join('\n') }

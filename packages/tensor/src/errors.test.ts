@@ -13,23 +13,29 @@ const indices = (...v: number[]) => tensor(new Int32Array(v))
 const REFUSALS: readonly (readonly [string, string, string, string | null, () => unknown])[] = [
   ['add of shapes that do not broadcast', 'SHAPE_MISMATCH', 'add: expected shapes that broadcast', 'unsqueeze()', () => x.add(ones([2]))],
   ['add of no tensor', 'INVALID_ARGUMENT', 'add: expected at least one tensor', 'tensor(value)', () => raw.add(1, 2)],
-  ['add of a string', 'INVALID_ARGUMENT', 'got string', null, () => x.add('1' as unknown as number)],
-  ['add of null', 'INVALID_ARGUMENT', 'add: expected a tensor or a number, got null', null, () => x.add(null as unknown as number)],
+  ['add of a string', 'INVALID_ARGUMENT', "of float32, '1')", null, () => x.add('1' as unknown as number)],
+  [
+    'add of null',
+    'INVALID_ARGUMENT',
+    'add: expected (tensor or number, tensor or number), got (tensor [2, 3] of float32, null)',
+    null,
+    () => x.add(null as unknown as number),
+  ],
   ['null minus', 'INVALID_ARGUMENT', 'sub: expected a tensor or a number, got null', null, () => raw.sub(null as unknown as number, x)],
   ['sub of bool', 'DTYPE_MISMATCH', 'sub: expected numbers, got bool', 'ne(a, b)', () => bools.sub(1)],
   ['neg of bool', 'DTYPE_MISMATCH', 'neg: expected numbers, got bool', "to('int32')", () => bools.neg()],
   ['clamp without bounds', 'INVALID_ARGUMENT', 'at least one of min and max', null, () => x.clamp()],
   ['negative power of integers', 'INVALID_ARGUMENT', 'pow: expected an exponent ≥ 0', "to('float32')", () => ints.pow(-1)],
-  ['pow of a string', 'INVALID_ARGUMENT', 'a tensor or a number', null, () => x.pow('2' as unknown as number)],
+  ['pow of a string', 'INVALID_ARGUMENT', 'tensor or number', null, () => x.pow('2' as unknown as number)],
   ['where on numbers', 'DTYPE_MISMATCH', 'a bool tensor as the condition, got float32', 'ne(cond, 0)', () => x.where(1, 0)],
-  ['where of null', 'INVALID_ARGUMENT', 'where: expected tensors or numbers', null, () => bools.where(null as unknown as number, 1)],
   [
-    'where of strings',
+    'where of null',
     'INVALID_ARGUMENT',
-    'got string and string',
+    'where: expected (tensor, tensor or number, tensor or number)',
     null,
-    () => bools.where('1' as unknown as number, '2' as unknown as number),
+    () => bools.where(null as unknown as number, 1),
   ],
+  ['where of strings', 'INVALID_ARGUMENT', "'1', '2')", null, () => bools.where('1' as unknown as number, '2' as unknown as number)],
   ['to an unknown dtype', 'DTYPE_MISMATCH', 'got int64', 'one of these names', () => x.to('int64' as DType)],
 
   [
@@ -48,7 +54,13 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
     'Write the extent',
     () => zeros([0]).reshape([0, -1]),
   ],
-  ['reshape without an array', 'INVALID_ARGUMENT', 'an array of integers', 'Write [2, 3]', () => x.reshape(6 as unknown as number[])],
+  [
+    'reshape without an array',
+    'INVALID_ARGUMENT',
+    'reshape: expected (tensor, number[])',
+    'Write [2, 3]',
+    () => x.reshape(6 as unknown as number[]),
+  ],
   [
     'transpose out of range',
     'DIM_OUT_OF_RANGE',
@@ -168,7 +180,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
     () => ones([1]).expand([3]).fill_(1),
   ],
   ['copy_ of another shape', 'SHAPE_MISMATCH', 'copy_', 'reshape', () => ones([3]).copy_(ones([2]))],
-  ['fill_ with a tensor', 'INVALID_ARGUMENT', 'fill_: expected a number', null, () => ones([3]).fill_(x as unknown as number)],
+  ['fill_ with a tensor', 'INVALID_ARGUMENT', 'fill_: expected (tensor, number)', null, () => ones([3]).fill_(x as unknown as number)],
 
   ['item of several', 'NOT_A_SCALAR', 'itemSync: expected a tensor of one element, got shape [2, 3]', 'data()', () => x.itemSync()],
   [

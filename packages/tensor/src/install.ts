@@ -1,5 +1,6 @@
 /** Puts the raw operations behind the methods of `Tensor`, until autograd puts its own in their place. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
+import { checkedOperations } from './arguments.js'
 import { operations } from './raw/operations.js'
 import { detach } from './raw/views.js'
 import { installOpHandler, type OpHandler } from './tensor.js'
@@ -13,7 +14,7 @@ function needsAutograd(op: string): never {
 }
 
 const rawHandler: OpHandler = {
-  ...operations,
+  ...checkedOperations(operations),
   detach,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),
   backward: () => needsAutograd('backward'),

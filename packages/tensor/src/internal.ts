@@ -1,6 +1,7 @@
 /** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
 import './install.js'
 
+export { checkedOperation, checkedOperations } from './arguments.js'
 export { roundedDivision } from './composite/division.js'
 export { withComposites } from './composite/index.js'
 export { embedDiagonal } from './composite/shape.js'

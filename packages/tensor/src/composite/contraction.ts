@@ -96,6 +96,14 @@ function contracted(a: Tensor, b: Tensor, dims: number | readonly [readonly numb
   if (typeof dims === 'number' && (!Number.isInteger(dims) || dims < 0 || dims > a.ndim || dims > b.ndim)) {
     throw invalidArgument('tensordot', `a number of dimensions from 0 to ${Math.min(a.ndim, b.ndim)}, or two lists`, dims)
   }
+  if (typeof dims === 'object' && !(dims.length === 2 && dims.every((list) => Array.isArray(list)))) {
+    throw invalidArgument(
+      'tensordot',
+      'a number of dimensions, or a list of them for each side',
+      shapeText(dims as never),
+      'Write [[1], [0]].',
+    )
+  }
   const [da, db] =
     typeof dims === 'number'
       ? [Array.from({ length: dims }, (_, i) => a.ndim - dims + i), Array.from({ length: dims }, (_, i) => i)]

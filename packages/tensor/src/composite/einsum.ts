@@ -9,7 +9,7 @@
 import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops } from '../ops.js'
 import { numelOf, sameShape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+import { isTensor, type Tensor } from '../tensor.js'
 
 /** A tensor whose dimensions have names: letters, and '.0', '.1', … for those under an ellipsis, counted from the last. */
 interface Term {
@@ -38,6 +38,7 @@ export function einsum(ops: Ops<Tensor>, equation: string, operands: readonly Te
 function parse(equation: string, operands: readonly Tensor[]): { inputs: string[][]; output: string[] } {
   const malformed = (expected: string, got: string) => invalidArgument('einsum', expected, got, "Write 'ij,jk->ik'.")
   if (typeof equation !== 'string') throw malformed('an equation', typeof equation)
+  for (const x of operands) if (!isTensor(x)) throw malformed('tensors as operands', x === null ? 'null' : typeof x)
   const [left = '', right, ...more] = equation.replaceAll(' ', '').split('->')
   if (more.length > 0) throw malformed("at most one '->'", `'${equation}'`)
   const subscripts = left.split(',')

@@ -17,7 +17,10 @@ export function poolingComposites(ops: Ops<Tensor>): PoolingOps<Tensor> {
     avgPool1d: (x, kernelSize, options = {}) =>
       line('avgPool1d', x, (plane) => avgPool('avgPool1d', plane, flat(kernelSize), flatten(options))),
     avgPool2d: (x, kernelSize, options = {}) => avgPool('avgPool2d', x, kernelSize, options),
-    adaptiveAvgPool1d: (x, outputSize) => line('adaptiveAvgPool1d', x, (plane) => adaptive('adaptiveAvgPool1d', plane, [1, outputSize])),
+    adaptiveAvgPool1d: (x, outputSize) => {
+      const [size] = pair('adaptiveAvgPool1d', 'outputSize', outputSize, 0)
+      return line('adaptiveAvgPool1d', x, (plane) => adaptive('adaptiveAvgPool1d', plane, [1, size]))
+    },
     adaptiveAvgPool2d: (x, outputSize) => adaptive('adaptiveAvgPool2d', x, pair('adaptiveAvgPool2d', 'outputSize', outputSize, 0)),
   }
 
