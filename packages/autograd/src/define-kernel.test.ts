@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { arange, type DeviceSpec, device, type Tensor, tensor, withDevice } from '@postgrad/tensor'
+import { deferredDevice } from '@postgrad/tensor/suite'
 import { defineKernel, grad, gradcheck, gradgradcheck, type KernelDefinition } from './index.js'
 
 const DEVICES: readonly DeviceSpec[] = ['reference', 'wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm']
@@ -146,6 +147,18 @@ describe.each(DEVICES)('on device %s', (spec) => {
       for (const loop of ['for (let i = 0; i < n; i++) { t += 1; }', 'while (t < n) { t += 1; }', 'do { t += 1; } while (t < n);']) {
         expect(count(loop)(tensor(0), { n: 4321 }).itemSync()).toBe(4321)
       }
+    })
+  })
+})
+
+test('on a device that computes late it waits like any kernel', async () => {
+  await withDevice(deferredDevice(), async () => {
+    const x = tensor(VALUES, { requiresGrad: true })
+    const [g] = grad([swishByKernels(x).sum()], [x])
+    expect(g!.storage.array.every((v) => v === 0)).toBe(true)
+    const data = await g!.data()
+    VALUES.forEach((v, i) => {
+      expect(data[i]).toBeCloseTo(slopeOf(v), 5)
     })
   })
 })

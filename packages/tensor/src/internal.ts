@@ -48,6 +48,7 @@ export { binaryInto, gradInto, matmulInto, unaryInto } from './raw/into.js'
 export * as rawNeural from './raw/neural/index.js'
 export { batchNormTrainingBackward, layerNormRowsBackward } from './raw/neural/normalization.js'
 export { operations as rawOperations } from './raw/operations.js'
+export { checkReadable } from './raw/readable.js'
 export { addSparse_, coalesce, sumOfSparse, toDense } from './raw/sparse.js'
 export { checkKernelInput, runUserKernel, userKernel } from './raw/user-kernel.js'
 export {

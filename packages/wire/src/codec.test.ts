@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Tensor } from '@postgrad/tensor'
-import { tensor, zeros } from '@postgrad/tensor'
+import { tensor, withDevice, zeros } from '@postgrad/tensor'
+import { deferredDevice } from '@postgrad/tensor/suite'
 import { Codec } from './codec.js'
 import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
@@ -194,6 +195,16 @@ describe('what cannot be sent is refused with its path', () => {
     expect(() => codec.prepare(MessageType.CALL, ['f', [0, value]])).toThrow(
       expect.objectContaining({ code: 'WIRE_UNSUPPORTED_VALUE', message: expect.stringContaining(message) }),
     )
+  })
+
+  test('a tensor that its device has yet to compute', async () => {
+    await withDevice(deferredDevice(), async () => {
+      const x = tensor([1, 2]).exp()
+      const send = () => codec.prepare(MessageType.RESULT, [x])
+      expect(send).toThrow(expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS', remedy: expect.stringContaining('data()') }))
+      await x.data()
+      expect(send().tensors).toEqual([x])
+    })
   })
 
   test('too deep', () => {

@@ -13,6 +13,7 @@
  * again while an extension runs (an RRef that is forked tells its owner so).
  */
 import type { WorkerHop } from '@postgrad/base'
+import { checkReadable } from '@postgrad/tensor/internal'
 import type { Frame } from '@postgrad/transport'
 import { Packr, RESERVE_START_SPACE, Unpackr } from 'msgpackr'
 import { BLOCK_WORDS, type BlockRoad } from './block-road.js'
@@ -95,7 +96,7 @@ export class Codec {
   /**
    * Looks through the body (fields as `MESSAGE_TABLE` names them for the type). `env` goes to the extensions.
    * The body must not change until the message is encoded, which is when everything is copied.
-   * @throws WIRE_UNSUPPORTED_VALUE with the path (`args[0].foo`), WIRE_TOO_DEEP, WIRE_TOO_LARGE
+   * @throws WIRE_UNSUPPORTED_VALUE with the path (`args[0].foo`), WIRE_TOO_DEEP, WIRE_TOO_LARGE, READ_NOT_SYNCHRONOUS
    */
   prepare(type: MessageType, body: readonly unknown[], env: unknown = null): OutgoingMessage {
     const message = new OutgoingMessage(type, body)
@@ -130,6 +131,8 @@ export class Codec {
     if (packed !== null) message.packed = packed
     if (writer.parts !== null) message.parts = writer.parts
     if (writer.tensors !== null) {
+      // The elements are copied, or reached by the receiver, now.
+      for (const tensor of writer.tensors) checkReadable(name, tensor)
       message.tensors = writer.tensors
       message.requiresGrad = writer.requiresGrad as boolean[]
       message.places = writer.places as unknown[][]

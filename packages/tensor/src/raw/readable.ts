@@ -12,8 +12,8 @@ export function isReadable(x: Tensor): boolean {
   return currentDevice().implementation.isSettled(x.storage.array)
 }
 
-/** x with dense elements that the host may look at now; no kernel runs. @throws READ_NOT_SYNCHRONOUS */
-export function readable(op: string, x: Tensor): Tensor {
+/** For who reads elements of x at once. @throws READ_NOT_SYNCHRONOUS */
+export function checkReadable(op: string, x: Tensor): void {
   if (!isReadable(x)) {
     throw new PostgradError('READ_NOT_SYNCHRONOUS', {
       op,
@@ -21,6 +21,11 @@ export function readable(op: string, x: Tensor): Tensor {
       remedy: 'Await data() of that tensor first, or make it on the CPU.',
     })
   }
+}
+
+/** x with dense elements that the host may look at now; no kernel runs. @throws READ_NOT_SYNCHRONOUS */
+export function readable(op: string, x: Tensor): Tensor {
+  checkReadable(op, x)
   if (x.isContiguous) return x
   return Tensor.over(x.dtype, x.shape, snapshot(x.storage.array, x.shape, x.strides, x.offset, x.numel, false))
 }
