@@ -35,6 +35,23 @@ test('gradients of a distributed pass travel so, too', async () => {
   expect(await cluster.on('a').run(blocks.gradients)).toEqual([6, [1_000_000]])
 })
 
+test('HEAP-2 a worker that got no slot is sent the bytes, and sends them, with the same results', async () => {
+  const heap = threadHeap()
+  const handles = []
+  for (let handle = heap.handle(); handle !== null; handle = heap.handle()) handles.push(handle)
+  try {
+    heap.reclaim(handles.pop()!)
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+    const { here, there, back } = await cluster.on('a').run(blocks.travels)
+    expect([here[0], there[0], back[0]]).toEqual(['heap', 'managed', 'managed'])
+    expect(await cluster.on('a').run(blocks.values)).toEqual({ there: 0, written: 6, here: 6 })
+    expect(await cluster.on('a').run(blocks.gradients)).toEqual([6, [1_000_000]])
+    await cluster.close()
+  } finally {
+    for (const handle of handles) heap.reclaim(handle)
+  }
+})
+
 test('HEAP-7 what was on its way to a worker that died is given back, and what it held', async () => {
   const cluster = await launch(PROGRAM, { workers: ['a', 'victim'] })
   const { code, inFlight, still } = await cluster.on('a').run(blocks.sendToVictim)

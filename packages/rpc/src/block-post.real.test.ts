@@ -4,7 +4,7 @@
  */
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { type Tensor, zeros } from '@postgrad/tensor'
+import { memoryScope, type Tensor, zeros } from '@postgrad/tensor'
 import { HeapRoad, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
@@ -95,4 +95,14 @@ test('RPC-16 a reference is known to have left with its message, also when anoth
   const both = Promise.allSettled([arriving, departing])
   expect(a.runtime.debugInfo().forks).toBe(1)
   expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+})
+
+test('what a worker sends to itself within a memoryScope is not closed with the scope', async () => {
+  let call: Promise<unknown> | null = null
+  memoryScope(() => {
+    call = a.runtime.call(0, keep, [large()])
+  })
+  await call
+  const [[received]] = kept as [[Tensor]]
+  expect(received.isClosed).toBe(false)
 })

@@ -6,7 +6,7 @@
 import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
-import type { HeapRoad } from '@postgrad/tensor/internal'
+import { type HeapRoad, outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
 import {
   Codec,
@@ -246,28 +246,21 @@ export class RpcAgent {
     const { link, env, blocks } = peer
     blocks?.onWriting()
     try {
-      const frame = this.encoded(peer, out)
+      const frame = this.codec.encode(out, env, blocks?.road)
       if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
       if (link === null) {
-        this.receive(peer, frame)
+        // What arrives is the callee's, though it was sent within a memoryScope.
+        outsideOfScopes(() => this.receive(peer, frame))
         this.pump.wake()
       } else link.send(frame)
       blocks?.onSent()
     } catch (error) {
       blocks?.onUnsent()
+      for (const interceptor of this.interceptors) interceptor.unsent?.(out)
       throw error
     } finally {
       // What was read while the message was written.
       this.tellTaken(peer)
-    }
-  }
-
-  private encoded(peer: Peer, out: OutgoingMessage): Frame {
-    try {
-      return this.codec.encode(out, peer.env, peer.blocks?.road)
-    } catch (error) {
-      for (const interceptor of this.interceptors) interceptor.unsent?.(out)
-      throw error
     }
   }
 

@@ -64,5 +64,5 @@ export {
   sameShape,
 } from './shape.js'
 export { isSparse } from './sparse.js'
-export { beginTemporaries, endTemporaries, Storage, withoutTemporaries } from './storage.js'
+export { beginTemporaries, endTemporaries, outsideOfScopes, Storage, withoutTemporaries } from './storage.js'
 export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor.js'

@@ -17,7 +17,7 @@ export interface HeapPlace extends HeapDescriptor {
 
 /**
  * What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it
- * but who reads messages in the pauses of kernels (`outsideOfScopes`).
+ * but who reads messages: in the pauses of kernels, and what a worker sends to itself (`outsideOfScopes`).
  */
 let made: Storage[] | null = null
 

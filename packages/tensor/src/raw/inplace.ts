@@ -33,7 +33,7 @@ function checkWritable(op: string, x: Tensor): void {
 }
 
 /** After a write: what was read from this storage before is no longer there. */
-function wrote(op: string, x: Tensor): void {
+export function wrote(op: string, x: Tensor): void {
   x.storage.version++
   x.storage.writer = op
 }

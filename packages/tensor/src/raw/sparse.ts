@@ -6,7 +6,7 @@ import { isSparse, SparseTensor } from '../sparse.js'
 import { Tensor } from '../tensor.js'
 import { clone, contiguous } from './copy.js'
 import { mul } from './elementwise.js'
-import { add_ } from './inplace.js'
+import { add_, wrote } from './inplace.js'
 import { cat } from './join.js'
 
 /** x += alpha · rows, in place, in the order of the indices. */
@@ -14,7 +14,7 @@ export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
   if (!x.isContiguous) return add_(x, toDense(rows), alpha)
   x.storage.prepareWrite()
   addRows(x, rows.indices(), alpha === 1 ? rows.values() : mul(rows.values(), alpha))
-  x.storage.version++
+  wrote('add_', x)
   return x
 }
 
