@@ -200,6 +200,9 @@ simple("without weights", "LayerNorm", [3], [[2, 3]], {"elementwiseAffine": Fals
 simple("", "GroupNorm", [2, 4], [[2, 4, 3]])
 simple("without weights", "GroupNorm", [1, 2], [[2, 2, 2, 2]], {"affine": False, "eps": 0.01})
 
+simple("", "InstanceNorm1d", [2], [[2, 2, 3]])
+simple("one image", "InstanceNorm2d", [2], [[2, 2, 3]], {"affine": True, "eps": 0.01})
+
 # Attention
 def attention(label, args, inputs, options=None, call_options=None, masks=()):
     """masks: names of call options whose tensors are the last inputs."""

@@ -1,6 +1,6 @@
 /** The checks of modules' arguments, worded once. */
 import { PostgradError } from '@postgrad/base'
-import type { DType, Tensor } from '@postgrad/tensor'
+import type { DType, Pair, Tensor } from '@postgrad/tensor'
 import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
 /** @throws INVALID_ARGUMENT unless each of `sizes` is an integer of at least `least` */
@@ -9,6 +9,16 @@ export function checkSizes(op: string, sizes: Readonly<Record<string, number>>, 
     if (Number.isSafeInteger(size) && size >= least) continue
     throw invalidArgument(op, `an integer ${name} ≥ ${least}`, size, `Pass ${name} as a whole number.`)
   }
+}
+
+/** One number for every dimension, or one for each, as a list. @throws INVALID_ARGUMENT */
+export function sizes(op: string, name: string, dims: 1 | 2, value: Pair, least: number): readonly number[] {
+  const list = typeof value === 'number' ? new Array<number>(dims).fill(value) : value
+  if (!Array.isArray(list) || list.length !== dims) {
+    throw invalidArgument(op, dims === 1 ? `a number as ${name}` : `a number or a pair as ${name}`, String(value))
+  }
+  for (const each of list) checkSizes(op, { [name]: each }, least)
+  return list
 }
 
 /** @throws INVALID_ARGUMENT unless `p` is a probability */

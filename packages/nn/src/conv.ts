@@ -2,7 +2,7 @@
 import { conv1d, conv2d, convTranspose1d, convTranspose2d, pad } from '@postgrad/autograd'
 import type { ConvPadding, PadMode, Pair, Tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
-import { checkOneOf, checkSizes } from './check.js'
+import { checkOneOf, checkSizes, sizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -189,16 +189,6 @@ export class ConvTranspose2d extends TransposedConv<Pair> {
     const { stride, padding, outputPadding, dilation, groups } = this
     return convTranspose2d(x, this.weight, this.bias, { stride, padding, outputPadding, dilation, groups })
   }
-}
-
-/** One number for every dimension, or one for each, as a list. */
-function sizes(op: string, name: string, dims: 1 | 2, value: Pair, least: number): readonly number[] {
-  const list = typeof value === 'number' ? new Array<number>(dims).fill(value) : value
-  if (!Array.isArray(list) || list.length !== dims) {
-    throw invalidArgument(op, dims === 1 ? `a number as ${name}` : `a number or a pair as ${name}`, String(value))
-  }
-  for (const each of list) checkSizes(op, { [name]: each }, least)
-  return list
 }
 
 function checkedPadding(op: string, dims: 1 | 2, padding: ConvPadding<Pair>): null {

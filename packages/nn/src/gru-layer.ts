@@ -69,7 +69,8 @@ export const gruLayer = defineFunction({
       ctx.saveForBackward(inputs, weightHh, bias, h, hs.all, made)
       ctx.state = reverse
     }
-    return hs.allAfter
+    // A copy, since users may write into it.
+    return raw.clone(hs.allAfter)
   },
   backward: (ctx, dOutput: Tensor) => {
     const [inputs, weightHh, bias, h0, all, made] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]

@@ -61,7 +61,15 @@ export {
   type WalkOptions,
 } from './module.js'
 export type { ForwardHook, ForwardPreHook, FullBackwardHook } from './module-hooks.js'
-export { GroupNorm, type GroupNormOptions, LayerNorm, type LayerNormOptions } from './normalization.js'
+export {
+  GroupNorm,
+  type GroupNormOptions,
+  InstanceNorm1d,
+  InstanceNorm2d,
+  type InstanceNormOptions,
+  LayerNorm,
+  type LayerNormOptions,
+} from './normalization.js'
 export { Adadelta, type AdadeltaOptions, type AdadeltaSettings } from './optim/adadelta.js'
 export { Adagrad, type AdagradOptions, type AdagradSettings } from './optim/adagrad.js'
 export { Adam, type AdamOptions, type AdamSettings, AdamW } from './optim/adam.js'

@@ -4,6 +4,8 @@ import { grad, gradcheck, gradgradcheck } from '@postgrad/autograd'
 import { Generator, manualSeed, ones, rand, randn, SparseTensor, type Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'
 import { gruLayer } from './gru-layer.js'
 import {
+  AdaptiveAvgPool2d,
+  AvgPool2d,
   BatchNorm1d,
   BatchNorm2d,
   Conv1d,
@@ -15,9 +17,13 @@ import {
   GRU,
   GRUCell,
   GroupNorm,
+  InstanceNorm1d,
+  InstanceNorm2d,
   LayerNorm,
   LSTM,
   loadSafetensors,
+  MaxPool1d,
+  MaxPool2d,
   MSELoss,
   MultiheadAttention,
   RNN,
@@ -177,6 +183,13 @@ describe('recurrent layers', () => {
     }
   })
 
+  test.each(['LSTM', 'GRU', 'RNN'] as const)('%s: its output may be written into', (name) => {
+    const module = new modules[name](3, 4)
+    const x = randn([5, 2, 3], { requiresGrad: true })
+    const through = (last: (y: Tensor) => Tensor) => values(grad(last(module.forward(x)[0]).sum(), [x])[0]!)
+    expect(through((y) => y.mul_(2))).toEqual(through((y) => y.mul(2)))
+  })
+
   test.each(['LSTM', 'GRU', 'RNN'] as const)('%s: a batch of nothing', (name) => {
     const [output] = new modules[name](3, 4).forward(zeros([5, 0, 3], { requiresGrad: true }))
     expect(output.shape).toEqual([5, 0, 4])
@@ -210,6 +223,13 @@ describe('what is refused', () => {
     ['INVALID_ARGUMENT', () => new LayerNorm([])],
     ['INVALID_ARGUMENT', () => new LayerNorm([2, 0])],
     ['INVALID_ARGUMENT', () => new GroupNorm(2, 3)],
+    ['INVALID_ARGUMENT', () => new InstanceNorm1d(0)],
+    ['SHAPE_MISMATCH', () => new InstanceNorm1d(2).forward(x.unsqueeze(0))],
+    ['SHAPE_MISMATCH', () => new InstanceNorm2d(3).forward(zeros([1, 2, 4, 4]))],
+    ['INVALID_ARGUMENT', () => new MaxPool2d(0)],
+    ['INVALID_ARGUMENT', () => new MaxPool1d([2, 2] as unknown as number)],
+    ['INVALID_ARGUMENT', () => new AvgPool2d([2, 1.5])],
+    ['INVALID_ARGUMENT', () => new AdaptiveAvgPool2d([2, -1])],
     ['INVALID_ARGUMENT', () => new EmbeddingBag(2, 2, { mode: 'min' as 'max' })],
     ['INVALID_ARGUMENT', () => new MultiheadAttention(4, 3)],
     ['INVALID_ARGUMENT', () => new TransformerEncoderLayer(4, 2, { activation: 'tanh' as 'relu' })],

@@ -66,8 +66,8 @@ export const lstmLayer = defineFunction({
       ctx.saveForBackward(inputs, weightHh, h, c, hs.all, cs.all, made)
       ctx.state = reverse
     }
-    // A copy of c: it would keep all of them.
-    return [hs.allAfter, raw.clone(cs.last)]
+    // Copies: users may write into them, and they would keep the memory of all steps.
+    return [raw.clone(hs.allAfter), raw.clone(cs.last)]
   },
   backward: (ctx, dOutput: Tensor, dLast: Tensor) => {
     const [inputs, weightHh, h0, c0, allHs, allCs, made] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]

@@ -112,6 +112,16 @@ describe('the tree', () => {
     expect(() => model.to('int32')).toThrow(code('DTYPE_MISMATCH'))
   })
 
+  test('a module that overrides train is asked', () => {
+    class Frozen extends Linear {
+      override train(): this {
+        return super.train(false)
+      }
+    }
+    const model = new Sequential(new Sequential(new Frozen(1, 1)), new ReLU()).train()
+    expect([model.training, model.at(0).training, (model.at(0) as Sequential).at(0).training]).toEqual([true, true, false])
+  })
+
   test('toString as PyTorch writes it', () => {
     const model = new Sequential(new Linear(4, 2), new Sequential(new Dropout(0.1), new ReLU()))
     expect(String(model)).toBe(`Sequential(

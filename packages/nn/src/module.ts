@@ -59,13 +59,22 @@ type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => v
 export abstract class Module {
   /** True from the start; `train` and `eval` switch it for the whole tree. Dropout and batch norm read it. */
   training = true
-  /** Fields that are buffers, and whether they are persistent. Neither this nor the hooks may be a field that walks see. */
+  /** Fields that are buffers, and whether they are persistent. Private as the next two, so that no walk sees them. */
   #buffers: Map<string, boolean> | null = null
   #hooks: ModuleHooks | null = null
+  #switching = false
 
-  /** Into training or evaluation, with all modules below. */
+  /** Into training or evaluation, with all modules below, each by its own `train`: one that overrides it may stay as it is. */
   train(mode = true): this {
-    for (const module of this.modules()) module.training = mode
+    // A module that has this one below it again calls it while it is at it.
+    if (this.#switching) return this
+    this.#switching = true
+    try {
+      this.training = mode
+      for (const child of this.children()) child.train(mode)
+    } finally {
+      this.#switching = false
+    }
     return this
   }
 

@@ -1,7 +1,7 @@
-/** Normalisation without a memory. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`. Beside: `batch-norm.ts`, which keeps statistics. */
-import { groupNorm, layerNorm } from '@postgrad/autograd'
+/** Normalisation without a memory. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`, `InstanceNorm1d`, `InstanceNorm2d` (without running statistics). Beside: `batch-norm.ts`, which keeps statistics. */
+import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
@@ -79,5 +79,63 @@ export class GroupNorm extends Module {
   override extraRepr(): string {
     const { numGroups, numChannels, eps } = this
     return extraRepr({ numGroups, numChannels, eps, affine: this.weight !== null })
+  }
+}
+
+export interface InstanceNormOptions extends ParameterOptions {
+  /** Added to the variance; default 1e-5. */
+  readonly eps?: number
+  /** With a weight and a bias; default false. */
+  readonly affine?: boolean
+}
+
+abstract class InstanceNorm extends Module {
+  readonly numFeatures: number
+  readonly eps: number
+  /** [numFeatures], or null */
+  readonly weight: Tensor | null
+  readonly bias: Tensor | null
+
+  /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(numFeatures: number, { eps = 1e-5, affine = false, ...parameters }: InstanceNormOptions = {}) {
+    super()
+    checkSizes(new.target.name, { numFeatures })
+    this.numFeatures = numFeatures
+    this.eps = eps
+    this.weight = affine ? constant([numFeatures], 1, parameters) : null
+    this.bias = affine ? constant([numFeatures], 0, parameters) : null
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ numFeatures: this.numFeatures, eps: this.eps, affine: this.weight !== null })
+  }
+
+  /** `rank` counts N, which may be left out. */
+  protected normalize(x: Tensor, rank: number, expected: string): Tensor {
+    const single = x.ndim === rank - 1
+    if ((x.ndim !== rank && !single) || x.shape[single ? 0 : 1] !== this.numFeatures) {
+      throw shapeMismatch(
+        this.constructor.name,
+        `input ${expected} with C = ${this.numFeatures}`,
+        shapeText(x.shape),
+        'Look at the channels.',
+      )
+    }
+    const normal = instanceNorm(single ? x.unsqueeze(0) : x, this.weight, this.bias, { eps: this.eps })
+    return single ? normal.squeeze(0) : normal
+  }
+}
+
+export class InstanceNorm1d extends InstanceNorm {
+  /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 3, '[N, C, L] or [C, L]')
+  }
+}
+
+export class InstanceNorm2d extends InstanceNorm {
+  /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 4, '[N, C, H, W] or [C, H, W]')
   }
 }

@@ -1,16 +1,18 @@
 /** Pooling. PyTorch: `torch.nn.MaxPool1d`, `MaxPool2d`, `AvgPool1d`, `AvgPool2d`, `AdaptiveAvgPool1d`, `AdaptiveAvgPool2d`. */
 import { adaptiveAvgPool1d, adaptiveAvgPool2d, avgPool1d, avgPool2d, maxPool1d, maxPool2d } from '@postgrad/autograd'
 import type { AvgPoolOptions, MaxPoolOptions, Pair, Tensor } from '@postgrad/tensor'
+import { sizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
-/** A window of `kernelSize`; options as the operation has them, which checks them with the first input. */
+/** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
 abstract class Pool<P extends Pair, Options extends object> extends Module {
   readonly kernelSize: P
   readonly options: Options
 
-  constructor(kernelSize: P, options: Options = {} as Options) {
+  protected constructor(dims: 1 | 2, kernelSize: P, options: Options) {
     super()
+    sizes(new.target.name, 'kernelSize', dims, kernelSize, 1)
     this.kernelSize = kernelSize
     this.options = options
   }
@@ -21,6 +23,11 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
 }
 
 export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
+    super(1, kernelSize, options)
+  }
+
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
   forward(x: Tensor): Tensor {
     return maxPool1d(x, this.kernelSize, this.options)
@@ -28,6 +35,11 @@ export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
 }
 
 export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
+    super(2, kernelSize, options)
+  }
+
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
   forward(x: Tensor): Tensor {
     return maxPool2d(x, this.kernelSize, this.options)
@@ -35,6 +47,11 @@ export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
 }
 
 export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
+    super(1, kernelSize, options)
+  }
+
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
   forward(x: Tensor): Tensor {
     return avgPool1d(x, this.kernelSize, this.options)
@@ -42,6 +59,11 @@ export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
 }
 
 export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
+    super(2, kernelSize, options)
+  }
+
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
   forward(x: Tensor): Tensor {
     return avgPool2d(x, this.kernelSize, this.options)
@@ -51,8 +73,10 @@ export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
 export class AdaptiveAvgPool1d extends Module {
   readonly outputSize: number
 
+  /** @throws INVALID_ARGUMENT */
   constructor(outputSize: number) {
     super()
+    sizes('AdaptiveAvgPool1d', 'outputSize', 1, outputSize, 0)
     this.outputSize = outputSize
   }
 
@@ -69,8 +93,10 @@ export class AdaptiveAvgPool1d extends Module {
 export class AdaptiveAvgPool2d extends Module {
   readonly outputSize: Pair
 
+  /** @throws INVALID_ARGUMENT */
   constructor(outputSize: Pair) {
     super()
+    sizes('AdaptiveAvgPool2d', 'outputSize', 2, outputSize, 0)
     this.outputSize = outputSize
   }
 

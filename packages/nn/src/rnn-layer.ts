@@ -44,7 +44,8 @@ export const rnnLayer = defineFunction({
       ctx.saveForBackward(inputs, weightHh, h, hs.all)
       ctx.state = { nonlinearity, reverse } satisfies Setting
     }
-    return hs.allAfter
+    // A copy, since users may write into it.
+    return raw.clone(hs.allAfter)
   },
   backward: (ctx, dOutput: Tensor) => {
     const [inputs, weightHh, h0, all] = ctx.savedTensors as [Tensor, Tensor, Tensor, Tensor]
