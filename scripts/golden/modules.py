@@ -143,6 +143,12 @@ simple("by tanh", "GELU", [], [[3, 4]], {"approximate": "tanh"})
 simple("options", "Softplus", [], [[3, 4]], {"beta": 2, "threshold": 1})
 case("Hardtanh", ["Hardtanh", -0.5, 0.25], nn.Hardtanh(-0.5, 0.25), [[3, 4]])
 
+for name, args in [("SELU", []), ("CELU", [0.5]), ("Hardswish", []), ("PReLU", [])]:
+    simple("", name, args, [[3, 4]])
+# By its definition: the gradient of PyTorch's own has, in float64, a sixth that was rounded to float32.
+case("Hardsigmoid", ["Hardsigmoid"], nn.Hardsigmoid(), [[3, 4]], lambda m, x: F.relu6(x + 3) / 6)
+case("PReLU: a slope for each channel", ["PReLU", {"numParameters": 2}], nn.PReLU(2), [[2, 2, 3]])
+
 # Recurrent: every option
 def rnn_call(lstm, batch_first=False):
     return lambda m, x, *state: m(x, *([tuple(state)] if lstm and state else state))

@@ -43,7 +43,7 @@ abstract class Table extends Module {
 }
 
 export class Embedding extends Table {
-  /** Weight standard normal. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
     super(numEmbeddings, embeddingDim, options, given)
   }
@@ -86,7 +86,7 @@ export class EmbeddingBag extends Table {
   readonly mode: BagMode
   readonly includeLastOffset: boolean
 
-  /** Weight standard normal. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingBagModuleOptions = {}, given: Tensor | null = null) {
     const { mode = 'mean', includeLastOffset = false, ...rest } = options
     super(numEmbeddings, embeddingDim, rest, given)

@@ -17,6 +17,7 @@ export {
   Tanh,
   Tanhshrink,
 } from './activations.js'
+export { CELU, Hardsigmoid, Hardswish, PReLU, type PReLUOptions, SELU } from './activations-composed.js'
 export { type AttentionCall, MultiheadAttention, type MultiheadAttentionOptions } from './attention.js'
 export { BatchNorm1d, BatchNorm2d, type BatchNormModuleOptions } from './batch-norm.js'
 export { type CellOptions, GRUCell, LSTMCell, RNNCell, type RNNCellOptions } from './cells.js'

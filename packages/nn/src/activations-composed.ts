@@ -1,0 +1,91 @@
+/**
+ * Activations that have no operation of their own here, but are a few others. PyTorch: `torch.nn.PReLU`, `SELU`, `CELU`, `Hardsigmoid`, `Hardswish`.
+ * Beside: `activations.ts`.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkSizes } from './check.js'
+import { extraRepr } from './extra-repr.js'
+import { Module } from './module.js'
+import { constant, type ParameterOptions } from './parameter.js'
+
+export interface PReLUOptions extends ParameterOptions {
+  /** Slopes that are learned: one for all, or one for each channel (dimension 1); default 1. */
+  readonly numParameters?: number
+  /** Their initial value; default 0.25. */
+  readonly init?: number
+}
+
+/** x where positive, else x times a slope that is learned. */
+export class PReLU extends Module {
+  readonly numParameters: number
+  /** [numParameters] */
+  readonly weight: Tensor
+
+  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor({ numParameters = 1, init = 0.25, ...parameters }: PReLUOptions = {}) {
+    super()
+    checkSizes('PReLU', { numParameters })
+    this.numParameters = numParameters
+    this.weight = constant([numParameters], init, parameters)
+  }
+
+  /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { weight, numParameters } = this
+    if (numParameters === 1) return x.gt(0).where(x, x.mul(weight))
+    if (x.ndim < 2 || x.shape[1] !== numParameters) {
+      throw shapeMismatch('PReLU', `input [N, ${numParameters}, …]`, shapeText(x.shape), 'There is one slope for each channel.')
+    }
+    const slopes = weight.reshape([numParameters, ...new Array<number>(x.ndim - 2).fill(1)])
+    return x.gt(0).where(x, x.mul(slopes))
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ numParameters: this.numParameters })
+  }
+}
+
+/** PyTorch's constants, which keep mean 0 and variance 1 from layer to layer (arXiv 1706.02515). */
+const SELU_ALPHA = 1.6732632423543772
+const SELU_SCALE = 1.0507009873554805
+
+export class SELU extends Module {
+  forward(x: Tensor): Tensor {
+    return x.elu(SELU_ALPHA).mul(SELU_SCALE)
+  }
+}
+
+/** x where positive, else alpha (exp(x / alpha) − 1). */
+export class CELU extends Module {
+  readonly alpha: number
+
+  /** @throws INVALID_ARGUMENT for 0 */
+  constructor(alpha = 1) {
+    super()
+    if (!Number.isFinite(alpha) || alpha === 0) throw invalidArgument('CELU', 'a finite alpha that is not 0', alpha)
+    this.alpha = alpha
+  }
+
+  forward(x: Tensor): Tensor {
+    return x.gt(0).where(x, x.minimum(0).div(this.alpha).expm1().mul(this.alpha))
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ alpha: this.alpha })
+  }
+}
+
+/** A line from 0 at −3 to 1 at 3, cut at both. */
+export class Hardsigmoid extends Module {
+  forward(x: Tensor): Tensor {
+    return x.add(3).relu6().div(6)
+  }
+}
+
+/** x times its hard sigmoid. */
+export class Hardswish extends Module {
+  forward(x: Tensor): Tensor {
+    return x.mul(x.add(3).relu6().div(6))
+  }
+}
