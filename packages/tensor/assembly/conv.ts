@@ -16,60 +16,74 @@
   return left < 0 ? 0 : min(ow, left / stride + 1)
 }
 
-/**
- * Rows oy0 … oy1 − 1 of y as columns: col[(c, ky, kx), (oy, ox)] = x[c, iy, ix], 0 outside. The row of col has `rowStep` elements to the next,
- * the column `colStep`.
- */
+/** Rows oy0 … oy1 − 1 of y as columns: col[(c, ky, kx), (oy, ox)] = x[c, iy, ix], 0 outside; col is dense. */
 // @ts-ignore: decorator
 @inline function im2col<T>(
   c: i32, h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32,
-  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize, rowStep: i32, colStep: i32,
+  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize,
 ): void {
   const size = sizeof<T>()
-  const step = <usize>colStep * size
   for (let ci = 0; ci < c; ci++) {
     for (let ky = 0; ky < kh; ky++) {
       for (let kx = 0; kx < kw; kx++) {
         const first = kx * dw - pw
         const from = low(first, sw, ow)
         const to = max(from, high(first, sw, w, ow))
-        let out = col
         for (let oy = oy0; oy < oy1; oy++) {
           const iy = oy * sh - ph + ky * dh
-          const inside = iy >= 0 && iy < h
-          if (colStep == 1 && !inside) memory.fill(out, 0, <usize>ow * size)
-          else if (colStep == 1 && sw == 1) {
-            memory.fill(out, 0, <usize>from * size)
-            memory.copy(out + <usize>from * size, x + <usize>((ci * h + iy) * w + first + from) * size, <usize>(to - from) * size)
-            memory.fill(out + <usize>to * size, 0, <usize>(ow - to) * size)
-          } else {
-            const row = x + <usize>((ci * h + iy) * w) * size
-            let at = out
-            for (let ox = 0; ox < ow; ox++) {
-              store<T>(at, inside && ox >= from && ox < to ? load<T>(row + <usize>(first + ox * sw) * size) : <T>0)
-              at += step
+          if (iy < 0 || iy >= h) {
+            col = zeros<T>(col, ow)
+            continue
+          }
+          let at = x + <usize>((ci * h + iy) * w + first + from * sw) * size
+          col = zeros<T>(col, from)
+          let left = to - from
+          // Rows are short: a loop in place beats a call of memory.copy.
+          if (sw == 1) {
+            for (; left >= <i32>(16 / size); left -= <i32>(16 / size)) {
+              v128.store(col, v128.load(at))
+              col += 16
+              at += 16
             }
           }
-          out += <usize>ow * step
+          for (; left > 0; left--) {
+            store<T>(col, load<T>(at))
+            col += size
+            at += <usize>sw * size
+          }
+          col = zeros<T>(col, ow - to)
         }
-        col += <usize>rowStep * size
       }
     }
   }
 }
 
+/** Writes n zeros and returns the end. */
+// @ts-ignore: decorator
+@inline function zeros<T>(to: usize, n: i32): usize {
+  for (; n >= <i32>(16 / sizeof<T>()); n -= <i32>(16 / sizeof<T>())) {
+    v128.store(to, v128.splat<T>(0))
+    to += 16
+  }
+  for (; n > 0; n--) {
+    store<T>(to, 0)
+    to += sizeof<T>()
+  }
+  return to
+}
+
 export function im2col_f32(
   c: i32, h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32,
-  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize, rowStep: i32, colStep: i32,
+  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize,
 ): void {
-  im2col<f32>(c, h, w, kh, kw, sh, sw, ph, pw, dh, dw, oy0, oy1, ow, x, col, rowStep, colStep)
+  im2col<f32>(c, h, w, kh, kw, sh, sw, ph, pw, dh, dw, oy0, oy1, ow, x, col)
 }
 
 export function im2col_f64(
   c: i32, h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32,
-  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize, rowStep: i32, colStep: i32,
+  oy0: i32, oy1: i32, ow: i32, x: usize, col: usize,
 ): void {
-  im2col<f64>(c, h, w, kh, kw, sh, sw, ph, pw, dh, dw, oy0, oy1, ow, x, col, rowStep, colStep)
+  im2col<f64>(c, h, w, kh, kw, sh, sw, ph, pw, dh, dw, oy0, oy1, ow, x, col)
 }
 
 /** x[c, iy, ix] += col[(c, ky, kx), (oy, ox)], in ascending order of col's rows and columns; col is dense. */

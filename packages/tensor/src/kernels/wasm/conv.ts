@@ -4,13 +4,13 @@
  *
  *     conv2d         y [o, block]      = weight [o, K] · columns [K, block]                 K = c / groups · kh · kw
  *     conv2dInput    columns           = weightᵀ [K, o] · grad [o, block], then col2im       of each group
- *     conv2dWeight   weight          += grad [o, block] · columnsᵀ [block, K]
+ *     conv2dWeight   weightᵀ [K, o]  += columns [K, block] · gradᵀ [block, o]
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
 import type { ArrayOf } from '../../dtype.js'
 import type { ConvGeometry, ConvKernel } from '../neural.js'
-import { align, type LazyInstance } from './instance.js'
+import { align, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { product, productScratch } from './matmul.js'
 import { worked } from './pause.js'
 
@@ -19,6 +19,8 @@ type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
 
 /** Elements of columns that are made at once: half a megabyte of float32. */
 const COLUMNS = 131_072
+/** What one of them counts between two pauses. */
+const WORK_PER_COLUMN_ELEMENT = 8
 
 export class ConvTiles<A extends Real> implements ConvKernel<A> {
   readonly #instance: LazyInstance
@@ -55,52 +57,49 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
     const plane = g.oh * g.ow
     const [xSize, ySize, weightSize] = [g.c * g.h * g.w, g.o * plane, g.o * k]
     const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
-    // A 1 × 1 window that visits every place reads the image itself as columns.
+    // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
     const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
-    const blockBytes = rows * g.ow * Math.max(k, role === 'conv2d' ? og : 0) * bytes
-    const partBytes = (role === 'conv2d' ? og * rows * g.ow : role === 'conv2dWeight' ? og * k : 0) * bytes
+    // What lies in the memory is used there, an image of anything else is staged when its turn comes.
+    const direct = (array: A, offset: number): number => (array.length < SINGLE_BELOW ? -1 : instance.direct(array, offset))
+    const xDirect = role === 'conv2dInput' ? direct(out, oo) : direct(a, ao)
+    const yDirect = role === 'conv2d' ? direct(out, oo) : role === 'conv2dInput' ? direct(a, ao) : direct(b, bo)
+    const wDirect = role === 'conv2dWeight' ? direct(out, oo) : direct(b, bo)
+    const staged = [xDirect < 0 ? xSize * bytes : 0, yDirect < 0 ? ySize * bytes : 0, wDirect < 0 ? weightSize * bytes : 0] as const
+    const columnBytes = isImage ? 0 : k * rows * g.ow * bytes
+    const [sumBytes, partBytes] = role === 'conv2dWeight' ? [weightSize * bytes, og * k * bytes] : [0, 0]
     // Of each role's largest product; the strides of b are those of the calls below.
     const scratchBytes =
       role === 'conv2d'
         ? productScratch(og, rows * g.ow, k, bytes, bytes)
         : role === 'conv2dInput'
           ? productScratch(k, rows * g.ow, og, bytes, bytes)
-          : productScratch(og, k, rows * g.ow, bytes, bytes * rows * g.ow)
-    instance.begin(
-      align(xSize * bytes) + align(ySize * bytes) + align(weightSize * bytes) + align(blockBytes) + align(partBytes) + align(scratchBytes),
-    )
+          : productScratch(k, og, rows * g.ow, bytes, bytes * plane)
+    instance.begin([...staged, columnBytes, sumBytes, partBytes, scratchBytes].reduce((sum, size) => sum + align(size), 0))
     const memory = (bytes === 4 ? instance.f32 : instance.f64) as A
-    const [xAt, yAt, wAt] = [instance.take(xSize * bytes), instance.take(ySize * bytes), instance.take(weightSize * bytes)]
-    const [colAt, partAt, scratch] = [instance.take(blockBytes), instance.take(partBytes), instance.take(scratchBytes)]
+    const [xStaged, yStaged, wStaged] = [instance.take(staged[0]), instance.take(staged[1]), instance.take(staged[2])]
+    const [colAt, sumAt, partAt, scratch] = [
+      instance.take(columnBytes),
+      instance.take(sumBytes),
+      instance.take(partBytes),
+      instance.take(scratchBytes),
+    ]
     const im2col = bytes === 4 ? kernels.im2col_f32 : kernels.im2col_f64
     const col2im = bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64
-    const multiply = (
-      m: number,
-      n: number,
-      p: number,
-      l: number,
-      lRow: number,
-      lCol: number,
-      r: number,
-      rRow: number,
-      rCol: number,
-      to: number,
-    ): void => {
-      const left = { pointer: l, row: lRow * bytes, col: lCol * bytes }
-      const right = { pointer: r, row: rRow * bytes, col: rCol * bytes }
-      product(instance, bytes, m, n, p, left, right, to, n * bytes, scratch)
-    }
-    if (role === 'conv2dWeight') memory.fill(0, wAt / bytes, wAt / bytes + weightSize)
-    else memory.set(b.subarray(bo, bo + weightSize) as never, wAt / bytes)
+    const stage = (array: A, from: number, to: number, size: number): void =>
+      memory.set(array.subarray(from, from + size) as never, to / bytes)
+    const unstage = (at: number, to: number, size: number): void => out.set(memory.subarray(at / bytes, at / bytes + size) as never, to)
+    // Strides in elements.
+    const matrix = (pointer: number, row: number, col: number) => ({ pointer, row: row * bytes, col: col * bytes })
+    if (role !== 'conv2dWeight' && wDirect < 0) stage(b, bo, wStaged, weightSize)
+    const wAt = wDirect < 0 ? wStaged : wDirect
 
     for (let n = 0; n < g.n; n++) {
-      if (role === 'conv2dInput') {
-        memory.set(a.subarray(ao + n * ySize, ao + (n + 1) * ySize) as never, yAt / bytes)
-        memory.fill(0, xAt / bytes, xAt / bytes + xSize)
-      } else {
-        memory.set(a.subarray(ao + n * xSize, ao + (n + 1) * xSize) as never, xAt / bytes)
-        if (role === 'conv2dWeight') memory.set(b.subarray(bo + n * ySize, bo + (n + 1) * ySize) as never, yAt / bytes)
-      }
+      const xAt = xDirect < 0 ? xStaged : xDirect + n * xSize * bytes
+      const yAt = yDirect < 0 ? yStaged : yDirect + n * ySize * bytes
+      if (xDirect < 0 && role !== 'conv2dInput') stage(a, ao + n * xSize, xAt, xSize)
+      if (yDirect < 0 && role === 'conv2dInput') stage(a, ao + n * ySize, yAt, ySize)
+      if (yDirect < 0 && role === 'conv2dWeight') stage(b, bo + n * ySize, yAt, ySize)
+      if (role === 'conv2dInput' && !isImage) memory.fill(0, xAt / bytes, xAt / bytes + xSize)
       for (let group = 0; group < g.groups; group++) {
         const x = xAt + group * cg * g.h * g.w * bytes
         const y = yAt + group * og * plane * bytes
@@ -109,52 +108,39 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
           const oy1 = Math.min(g.oh, oy0 + rows)
           const block = (oy1 - oy0) * g.ow
           const at = oy0 * g.ow * bytes
-          const columns = (rowStep: number, colStep: number): void =>
-            im2col(
-              cg,
-              g.h,
-              g.w,
-              g.kh,
-              g.kw,
-              g.strideH,
-              g.strideW,
-              g.padH,
-              g.padW,
-              g.dilH,
-              g.dilW,
-              oy0,
-              oy1,
-              g.ow,
-              x,
-              colAt,
-              rowStep,
-              colStep,
-            )
+          const columns = isImage ? matrix(x + at, plane, 1) : matrix(colAt, block, 1)
+          if (role !== 'conv2dInput' && !isImage) {
+            im2col(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
+            worked(k * block * WORK_PER_COLUMN_ELEMENT)
+          }
           if (role === 'conv2d') {
-            if (isImage) multiply(og, block, k, w, k, 1, x + at, plane, 1, partAt)
-            else {
-              columns(block, 1)
-              multiply(og, block, k, w, k, 1, colAt, block, 1, partAt)
-            }
-            const to = oo + n * ySize + group * og * plane + oy0 * g.ow
-            for (let o = 0; o < og; o++) {
-              const from = partAt / bytes + o * block
-              out.set(memory.subarray(from, from + block) as never, to + o * plane)
-            }
+            product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + at, plane * bytes, scratch)
           } else if (role === 'conv2dInput') {
-            multiply(k, block, og, w, 1, k, y + at, plane, 1, colAt)
-            col2im(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
+            product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + at, plane, 1), columns.pointer, columns.row, scratch)
+            if (!isImage) {
+              col2im(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
+              worked(k * block * WORK_PER_COLUMN_ELEMENT)
+            }
           } else {
-            columns(block, 1)
-            multiply(og, k, block, y + at, plane, 1, colAt, 1, block, partAt)
-            if (bytes === 4) kernels.accumulate_f32(og * k, partAt, w)
-            else kernels.accumulate_f64(og * k, partAt, w)
+            // Transposed, [k, og]: what must be packed is the gradient, which is smaller than the columns. The first one needs no sum.
+            const sum = sumAt + group * og * k * bytes
+            const isFirst = n === 0 && oy0 === 0
+            product(instance, bytes, k, og, block, columns, matrix(y + at, 1, plane), isFirst ? sum : partAt, og * bytes, scratch)
+            if (!isFirst) (bytes === 4 ? kernels.accumulate_f32 : kernels.accumulate_f64)(og * k, partAt, sum)
           }
         }
       }
-      if (role === 'conv2dInput') out.set(memory.subarray(xAt / bytes, xAt / bytes + xSize) as never, oo + n * xSize)
+      if (role === 'conv2d' && yDirect < 0) unstage(yAt, oo + n * ySize, ySize)
+      if (role === 'conv2dInput' && xDirect < 0) unstage(xAt, oo + n * xSize, xSize)
     }
-    if (role === 'conv2dWeight') out.set(memory.subarray(wAt / bytes, wAt / bytes + weightSize) as never, oo)
+    if (role !== 'conv2dWeight') return
+    const move = bytes === 4 ? kernels.move_32 : kernels.move_64
+    for (let group = 0; group < g.groups; group++) {
+      const part = group * og * k * bytes
+      move(og, k, sumAt + part, bytes, og * bytes, wAt + part, k * bytes, bytes)
+      worked(og * k * WORK_PER_COLUMN_ELEMENT)
+    }
+    if (wDirect < 0) unstage(wAt, oo, weightSize)
   }
 
   /** Output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */

@@ -13,18 +13,15 @@ type Window = readonly [
   dilH: number,
   dilW: number,
 ]
-type Im2col = (
-  c: number,
-  ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number, rowStep: number, colStep: number]
-) => void
-type Col2im = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
+/** The image to its columns, or back. */
+type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
 
 export interface NeuralExports {
-  readonly im2col_f32: Im2col
-  readonly im2col_f64: Im2col
-  readonly col2im_f32: Col2im
-  readonly col2im_f64: Col2im
+  readonly im2col_f32: Columns
+  readonly im2col_f64: Columns
+  readonly col2im_f32: Columns
+  readonly col2im_f64: Columns
   readonly layer_norm_f32: (
     rows: number,
     d: number,

@@ -98,3 +98,17 @@ test('a tensor that arrives in a pause is not of the memoryScope in which the ke
   expect(arrived.length).toBeGreaterThan(0)
   expect(arrived.filter(({ isClosed }) => isClosed).length).toBe(0)
 })
+
+test('a convolution pauses for its columns and its products', () => {
+  const conv = kernels.conv2d.float32
+  if (isUnsupported(conv)) throw new Error(conv.unsupported)
+  const [h, o] = [128, 16]
+  const g = { n: 2, c: 8, h, w: h, o, kh: 3, kw: 3, oh: h, ow: h, strideH: 1, strideW: 1, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
+  const out = ones(2 * o * h * h)
+  const work = 2 * 72 * h * h * (o + 8)
+  const [x, weight] = [ones(2 * 8 * h * h), ones(o * 72)]
+  const pauses = pausesOf(() => conv.run(g, x, 0, weight, 0, out, 0))
+  // What was counted before the call is unknown, and each pause forgets what is above.
+  expect(Math.abs(pauses - work / 2 ** 24)).toBeLessThan(1.5)
+  expect(out[h + 1]).toBe(72)
+})
