@@ -18,6 +18,8 @@ import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
 const stage = join(out, 'stage')
+/** The acceptance cases, and the door to them, through which only tests of this repository go. */
+const ONLY_TESTS = ['cases', 'internal.js', 'internal.d.ts'].map((name) => join(root, 'packages/testing/dist', name))
 
 await setupOrExit()
 const manifests = new Map(projects().map((folder) => [folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))]))
@@ -32,7 +34,7 @@ copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
 for (const [folder, manifest] of bundled) {
   const target = join(stage, 'node_modules', manifest.name)
   copyDist(folder, target, 'dist')
-  writeJson(join(target, 'package.json'), inner(manifest))
+  writeJson(join(target, 'package.json'), inner(manifest, target))
 }
 for (const name of ['README.md', 'LICENSE']) {
   if (existsSync(join(root, name))) cpSync(join(root, name), join(stage, name))
@@ -65,11 +67,15 @@ function manifestOf(folder) {
 function copyDist(folder, target, as) {
   const dist = join(folder, 'dist')
   if (!existsSync(join(dist))) throw new Error(`${relative(root, dist)} is missing: nothing to pack`)
-  const belongs = (path) => basename(path) !== 'fixtures' && !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
+  const belongs = (path) =>
+    !ONLY_TESTS.includes(path) &&
+    basename(path) !== 'fixtures' &&
+    !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
   cpSync(dist, join(target, as), { recursive: true, filter: belongs })
 }
 
-function inner({ name, version, description, license, type, exports, dependencies = {}, engines }) {
+/** @param target where the package lies: doors to what was left out are left out as well */
+function inner({ name, version, description, license, type, exports, dependencies = {}, engines }, target) {
   const own = Object.keys(dependencies).filter((one) => siblings.has(one))
   return {
     name,
@@ -77,7 +83,7 @@ function inner({ name, version, description, license, type, exports, dependencie
     description,
     license,
     type,
-    exports,
+    exports: Object.fromEntries(Object.entries(exports).filter(([, path]) => existsSync(join(target, path)))),
     dependencies: Object.fromEntries(own.map((one) => [one, siblings.get(one)])),
     engines,
   }

@@ -68,7 +68,8 @@ describe('readCsv', () => {
         expect((await readCsv(path, { columns })).x.toArray()).toEqual([1, 2])
       }
       await expect(readCsv(join(folder, 'none.csv'), { columns })).rejects.toMatchObject({ code: 'ENOENT' })
-      await expect(readCsv(join(folder, 'cut.csv.gz'), { columns })).rejects.toThrow('unexpected end of file')
+      const cut = expect(readCsv(join(folder, 'cut.csv.gz'), { columns })).rejects
+      await cut.toMatchObject({ code: 'CSV_INVALID', message: expect.stringContaining('unexpected end of file') })
     } finally {
       await rm(folder, { recursive: true })
     }
@@ -109,6 +110,10 @@ describe('what is wrong is told with its line', () => {
     })
     expect((await failure('a,a\n1,2', { columns: { a: 'int32' } })).code).toBe('CSV_COLUMN_MISSING')
     expect((await failure('a\n1', { columns: {} })).code).toBe('INVALID_ARGUMENT')
+    for (const options of [undefined, {}, { columns: { a: 'int32' }, header: false }, { columns: { a: 'int32' }, delimiter: '' }]) {
+      expect((await failure('a\n1', options as unknown as { columns: { a: 'int32' } })).code).toBe('INVALID_ARGUMENT')
+    }
+    await expect(readCsv(undefined as unknown as string, { columns: { a: 'int32' } })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect((await failure('a\n1', { columns: { a: 'int8' as 'int32' } })).code).toBe('INVALID_ARGUMENT')
     expect((await failure('a\n1', { columns: { a: 'string' }, fill: { a: 1 } })).code).toBe('INVALID_ARGUMENT')
     expect((await failure('', { columns: { a: 'int32' } })).code).toBe('CSV_INVALID')

@@ -50,6 +50,7 @@ const ROW_CHARACTERS_MAX = 2 ** 24
  * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` where it is one field; CSV_COLUMN_MISSING; INVALID_ARGUMENT; what the file system throws
  */
 export async function readCsv<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): Promise<CsvColumns<C>> {
+  checkOptions(options)
   const columns = Object.keys(options.columns).map((): (number | string)[] => [])
   for await (const row of rowsOf(source, options)) row.forEach((value, i) => void columns[i]!.push(value))
   return Object.fromEntries(
@@ -63,6 +64,7 @@ export async function readCsv<const C extends CsvSchema>(source: CsvSource, opti
 /** Row by row, in the file's order; every iteration reads a file anew. Errors as of `readCsv`, when a row is reached. @throws INVALID_ARGUMENT */
 export function csvDataset<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): IterableDataset<CsvRow<C>> {
   checkOptions(options)
+  checkSource(source)
   const schema = Object.entries(options.columns)
   return {
     async *[Symbol.asyncIterator]() {
@@ -81,6 +83,7 @@ async function* rowsOf<C extends CsvSchema>(
   options: CsvOptions<C>,
 ): AsyncGenerator<(number | string)[], void, undefined> {
   checkOptions(options)
+  checkSource(source)
   const name = typeof source === 'string' || source instanceof URL ? String(source) : null
   const bad = (error: PostgradError): void => {
     if (options.onBadRow === undefined) throw error
@@ -218,18 +221,30 @@ const EXPECTED: Readonly<Record<DType, string>> = {
 }
 
 /** @throws INVALID_ARGUMENT */
-function checkOptions<C extends CsvSchema>({ columns, fill = {} }: CsvOptions<C>): void {
+function checkOptions<C extends CsvSchema>(options: CsvOptions<C> | undefined): void {
+  const { columns = {} as C, fill = {}, header = true, delimiter = ',' } = options ?? {}
   const names = Object.keys(columns)
   if (names.length === 0)
     throw invalidArgument('csv', 'at least one column', 'none', "Name them with their types: { columns: { x: 'float32' } }.")
   for (const [name, type] of Object.entries(columns)) {
     if (type !== 'string' && !isDType(type)) throw invalidArgument('csv', `a dtype or 'string' for column '${name}'`, type)
   }
+  if (header !== true && !Array.isArray(header)) {
+    throw invalidArgument('csv', 'header: true, or the names', header, "Without a row of names, name all columns: { header: ['x', 'y'] }.")
+  }
+  if (typeof delimiter !== 'string' || delimiter === '') throw invalidArgument('csv', 'a delimiter', JSON.stringify(delimiter))
   for (const name of Object.keys(fill)) {
     if (columns[name] === undefined || columns[name] === 'string') {
       throw invalidArgument('csv', 'fill for columns of numbers that are read', `one for '${name}'`)
     }
   }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkSource(source: unknown): void {
+  const s = source as Partial<Iterable<unknown> & AsyncIterable<unknown>> | null | undefined
+  if (source instanceof URL || typeof s?.[Symbol.iterator] === 'function' || typeof s?.[Symbol.asyncIterator] === 'function') return
+  throw invalidArgument('csv', 'a path, a URL, or the text in pieces', source === null ? 'null' : typeof source)
 }
 
 interface CsvParseError {
@@ -238,16 +253,19 @@ interface CsvParseError {
   readonly lines?: number
 }
 
+/** Of csv-parse, or of zlib: a file that is damaged. */
 function isCsvError(error: unknown): error is CsvParseError {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
-  return name !== 'PostgradError' && typeof code === 'string' && code.startsWith('CSV_')
+  return name !== 'PostgradError' && typeof code === 'string' && /^(?:CSV|Z)_/.test(code)
 }
 
 function unreadable(source: string | null, error: CsvParseError): PostgradError {
   return new PostgradError('CSV_INVALID', {
     op: 'csv',
     message: `${place(source, error.lines ?? null)}: ${textOf(error)}`,
-    remedy: 'See that quotes are closed and doubled inside.',
+    remedy: error.code.startsWith('Z_')
+      ? 'The file is damaged, not whole, or not gzipped as its name says.'
+      : 'See that quotes are closed and doubled inside.',
     values: { source, line: error.lines ?? null },
     cause: error,
   })

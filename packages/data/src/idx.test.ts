@@ -115,6 +115,10 @@ describe('writing', () => {
     }
   })
 
+  test('refuses a dtype that there is not', async () => {
+    await expect(decodeIdx(encodeIdx(tensor([1])), { dtype: 'uint8' as 'int32' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
   test('refuses what a type cannot hold', () => {
     expect(() => encodeIdx(tensor([256], { dtype: 'int32' }), { type: 'ubyte' })).toThrow('0 … 255')
     expect(() => encodeIdx(zeros([1]), { type: 'int' })).toThrow("x.to('int32')")

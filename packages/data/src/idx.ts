@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import { constants, gunzip, gunzipSync, gzip } from 'node:zlib'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { type DType, Tensor } from '@postgrad/tensor'
-import { allocate, dtypeMismatch, invalidArgument, shapeText } from '@postgrad/tensor/internal'
+import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
 
 /** Names of the format's element types. */
 export type IdxType = 'ubyte' | 'byte' | 'short' | 'int' | 'float' | 'double'
@@ -73,7 +73,7 @@ export async function readIdx(path: string | URL, options: IdxReadOptions = {}):
   }
 }
 
-/** As `readIdx`, of bytes. @throws (rejects) IDX_INVALID */
+/** As `readIdx`, of bytes. @throws (rejects) IDX_INVALID, INVALID_ARGUMENT */
 export async function decodeIdx(bytes: Uint8Array, options: IdxReadOptions = {}): Promise<Tensor> {
   const isGzip = bytes.length >= 2 && bytes[0] === 0x1f && bytes[1] === 0x8b
   return parse(isGzip ? await gunzipped(bytes) : bytes, options)
@@ -113,6 +113,7 @@ function parse(bytes: Uint8Array, { dtype }: IdxReadOptions): Tensor {
   const { type, shape, numel, total } = header
   if (bytes.length !== total) throw invalid(`${total} bytes for shape ${shapeText(shape)}`, `${bytes.length}`)
   const into = dtype ?? type.dtype
+  if (!isDType(into)) throw invalidArgument('decodeIdx', 'a dtype', into)
   const array = allocate(into, numel)
   const view = viewOf(bytes)
   const isBool = into === 'bool'

@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { importModule, locateModule } from '@postgrad/base/internal'
+import { invalidArgument } from '@postgrad/tensor/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { textOf } from './batch.js'
 import { asDataset, ConcatDataset, type Dataset, Subset } from './dataset.js'
@@ -48,7 +49,7 @@ export class WorkerDataset<T> implements Dataset<T> {
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
  *
- * @throws (rejects) DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
+ * @throws (rejects) INVALID_ARGUMENT, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
  * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
  */
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
@@ -56,6 +57,7 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   factory: DatasetFactory<A, T> | string,
   args: A,
 ): Promise<WorkerDataset<T>> {
+  checkArguments(url, factory, args)
   const found = locateModule(url)
   if (!found.isThere) {
     throw new PostgradError('DATASET_MODULE_NOT_FOUND', {
@@ -70,6 +72,18 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
   return new WorkerDataset(source, (await makeDataset(source, null)) as Dataset<T>)
 }
+
+/** @throws INVALID_ARGUMENT */
+function checkArguments(url: unknown, factory: unknown, args: unknown): void {
+  const op = 'workerDataset'
+  if (typeof url !== 'string' && !(url instanceof URL)) throw invalidArgument(op, "a module's URL first", typeof url, HOW)
+  if (typeof factory !== 'string' && typeof factory !== 'function') {
+    throw invalidArgument(op, 'a function that the module exports, or its name', typeof factory, HOW)
+  }
+  if (!Array.isArray(args)) throw invalidArgument(op, 'a list of arguments for the function', typeof args, HOW)
+}
+
+const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeDataset, [...arguments])"
 
 /**
  * Imports the module and calls the factory; in each thread anew.

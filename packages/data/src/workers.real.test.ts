@@ -110,6 +110,16 @@ describe('what fails is told', () => {
     expect((await rejection(workerDataset(new URL(path, import.meta.url), name, []))).code).toBe(code)
   })
 
+  test.each<[string, readonly unknown[]]>([
+    ['no module', [undefined, 'numbers', []]],
+    ['no factory', [URL_OF, undefined, []]],
+    ['arguments that are no list', [URL_OF, 'numbers', 5]],
+    ['no arguments', [URL_OF, 'numbers']],
+  ])('%s', async (_, args) => {
+    const make = workerDataset as (...args: readonly unknown[]) => Promise<unknown>
+    expect((await rejection(make(...args))).code).toBe('INVALID_ARGUMENT')
+  })
+
   test('a function that the module does not export, an argument that cannot be sent', async () => {
     const own = (): { length: number; get: () => number } => ({ length: 1, get: () => 1 })
     expect((await rejection(workerDataset(URL_OF, own, []))).message).toContain("the function 'own'")

@@ -2,7 +2,19 @@
 import { describe, expect, test } from '@jest/globals'
 import { grad, noGrad } from '@postgrad/autograd'
 import { full, isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { Dropout, Linear, LSTM, Module, ModuleDict, ModuleList, ParameterList, parameter, ReLU, Sequential } from './index.js'
+import {
+  Dropout,
+  Linear,
+  LSTM,
+  Module,
+  ModuleDict,
+  ModuleList,
+  ParameterList,
+  parameter,
+  ReLU,
+  Sequential,
+  type StateDict,
+} from './index.js'
 
 const values = (t: Tensor | null) => Array.from(t!.dataSync())
 const code = (expected: string) => expect.objectContaining({ code: expected })
@@ -135,6 +147,17 @@ describe('the tree', () => {
       'LSTM(inputSize=2, hiddenSize=3, numLayers=1, bias=true, batchFirst=false, dropout=0, bidirectional=true)',
     )
   })
+})
+
+test.each<[string, unknown]>([
+  ['null', null],
+  ['a promise that was not awaited', Promise.resolve({})],
+  ['values that are no tensors', { weight: [[1]], bias: zeros([1]) }],
+])('loadStateDict refuses %s, strict or not', (_, state) => {
+  const layer = new Linear(1, 1)
+  for (const strict of [true, false]) {
+    expect(() => layer.loadStateDict(state as StateDict, { strict })).toThrow(code('INVALID_ARGUMENT'))
+  }
 })
 
 describe('loadStateDict that is not strict', () => {

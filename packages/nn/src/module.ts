@@ -19,7 +19,7 @@
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
-import { isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
 import { checkFloating, noSuch } from './check.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
@@ -203,10 +203,11 @@ export abstract class Module {
   /**
    * Copies values into parameters and buffers, converted to their dtypes; all or none.
    * @returns the names that were missing or unexpected, for a load that is not strict
-   * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes
+   * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes; INVALID_ARGUMENT for what holds no tensors
    */
   loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
     const own = new Map(walk(this, isState))
+    checkStateDict(state, own)
     const missingKeys = [...own.keys()].filter((name) => state[name] === undefined)
     const unexpectedKeys = Object.keys(state).filter((name) => !own.has(name))
     const fitting = [...own].filter(([name]) => state[name] !== undefined)
@@ -392,6 +393,19 @@ function lookup<T>(op: string, what: string, path: string, entries: readonly (re
     path,
     entries.map(([name]) => `'${name}'`),
   )
+}
+
+/** @throws INVALID_ARGUMENT; a promise would pass for a state dict without names */
+function checkStateDict(state: unknown, own: ReadonlyMap<string, Tensor>): void {
+  const remedy = 'Pass what stateDict() or await loadSafetensors(path) gives.'
+  if (typeof state !== 'object' || state === null) {
+    throw invalidArgument('loadStateDict', 'tensors by name', state === null ? 'null' : typeof state, remedy)
+  }
+  if (typeof (state as { then?: unknown }).then === 'function')
+    throw invalidArgument('loadStateDict', 'tensors by name', 'a promise', remedy)
+  for (const [name, value] of Object.entries(state)) {
+    if (own.has(name) && !isTensor(value)) throw invalidArgument('loadStateDict', `a tensor as '${name}'`, typeof value, remedy)
+  }
 }
 
 function mismatch(missing: readonly string[], unexpected: readonly string[], shapes: readonly string[]): PostgradError {

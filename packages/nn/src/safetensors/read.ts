@@ -6,7 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
-import { Tensor } from '@postgrad/tensor/internal'
+import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module.js'
 import { CONVERSIONS } from './convert.js'
 import { ELEMENT_BYTES, headerLength, invalid, PREFIX_BYTES, parseHeader, type SafetensorsHeader, type SafetensorsInfo } from './header.js'
@@ -106,7 +106,7 @@ export class SafetensorsFile {
 
 /**
  * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header.
- * @throws (rejects) SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED, SAFETENSORS_IO (the file cannot be read; the cause says why)
+ * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED, SAFETENSORS_IO (the file cannot be read; the cause says why)
  */
 export async function openSafetensors(source: string | URL | Uint8Array): Promise<SafetensorsFile> {
   // Typed arrays have the machine's order of bytes, files the little one.
@@ -152,7 +152,7 @@ function bytesSource(bytes: Uint8Array): ByteSource {
 }
 
 async function fileSource(path: string | URL): Promise<ByteSource> {
-  const name = typeof path === 'string' ? path : fileURLToPath(path)
+  const name = pathOf('loadSafetensors', path)
   let handle: FileHandle | undefined
   try {
     handle = await open(name, 'r')
@@ -162,6 +162,13 @@ async function fileSource(path: string | URL): Promise<ByteSource> {
     await handle?.close()
     throw ioFailure('read', name, error)
   }
+}
+
+/** @throws INVALID_ARGUMENT */
+export function pathOf(op: string, path: string | URL): string {
+  if (typeof path === 'string') return path
+  if (path instanceof URL && path.protocol === 'file:') return fileURLToPath(path)
+  throw invalidArgument(op, 'a path, or a file: URL', path instanceof URL ? path.href : typeof path)
 }
 
 async function readWhole(handle: FileHandle, name: string, into: Uint8Array, position: number): Promise<void> {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { Generator, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { loadSafetensors, openSafetensors, type StateDict, safetensorsBytes, saveSafetensors } from '../index.js'
+import { Linear, loadSafetensors, openSafetensors, type StateDict, safetensorsBytes, saveSafetensors } from '../index.js'
 
 const values = (t: Tensor) => Array.from(t.dataSync())
 
@@ -237,6 +237,19 @@ describe('files', () => {
     await expect(saveSafetensors(join(path(), 'x'), {})).rejects.toMatchObject({ code: 'SAFETENSORS_IO', cause: { code: 'ENOTDIR' } })
     await expect(saveSafetensors(folder, {})).rejects.toMatchObject({ code: 'SAFETENSORS_IO' })
     expect(await readdir(folder)).toEqual(['model.safetensors'])
+  })
+
+  test('what is no path, or no state dict: INVALID_ARGUMENT, with what to do', async () => {
+    for (const bad of [undefined, 5, new URL('https://example.org/model.safetensors')]) {
+      await expect(loadSafetensors(bad as unknown as string)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+      await expect(saveSafetensors(bad as unknown as string, {})).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    }
+    for (const bad of [undefined, null, new Linear(1, 1)]) {
+      await expect(saveSafetensors(path(), bad as unknown as StateDict)).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        remedy: expect.stringContaining('stateDict()'),
+      })
+    }
   })
 })
 

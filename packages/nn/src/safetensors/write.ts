@@ -5,7 +5,6 @@
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
@@ -13,7 +12,7 @@ import { byteSize, invalidArgument } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module.js'
 import { FILE_DTYPES } from './convert.js'
 import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
-import { ioFailure } from './read.js'
+import { ioFailure, pathOf } from './read.js'
 
 export interface SaveSafetensorsOptions {
   /** Free text. Some readers of models from PyTorch want `{ format: 'pt' }`. */
@@ -31,7 +30,7 @@ export async function saveSafetensors(
   tensors: Readonly<StateDict>,
   options: SaveSafetensorsOptions = {},
 ): Promise<void> {
-  const name = typeof path === 'string' ? path : fileURLToPath(path)
+  const name = pathOf('saveSafetensors', path)
   const plan = planOf(tensors, options)
   const [handle, temporary] = await openBeside(name)
   try {
@@ -73,14 +72,18 @@ interface Plan {
   readonly versions: readonly number[]
 }
 
+const STATE_DICT = 'Pass model.stateDict(), or tensors by name.'
 const ALIGNMENT = Object.keys(FILE_DTYPES)
 
 function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptions): Plan {
   const op = 'saveSafetensors'
   if (endianness() !== 'LE') throw invalidArgument(op, 'a little-endian machine', endianness())
+  if (typeof tensors !== 'object' || tensors === null) {
+    throw invalidArgument(op, 'tensors by name', tensors === null ? 'null' : typeof tensors, STATE_DICT)
+  }
   const entries = Object.entries(tensors)
   for (const [name, tensor] of entries) {
-    if (!isTensor(tensor)) throw invalidArgument(op, `a tensor as '${name}'`, typeof tensor)
+    if (!isTensor(tensor)) throw invalidArgument(op, `a tensor as '${name}'`, typeof tensor, STATE_DICT)
     if (name === METADATA || LONE_SURROGATE.test(name)) {
       throw invalidArgument(op, `names of whole characters other than ${METADATA}`, JSON.stringify(name), 'Rename the tensor.')
     }
