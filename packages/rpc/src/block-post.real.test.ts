@@ -18,6 +18,11 @@ const clock = new RealClock()
 /** Numbers large enough for a copy with pauses in it. */
 const WIDE = 1024
 let kept: unknown[] = []
+const make = (): Tensor => {
+  const made = large()
+  kept.push(made)
+  return made
+}
 const keep = (...args: unknown[]): number => kept.push(args)
 
 interface End {
@@ -35,7 +40,7 @@ beforeEach(() => {
   removePause = () => {}
   const { port1, port2 } = new MessageChannel()
   const registry = new FunctionRegistry()
-  registry.expose({ keep })
+  registry.expose({ keep, make })
   const end = (id: number, port: typeof port1): End => ({
     runtime: new WorkerRuntime({ name: `w${id}`, id, clock, registry }),
     link: messagePortLink(port),
@@ -105,4 +110,34 @@ test('what a worker sends to itself within a memoryScope is not closed with the 
   await call
   const [[received]] = kept as [[Tensor]]
   expect(received.isClosed).toBe(false)
+})
+
+/** `a` closes as soon as its reply, with a block, has left, and keeps nothing of it. */
+async function closeAfterReply(drainMs: number): Promise<PromiseSettledResult<unknown>> {
+  const { inFlight } = heap
+  const send = a.link.send.bind(a.link)
+  const closed = new Promise<void>((resolve) => {
+    const leave = (): void => {
+      resolve(a.runtime.close({ drainMs }))
+      ;(kept[0] as Tensor).close()
+    }
+    a.link.send = (frame) => {
+      send(frame)
+      if (requestHead(frame)?.type === MessageType.RESULT) queueMicrotask(leave)
+    }
+  })
+  const [reply] = await Promise.allSettled([b.runtime.call(0, make, [])])
+  await closed
+  expect(heap.inFlight).toBe(inFlight)
+  return reply!
+}
+
+test('HEAP-4 who closes with patience waits until its blocks are read', async () => {
+  const reply = await closeAfterReply(10_000)
+  expect(reply.status === 'fulfilled' ? (reply.value as Tensor).numel : reply.reason).toBe(10_000)
+})
+
+test('HEAP-4 who closes at once takes what is not read with it, and holds nothing on', async () => {
+  const reply = await closeAfterReply(0)
+  expect(reply.status === 'rejected' && reply.reason.code).toBe('HEAP_BLOCK_STALE')
 })

@@ -389,6 +389,13 @@ export class RpcAgent {
     return count
   }
 
+  /** Blocks that peers have not read yet. */
+  get blocksOnTheWay(): number {
+    let count = 0
+    for (const { blocks } of this.peersById.values()) count += blocks?.road.inFlight ?? 0
+    return count
+  }
+
   get openLinks(): number {
     let count = 0
     for (const { link } of this.peersById.values()) if (link !== null && !link.closed) count++
@@ -431,13 +438,14 @@ export class RpcAgent {
     })
   }
 
-  /** What waits is rejected with RPC_SHUT_DOWN, links are closed, nothing is delivered any more. Idempotent. */
+  /** What waits is rejected with RPC_SHUT_DOWN, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
   close(): void {
     if (this.closedBy !== null) return
     this.closedBy = this.shutDownError('close')
     for (const peer of this.peersById.values()) {
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
+      peer.blocks?.road.close()
     }
     this.deadlines.close()
     this.pump.stop((item) => {

@@ -273,12 +273,14 @@ export class WorkerRuntime {
   }
 
   /**
-   * Ends this worker: waits up to `drainMs` for the calls that it has made and those that it serves, then rejects what waits with
-   * RPC_SHUT_DOWN and closes its links; who still waits for it learns that it has died. Later calls meet RPC_SHUT_DOWN. Idempotent.
+   * Ends this worker: waits up to `drainMs` for the calls that it has made, those that it serves, and until large tensors that it has sent are
+   * read; then rejects what waits with RPC_SHUT_DOWN and closes its links; who still waits for it learns that it has died. Later calls meet
+   * RPC_SHUT_DOWN. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     const endMs = this.clock.now() + drainMs
-    while (!this.agent.isClosed && this.agent.pendingCount + this.requests.serving > 0 && this.clock.now() < endMs) {
+    const left = () => this.agent.pendingCount + this.requests.serving + this.agent.blocksOnTheWay
+    while (!this.agent.isClosed && left() > 0 && this.clock.now() < endMs) {
       await new Promise<void>((resolve) => {
         this.clock.setTimer(DRAIN_CHECK_MS, resolve)
       })
