@@ -4,8 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { raw, sumOfSparse } from '@postgrad/tensor/internal'
-import { giveBack } from './give-back.js'
+import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 export interface GradSink {
   /**
@@ -33,7 +32,7 @@ export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): voi
   else if (current === null) t.grad = keepable(grad, exclusive)
   else {
     raw.add_(current, grad)
-    if (exclusive) giveBack(grad)
+    if (exclusive) giveBack(grad.storage)
   }
 }
 

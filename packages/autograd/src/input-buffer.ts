@@ -21,8 +21,7 @@
  * never leave it, go back as well (`give-back.ts`). User code that runs in the middle of a formula is a checkpoint's function; what it makes is no temporary.
  */
 import type { Tensor } from '@postgrad/tensor'
-import { raw, sumOfSparse } from '@postgrad/tensor/internal'
-import { giveBack } from './give-back.js'
+import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 /** Slots beyond the bits of a small integer are simply never owned. */
 const OWNABLE_SLOTS = 30
@@ -54,11 +53,11 @@ export class InputBuffer {
       this.owned &= ~bit
     } else if ((this.owned & bit) !== 0 && held.isContiguous && held.dtype === grad.dtype) {
       raw.add_(held, grad)
-      if (exclusive) giveBack(grad)
+      if (exclusive) giveBack(grad.storage)
     } else {
       this.grads[slot] = raw.add(held, grad)
-      if ((this.owned & bit) !== 0) giveBack(held)
-      if (exclusive) giveBack(grad)
+      if ((this.owned & bit) !== 0) giveBack(held.storage)
+      if (exclusive) giveBack(grad.storage)
       this.owned |= bit
     }
   }

@@ -7,7 +7,7 @@
  */
 import { full, type Tensor } from '@postgrad/tensor'
 import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
-import { addQuotient_, direction, rootPlus, rowsLike } from './formulas.js'
+import { addQuotient_, direction, inPieces, rootPlus, rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
@@ -60,9 +60,11 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
       state.step++
       return
     }
-    const g = direction(p, grad, maximize, weightDecay)
-    raw.add_(state.sum, raw.mul(g, g))
-    addQuotient_(p, g, rootPlus(state.sum, eps), rate)
+    inPieces([p, grad, state.sum], (p, grad, sum) => {
+      const g = direction(p, grad, maximize, weightDecay)
+      raw.add_(sum, raw.mul(g, g))
+      addQuotient_(p, g, rootPlus(sum, eps), rate)
+    })
     state.step++
   }
 }

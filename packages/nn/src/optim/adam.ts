@@ -9,7 +9,7 @@
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
-import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
@@ -53,22 +53,24 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   }
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
-    this.descend(p, direction(p, grad, settings.maximize, settings.weightDecay), settings)
+    this.descend(p, grad, settings, settings.weightDecay)
   }
 
-  protected descend(p: Tensor, g: Tensor, { lr, betas, eps, amsgrad }: AdamSettings): void {
+  protected descend(p: Tensor, grad: Tensor, { lr, betas, eps, amsgrad, maximize }: AdamSettings, weightDecay: number): void {
     const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
     state.step++
-    decay_(state.expAvg, g, betas[0])
-    decaySquare_(state.expAvgSq, g, betas[1])
-    let second = state.expAvgSq
-    if (amsgrad) {
-      second = raw.maximum(state.maxExpAvgSq ?? zerosLike(p), state.expAvgSq)
-      state.maxExpAvgSq = second
-    }
+    if (amsgrad) state.maxExpAvgSq ??= zerosLike(p)
     // Both corrections are numbers: taking the second one out of the root's quotient saves a pass over the parameter.
     const root = Math.sqrt(1 - betas[1] ** state.step)
-    addQuotient_(p, state.expAvg, rootPlus(second, eps * root), (-lr * root) / (1 - betas[0] ** state.step))
+    const rate = (-lr * root) / (1 - betas[0] ** state.step)
+    const largest = amsgrad ? [state.maxExpAvgSq!] : []
+    inPieces([p, grad, state.expAvg, state.expAvgSq, ...largest], (p, grad, first, second, largest) => {
+      const g = direction(p, grad, maximize, weightDecay)
+      decay_(first, g, betas[0])
+      decaySquare_(second, g, betas[1])
+      const square = largest === undefined ? second : raw.copy_(largest, raw.maximum(largest, second))
+      addQuotient_(p, first, rootPlus(square, eps * root), rate)
+    })
   }
 }
 
@@ -84,6 +86,6 @@ export class AdamW extends Adam {
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
     if (settings.weightDecay !== 0) raw.mul_(p, 1 - settings.lr * settings.weightDecay)
-    this.descend(p, direction(p, grad, settings.maximize, 0), settings)
+    this.descend(p, grad, settings, 0)
   }
 }

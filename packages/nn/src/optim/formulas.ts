@@ -1,6 +1,28 @@
 /** Steps that the formulas of several optimizers share. They write into their first argument, and never into a gradient. */
-import { SparseTensor, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { currentDevice, SparseTensor, type Tensor } from '@postgrad/tensor'
+import { raw, withTemporaries } from '@postgrad/tensor/internal'
+
+/** So many elements of the four or five tensors of a step, and of its temporaries, stay in the second-level cache together. */
+const PIECE = 8192
+
+/**
+ * Runs `formula` on tensors of one shape, of which it writes into some. It must work element by element and keep nothing: large tensors come in pieces, one
+ * after the other, so that a formula of ten passes reads memory once, and temporaries go back. No bit depends on the pieces.
+ */
+export function inPieces(tensors: readonly Tensor[], formula: (...pieces: Tensor[]) => void): void {
+  const n = tensors[0]!.numel
+  // What runs elsewhere is compiled for each size, and its calls are dear.
+  const whole = n <= 2 * PIECE || currentDevice().backend !== 'wasm' || !tensors.every((t) => t.isContiguous && !t.isSparse)
+  if (whole) {
+    withTemporaries(() => formula(...tensors))
+    return
+  }
+  const flat = tensors.map((t) => raw.reshape(t, [n]))
+  for (let at = 0; at < n; at += PIECE) {
+    const pieces = flat.map((t) => raw.narrow(t, 0, at, Math.min(PIECE, n - at)))
+    withTemporaries(() => formula(...pieces))
+  }
+}
 
 /** The direction to go down: the gradient (negated to maximize) plus weightDecay · p. The gradient itself when there is nothing to add. */
 export function direction(p: Tensor, grad: Tensor, maximize: boolean, weightDecay: number): Tensor {

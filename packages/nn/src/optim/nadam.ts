@@ -10,7 +10,7 @@
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
-import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
@@ -53,18 +53,20 @@ export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
 
   protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay, momentumDecay }: NAdamSettings): void {
     const state = this.stateOf(p, () => ({ step: 0, muProduct: 1, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
-    const g = direction(p, grad, false, weightDecay)
     const mu = (t: number) => betas[0] * (1 - 0.5 * 0.96 ** (t * momentumDecay))
     state.step++
     const [now, next] = [mu(state.step), mu(state.step + 1)]
     state.muProduct = Math.fround(state.muProduct * Math.fround(now))
     const ahead = Math.fround(Math.fround(state.muProduct * Math.fround(now)) * Math.fround(next))
-    decay_(state.expAvg, g, betas[0])
-    decaySquare_(state.expAvgSq, g, betas[1])
     // As in Adam, the correction of v is taken out of the root.
     const root = Math.sqrt(1 - betas[1] ** state.step)
-    const towards = raw.mul(state.expAvg, next / (1 - ahead))
-    raw.add_(towards, g, (1 - now) / (1 - state.muProduct))
-    addQuotient_(p, towards, rootPlus(state.expAvgSq, eps * root), -lr * root)
+    const share = (1 - now) / (1 - state.muProduct)
+    inPieces([p, grad, state.expAvg, state.expAvgSq], (p, grad, first, second) => {
+      const g = direction(p, grad, false, weightDecay)
+      decay_(first, g, betas[0])
+      decaySquare_(second, g, betas[1])
+      const towards = raw.add_(raw.mul(first, next / (1 - ahead)), g, share)
+      addQuotient_(p, towards, rootPlus(second, eps * root), -lr * root)
+    })
   }
 }

@@ -9,7 +9,7 @@
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
-import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
@@ -50,20 +50,19 @@ export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
 
   protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay }: RAdamSettings): void {
     const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
-    const g = direction(p, grad, false, weightDecay)
     state.step++
-    decay_(state.expAvg, g, betas[0])
-    decaySquare_(state.expAvgSq, g, betas[1])
     const power = betas[1] ** state.step
     const rate = -lr / (1 - betas[0] ** state.step)
     // The length of the running average of g², at its end and now: the variance of a short one is not to be trusted.
     const full = 2 / (1 - betas[1]) - 1
     const length = full - (2 * state.step * power) / (1 - power)
-    if (length > 5) {
-      const rectified = Math.sqrt(((length - 4) * (length - 2) * full) / ((full - 4) * (full - 2) * length))
-      addQuotient_(p, state.expAvg, rootPlus(state.expAvgSq, eps), rate * rectified * Math.sqrt(1 - power))
-    } else {
-      raw.add_(p, state.expAvg, rate)
-    }
+    const rectified = Math.sqrt(((length - 4) * (length - 2) * full) / ((full - 4) * (full - 2) * length))
+    inPieces([p, grad, state.expAvg, state.expAvgSq], (p, grad, first, second) => {
+      const g = direction(p, grad, false, weightDecay)
+      decay_(first, g, betas[0])
+      decaySquare_(second, g, betas[1])
+      if (length > 5) addQuotient_(p, first, rootPlus(second, eps), rate * rectified * Math.sqrt(1 - power))
+      else raw.add_(p, first, rate)
+    })
   }
 }

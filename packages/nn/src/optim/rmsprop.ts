@@ -10,7 +10,7 @@
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
-import { addQuotient_, decay_, decaySquare_, direction, rootPlus } from './formulas.js'
+import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
@@ -56,21 +56,22 @@ export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
   protected override update(p: Tensor, grad: Tensor, settings: RMSpropSettings): void {
     const { lr, alpha, eps, weightDecay, momentum, centered, maximize } = settings
     const state = this.stateOf(p, () => ({ step: 0, squareAvg: zerosLike(p) }))
-    const g = direction(p, grad, maximize, weightDecay)
     state.step++
-    decaySquare_(state.squareAvg, g, alpha)
-    let variance = state.squareAvg
-    if (centered) {
-      state.gradAvg = decay_(state.gradAvg ?? zerosLike(p), g, alpha)
-      variance = raw.sub(variance, raw.mul(state.gradAvg, state.gradAvg))
-    }
-    const deviation = rootPlus(variance, eps)
-    if (momentum === 0) {
-      addQuotient_(p, g, deviation, -lr)
-      return
-    }
+    if (centered) state.gradAvg ??= zerosLike(p)
     // The buffer may begin late: a schedule may have raised the momentum from 0.
-    state.momentumBuffer = addQuotient_(raw.mul_(state.momentumBuffer ?? zerosLike(p), momentum), g, deviation, 1)
-    raw.add_(p, state.momentumBuffer, -lr)
+    if (momentum !== 0) state.momentumBuffer ??= zerosLike(p)
+    const average = centered ? [state.gradAvg!] : []
+    const buffer = momentum === 0 ? [] : [state.momentumBuffer!]
+    inPieces([p, grad, state.squareAvg, ...average, ...buffer], (p, grad, square, ...more) => {
+      const g = direction(p, grad, maximize, weightDecay)
+      let variance = decaySquare_(square, g, alpha)
+      if (centered) {
+        const mean = decay_(more[0]!, g, alpha)
+        variance = raw.sub(variance, raw.mul(mean, mean))
+      }
+      const deviation = rootPlus(variance, eps)
+      if (momentum === 0) addQuotient_(p, g, deviation, -lr)
+      else raw.add_(p, addQuotient_(raw.mul_(more.at(-1)!, momentum), g, deviation, 1), -lr)
+    })
   }
 }

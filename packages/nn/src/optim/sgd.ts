@@ -5,9 +5,9 @@
  *     v ← momentum · v + (1 − dampening) · g      (v ← g in the first step)
  *     p ← p − lr · (nesterov ? g + momentum · v : v)
  */
-import type { Tensor } from '@postgrad/tensor'
+import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { addSparse_, isSparse, raw } from '@postgrad/tensor/internal'
-import { direction } from './formulas.js'
+import { direction, inPieces } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
@@ -58,16 +58,18 @@ export class SGD extends OptimizerBase<SGDSettings, SGDState> {
       else raw.add_(p, grad, maximize ? lr : -lr)
       return
     }
-    const g = direction(p, grad, maximize, weightDecay)
     if (momentum === 0) {
-      raw.add_(p, g, -lr)
+      inPieces([p, grad], (p, grad) => raw.add_(p, direction(p, grad, maximize, weightDecay), -lr))
       return
     }
     const state = this.stateOf(p, () => ({}))
-    // A clone, where g may be the gradient itself.
-    if (state.momentumBuffer === undefined) state.momentumBuffer = raw.clone(g)
-    else raw.add_(raw.mul_(state.momentumBuffer, momentum), g, 1 - dampening)
-    const v = state.momentumBuffer
-    raw.add_(p, nesterov ? raw.add_(raw.clone(g), v, momentum) : v, -lr)
+    const isFirst = state.momentumBuffer === undefined
+    state.momentumBuffer ??= zerosLike(p)
+    inPieces([p, grad, state.momentumBuffer], (p, grad, v) => {
+      const g = direction(p, grad, maximize, weightDecay)
+      if (isFirst) raw.copy_(v, g)
+      else raw.add_(raw.mul_(v, momentum), g, 1 - dampening)
+      raw.add_(p, nesterov ? raw.add_(raw.clone(g), v, momentum) : v, -lr)
+    })
   }
 }
