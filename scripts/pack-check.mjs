@@ -1,6 +1,7 @@
 /**
  * Installs the tarball of `pack.mjs` as a user would, in a fresh folder outside this repository, and tries it: the library and its test tools
- * can be imported, their types resolve under strict settings, the command answers. Needs the registry; run by `npm run pack:check`.
+ * can be imported, their types resolve under strict settings, the command answers, and a program finds what it loads by place: kernels, the
+ * worker's entries, a dataset's module. Needs the registry; run by `npm run pack:check`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,6 +15,29 @@ if (!existsSync(tarball)) {
   console.error('there is no tarball to check.\n  Remedy: npm run pack')
   process.exit(1)
 }
+
+/** Batches from threads, an operation of the kernels, and 1 MiB there and back between two workers. */
+const PROGRAM = {
+  'squares.mjs': 'export const squares = (length) => ({ length, get: (i) => i * i })\n',
+  'program.mjs': `import { call, expose, ones } from 'postgrad'
+const twice = (x) => x.mul(2)
+export async function main() {
+  const sum = (await call('worker1', twice, [ones([512, 512])])).sum()
+  return sum.item()
+}
+expose({ twice, main })
+`,
+  'run.mjs': `import { DataLoader, launch, workerDataset } from 'postgrad'
+import { main } from './program.mjs'
+import { squares } from './squares.mjs'
+const dataset = await workerDataset(new URL('./squares.mjs', import.meta.url), squares, [6])
+for await (const batch of new DataLoader(dataset, { batchSize: 3, workers: 2 })) console.log(batch.toArray().join())
+const cluster = await launch(new URL('./program.mjs', import.meta.url), { workers: ['worker0', 'worker1'] })
+console.log(await cluster.on('worker0').run(main))
+await cluster.close()
+`,
+}
+const EXPECTED = ['0,1,4', '9,16,25', '524288'].join('\n')
 
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
@@ -55,6 +79,13 @@ async function check() {
   await step('npm install', npm, ['install', '--ignore-scripts', '--no-audit', '--no-fund', tarball])
   console.log((await step('import', process.execPath, ['names.mjs'])).trimEnd())
   await step('types', process.execPath, [join(folder, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+  for (const [name, text] of Object.entries(PROGRAM)) write(name, text)
+  const output = (await step('a program', process.execPath, ['run.mjs'])).trim()
+  if (output !== EXPECTED) {
+    console.error(`pack-check: the program printed\n${output}\ninstead of\n${EXPECTED}`)
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(1)
+  }
   console.log((await step('postgrad --help', join(folder, 'node_modules/.bin/postgrad'), ['--help'])).trimEnd())
 }
 
