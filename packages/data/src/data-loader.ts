@@ -9,7 +9,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
-import { Generator } from '@postgrad/tensor'
+import { Generator, isTensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
@@ -299,7 +299,13 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
 function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, workers = 0 }: DataLoaderOptions<T, B>): void {
   const d = dataset as Partial<Iterable<T> & AsyncIterable<T>> | null
   if (typeof d?.[Symbol.asyncIterator] !== 'function' && typeof d?.[Symbol.iterator] !== 'function') {
-    throw invalidArgument('DataLoader', 'a dataset: length and get(index), or an iterable', dataset === null ? 'null' : typeof dataset)
+    const got = dataset === null ? 'null' : isTensor(dataset) ? 'a tensor' : typeof dataset
+    throw invalidArgument(
+      'DataLoader',
+      'a dataset: length and get(index), or an iterable',
+      got,
+      'new TensorDataset(x, y) makes one of tensors.',
+    )
   }
   if (shuffle === true || sampler !== undefined || batchSampler !== undefined) {
     throw invalidArgument(

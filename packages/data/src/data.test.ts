@@ -401,6 +401,10 @@ describe('DataLoader', () => {
     expect(refusal(() => new DataLoader(new Set([1]), { workers: 1 })).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(new Set([1]), { shuffle: true })).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(5 as never)).code).toBe('INVALID_ARGUMENT')
+    expect(refusal(() => new DataLoader(zeros([3]) as never))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('a tensor'),
+    })
     expect(refusal(() => new DataLoader(counting(3), { timeoutMs: -1 })).code).toBe('TIMEOUT_INVALID')
   })
 
