@@ -18,20 +18,28 @@ const GUARD = 0xa5
 /** Odd on purpose: blocks lie at every multiple of their element's size, not of 16 bytes. */
 const GUARD_BYTES = 40
 
-/** Scratch, and behind it room for the blocks of one call. */
+/** Scratch from address `base` on, and behind it room for the blocks of one call. Pages that nothing touches are only addresses. */
 class TestHeap implements KernelHeap {
-  readonly memory = new WebAssembly.Memory({
-    initial: (SCRATCH_BYTES + BLOCK_BYTES) / PAGE_BYTES,
-    maximum: (SCRATCH_BYTES + BLOCK_BYTES) / PAGE_BYTES,
-    shared: true,
-  })
-  readonly buffer = this.memory.buffer
-  readonly #bytes = new Uint8Array(this.buffer)
-  #next = SCRATCH_BYTES
+  readonly memory: KernelHeap['memory']
+  readonly buffer: SharedArrayBuffer
+  readonly #bytes: Uint8Array
+  readonly #base: number
+  readonly #blocks: number
+  #next: number
+
+  constructor(base: number) {
+    const pages = (base + SCRATCH_BYTES + BLOCK_BYTES) / PAGE_BYTES
+    this.memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
+    this.buffer = this.memory.buffer
+    this.#bytes = new Uint8Array(this.buffer)
+    this.#base = base
+    this.#blocks = base + SCRATCH_BYTES
+    this.#next = this.#blocks
+  }
 
   scratch(bytes: number): number {
     if (bytes > SCRATCH_BYTES) throw new Error(`${bytes} bytes of scratch`)
-    return 0
+    return this.#base
   }
 
   /** A copy of x inside, between guards. */
@@ -58,7 +66,7 @@ class TestHeap implements KernelHeap {
       if (this.#bytes[from - i] !== GUARD || this.#bytes[to + i - 1] !== GUARD) throw new Error(`a write ${i} bytes beyond an operand`)
     }
     x.set(inside)
-    this.#next = SCRATCH_BYTES
+    this.#next = this.#blocks
   }
 }
 
@@ -79,7 +87,7 @@ function placed(kernel: object, heap: TestHeap, mask: number, seen: (arrays: num
   return { flat: wrap('flat'), strided: wrap('strided'), run: wrap('run') }
 }
 
-const heap = new TestHeap()
+const heap = new TestHeap(0)
 const backend = createWasmBackend(() => heap)
 const SEED = 11
 /** Below and above every size at which another form begins. */
@@ -102,6 +110,27 @@ describe(`PLACE: the same bits wherever operands lie (seed ${SEED})`, () => {
         ).toBeGreaterThan(0)
       }
       expect(arrays).toBeGreaterThan(0)
+    }
+  })
+
+  // Beyond 2 GiB an address is negative as an i32; the last block ends where the heap's last segment begins, 128 KiB below 4 GiB.
+  test.each([
+    ['blocks across 2 GiB', 2 ** 31 - SCRATCH_BYTES - 64],
+    ['scratch across 2 GiB', 2 ** 31 - 4096],
+    ['beyond 3 GiB', 2 ** 32 - SCRATCH_BYTES - BLOCK_BYTES - 2 * PAGE_BYTES],
+  ])('any address: %s', (_, base) => {
+    const far = new TestHeap(base)
+    const there = createWasmBackend(() => far)
+    for (const op of KERNEL_OPS) {
+      for (const dtype of DTYPES) {
+        const kernel = there.kernels[op][dtype]
+        if (isUnsupported(kernel) || there.variantOf(op, dtype, [300, 300]) === 'loop') continue
+        for (const mask of [0, ~0]) {
+          const wrapped = placed(kernel, far, mask, () => {})
+          const options = { seed: SEED, exact: () => true, expected: backend, shapes: [[97], [3, 5, 17]] }
+          expect(checkKernel(op, dtype, wrapped, options).checked).toBeGreaterThan(0)
+        }
+      }
     }
   })
 
