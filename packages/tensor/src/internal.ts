@@ -12,7 +12,7 @@ export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, sha
 export { giveBack, withTemporaries } from './give-back.js'
 export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
 export { suspendHeapStorage, withHeapFrom, withHeapLimit } from './heap/policy.js'
-export { HeapRoad } from './heap/road.js'
+export { type BlockName, HeapRoad } from './heap/road.js'
 export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js'
 export { type HeapStats, heapStats, verifyHeap } from './heap/verify.js'
 export { BACKENDS } from './kernels/backends.js'

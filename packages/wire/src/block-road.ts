@@ -3,9 +3,10 @@
  * tensor is the implementation; the codec knows only this. To a worker elsewhere there is no such road, and the elements follow the header.
  */
 import type { DType, Tensor } from '@postgrad/tensor'
+import type { BlockName } from '@postgrad/tensor/internal'
 
-/** Where the elements begin: block, generation (the only one that may be negative), slot and epoch of the sender, offset in elements from the block's begin. */
-export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
+/** Where the elements begin, in five words, of which the second alone may be negative. */
+export type { BlockName }
 export const BLOCK_WORDS = 5
 
 export interface BlockRoad {

@@ -1,6 +1,7 @@
 /** The road of tensors between two workers of one heap, both in this thread. Names begin with the rule of HEAP.md that they hold. */
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { tensor, zeros } from '../index.js'
+import { deferredDevice } from '../deferred-device.suite.js'
+import { tensor, withDevice, zeros } from '../index.js'
 import { raw, type Tensor } from '../internal.js'
 import { Heap } from './heap.js'
 import { HEAP_BYTES_MIN, withHeapLimit } from './policy.js'
@@ -83,6 +84,15 @@ describe('a tensor on its way', () => {
     const { heldBytes } = here
     withHeapLimit(0, () => expect(out.give(turned)).toBeNull())
     expect(here.heldBytes).toBe(heldBytes)
+  })
+
+  test('on a device that computes late what would have to be copied travels by its bytes', () => {
+    const x = large().reshape([2, LENGTH / 2])
+    const y = withDevice(deferredDevice(), () => {
+      expect(out.give(x.T)).toBeNull()
+      return carry(x)
+    })
+    expect(y.dataSync()[5]).toBe(5)
   })
 
   test('a closed tensor is refused, and nothing of it is held', () => {

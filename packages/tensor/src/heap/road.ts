@@ -2,6 +2,7 @@
  * The road that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
  * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
+import { currentDevice } from '../device.js'
 import type { DType } from '../dtype.js'
 import { copy_ } from '../raw/inplace.js'
 import { contiguousStrides, type Shape } from '../shape.js'
@@ -10,7 +11,7 @@ import { Tensor } from '../tensor.js'
 import type { Heap } from './heap.js'
 
 /** `HeapPlace` as it is written: block, its generation, slot and epoch of the sender, offset in elements from the block's begin. */
-type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
+export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
 
 export class HeapRoad {
   private readonly heap: Heap
@@ -27,11 +28,11 @@ export class HeapRoad {
 
   /**
    * Names the tensor's elements, row by row. What does not lie so in the heap is copied there once, which costs less than a message of its bytes.
-   * Null: the heap has no room, so the bytes have to travel.
+   * Null: the heap has no room, or the copy would be made by a device that computes late; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
     if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset)
-    const storage = Storage.inHeap(tensor.dtype, tensor.numel)
+    const storage = currentDevice().synchronous ? Storage.inHeap(tensor.dtype, tensor.numel) : null
     if (storage === null) return null
     try {
       copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
