@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { isFloating, type Storage } from '@postgrad/tensor/internal'
+import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 
 export interface AnomalyOptions {
@@ -41,6 +41,7 @@ let running: Traced | null = null
  * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames behind it in `values.forward` and `values.frames`.
  */
 export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
+  checkFunction('withAnomalyDetection', 'the code to watch', fn)
   regions++
   let result: T
   try {

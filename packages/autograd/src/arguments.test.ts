@@ -1,7 +1,7 @@
 /** Arguments of a wrong kind: whatever stands in whichever place of whichever operation, it works or is refused in words, never by a TypeError from inside. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
-import { isTensor, ones, tensor } from '@postgrad/tensor'
+import { bernoulli, full, isTensor, ones, type Tensor, tensor, zerosLike } from '@postgrad/tensor'
 import { decode, goldenCasesByOp } from '@postgrad/tensor/suite'
 import { operations } from './functions.js'
 import * as F from './index.js'
@@ -60,6 +60,7 @@ test.each(cases)('%s takes or refuses arguments of every kind', (op, [first]) =>
 })
 
 const x = ones([2, 3])
+const leaf = () => ones([2]).requiresGrad_()
 
 test.each<[string, () => unknown]>([
   [
@@ -80,6 +81,23 @@ test.each<[string, () => unknown]>([
   ['detach: expected (tensor), got (null)', () => F.detach(null as never)],
   ['einsum: expected tensors as operands, got number', () => F.einsum('ij', 1 as never)],
   ['tensordot: expected a number of dimensions, or a list of them for each side', () => F.tensordot(x, x, [1, 2] as never)],
+  ['backward: expected a tensor as root 0, got undefined', () => F.backward(undefined as never)],
+  ['backward: expected a tensor as the gradient of root 0, got 1', () => F.backward(leaf().mul(2), 1 as never)],
+  ['grad: expected an array of tensors as the inputs, got tensor [2] of float32', () => F.grad(leaf().sum(), leaf() as never)],
+  ['noGrad: expected a function as the code that it is for, got tensor', () => F.noGrad(x as never)],
+  ['withAnomalyDetection: expected a function', () => F.withAnomalyDetection(undefined as never)],
+  ['checkpoint: expected a function as the part to compute again, got tensor', () => F.checkpoint(x as never)],
+  ['checkpointSequential: expected an array of functions, got undefined', () => F.checkpointSequential(undefined as never, 1, x)],
+  ['registerHook: expected a function as the hook, got undefined', () => leaf().registerHook(undefined as never)],
+  ['jacobian: expected an array of tensors as the inputs, got undefined', () => F.jacobian((y) => y, undefined as never)],
+  ['vjp: expected an array of tensors as v, got 3', () => F.vjp((y: Tensor) => y, x, 3 as never)],
+  ['jacobian: expected an array of tensors as the result of the function, got 3', () => F.jacobian((() => 3) as never, x)],
+  ['gradcheck: expected a function', () => F.gradcheck(undefined as never, [])],
+  ['defineFunction: expected a function as backward, got undefined', () => F.defineFunction({ name: 'f', forward: () => x } as never)],
+  ['grad: expected a tensor or null, got number', () => Object.assign(leaf(), { grad: 3 })],
+  ['zerosLike: expected a tensor as the model, got undefined', () => zerosLike(undefined as never)],
+  ['full: expected a number to fill it with, got undefined', () => full([2], undefined as never)],
+  ['bernoulli: expected a tensor as probabilities, got 0.5', () => bernoulli(0.5 as never)],
 ])('%s', (message, call) => {
   const error = outcome(call)
   if (!isPostgradError(error, 'INVALID_ARGUMENT')) throw new Error(`expected INVALID_ARGUMENT, got ${String(error)}`)
@@ -94,4 +112,10 @@ test('the check keeps names, and lets through what may be left out', () => {
     [3, 3],
     [3, 3],
   ])
+})
+
+test('a hook that gives no tensor is refused where it ran', () => {
+  const y = leaf()
+  y.registerHook((() => 3) as never)
+  expect(outcome(() => y.sum().backward())).toMatchObject({ code: 'INVALID_GRADIENT', op: 'hook of AccumulateGrad' })
 })

@@ -5,6 +5,7 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
+import { checkTensors } from '@postgrad/tensor/internal'
 import { Engine, graphRoot } from './engine.js'
 import type { GradSink } from './grad-sink.js'
 import { type Capture, GraphTask } from './graph-task.js'
@@ -57,6 +58,7 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
 export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const list = asList(outputs)
   validateRoots(list, { op: 'grad', ...(options.gradOutputs && { grads: options.gradOutputs }) })
+  checkTensors('grad', 'the inputs', inputs)
   const captures = new Map<Node, Capture[]>()
   inputs.forEach((input, index) => {
     const edge = gradientEdge(input)
@@ -88,6 +90,7 @@ const noSink: GradSink = {
 
 /** What is not a leaf retains its gradient, as in PyTorch. */
 function checkInputs(inputs: readonly Tensor[]): void {
+  checkTensors('backward', 'the inputs', inputs)
   if (inputs.length === 0) {
     throw new PostgradError('NO_INPUTS', {
       op: 'backward',

@@ -11,7 +11,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
-import { shapeText, withoutTemporaries } from '@postgrad/tensor/internal'
+import { argumentText, checkFunction, invalidArgument, shapeText, withoutTemporaries } from '@postgrad/tensor/internal'
 import { isGradEnabled } from './grad-mode.js'
 import { type Packed, type Packer, SavedVariable, withPacker } from './saved-variable.js'
 
@@ -25,6 +25,7 @@ type AnyFn = (...args: readonly unknown[]) => unknown
  * @throws CHECKPOINT_ASYNC when `fn` gives a promise; in backward CHECKPOINT_MISMATCH when it does something else the second time
  */
 export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): R {
+  checkFunction('checkpoint', 'the part to compute again', fn)
   if (!isGradEnabled()) return fn(...args)
   const region = new Region(fn as unknown as AnyFn, args)
   const result = withPacker(region, () => fn(...args))
@@ -46,6 +47,8 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
  * @throws INVALID_ARGUMENT, and as checkpoint
  */
 export function checkpointSequential(functions: readonly ((x: Tensor) => Tensor)[], segments: number, input: Tensor): Tensor {
+  if (!Array.isArray(functions)) throw invalidArgument('checkpointSequential', 'an array of functions', argumentText(functions))
+  for (const fn of functions) checkFunction('checkpointSequential', 'each part', fn)
   if (!Number.isInteger(segments) || segments < 1 || segments > functions.length) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'checkpointSequential',

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { isFloating } from '@postgrad/tensor/internal'
+import { checkFunction, isFloating } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
 import { needsGrad } from './record.js'
@@ -81,6 +81,8 @@ export interface FunctionDefinition<Args extends readonly unknown[], R extends O
 export function defineFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
   definition: FunctionDefinition<Args, R, State>,
 ): (...args: Args) => R {
+  checkFunction('defineFunction', 'forward', definition?.forward)
+  checkFunction('defineFunction', 'backward', definition.backward)
   const call = (...args: Args): R => {
     const record = args.some((arg) => isTensor(arg) && needsGrad(arg)) && currentScope().gradEnabled
     const ctx = new FunctionContext<State>(

@@ -12,7 +12,7 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
-import { beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
+import { argumentText, beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import { applyWatched, isWatching } from './anomaly.js'
 import { giveBackUsed } from './give-back.js'
@@ -211,6 +211,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
 function conform(name: string, index: number, grad: Tensor, meta: InputMeta): Tensor {
+  if (grad.shape === undefined) throw noGradient(name, index, grad)
   let result = grad
   if (!sameShape(grad.shape, meta.shape)) {
     if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(name, index, grad, meta)
@@ -219,6 +220,16 @@ function conform(name: string, index: number, grad: Tensor, meta: InputMeta): Te
   if (grad.dtype === meta.dtype) return result
   if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(name, index, grad, meta)
   return result.to(meta.dtype)
+}
+
+function noGradient(name: string, index: number, grad: unknown): PostgradError {
+  return new PostgradError('INVALID_GRADIENT', {
+    op: name,
+    expected: `a tensor or null as gradient ${index}`,
+    got: argumentText(grad),
+    remedy: 'Let backward return one per input, and a hook a tensor or nothing.',
+    values: { index },
+  })
 }
 
 function invalidGradient(name: string, index: number, grad: Tensor, meta: InputMeta): PostgradError {
@@ -235,6 +246,7 @@ function checkHooked(node: Node, grads: Grads): void {
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
     const meta = node.inputMeta[i]
+    if (grad && meta && grad.shape === undefined) throw noGradient(`hook of ${node.name}`, i, grad)
     if (grad && meta && !(sameShape(grad.shape, meta.shape) && grad.dtype === meta.dtype))
       throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
   }

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { sameShape, shapeText } from '@postgrad/tensor/internal'
+import { checkFunction, checkTensors, sameShape, shapeText } from '@postgrad/tensor/internal'
 import { grad } from './backward.js'
 import { operations } from './functions.js'
 import { enableGrad } from './grad-mode.js'
@@ -41,7 +41,7 @@ export function vjp<X extends Several, R extends Several>(
   options: FunctionalOptions = {},
 ): [outputs: Per<R, Tensor>, gradients: Per<X, Tensor>] {
   return enableGrad(() => {
-    const run = evaluate(fn, inputs, options)
+    const run = evaluate('vjp', fn, inputs, options)
     const grads = gradients(run.ys, run.xs, vectors('vjp', run.ys, v), options)
     return [finish(run.ys, run.single, options), finish(grads, isTensor(inputs), options)]
   }) as [Per<R, Tensor>, Per<X, Tensor>]
@@ -60,7 +60,7 @@ export function jvp<X extends Several, R extends Several>(
   options: FunctionalOptions = {},
 ): [outputs: Per<R, Tensor>, derivatives: Per<R, Tensor>] {
   return enableGrad(() => {
-    const run = evaluate(fn, inputs, options)
+    const run = evaluate('jvp', fn, inputs, options)
     const direction = vectors('jvp', run.xs, v)
     const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape).requiresGrad_())
     const transposed = gradients(run.ys, run.xs, us, { ...options, createGraph: true })
@@ -81,7 +81,7 @@ export function jacobian<X extends Several, R extends Several>(
   options: FunctionalOptions = {},
 ): Per<R, Per<X, Tensor>> {
   return enableGrad(() => {
-    const run = evaluate(fn, inputs, options)
+    const run = evaluate('jacobian', fn, inputs, options)
     const blocks = run.ys.map((y) => {
       const flat = operations.reshape(y, [-1])
       const rows = Array.from({ length: y.numel }, (_, i) => gradients([operations.select(flat, 0, i)], run.xs, [null], options, true))
@@ -120,7 +120,7 @@ export function hvp<X extends Several>(
   options: FunctionalOptions = {},
 ): [value: Tensor, products: Per<X, Tensor>] {
   return enableGrad(() => {
-    const run = evaluate(fn, inputs, options)
+    const run = evaluate('hvp', fn, inputs, options)
     checkScalar('hvp', run.ys[0]!)
     const direction = vectors('hvp', run.xs, v)
     const first = gradients(run.ys, run.xs, [null], { ...options, createGraph: true })
@@ -143,10 +143,13 @@ function gradientOf<X extends Several>(
 }
 
 /** With inputs that nothing else has: leaves, or under createGraph copies that lead back to what was given. */
-function evaluate<X extends Several, R extends Several>(fn: Fn<X, R>, inputs: X, { createGraph }: FunctionalOptions): Run {
+function evaluate<X extends Several, R extends Several>(op: string, fn: Fn<X, R>, inputs: X, { createGraph }: FunctionalOptions): Run {
+  checkFunction(op, 'the function', fn)
   const given: readonly Tensor[] = isTensor(inputs) ? [inputs] : inputs
+  checkTensors(op, 'the inputs', given)
   const xs = given.map((x) => (createGraph && x.requiresGrad ? operations.view(x, x.shape) : x.detach().requiresGrad_()))
   const result = (fn as (...xs: readonly Tensor[]) => R)(...xs)
+  if (!isTensor(result)) checkTensors(op, 'the result of the function', result)
   return isTensor(result) ? { xs, ys: [result], single: true } : { xs, ys: result as readonly Tensor[], single: false }
 }
 
@@ -173,6 +176,7 @@ function gradients(
 /** @throws VECTOR_MISMATCH */
 function vectors(op: string, of: readonly Tensor[], v: Several | null | undefined): readonly (Tensor | null)[] {
   const list = v === null || v === undefined ? null : isTensor(v) ? [v] : v
+  if (list !== null) checkTensors(op, 'v', list)
   const fits = list === null ? of.length === 1 && of[0]!.numel === 1 : list.length === of.length
   if (fits && (list === null || list.every((each, i) => sameShape(each.shape, of[i]!.shape)))) {
     return list ?? of.map((t) => operations.fill_(Tensor.empty(t.dtype, t.shape), 1))

@@ -3,19 +3,23 @@
  * call that interleaves. PyTorch: `torch.no_grad`, `torch.enable_grad`, `torch.is_grad_enabled`.
  */
 import { currentScope, withScope } from '@postgrad/base/internal'
+import { checkFunction } from '@postgrad/tensor/internal'
 
 /** Runs `fn` (also an async one, to its end) without recording, and returns what it returns. */
 export function noGrad<T>(fn: () => T): T {
+  checkFunction('noGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: false }, fn)
 }
 
 /** Runs `fn` with recording on, also inside `noGrad`. */
 export function enableGrad<T>(fn: () => T): T {
+  checkFunction('enableGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: true }, fn)
 }
 
 /** Runs `fn` with recording on or off. PyTorch's `torch.set_grad_enabled`, which here needs the code it is for. */
 export function setGradEnabled<T>(enabled: boolean, fn: () => T): T {
+  checkFunction('setGradEnabled', 'the code that it is for', fn)
   return withScope({ gradEnabled: enabled }, fn)
 }
 

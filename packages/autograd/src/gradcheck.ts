@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { isFloating, shapeText } from '@postgrad/tensor/internal'
+import { checkFunction, isFloating, shapeText } from '@postgrad/tensor/internal'
 import { grad as gradOf } from './backward.js'
 
 export interface GradcheckOptions {
@@ -88,6 +88,7 @@ function answer<Inputs extends readonly unknown[]>(op: string, fn: Fn<Inputs>, i
 
 function check<Inputs extends readonly unknown[]>(op: string, fn: Fn<Inputs>, inputs: Inputs, options: GradcheckOptions): void {
   const { eps = 1e-6, atol = 1e-5, rtol = 1e-3, nondetTol = 0 } = options
+  checkFunction(op, 'the function', fn)
   const checked = checkedInputs(op, inputs)
   const outputs = asList(fn(...inputs))
   for (const { input, index } of checked) {

@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
+import { checkFunction } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import { accumulateInto } from './grad-sink.js'
 import { NodeHooks } from './hooks.js'
@@ -42,6 +43,7 @@ function retainAt(node: Node, slot: number, t: Tensor): void {
 
 /** @throws HOOK_NEEDS_LEAF */
 export function registerPostAccumulateGradHook(t: Tensor, hook: (leaf: Tensor) => void): RemovableHandle {
+  checkFunction('registerPostAccumulateGradHook', 'the hook', hook)
   const edge = gradientEdge(t)
   if (edge === null || !(edge.node instanceof AccumulateGrad)) {
     throw new PostgradError('HOOK_NEEDS_LEAF', {

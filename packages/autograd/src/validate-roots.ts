@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { sameShape } from '@postgrad/tensor/internal'
+import { checkTensor, sameShape } from '@postgrad/tensor/internal'
 import { metaOf } from './variable.js'
 
 export interface RootRules {
@@ -33,6 +33,8 @@ export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads
 }
 
 function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {
+  checkTensor(op, `root ${index}`, root)
+  if (grad !== null) checkTensor(op, `the gradient of root ${index}`, grad)
   const shape = [...root.shape]
   const values = { root: index, shape }
   if (!root.requiresGrad) {

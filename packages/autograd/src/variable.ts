@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
-import type { AutogradMeta } from '@postgrad/tensor/internal'
+import { type AutogradMeta, checkFunction } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import type { TensorHook } from './hooks.js'
 import type { Edge, Node } from './node.js'
@@ -113,6 +113,7 @@ export function detachInPlace(t: Tensor): void {
  * @throws HOOK_NEEDS_GRAD
  */
 export function registerTensorHook(t: Tensor, fn: TensorHook): RemovableHandle {
+  checkFunction('registerHook', 'the hook', fn)
   const edge = gradientEdge(t)
   if (edge === null) {
     throw new PostgradError('HOOK_NEEDS_GRAD', {

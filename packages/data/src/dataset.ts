@@ -2,7 +2,7 @@
  * Datasets: what gives a sample for an index, and what is made of others. Samplers and the DataLoader stand above. PyTorch: `torch.utils.data.dataset`.
  */
 import { Generator, type Tensor } from '@postgrad/tensor'
-import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkIterable, checkTensor, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
 /** Samples by index, 0 … length−1. Any object of this form is one; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
@@ -57,6 +57,7 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
     const first = tensors[0]
     if (first === undefined) throw invalidArgument('TensorDataset', 'at least one tensor', 'none')
     for (const one of tensors) {
+      checkTensor('TensorDataset', 'each argument', one)
       if (one.ndim > 0 && one.shape[0] === first.shape[0]) continue
       throw shapeMismatch(
         'TensorDataset',
@@ -84,6 +85,7 @@ export class Subset<T> implements Dataset<T> {
   /** @throws INDEX_OUT_OF_RANGE for an index that the dataset does not have */
   constructor(dataset: Dataset<T> | readonly T[], indices: readonly number[]) {
     this.dataset = asDataset(dataset)
+    checkIterable('Subset', 'indices', indices)
     for (const index of indices) checkIndex('Subset', index, this.dataset.length)
     this.indices = [...indices]
   }

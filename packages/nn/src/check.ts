@@ -1,7 +1,7 @@
 /** The checks of modules' arguments, worded once. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, Pair, Tensor } from '@postgrad/tensor'
-import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { argumentText, checkTensor, dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
 /** @throws INVALID_ARGUMENT unless each of `sizes` is an integer of at least `least` */
 export function checkSizes(op: string, sizes: Readonly<Record<string, number>>, least = 1): void {
@@ -41,13 +41,21 @@ export function checkOneOf<T extends string>(op: string, name: string, value: st
 
 /** @throws SHAPE_MISMATCH */
 export function checkShapeIs(op: string, what: string, x: Tensor, expected: readonly number[], remedy: string): void {
+  checkTensor(op, what, x)
   if (x.ndim === expected.length && expected.every((extent, d) => extent === x.shape[d])) return
   throw shapeMismatch(op, `${what} of shape ${shapeText(expected)}`, shapeText(x.shape), remedy, { expected, shape: [...x.shape] })
 }
 
 /** @throws DTYPE_MISMATCH */
 export function checkDType(op: string, what: string, x: Tensor, expected: DType): void {
+  checkTensor(op, what, x)
   if (x.dtype !== expected) throw dtypeMismatch(op, `${what} of dtype ${expected}`, x.dtype, `Convert it with to('${expected}').`)
+}
+
+/** @throws INVALID_ARGUMENT unless `value` is an object with names, which a forgotten argument is not */
+export function checkRecord(op: string, what: string, value: unknown): void {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return
+  throw invalidArgument(op, `an object with ${what}`, argumentText(value))
 }
 
 /** A path that leads nowhere. */

@@ -3,7 +3,7 @@
  * name. PyTorch: `torch.nn.ModuleList`, `ModuleDict`, `ParameterList`.
  */
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { indexOutOfRange } from '@postgrad/tensor/internal'
+import { argumentText, checkIterable, indexOutOfRange, invalidArgument } from '@postgrad/tensor/internal'
 import { noSuch } from './check.js'
 import { Module } from './module.js'
 import { parameter } from './parameter.js'
@@ -14,7 +14,8 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
 
   constructor(modules: Iterable<M> = []) {
     super()
-    this.items = [...modules]
+    checkIterable('ModuleList', 'its modules', modules)
+    this.items = [...modules].map((module) => checkedModule('ModuleList', module))
   }
 
   get length(): number {
@@ -31,12 +32,12 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   }
 
   append(module: M): this {
-    this.items.push(module)
+    this.items.push(checkedModule('ModuleList', module))
     return this
   }
 
   extend(modules: Iterable<M>): this {
-    this.items.push(...modules)
+    for (const module of modules) this.append(module)
     return this
   }
 
@@ -51,7 +52,8 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
 
   constructor(modules: Readonly<Record<string, M>> = {}) {
     super()
-    this.items = new Map(Object.entries(modules))
+    this.items = new Map()
+    for (const [key, module] of Object.entries(modules)) this.set(key, module)
   }
 
   get size(): number {
@@ -74,7 +76,7 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
   }
 
   set(key: string, module: M): this {
-    this.items.set(key, module)
+    this.items.set(key, checkedModule('ModuleDict', module))
     return this
   }
 
@@ -93,6 +95,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
 
   constructor(parameters: Iterable<Tensor> = []) {
     super()
+    checkIterable('ParameterList', 'its parameters', parameters)
     this.items = [...parameters].map(asParameter)
   }
 
@@ -124,6 +127,12 @@ export class ParameterList extends Module implements Iterable<Tensor> {
       .map((item) => `Parameter(${item.dtype}, [${item.shape.join(', ')}])`)
       .join(', ')
   }
+}
+
+/** A module of another copy of this package passes too. @throws INVALID_ARGUMENT for what would take no part in silence */
+export function checkedModule<M extends Module>(op: string, module: M): M {
+  if (module instanceof Module || typeof (module as Partial<Module> | null | undefined)?.namedModules === 'function') return module
+  throw invalidArgument(op, 'modules', argumentText(module), 'Pass the modules themselves: new Sequential(a, b), new ModuleList([a, b]).')
 }
 
 export function checkedAt<T>(op: string, items: readonly T[], index: number): T {

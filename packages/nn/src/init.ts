@@ -3,7 +3,7 @@
  * draw from the scope's generator or the one given. PyTorch: `torch.nn.init`; exported as `init`.
  */
 import { currentGenerator, type Generator, rand, randn, Tensor } from '@postgrad/tensor'
-import { allocate, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { allocate, checkTensor, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOneOf } from './check.js'
 
 export interface InitOptions {
@@ -25,11 +25,11 @@ export interface KaimingOptions extends InitOptions {
 
 /** Uniform in [low, high). */
 export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
-  return raw.copy_(x, raw.add(raw.mul(rand(x.shape, drawn(x, options)), high - low), low))
+  return raw.copy_(x, raw.add(raw.mul(rand(...drawn('uniform_', x, options)), high - low), low))
 }
 
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
-  return raw.copy_(x, raw.add(raw.mul(randn(x.shape, drawn(x, options)), std), mean))
+  return raw.copy_(x, raw.add(raw.mul(randn(...drawn('normal_', x, options)), std), mean))
 }
 
 /** Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0 */
@@ -37,22 +37,22 @@ export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, o
   if (!(std > 0)) throw invalidArgument('truncNormal_', 'a std > 0', std, 'Use constant_() for a single value.')
   if (!(low < high)) throw invalidArgument('truncNormal_', 'low < high', `${low} and ${high}`)
   const draw = truncated((low - mean) / std, (high - mean) / std, options.generator ?? currentGenerator())
-  const { dtype } = drawn(x, options)
+  const [, { dtype }] = drawn('truncNormal_', x, options)
   const array = allocate(dtype, x.numel)
   for (let i = 0; i < array.length; i++) array[i] = Math.min(Math.max(mean + std * draw(), low), high)
   return raw.copy_(x, Tensor.over(dtype, x.shape, array))
 }
 
 export function constant_(x: Tensor, value: number): Tensor {
-  return raw.fill_(x, value)
+  return filled('constant_', x, value)
 }
 
 export function ones_(x: Tensor): Tensor {
-  return raw.fill_(x, 1)
+  return filled('ones_', x, 1)
 }
 
 export function zeros_(x: Tensor): Tensor {
-  return raw.fill_(x, 0)
+  return filled('zeros_', x, 0)
 }
 
 /** x [n, m]: ones on the diagonal, zeros elsewhere. @throws SHAPE_MISMATCH */
@@ -98,7 +98,7 @@ export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Ten
   const columns = x.numel / rows
   const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
   const vectors = orthonormal(count, length, options.generator ?? currentGenerator())
-  const { dtype } = drawn(x, options)
+  const [, { dtype }] = drawn('orthogonal_', x, options)
   const array = allocate(dtype, x.numel)
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) array[r * columns + c] = gain * (rows < columns ? vectors[r]![c]! : vectors[c]![r]!)
@@ -115,13 +115,21 @@ export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number 
   return nonlinearity === 'selu' ? 3 / 4 : 1
 }
 
-function drawn(x: Tensor, { generator }: InitOptions) {
-  if (!isFloating(x.dtype)) throw invalidArgument('init', 'a tensor of floating point', x.dtype, "Convert it with to('float32').")
-  return generator === undefined ? { dtype: x.dtype } : { dtype: x.dtype, generator }
+/** What to draw for x. */
+function drawn(op: string, x: Tensor, { generator }: InitOptions) {
+  checkTensor(op, 'what to fill', x)
+  if (!isFloating(x.dtype)) throw invalidArgument(op, 'a tensor of floating point', x.dtype, "Convert it with to('float32').")
+  return [x.shape, generator === undefined ? { dtype: x.dtype } : { dtype: x.dtype, generator }] as const
+}
+
+function filled(op: string, x: Tensor, value: number): Tensor {
+  checkTensor(op, 'what to fill', x)
+  return raw.fill_(x, value)
 }
 
 /** Into how many inputs and outputs one element of a weight [out, in, …window] enters. */
 function fans(op: string, x: Tensor): { fanIn: number; fanOut: number } {
+  checkTensor(op, 'what to fill', x)
   if (x.ndim < 2) {
     throw shapeMismatch(
       op,

@@ -19,7 +19,7 @@
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
-import { invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
 import { checkFloating, noSuch } from './check.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
@@ -138,6 +138,7 @@ export abstract class Module {
 
   /** Calls `fn` with all modules of the tree, children before those that have them. */
   apply(fn: (module: Module) => void): this {
+    checkFunction('apply', 'what to do with each module', fn)
     for (const child of this.children()) child.apply(fn)
     fn(this)
     return this
@@ -248,18 +249,21 @@ export abstract class Module {
 
   /** Calls `hook` before each forward. */
   registerForwardPreHook(hook: ForwardPreHook<this>): RemovableHandle {
+    checkFunction('registerForwardPreHook', 'the hook', hook)
     const hooks = this.hooks()
     return hooks.add(hooks.pre, hook as ForwardPreHook<object>)
   }
 
   /** Calls `hook` after each forward. */
   registerForwardHook(hook: ForwardHook<this>): RemovableHandle {
+    checkFunction('registerForwardHook', 'the hook', hook)
     const hooks = this.hooks()
     return hooks.add(hooks.post, hook as ForwardHook<object>)
   }
 
   /** Calls `hook` in each backward pass through a forward that came after this call. */
   registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
+    checkFunction('registerFullBackwardHook', 'the hook', hook)
     const hooks = this.hooks()
     return hooks.add(hooks.back, hook as FullBackwardHook<object>)
   }

@@ -1,7 +1,7 @@
 /** Normalisation without a memory. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`, `InstanceNorm1d`, `InstanceNorm2d` (without running statistics). Beside: `batch-norm.ts`, which keeps statistics. */
 import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
-import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
@@ -25,6 +25,7 @@ export class LayerNorm extends Module {
   constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
     super()
     const { eps = 1e-5, elementwiseAffine = true, ...parameters } = options
+    if (typeof normalizedShape !== 'number') checkIterable('LayerNorm', 'the shape to normalise, or a number,', normalizedShape)
     const shape = typeof normalizedShape === 'number' ? [normalizedShape] : [...normalizedShape]
     if (shape.length === 0) throw invalidArgument('LayerNorm', 'at least one dimension to normalise', 'none')
     for (const extent of shape) checkSizes('LayerNorm', { normalizedShape: extent })

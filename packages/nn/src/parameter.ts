@@ -1,7 +1,6 @@
 /** How parameters are made, and with which values modules begin: drawn from the scope's generator, in PyTorch's distributions. */
 import { type DType, full, rand, randn, type Tensor } from '@postgrad/tensor'
-
-import { raw } from '@postgrad/tensor/internal'
+import { checkTensor, raw } from '@postgrad/tensor/internal'
 import { checkFloating } from './check.js'
 
 export interface ParameterOptions {
@@ -20,6 +19,7 @@ export interface ParameterSettings {
  * @throws REQUIRES_GRAD_NEEDS_FLOAT
  */
 export function parameter(data: Tensor, { requiresGrad = true }: ParameterSettings = {}): Tensor {
+  checkTensor('parameter', 'its values', data)
   const leaf = data.detach().requiresGrad_()
   return requiresGrad ? leaf : leaf.requiresGrad_(false)
 }

@@ -4,7 +4,7 @@
  */
 import { cat, dropout, linear, stack } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
-import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkTensor, checkTensors, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkDType, checkProbability, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
@@ -106,6 +106,8 @@ export abstract class RecurrentModule extends Module {
    */
   protected run(x: Tensor, states: readonly Tensor[] | undefined, stateCount: number): { output: Tensor; states: Tensor[] } {
     const op = this.constructor.name
+    checkTensor(op, 'the input', x)
+    if (states !== undefined) checkTensors(op, 'the states', states)
     const single = x.ndim === 2
     let sequence = single ? x.unsqueeze(1) : this.batchFirst && x.ndim === 3 ? x.transpose(0, 1) : x
     this.checkInput(op, x, sequence)

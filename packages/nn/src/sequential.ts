@@ -1,6 +1,6 @@
 /** Modules one after the other. PyTorch: `torch.nn.Sequential`. */
 import type { Tensor } from '@postgrad/tensor'
-import { checkedAt } from './containers.js'
+import { checkedAt, checkedModule } from './containers.js'
 import { Module } from './module.js'
 
 /** A module from one tensor to one tensor. */
@@ -11,7 +11,7 @@ export class Sequential extends Module implements Iterable<Layer> {
 
   constructor(...layers: readonly Layer[]) {
     super()
-    this.layers = [...layers]
+    this.layers = layers.map((layer) => checkedModule('Sequential', layer))
   }
 
   get length(): number {
@@ -28,7 +28,7 @@ export class Sequential extends Module implements Iterable<Layer> {
   }
 
   append(layer: Layer): this {
-    this.layers.push(layer)
+    this.layers.push(checkedModule('Sequential', layer))
     return this
   }
 

@@ -3,7 +3,8 @@
  * of which property was read of undefined. It stands between tensors' methods and the public functions above and the operations below, which call
  * each other without it. Only kinds are checked here; which values and shapes fit is the operation's own affair.
  */
-import { invalidArgument, shapeText } from './errors.js'
+import { argumentText } from './check-argument.js'
+import { invalidArgument } from './errors.js'
 import type { Ops } from './ops.js'
 import type { DerivativeOps } from './ops-derivative.js'
 import { IN_PLACE_FORMS } from './ops-in-place.js'
@@ -221,7 +222,12 @@ function refusal(op: string, slots: readonly Slot[], args: readonly unknown[]): 
   const expected = slots.map(
     (slot) => `${WORDS[kindOf(slot)]}${slot.endsWith('??') ? ' or null' : ''}${slot.endsWith('?') ? ' or nothing' : ''}`,
   )
-  return invalidArgument(op, `(${expected.join(', ')})`, `(${given.map(describe).join(', ')})`, remedy(kindOf(slots[at]!), args[at], at))
+  return invalidArgument(
+    op,
+    `(${expected.join(', ')})`,
+    `(${given.map(argumentText).join(', ')})`,
+    remedy(kindOf(slots[at]!), args[at], at),
+  )
 }
 
 function remedy(kind: Kind, got: unknown, at: number): string {
@@ -230,15 +236,4 @@ function remedy(kind: Kind, got: unknown, at: number): string {
   if (kind === 'tensors' && isTensor(got)) return 'Put the tensors into an array: [x, y].'
   if ((kind === 'tensor' || kind === 'operand') && got !== undefined && got !== null) return 'Make a tensor of it: tensor(values).'
   return `Look at argument ${at + 1}; a method's own tensor is argument 1.`
-}
-
-/** An argument as a message shows it. */
-function describe(x: unknown): string {
-  if (isTensor(x)) return `tensor ${shapeText(x.shape)} of ${x.dtype}`
-  if (typeof x === 'string') return `'${x.length > 20 ? `${x.slice(0, 20)}…` : x}'`
-  if (Array.isArray(x))
-    return `an array of ${x.length === 0 ? 'nothing' : x.slice(0, 4).map(describe).join(', ')}${x.length > 4 ? ', …' : ''}`
-  if (typeof x === 'object' && x !== null)
-    return x.constructor === undefined || x.constructor === Object ? 'an object' : `a ${x.constructor.name}`
-  return typeof x === 'function' ? 'a function' : String(x)
 }

@@ -1,5 +1,7 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
+
 import { PostgradError } from '@postgrad/base'
+import { argumentText, checkTensor } from './check-argument.js'
 import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
@@ -60,7 +62,7 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data)
     if (own === null) {
-      throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', Object.prototype.toString.call(data))
+      throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', argumentText(data))
     }
     const dtype = dtypeOf('tensor', options, own)
     if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
@@ -85,8 +87,12 @@ export function tensor(data: NestedArray | TypedArray, options?: TensorOptions):
 export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<TensorOptions, 'requiresGrad'>): Tensor {
   const dtype = ArrayBuffer.isView(array) ? dtypeOfArray(array) : null
   if (dtype === null) {
-    const got = Object.prototype.toString.call(array)
-    throw invalidArgument('fromTypedArray', 'a Float32Array, Float64Array, Int32Array or Uint8Array', got, 'Use tensor() for other data.')
+    throw invalidArgument(
+      'fromTypedArray',
+      'a Float32Array, Float64Array, Int32Array or Uint8Array',
+      argumentText(array),
+      'Use tensor() for other data.',
+    )
   }
   if (dtype === 'bool' && array.some((value) => value > 1)) {
     throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
@@ -140,6 +146,7 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
 
 function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
   checkShape(op, shape)
+  if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, 'float32')
   const out = Tensor.uninitialized(dtype, shape.slice())
   out.storage.array.fill(elementOf(dtype, value))
@@ -147,15 +154,18 @@ function filled(op: string, shape: Shape, value: number, options: TensorOptions 
 }
 
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
+  checkTensor('zerosLike', 'the model', x)
   return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
 }
 
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
+  checkTensor('onesLike', 'the model', x)
   return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
 }
 
 /** Of x's shape and, unless `dtype` says otherwise, dtype. */
 export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
+  checkTensor('fullLike', 'the model', x)
   return filled('fullLike', x.shape, value, { dtype: x.dtype, ...options })
 }
 
@@ -244,10 +254,12 @@ export function randn(shape: Shape, options?: RandomOptions): Tensor {
 
 /** As rand, of x's shape and, unless `dtype` says otherwise, dtype. */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
+  checkTensor('randLike', 'the model', x)
   return rand(x.shape, { dtype: x.dtype, ...options })
 }
 
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
+  checkTensor('randnLike', 'the model', x)
   return randn(x.shape, { dtype: x.dtype, ...options })
 }
 

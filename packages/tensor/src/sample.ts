@@ -2,6 +2,7 @@
  * Drawing from distributions that tensors describe: bernoulli, multinomial, normal, and permutations. Beside `create.ts`, whose rand and randn need
  * no tensor. Results have no history: a draw is not differentiable. They read their arguments synchronously. Public.
  */
+import { checkTensor } from './check-argument.js'
 import type { RandomOptions } from './create.js'
 import { randn } from './create.js'
 import { allocate, INT32_SPAN, isDType, isFloating } from './dtype.js'
@@ -23,6 +24,7 @@ export interface MultinomialOptions extends SampleOptions {
 
 /** 1 with the probability that stands at each place of p, else 0; p's dtype. @throws DTYPE_MISMATCH for integers, INVALID_ARGUMENT outside of 0 … 1 */
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
+  checkTensor('bernoulli', 'probabilities', p)
   if (!isFloating(p.dtype)) throw dtypeMismatch('bernoulli', 'probabilities in float32 or float64', p.dtype, "Convert with to('float32').")
   const generator = options?.generator ?? currentGenerator()
   const array = p.dataSync()
@@ -39,6 +41,7 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
  * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more draws than there are weights above 0 to draw from
  */
 export function multinomial(weights: Tensor, count: number, options?: MultinomialOptions): Tensor {
+  checkTensor('multinomial', 'weights', weights)
   if (!isFloating(weights.dtype))
     throw dtypeMismatch('multinomial', 'weights in float32 or float64', weights.dtype, "Convert with to('float32').")
   if (weights.ndim !== 1 && weights.ndim !== 2) {
@@ -107,6 +110,8 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
   if (typeof std === 'number' && !(std >= 0)) throw invalidArgument('normal', 'a standard deviation ≥ 0', std)
+  if (typeof mean !== 'number') checkTensor('normal', 'the mean, or a number', mean)
+  if (typeof std !== 'number') checkTensor('normal', 'the standard deviation, or a number', std)
   const shapes = [mean, std].flatMap((x) => (typeof x === 'number' ? [] : [x.shape]))
   if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape beside two numbers', 'none', 'Pass the shape.')
   const whole = [...shapes, ...(shape === undefined ? [] : [shape])].reduce((a, b) => broadcastShapes('normal', a, b))

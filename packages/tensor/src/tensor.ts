@@ -112,6 +112,14 @@ export class Tensor {
    * @throws GRAD_NOT_REQUIRED on a tensor that autograd does not know (only null can be assigned there), GRAD_MISMATCH for another shape or dtype
    */
   set grad(value: Tensor | null) {
+    if (value !== null && !isTensor(value)) {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'grad',
+        expected: 'a tensor or null',
+        got: typeof value,
+        remedy: 'Assign null to drop the gradient.',
+      })
+    }
     if (value !== null && (value.dtype !== this.dtype || !sameShape(value.shape, this.shape))) {
       throw new PostgradError('GRAD_MISMATCH', {
         op: 'grad',

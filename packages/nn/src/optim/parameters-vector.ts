@@ -1,10 +1,11 @@
 /** All parameters as one vector, and back. PyTorch: `torch.nn.utils.parameters_to_vector`, `vector_to_parameters`. */
 import { cat } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
-import { invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkIterable, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
 /** The elements of all parameters one after the other, [n]; recorded. @throws INVALID_ARGUMENT without parameters */
 export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
+  checkIterable('parametersToVector', 'parameters', parameters)
   const parts = Array.from(parameters, (p) => p.reshape([p.numel]))
   if (parts.length === 0) throw invalidArgument('parametersToVector', 'at least one parameter', 'none', 'Pass module.parameters().')
   return cat(parts)
@@ -16,6 +17,8 @@ export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
  * @throws SHAPE_MISMATCH unless n is the number of elements of all parameters
  */
 export function vectorToParameters(vector: Tensor, parameters: Iterable<Tensor>): void {
+  checkTensor('vectorToParameters', 'the vector', vector)
+  checkIterable('vectorToParameters', 'parameters', parameters)
   const all = [...parameters]
   const total = all.reduce((sum, p) => sum + p.numel, 0)
   if (vector.ndim !== 1 || vector.numel !== total) {

@@ -16,6 +16,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkRecord } from '../../check.js'
 
 /** The settings of a group that schedulers look at and change. */
 export interface ScheduledGroup {
@@ -69,8 +70,10 @@ export abstract class LRScheduler implements Scheduler {
   private readonly optimizerStart: number
 
   /** @throws INVALID_ARGUMENT for what is no optimizer, or when it is to go on and a group has no initialLr */
-  constructor(optimizer: Scheduled, { lastEpoch = -1 }: LRSchedulerOptions) {
+  constructor(optimizer: Scheduled, options: LRSchedulerOptions) {
     checkScheduled(this.op, optimizer)
+    checkRecord(this.op, 'its settings', options)
+    const { lastEpoch = -1 } = options
     this.optimizer = optimizer
     this.optimizerStart = optimizer.stepCount ?? 0
     this.lastEpoch = lastEpoch

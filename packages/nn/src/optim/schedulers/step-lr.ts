@@ -1,4 +1,5 @@
 /** Rates that fall by a factor now and then. PyTorch: `torch.optim.lr_scheduler.StepLR`, `MultiStepLR`, `ExponentialLR`. */
+import { checkIterable } from '@postgrad/tensor/internal'
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
 export interface StepLROptions extends LRSchedulerOptions {
@@ -47,6 +48,7 @@ export class MultiStepLR extends LRScheduler {
 
   constructor(optimizer: Scheduled, options: MultiStepLROptions) {
     super(optimizer, options)
+    checkIterable(this.op, 'milestones', options.milestones)
     this.milestones = [...options.milestones]
     this.gamma = options.gamma ?? 0.1
     this.start()
