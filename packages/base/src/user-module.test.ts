@@ -1,4 +1,9 @@
 /** Which files are TypeScript, and what loads them. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { isTypeScript, typescriptLoader } from './user-module.js'
 
@@ -37,4 +42,33 @@ describe('typescriptLoader', () => {
       remedy: expect.stringContaining('npm install --save-dev tsx'),
     })
   })
+})
+
+test('the loader is registered once in a thread, however many modules are TypeScript', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-base-'))
+  try {
+    for (const name of ['a', 'b', 'c']) writeFileSync(join(folder, `${name}.ts`), `export const name: string = '${name}'\n`)
+    // Counted is the hook that is registered beside tsx: how depends on Node's version.
+    const program = `
+      import nodeModule from 'node:module'
+      import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}
+      let count = 0
+      for (const way of ['register', 'registerHooks']) {
+        const original = nodeModule[way]
+        if (original === undefined) continue
+        nodeModule[way] = (what, ...rest) => {
+          if (typeof what !== 'string' && (what instanceof URL || way === 'registerHooks')) count++
+          return original.call(nodeModule, what, ...rest)
+        }
+      }
+      const names = await Promise.all(['a', 'b'].map(async (name) => (await importModule(${JSON.stringify(pathToFileURL(folder).href)} + '/' + name + '.ts', null)).name))
+      names.push((await importModule(${JSON.stringify(pathToFileURL(folder).href)} + '/c.ts', null)).name)
+      console.log(names.join(), count)`
+    writeFileSync(join(folder, 'main.mjs'), program)
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const { stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['a,b,c 1\n', ''])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

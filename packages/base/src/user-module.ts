@@ -37,9 +37,21 @@ export function isTypeScript(url: string): boolean {
   return /\.m?ts$/.test(new URL(url).pathname)
 }
 
+/** By the loader's URL. Loaders are the thread's, whoever asks for one: registered again they would form a chain, which each import walks. */
+const registered = new Map<string, Promise<void>>()
+
 async function registerTypeScript(program: string, known: string | null): Promise<void> {
   const loader = typescriptLoader(program, known ?? resolveTsx(program), process.versions.node)
   if (loader === null) return
+  let done = registered.get(loader)
+  if (done === undefined) {
+    done = register(loader)
+    registered.set(loader, done)
+  }
+  await done
+}
+
+async function register(loader: string): Promise<void> {
   const tsx = (await import(loader)) as { register: () => unknown }
   tsx.register()
   // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.

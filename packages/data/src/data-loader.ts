@@ -190,7 +190,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
   private openPool(sources: Sources): WorkerPool {
     if (this.persistent !== null && !this.persistent.isClosed) return this.persistent
-    const pool = new WorkerPool({ sources: sources.sources, typescript: null }, this.workers)
+    const pool = new WorkerPool({ sources: sources.sources }, this.workers)
     this.pools.add(pool)
     if (this.options.persistentWorkers === true) this.persistent = pool
     return pool

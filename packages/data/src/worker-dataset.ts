@@ -70,7 +70,7 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   }
   const name = typeof factory === 'string' ? factory : await nameIn(found.url, factory as DatasetFactory<never, unknown>)
   const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
-  return new WorkerDataset(source, (await makeDataset(source, null)) as Dataset<T>)
+  return new WorkerDataset(source, (await makeDataset(source)) as Dataset<T>)
 }
 
 /** @throws INVALID_ARGUMENT */
@@ -89,8 +89,8 @@ const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeData
  * Imports the module and calls the factory; in each thread anew.
  * @throws (rejects) as `workerDataset`
  */
-export async function makeDataset({ url, name, args }: WorkerSource, typescript: string | null): Promise<Dataset<unknown>> {
-  const factory = (await load(url, typescript))[name]
+export async function makeDataset({ url, name, args }: WorkerSource): Promise<Dataset<unknown>> {
+  const factory = (await load(url))[name]
   if (typeof factory !== 'function') throw exportMissing(url, `a function exported as '${name}'`, typeof factory)
   let made: unknown
   try {
@@ -110,14 +110,14 @@ export async function makeDataset({ url, name, args }: WorkerSource, typescript:
 }
 
 async function nameIn(url: string, factory: DatasetFactory<never, unknown>): Promise<string> {
-  const found = Object.entries(await load(url, null)).find(([, value]) => value === factory)
+  const found = Object.entries(await load(url)).find(([, value]) => value === factory)
   if (found !== undefined) return found[0]
   throw exportMissing(url, `an export that is the function '${factory.name}'`, 'no such export')
 }
 
-async function load(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
+async function load(url: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return await importModule(url, typescript)
+    return await importModule(url, null)
   } catch (error) {
     throw failed(`the module ${url}`, error, { url })
   }

@@ -37,7 +37,7 @@ async function reply({ plan, items, collate }: BatchTask): Promise<Payload> {
 function datasetOf(source: number): Promise<Dataset<unknown>> {
   let dataset = making.get(source)
   if (dataset === undefined) {
-    dataset = makeDataset(boot.sources[source]!, boot.typescript)
+    dataset = makeDataset(boot.sources[source]!)
     making.set(source, dataset)
   }
   return dataset

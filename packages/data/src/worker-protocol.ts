@@ -5,8 +5,6 @@ import type { SourceIndex, WorkerSource } from './worker-dataset.js'
 /** What a worker is born with (`workerData`). */
 export interface WorkerBoot {
   readonly sources: readonly WorkerSource[]
-  /** Where `tsx/esm/api` lies, if it is known; null: the worker looks for it. */
-  readonly typescript: string | null
 }
 
 /** One task of the pool; the answer is a wire `Payload`, RESULT [batch or samples] or EXCEPTION, whose buffers are moved. */
