@@ -57,7 +57,10 @@ export interface AvgPoolGeometry extends PoolGeometry {
   readonly divisor: number
 }
 
-/** out and indices (y · w + x within the plane) of each window's maximum: the first of equals, the last NaN; of a window without a maximum its first place. */
+/**
+ * out and indices (y · w + x within the plane) of each window's maximum: the first of equals, the last NaN. A window that sees nothing of the plane, over which
+ * its dilation carries it, has the maximum -∞ at its first place that is not before the plane, as in PyTorch.
+ */
 export interface MaxPoolKernel<A extends TypedArray> {
   run(geometry: PoolGeometry, x: A, xOffset: number, out: A, outOffset: number, indices: Int32Array, indicesOffset: number): void
 }

@@ -81,7 +81,7 @@ const window = `
     const y0 = oy * this.constants.strideH - this.constants.padH;
     const x0 = ox * this.constants.strideW - this.constants.padW;`
 
-/** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN takes the place of whatever is held. */
+/** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN takes the place of whatever is held. Nothing seen: -∞. */
 const maximum = `
     ${window}
     let best = 0;
@@ -95,6 +95,14 @@ const maximum = `
           if (at < 0 || v > best || v != v) { best = v; at = iy * this.constants.w + ix; }
         }
       }
+    }
+    if (at < 0) {
+      let top = y0; let left = x0;
+      if (y0 < 0) { top = y0 + Math.ceil(-y0 / this.constants.dilH) * this.constants.dilH; }
+      if (x0 < 0) { left = x0 + Math.ceil(-x0 / this.constants.dilW) * this.constants.dilW; }
+      at = top * this.constants.w + left;
+      const nothing = 0;
+      best = -1 / nothing;
     }`
 
 /** What the sum of the window at (y0, x0) is divided by, in `by`. */

@@ -16,7 +16,7 @@ export function maxPool2d<A extends Real>(): MaxPoolKernel<A> {
             const left = inside(ox * g.strideW - g.padW, g.dilW)
             const right = Math.min(ox * g.strideW - g.padW + (g.kw - 1) * g.dilW + 1, g.w)
             let at = top * g.w + left
-            let best = x[xo + at]!
+            let best = top < bottom && left < right ? x[xo + at]! : Number.NEGATIVE_INFINITY
             for (let y = top; y < bottom; y += g.dilH) {
               for (let i = y * g.w + left; i < y * g.w + right; i += g.dilW) {
                 const v = x[xo + i]!

@@ -90,6 +90,13 @@ function reads(g: PoolGeometry, f: (to: number, from: number) => void): void {
 const maxPool2d: MaxPoolKernel<T> = {
   run(g, x, xo, out, oo, indices, io) {
     const seen = new Set<number>()
+    const inside = (from: number, step: number): number => (from >= 0 ? from : from + Math.ceil(-from / step) * step)
+    for (let i = 0; i < g.planes * g.oh * g.ow; i++) {
+      // What stays of a window that sees nothing: its first place on or behind the first row and column.
+      const [oy, ox] = [Math.floor(i / g.ow) % g.oh, i % g.ow]
+      out[oo + i] = Number.NEGATIVE_INFINITY
+      indices[io + i] = inside(oy * g.strideH - g.padH, g.dilH) * g.w + inside(ox * g.strideW - g.padW, g.dilW)
+    }
     reads(g, (to, from) => {
       const v = x[xo + from]!
       if (seen.has(to) && !(v > out[oo + to]! || Number.isNaN(v))) return

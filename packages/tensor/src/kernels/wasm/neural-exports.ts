@@ -1,4 +1,4 @@
-/** The exports of kernels.wasm for convolutions and normalisation, a part of `KernelExports`; see `assembly/conv.ts` and `assembly/norm.ts`. */
+/** The exports of kernels.wasm for convolutions, pooling and normalisation, a part of `KernelExports`; see `assembly/conv.ts`, `pool.ts` and `norm.ts`. */
 
 /** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
 type Window = readonly [
@@ -17,7 +17,27 @@ type Window = readonly [
 type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
 
+type Rows = [ow: number, oy0: number, oy1: number]
+type MaxPool = (...rest: [...Window, ...Rows, x: number, out: number, places: number]) => void
+/** Like Window, without dilation. */
+type AvgPool = (
+  h: number,
+  w: number,
+  kh: number,
+  kw: number,
+  strideH: number,
+  strideW: number,
+  padH: number,
+  padW: number,
+  includePad: number,
+  divisor: number,
+  ...rest: [...Rows, x: number, out: number]
+) => void
+
 export interface NeuralExports {
+  readonly max_pool_f32: MaxPool
+  readonly avg_pool_f32: AvgPool
+  readonly avg_pool_spread_f32: AvgPool
   readonly im2col_f32: Columns
   readonly im2col_f64: Columns
   readonly col2im_f32: Columns

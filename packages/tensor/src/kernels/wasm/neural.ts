@@ -7,6 +7,7 @@ import type { KernelOp, KernelTable } from '../table.js'
 import { ConvTiles } from './conv.js'
 import type { LazyInstance } from './instance.js'
 import { LayerNormRows, LayerNormRowsBackward } from './norm.js'
+import { AvgPoolPlanes, AvgPoolPlanesBackward, MaxPoolPlanes } from './pool.js'
 
 type NeuralOp = (typeof NEURAL_KERNEL_OPS)[number]
 
@@ -22,9 +23,9 @@ export function neuralKernels(instance: LazyInstance, loops: KernelTable): Pick<
     conv2d: conv('conv2d'),
     conv2dInput: conv('conv2dInput'),
     conv2dWeight: conv('conv2dWeight'),
-    maxPool2d: { ...loops.maxPool2d, float32: pool.maxPool2d<F>(), float64: pool.maxPool2d<D>() },
-    avgPool2d: { ...loops.avgPool2d, float32: pool.avgPool2d<F>(), float64: pool.avgPool2d<D>() },
-    avgPool2dBackward: { ...loops.avgPool2dBackward, float32: pool.avgPool2dBackward<F>(), float64: pool.avgPool2dBackward<D>() },
+    maxPool2d: { ...loops.maxPool2d, float32: new MaxPoolPlanes(instance), float64: pool.maxPool2d<D>() },
+    avgPool2d: { ...loops.avgPool2d, float32: new AvgPoolPlanes(instance), float64: pool.avgPool2d<D>() },
+    avgPool2dBackward: { ...loops.avgPool2dBackward, float32: new AvgPoolPlanesBackward(instance), float64: pool.avgPool2dBackward<D>() },
     layerNorm: { ...loops.layerNorm, float32: new LayerNormRows(instance), float64: norm.layerNorm<D>() },
     layerNormBackward: { ...loops.layerNormBackward, float32: new LayerNormRowsBackward(instance), float64: norm.layerNormBackward<D>() },
     channelNorm: { ...loops.channelNorm, float32: norm.channelNorm<F>(), float64: norm.channelNorm<D>() },
@@ -38,4 +39,7 @@ export const NEURAL_RULES = { conv2d: tiles, conv2dInput: tiles, conv2dWeight: t
   Record<KernelOp, () => string>
 >
 const simd = () => 'simd'
-export const NEURAL_F32_RULES = { ...NEURAL_RULES, layerNorm: simd, layerNormBackward: simd } as const
+export const NEURAL_F32_RULES = {
+  ...NEURAL_RULES,
+  ...{ layerNorm: simd, layerNormBackward: simd, maxPool2d: simd, avgPool2d: simd, avgPool2dBackward: () => 'wasm' },
+} as const
