@@ -1,7 +1,7 @@
 /** Arguments of a wrong kind: whatever stands in whichever place of whichever operation, it works or is refused in words, never by a TypeError from inside. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
-import { bernoulli, full, isTensor, ones, type Tensor, tensor, zerosLike } from '@postgrad/tensor'
+import { bernoulli, coalesce, full, isTensor, memoryScope, ones, type Tensor, tensor, withDevice, zerosLike } from '@postgrad/tensor'
 import { decode, goldenCasesByOp } from '@postgrad/tensor/suite'
 import { operations } from './functions.js'
 import * as F from './index.js'
@@ -97,6 +97,9 @@ test.each<[string, () => unknown]>([
   ['grad: expected a tensor or null, got number', () => Object.assign(leaf(), { grad: 3 })],
   ['zerosLike: expected a tensor as the model, got undefined', () => zerosLike(undefined as never)],
   ['full: expected a number to fill it with, got undefined', () => full([2], undefined as never)],
+  ['withDevice: expected a function', () => withDevice('cpu' as never, undefined as never)],
+  ['memoryScope: expected a function', () => memoryScope(x as never)],
+  ['coalesce: expected a sparse tensor, got tensor [2, 3]', () => coalesce(x as never)],
   ['bernoulli: expected a tensor as probabilities, got 0.5', () => bernoulli(0.5 as never)],
 ])('%s', (message, call) => {
   const error = outcome(call)

@@ -111,6 +111,14 @@ export function currentDevice(): Device {
 
 /** Runs `fn` with another device for its operations (through its awaits as well), and returns what it returns. */
 export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
+  if (typeof fn !== 'function') {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'withDevice',
+      expected: 'a function as the code that it is for',
+      got: typeof fn,
+      remedy: 'Write () => ….',
+    })
+  }
   return withScope({ device: typeof target === 'string' ? device(target) : target }, fn)
 }
 

@@ -91,7 +91,7 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
         ops,
         x,
         () => 0,
-        (row) => row + diagonal + 1,
+        (row) => row + whole('tril', diagonal) + 1,
       ),
 
     triu: (x, diagonal = 0) =>
@@ -99,10 +99,15 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
         'triu',
         ops,
         x,
-        (row) => row + diagonal,
+        (row) => row + whole('triu', diagonal),
         () => Number.POSITIVE_INFINITY,
       ),
   }
+}
+
+function whole(op: string, diagonal: number): number {
+  if (Number.isSafeInteger(diagonal)) return diagonal
+  throw invalidArgument(op, 'an integer diagonal', diagonal, '0 is the main one, 1 the one above.')
 }
 
 function checkMask(op: string, mask: Tensor): void {

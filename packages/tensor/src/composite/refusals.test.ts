@@ -49,6 +49,7 @@ const REFUSALS: readonly (readonly [string, string, string | null, () => unknown
   ['DTYPE_MISMATCH', 'maskedFill: expected a bool tensor as the mask, got float32', 'ne(mask, 0)', () => x.maskedFill(x, 0)],
   ['SHAPE_MISMATCH', 'a number or a 0-d tensor as the value, got [1]', 'where()', () => x.maskedFill(x.gt(0), ones([1]))],
   ['INVALID_ARGUMENT', 'maskedFill: expected an integer beside an int32', "to('float32')", () => at(1).maskedFill(bools(true), 0.5)],
+  ['INVALID_ARGUMENT', 'triu: expected an integer diagonal, got 1.5', 'main one', () => x.triu(1.5)],
   ['SHAPE_MISMATCH', 'tril: expected at least two dimensions, got [3]', 'reshape()', () => v.tril()],
 
   ['SHAPE_MISMATCH', 'diagonal: expected at least two dimensions, got [3]', 'diagEmbed()', () => v.diagonal()],

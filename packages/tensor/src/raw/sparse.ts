@@ -1,6 +1,8 @@
 /** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `../sparse.ts`, what they are. */
+import { argumentText, checkTensor } from '../check-argument.js'
 import { currentKernels } from '../device.js'
 import type { TypedArray } from '../dtype.js'
+import { invalidArgument } from '../errors.js'
 import type { IndexKernel } from '../kernels/table.js'
 import { isSparse, SparseTensor } from '../sparse.js'
 import { Tensor } from '../tensor.js'
@@ -36,11 +38,14 @@ export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
 
 /** All elements, those of rows that are not stored 0; x itself if it is dense. */
 export function toDense(x: Tensor): Tensor {
+  checkTensor('toDense', 'what to make dense', x)
   return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape), x) : x
 }
 
 /** The same with ascending indices, each once; values of one row added up in their order. */
 export function coalesce(x: SparseTensor): SparseTensor {
+  checkTensor('coalesce', 'what to coalesce', x)
+  if (!isSparse(x)) throw invalidArgument('coalesce', 'a sparse tensor', argumentText(x), 'A dense one needs no coalescing.')
   if (x.isCoalesced) return x
   const indices = x.indices()
   const old = (indices.storage.array as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
