@@ -122,3 +122,12 @@ test('a hook that gives no tensor is refused where it ran', () => {
   y.registerHook((() => 3) as never)
   expect(outcome(() => y.sum().backward())).toMatchObject({ code: 'INVALID_GRADIENT', op: 'hook of AccumulateGrad' })
 })
+
+test('what tensors have as methods is there as functions: index, indexPut, repeat', () => {
+  const y = tensor([1, 2]).requiresGrad_()
+  F.repeat(F.index(F.indexPut(y, [0], 5), ['::2']), [3])
+    .sum()
+    .backward()
+  expect(y.grad!.toArray()).toEqual([0, 0])
+  expect(F.index(tensor([1, 2]), [1]).itemSync()).toBe(2)
+})

@@ -27,6 +27,7 @@ export const { sign, silu, sin, sinh, slice, smoothL1Loss, softmax, softplus, so
 export const { stack, std, sub, sub_, sum, swapaxes, take, takeAlongDim, tan, tanh, tanhshrink, tensordot, tensorSplit, tile } = operations
 export const { to, topk, trace, transpose, tril, triu, trunc, unbind, unflatten, unsqueeze, varMean, view, vstack, where } = operations
 export const { zero_ } = operations
+export const { index, indexPut, repeat } = operations
 export const { var: variance } = operations
 // Names of globals, since they are PyTorch's.
 // biome-ignore lint/suspicious/noShadowRestrictedNames: as above.
