@@ -284,6 +284,7 @@ function share(g: Tensor, loses: Tensor, ties: Tensor, ops: TensorOps): Tensor {
  * over batches is summed.
  */
 function matmulGradA(g: Tensor, b: Tensor, shapeA: Shape, ops: TensorOps): Tensor {
+  if (shapeA.length === 2 && b.ndim === 2) return ops.matmul(g, ops.transpose(b, 0, 1))
   const g2 = asMatrix(g, shapeA, b.shape, ops)
   const b2 = b.ndim === 1 ? ops.unsqueeze(b, 1) : b
   const a2Shape = shapeA.length === 1 ? [1, ...shapeA] : shapeA
@@ -292,6 +293,7 @@ function matmulGradA(g: Tensor, b: Tensor, shapeA: Shape, ops: TensorOps): Tenso
 
 /** Gradient of b in matmul(a, b). */
 function matmulGradB(g: Tensor, a: Tensor, shapeB: Shape, ops: TensorOps): Tensor {
+  if (shapeB.length === 2 && a.ndim === 2) return ops.matmul(ops.transpose(a, 0, 1), g)
   const g2 = asMatrix(g, a.shape, shapeB, ops)
   const a2 = a.ndim === 1 ? ops.unsqueeze(a, 0) : a
   const b2Shape = shapeB.length === 1 ? [...shapeB, 1] : shapeB

@@ -29,21 +29,20 @@ export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads
       remedy: 'Pass null for a scalar root whose gradient is 1.',
     })
   }
-  for (const [index, root] of roots.entries()) checkRoot(root, index, grads?.[index] ?? null, op, needGradFn)
+  for (let i = 0; i < roots.length; i++) checkRoot(roots[i]!, i, grads?.[i] ?? null, op, needGradFn)
 }
 
 function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {
   checkTensor(op, `root ${index}`, root)
   if (grad !== null) checkTensor(op, `the gradient of root ${index}`, grad)
-  const shape = [...root.shape]
-  const values = { root: index, shape }
+  const { shape } = root
   if (!root.requiresGrad) {
     throw new PostgradError('ROOT_REQUIRES_NO_GRAD', {
       op,
       expected: `root ${index} to require grad`,
       got: 'a tensor that does not, and that no recorded operation made',
       remedy: 'Compute it from tensors with requiresGrad, outside of noGrad.',
-      values,
+      values: valuesOf(root, index),
     })
   }
   if (grad === null && root.numel !== 1) {
@@ -52,7 +51,7 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       expected: `root ${index} to be a scalar`,
       got: `shape [${shape.join(', ')}]`,
       remedy: 'Reduce it first, as in loss.sum(), or pass its gradient.',
-      values,
+      values: valuesOf(root, index),
     })
   }
   if (grad !== null && !sameShape(grad.shape, root.shape)) {
@@ -61,7 +60,7 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       expected: `a gradient of shape [${shape.join(', ')}] for root ${index}`,
       got: `[${grad.shape.join(', ')}]`,
       remedy: 'Pass a gradient of the shape of the root.',
-      values,
+      values: valuesOf(root, index),
     })
   }
   if (needGradFn && metaOf(root)!.gradFn === null) {
@@ -70,7 +69,11 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       expected: `root ${index} to be made by a recorded operation`,
       got: 'a leaf',
       remedy: 'Pass the result of a computation, not a parameter.',
-      values,
+      values: valuesOf(root, index),
     })
   }
+}
+
+function valuesOf(root: Tensor, index: number): { readonly root: number; readonly shape: readonly number[] } {
+  return { root: index, shape: [...root.shape] }
 }
