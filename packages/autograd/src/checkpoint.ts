@@ -9,7 +9,7 @@
  * without a checkpoint. The graph of the second run is thrown away, except under createGraph, where it is the history of what was saved.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, withScope } from '@postgrad/base/internal'
+import { currentScope, isThenable, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, invalidArgument, shapeText, withoutTemporaries } from '@postgrad/tensor/internal'
 import { isGradEnabled } from './grad-mode.js'
@@ -29,7 +29,7 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
   if (!isGradEnabled()) return fn(...args)
   const region = new Region(fn as unknown as AnyFn, args)
   const result = withPacker(region, () => fn(...args))
-  if (typeof (result as { then?: unknown } | null)?.then === 'function') {
+  if (isThenable(result)) {
     throw new PostgradError('CHECKPOINT_ASYNC', {
       op: 'checkpoint',
       expected: 'a function that computes its result at once',

@@ -3,7 +3,7 @@
  * See Note [What an epoch depends on] in `data-loader.ts`.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { withScope } from '@postgrad/base/internal'
+import { isThenable, withScope } from '@postgrad/base/internal'
 import { Generator } from '@postgrad/tensor'
 import { collateSeed, sampleSeed } from './random.js'
 
@@ -28,7 +28,7 @@ export async function loadSamples<T>(plan: BatchPlan, get: (index: number, k: nu
       try {
         const sample = get(index, k)
         // An await costs a turn; most datasets are synchronous.
-        samples.push(isPromise(sample) ? await sample : sample)
+        samples.push(isThenable(sample) ? await sample : sample)
       } catch (error) {
         throw new PostgradError('DATASET_FAILED', {
           op: 'DataLoader',
@@ -60,10 +60,6 @@ export async function collateSamples<T, B>(
       cause: error,
     })
   }
-}
-
-export function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
-  return typeof (value as { then?: unknown } | null)?.then === 'function'
 }
 
 export function textOf(error: unknown): string {

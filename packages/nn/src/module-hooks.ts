@@ -5,6 +5,7 @@
  * Above: `module.ts` has the public methods.
  */
 import { defineFunction } from '@postgrad/autograd'
+import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 
 /** Called before forward with its arguments; may return others: an array of them, or a single one that is no array. */
@@ -78,7 +79,7 @@ export class ModuleHooks {
     }
     const pass = this.back.size === 0 ? null : new BackwardHooks(this.module, [...this.back])
     const output = inner(...(pass === null ? args : pass.onInputs(args)))
-    return isPromise(output) ? output.then((settled) => this.finish(args, settled, pass)) : this.finish(args, output, pass)
+    return isThenable(output) ? output.then((settled) => this.finish(args, settled, pass)) : this.finish(args, output, pass)
   }
 
   private finish(args: unknown[], result: unknown, pass: BackwardHooks | null): unknown {
@@ -148,8 +149,4 @@ function through(name: string, values: unknown[], onGrads: (grads: Gradients) =>
   const all = [...values]
   for (const [k, place] of places.entries()) all[place] = passed[k]
   return all
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -18,6 +18,7 @@
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
 import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 import { checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
 import { checkFloating, noSuch } from './check.js'
@@ -405,8 +406,7 @@ function checkStateDict(state: unknown, own: ReadonlyMap<string, Tensor>): void 
   if (typeof state !== 'object' || state === null) {
     throw invalidArgument('loadStateDict', 'tensors by name', state === null ? 'null' : typeof state, remedy)
   }
-  if (typeof (state as { then?: unknown }).then === 'function')
-    throw invalidArgument('loadStateDict', 'tensors by name', 'a promise', remedy)
+  if (isThenable(state)) throw invalidArgument('loadStateDict', 'tensors by name', 'a promise', remedy)
   for (const [name, value] of Object.entries(state)) {
     if (own.has(name) && !isTensor(value)) throw invalidArgument('loadStateDict', `a tensor as '${name}'`, typeof value, remedy)
   }

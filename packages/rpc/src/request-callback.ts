@@ -2,7 +2,7 @@
  * What a worker does with each message of calls and references: run the function, reply, settle what waited. One function per message
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
-import { inScope, type Scope } from '@postgrad/base/internal'
+import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
@@ -270,8 +270,4 @@ function addHop(error: unknown, from: WorkerInfo): void {
   const workers = [...(travelled.workers ?? []), { name: from.name, id: from.id }]
   if (workers.length > 2 * HOPS_KEPT) workers.splice(HOPS_KEPT, workers.length - 2 * HOPS_KEPT)
   travelled.workers = workers
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

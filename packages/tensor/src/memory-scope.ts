@@ -1,5 +1,6 @@
 /** `memoryScope`: what is made inside and not returned gives its memory back at the end, not when it is collected. Public. */
 import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
 import { checkFunction } from './check-argument.js'
 import { collectStorages, passToOuterScope, type Storage } from './storage.js'
 import { isTensor } from './tensor.js'
@@ -14,7 +15,7 @@ import { isTensor } from './tensor.js'
 export function memoryScope<T>(fn: () => T): T {
   checkFunction('memoryScope', 'the code that it is for', fn)
   const { result, storages } = collectStorages(fn, (made) => closeExcept(made, new Set()))
-  if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
+  if (isThenable(result)) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'memoryScope',
       expected: 'a synchronous function',

@@ -4,6 +4,7 @@
  */
 import { enableGrad } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { invalidArgument, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
@@ -190,7 +191,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
 
   private evaluate<Loss>(closure: () => Loss): Loss {
     const loss = enableGrad(closure)
-    if (typeof (loss as { then?: unknown } | null | undefined)?.then === 'function') {
+    if (isThenable(loss)) {
       throw invalidArgument(`${this.op}.step`, 'a closure that returns its loss', 'a promise', 'Await the loss first, then call step().')
     }
     return loss
