@@ -144,4 +144,9 @@ for label, x, dims in ORDERED:
                 for o in ({}, {"largest": False}):
                     run(f"{label}, {k}, dim {d}, {o}", "topk", lambda x, k, d, o: named(torch.topk(x, k, d, **o)), x, k, d, o)
 
+# Over nothing every norm is 0, also those that are an extreme.
+for p in (math.inf, -math.inf, 2):
+    for shape, dims in (((0, 3), None), ((0, 3), 0), ((0, 3), 1), ((2, 0), [0, 1])):
+        x = In(values(shape))
+        case(f"empty {list(shape)}, dims {dims}, p {p}", "norm", lambda x, p, d: torch.norm(x, p, every(x, d)), x, p, dims)
 write("reduce")

@@ -164,13 +164,13 @@ export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   return keepdim ? total : reshape(total, reducedShape(x.shape, list, false))
 }
 
-/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|; p = 0: how many are not 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT */
+/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|, over nothing 0; p = 0: how many are not 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT */
 export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor {
   floatingOnly('norm', x)
   if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
   if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
   const size = abs(x)
-  if (p === 1) return sum(size, dims, keepdim)
+  if (p === 1 || (x.numel === 0 && Math.abs(p) === Number.POSITIVE_INFINITY)) return sum(size, dims, keepdim)
   if (p === 0) return to(sum(ne(x, 0), dims, keepdim), x.dtype)
   if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
   if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
