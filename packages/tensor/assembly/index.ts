@@ -4,6 +4,7 @@
  */
 export * from './activations'
 export * from './conv'
+export * from './convert'
 export * from './elementwise'
 export * from './exact'
 export * from './matmul'

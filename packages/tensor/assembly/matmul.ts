@@ -8,6 +8,7 @@
  * Note on speed: the micro-kernel is inlined and its k loop is not unrolled; unrolled it runs at two thirds of the speed, called at
  * four fifths.
  */
+import { turn2, turn4 } from './turn'
 
 /** Bytes of a tile's row, and of a panel's. */
 const WIDTH: usize = 32
@@ -196,11 +197,11 @@ export function gemm_f64(
       let p = 0
       for (; p <= k - step; p += step) {
         if (sizeof<T>() == 4) {
-          turn4(from, bCol, to)
-          turn4(from + 4 * bCol, bCol, to + 16)
+          turn4(from, bCol, to, WIDTH)
+          turn4(from + 4 * bCol, bCol, to + 16, WIDTH)
         } else {
-          turn2(from, bCol, to)
-          turn2(from + 2 * bCol, bCol, to + 16)
+          turn2(from, bCol, to, WIDTH)
+          turn2(from + 2 * bCol, bCol, to + 16, WIDTH)
         }
         from += 16
         to += <usize>step * WIDTH
@@ -218,31 +219,6 @@ export function gemm_f64(
       }
     }
   }
-}
-
-/** Four runs of four floats, `step` apart, become four rows WIDTH apart. */
-// @ts-ignore: decorator
-@inline function turn4(from: usize, step: usize, to: usize): void {
-  const r0 = v128.load(from)
-  const r1 = v128.load(from + step)
-  const r2 = v128.load(from + 2 * step)
-  const r3 = v128.load(from + 3 * step)
-  const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
-  const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
-  const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
-  const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
-  v128.store(to, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5))
-  v128.store(to, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7), 32)
-  v128.store(to, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5), 64)
-  v128.store(to, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7), 96)
-}
-
-// @ts-ignore: decorator
-@inline function turn2(from: usize, step: usize, to: usize): void {
-  const r0 = v128.load(from)
-  const r1 = v128.load(from + step)
-  v128.store(to, v128.shuffle<f64>(r0, r1, 0, 2))
-  v128.store(to, v128.shuffle<f64>(r0, r1, 1, 3), 32)
 }
 
 /** Panels of 4 rows, each [k, 4]; rows beyond `rows` are zero. */
@@ -263,18 +239,7 @@ export function gemm_f64(
     }
     if (height == 4 && aCol == 4 && sizeof<T>() == 4) {
       for (; p <= k - 4; p += 4) {
-        const r0 = v128.load(from)
-        const r1 = v128.load(from + aRow)
-        const r2 = v128.load(from + 2 * aRow)
-        const r3 = v128.load(from + 3 * aRow)
-        const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
-        const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
-        const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
-        const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
-        v128.store(to, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5))
-        v128.store(to, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7), 16)
-        v128.store(to, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5), 32)
-        v128.store(to, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7), 48)
+        turn4(from, aRow, to, 16)
         from += 16
         to += 64
       }

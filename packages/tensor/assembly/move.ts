@@ -1,6 +1,5 @@
-/**
- * Copies of strided blocks, by bits, and conversions of dense runs. Strides count bytes. Above: `wasm/strided.ts`, `wasm/convert.ts`.
- */
+/** Copies of strided blocks, by bits. Strides count bytes. Above: `wasm/strided.ts`. */
+import { turn4 } from './turn'
 
 /** Elements of a side of a block: what is read of a cache line is used before the line is lost. */
 const BLOCK: i32 = 16
@@ -44,23 +43,6 @@ const BLOCK: i32 = 16
       }
     }
   }
-}
-
-/** A block of 4 × 4 becomes its transpose: runs of x are `xStep` bytes apart, those of out `outStep`. */
-// @ts-ignore: decorator
-@inline function turn4(x: usize, xStep: usize, out: usize, outStep: usize): void {
-  const r0 = v128.load(x)
-  const r1 = v128.load(x + xStep)
-  const r2 = v128.load(x + 2 * xStep)
-  const r3 = v128.load(x + 3 * xStep)
-  const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
-  const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
-  const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
-  const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
-  v128.store(out, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5))
-  v128.store(out + outStep, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7))
-  v128.store(out + 2 * outStep, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5))
-  v128.store(out + 3 * outStep, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7))
 }
 
 export function move_8(rows: i32, cols: i32, x: usize, xRow: i32, xCol: i32, out: usize, outRow: i32, outCol: i32): void {

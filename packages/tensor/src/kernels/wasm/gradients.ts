@@ -9,12 +9,11 @@ import { SIMD_FROM } from './elementwise.js'
 import { align, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { workedElements } from './pause.js'
 import { copyRun, fibre, scatter } from './rows.js'
+import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
 /** Elements of a chunk: two buffers of 8 KiB stay in the first-level cache. */
 const CHUNK = 2048
-/** Elements of a call whose operands need no staging. */
-const SLICE = 131_072
 
 /** out = f(g, x), dense, with step 0 or 1 for g. */
 type GradRow = (n: number, g: F32, go: number, gs: number, x: F32, xo: number, out: F32, oo: number) => void

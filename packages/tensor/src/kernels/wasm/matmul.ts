@@ -11,7 +11,7 @@ import { rowsAtOnce, worked } from './pause.js'
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
 /** Multiplications of one product from which on it goes to kernels.wasm. */
-export const TILES_FROM = 256
+const TILES_FROM = 256
 /** Bytes of b up to which it is used where it lies: more no longer fits the second-level cache with what else is in use. */
 const UNPACKED_MAX = 262_144
 /** Rows of a below which packing b costs more than it brings. */

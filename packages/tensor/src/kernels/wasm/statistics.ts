@@ -9,12 +9,12 @@ import { SIMD_FROM } from './elementwise.js'
 import type { LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { join, sumRow } from './rows.js'
+import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
 
-/** Floats that are staged at once, and those of a call whose input needs no staging. */
+/** Floats that are staged at once. */
 const CHUNK = 2048
-const SLICE = 131_072
 
 export class VarianceRows implements VarianceKernel<F32> {
   readonly #instance: LazyInstance

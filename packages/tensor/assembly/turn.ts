@@ -1,0 +1,27 @@
+/** Transposes in registers, for copies (`move.ts`) and for the panels of products (`matmul.ts`). */
+
+/** A block of 4 × 4 of four bytes each becomes its transpose: runs of x are `xStep` bytes apart, those of out `outStep`. */
+// @ts-ignore: decorator
+@inline export function turn4(x: usize, xStep: usize, out: usize, outStep: usize): void {
+  const r0 = v128.load(x)
+  const r1 = v128.load(x + xStep)
+  const r2 = v128.load(x + 2 * xStep)
+  const r3 = v128.load(x + 3 * xStep)
+  const t0 = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5)
+  const t1 = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7)
+  const t2 = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5)
+  const t3 = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7)
+  v128.store(out, v128.shuffle<f32>(t0, t2, 0, 1, 4, 5))
+  v128.store(out + outStep, v128.shuffle<f32>(t0, t2, 2, 3, 6, 7))
+  v128.store(out + 2 * outStep, v128.shuffle<f32>(t1, t3, 0, 1, 4, 5))
+  v128.store(out + 3 * outStep, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7))
+}
+
+/** A block of 2 × 2 of eight bytes each, likewise. */
+// @ts-ignore: decorator
+@inline export function turn2(x: usize, xStep: usize, out: usize, outStep: usize): void {
+  const r0 = v128.load(x)
+  const r1 = v128.load(x + xStep)
+  v128.store(out, v128.shuffle<f64>(r0, r1, 0, 2))
+  v128.store(out + outStep, v128.shuffle<f64>(r0, r1, 1, 3))
+}
