@@ -57,7 +57,7 @@ function checkStorable(op: string, from: DType, into: DType): void {
     op,
     expected: `a result that ${into} can hold`,
     got: from,
-    remedy: `Use the operation that makes a new tensor, or convert the argument with to('${into}').`,
+    remedy: `Use ${op.replace(/_$/, '')}, which makes a new tensor, or convert this one with to('${from}') first.`,
     values: { from, into },
   })
 }
