@@ -1,8 +1,8 @@
 /**
- * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin and cos on one; the other kernels build on them.
+ * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin, cos and tan on one; the other kernels build on them.
  *
  * Error bounds (held by `wasm/numerics.test.ts` over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
- * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3, sin and cos 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
+ * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3, sin, cos and tan 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
  * give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`; sin and cos: FreeBSD msun `__sindf`, `__cosdf`.
  */
 
@@ -246,4 +246,16 @@ const REDUCIBLE: f64 = 1_000_000
 @inline export function cos1(x: f32): f32 {
   const d = <f64>x
   return abs(d) < REDUCIBLE ? quarter(d, 1) : <f32>hostCos(d)
+}
+
+// @ts-ignore: decorator
+@inline export function tan1(x: f32): f32 {
+  const d = <f64>x
+  if (d == 0) return x // keeps -0
+  if (!(abs(d) < REDUCIBLE)) return <f32>(hostSin(d) / hostCos(d))
+  const n = nearest(d * INV_PIO2)
+  const r = d - n * PIO2_1 - n * PIO2_1T
+  const s = sinKernel(r)
+  const c = cosKernel(r)
+  return <f32>(<i32>n & 1 ? -c / s : s / c)
 }

@@ -17,6 +17,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'logSoftmax',
   'matmul',
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
+  ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
   'variance',
   ...GRAD_OPS,
   ...GRAD_ROWS_OPS,

@@ -14,6 +14,7 @@ import type { Backend, BinaryKernel, CompareOp, Dims, KernelMap, KernelOp, Kerne
 import { copyWith } from './convert.js'
 import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { powKernel, UnaryExact } from './exact.js'
+import { BinaryPolynomial, powF32 } from './functions.js'
 import { FusedGradient, GradientRows, reluRow, sigmoidRow, tanhRow } from './gradients.js'
 import { LazyInstance } from './instance.js'
 import { MatmulTiles } from './matmul.js'
@@ -94,7 +95,7 @@ function createTable(instance: LazyInstance): KernelTable {
     clamp: everyReal('clamp'),
     pow: {
       ...loops.pow,
-      float32: powKernel(instance, 'float32', pow.float32),
+      float32: powF32(instance, powKernel(instance, 'float32', pow.float32)),
       float64: powKernel(instance, 'float64', pow.float64),
     },
     where: {
@@ -109,6 +110,17 @@ function createTable(instance: LazyInstance): KernelTable {
     sigmoid: { ...loops.sigmoid, float32: new UnaryPolynomial(instance, 'sigmoid_f32') },
     sin: { ...loops.sin, float32: new UnaryPolynomial(instance, 'sin_f32') },
     cos: { ...loops.cos, float32: new UnaryPolynomial(instance, 'cos_f32') },
+    log2: { ...loops.log2, float32: new UnaryPolynomial(instance, 'log2_f32') },
+    log10: { ...loops.log10, float32: new UnaryPolynomial(instance, 'log10_f32') },
+    exp2: { ...loops.exp2, float32: new UnaryPolynomial(instance, 'exp2_f32') },
+    sinh: { ...loops.sinh, float32: new UnaryPolynomial(instance, 'sinh_f32') },
+    cosh: { ...loops.cosh, float32: new UnaryPolynomial(instance, 'cosh_f32') },
+    tan: { ...loops.tan, float32: new UnaryPolynomial(instance, 'tan_f32') },
+    asin: { ...loops.asin, float32: new UnaryPolynomial(instance, 'asin_f32') },
+    acos: { ...loops.acos, float32: new UnaryPolynomial(instance, 'acos_f32') },
+    atan: { ...loops.atan, float32: new UnaryPolynomial(instance, 'atan_f32') },
+    power: { ...loops.power, float32: new BinaryPolynomial(instance, 'power_f32') },
+    atan2: { ...loops.atan2, float32: new BinaryPolynomial(instance, 'atan2_f32') },
     expm1: { ...loops.expm1, float32: new UnaryPolynomial(instance, 'expm1_f32') },
     log1p: { ...loops.log1p, float32: new UnaryPolynomial(instance, 'log1p_f32') },
     erf: { ...loops.erf, float32: new UnaryPolynomial(instance, 'erf_f32') },
@@ -205,7 +217,9 @@ const F32_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {
   ...{ leakyReluBackward: always, eluBackward: always, siluBackward: always, softplusBackward: always },
   ...{ geluBackward: always, geluTanhBackward: always, softmaxBackward: always, logSoftmaxBackward: always },
   ...{ add: bySize, sub: bySize, mul: bySize, div: bySize, maximum: bySize, minimum: bySize, axpy: bySize },
-  ...{ sum: byInput, amax: byInput, amin: byInput, variance: byInput, matmul: byProduct, pow: byExponent },
+  ...{ sum: byInput, amax: byInput, amin: byInput, variance: byInput, matmul: byProduct },
+  ...{ log2: always, log10: always, exp2: always, sinh: always, cosh: always, asin: always, acos: always, atan: always },
+  ...{ tan: () => 'wasm', power: always, atan2: always, pow: () => 'simd (loop for the exponents 0.5 and -0.5, and for few squares)' },
   ...SELECT_RULES,
 }
 const F64_RULES: Readonly<Partial<Record<KernelOp, Rule>>> = {

@@ -150,6 +150,18 @@ export interface KernelExports extends NeuralExports {
   readonly trunc_f64: Unary
   readonly reciprocal_f64: Unary
   readonly rsqrt_f64: Unary
+  readonly log2_f32: Unary
+  readonly log10_f32: Unary
+  readonly exp2_f32: Unary
+  readonly sinh_f32: Unary
+  readonly cosh_f32: Unary
+  readonly tan_f32: Unary
+  readonly asin_f32: Unary
+  readonly acos_f32: Unary
+  readonly atan_f32: Unary
+  readonly pow_f32: Unary
+  readonly power_f32: Binary
+  readonly atan2_f32: Binary
   readonly sign_f32: Unary
   readonly sign_f64: Unary
   readonly sign_i32: Unary

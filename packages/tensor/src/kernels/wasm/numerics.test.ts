@@ -45,6 +45,16 @@ describe('NUM: the polynomials keep their error bounds', () => {
     { op: 'softplus', bound: 3, exact: (x: number) => (x > 20 ? x : Math.log1p(Math.exp(x))), from: -87, to: 1000 },
     { op: 'elu', bound: 1.5, exact: (x: number) => (x > 0 ? x : Math.expm1(x)), from: -1000, to: 1000 },
     { op: 'sin', bound: 0.51, exact: Math.sin, from: -3.4e38, to: 3.4e38 },
+    { op: 'tan', bound: 0.51, exact: Math.tan, from: -3.4e38, to: 3.4e38 },
+    { op: 'log2', bound: 0.51, exact: Math.log2, from: 0, to: 3.4e38 },
+    { op: 'log10', bound: 0.51, exact: Math.log10, from: 0, to: 3.4e38 },
+    { op: 'exp2', bound: 0.51, exact: (x: number) => 2 ** x, from: -160, to: 127.9 },
+    { op: 'sinh', bound: 0.51, exact: Math.sinh, from: -89, to: 89 },
+    { op: 'cosh', bound: 0.51, exact: Math.cosh, from: -89, to: 89 },
+    { op: 'asin', bound: 0.51, exact: Math.asin, from: -1, to: 1 },
+    { op: 'acos', bound: 0.51, exact: Math.acos, from: -1, to: 1 },
+    { op: 'atan', bound: 0.51, exact: Math.atan, from: -3.4e38, to: 3.4e38 },
+    { op: 'pow', bound: 0.51, exact: (x: number) => x ** 1.7, from: 1e-28, to: 1e22 },
     { op: 'cos', bound: 0.51, exact: Math.cos, from: -3.4e38, to: 3.4e38 },
   ] as const
 
@@ -71,7 +81,9 @@ describe('NUM: the polynomials keep their error bounds', () => {
         }
       }
       if (worst > bound) throw new Error(`${op}(${at}) is ${worst} ulp off`)
-      expect(worst).toBeGreaterThan(0)
+      // What is computed in double rounds correctly here; of the others a perfect score would mean that nothing was measured.
+      if (bound > 0.51) expect(worst).toBeGreaterThan(0)
+      expect(x.length).toBeGreaterThan(30_000)
     })
   }
 
@@ -95,10 +107,49 @@ describe('NUM: the polynomials keep their error bounds', () => {
   })
 })
 
+test(`NUM-3 power and atan2 are within 0.51 ulp, and C's special cases hold (seed ${SEED})`, () => {
+  const random = randoms(SEED + 6)
+  const definitions = { power: (x: number, y: number) => x ** y, atan2: Math.atan2 }
+  for (const op of ['power', 'atan2'] as const) {
+    const kernel = kernels[op].float32
+    if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+    const n = 20_000
+    const a = Float32Array.from({ length: n }, () => (op === 'power' ? 1 : random() - 0.5) * 2 ** ((random() - 0.5) * 60))
+    const b = Float32Array.from({ length: n }, () => (random() - 0.5) * 8)
+    const out = new Float32Array(n)
+    kernel.flat(n, a, 0, 1, b, 0, 1, out, 0)
+    for (let i = 0; i < n; i++) {
+      const error = ulps(out[i]!, definitions[op](a[i]!, b[i]!))
+      if (error > 0.51) throw new Error(`${op}(${a[i]}, ${b[i]}) is ${error} ulp off`)
+    }
+    const specials = [0, -0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 2.5, 1e-40, -1e-40, 3e38, -3e38, 16777217, Infinity, -Infinity, Number.NaN]
+    for (const x of specials.map(Math.fround)) {
+      for (const y of specials.map(Math.fround)) {
+        // JavaScript's differs from C's pow in these.
+        const isOne = op === 'power' && (x === 1 || (x === -1 && Math.abs(y) === Infinity))
+        const got = new Float32Array(1)
+        kernel.flat(1, Float32Array.of(x), 0, 1, Float32Array.of(y), 0, 1, got, 0)
+        const want = isOne ? 1 : definitions[op](x, y)
+        if (ulps(got[0]!, want) > 0.51) throw new Error(`${op}(${x}, ${y}) is ${got[0]}, not ${want}`)
+      }
+    }
+  }
+})
+
 /** Functions whose parameters are not 0. */
-const PARAMETERS: Readonly<Partial<Record<Poly, readonly [number, number]>>> = { softplus: [1, 20], elu: [1, 0] }
+const PARAMETERS: Readonly<Partial<Record<Poly, readonly [number, number]>>> = { softplus: [1, 20], elu: [1, 0], pow: [1.7, 0] }
 
 type Poly =
+  | 'log2'
+  | 'log10'
+  | 'exp2'
+  | 'sinh'
+  | 'cosh'
+  | 'tan'
+  | 'asin'
+  | 'acos'
+  | 'atan'
+  | 'pow'
   | 'expm1'
   | 'log1p'
   | 'erf'
@@ -137,6 +188,7 @@ describe('BITS: a value does not depend on how many there are', () => {
     const x = Float32Array.from({ length: 3 * SIMD_FROM + 3 }, () => (random() - 0.3) * 20)
     for (const op of [
       ...(['expm1', 'log1p', 'erf', 'rsqrt', 'silu', 'gelu', 'softplus', 'elu'] as const),
+      ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow'] as const),
       'exp',
       'log',
       'tanh',
