@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, isFloating } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, isFloating } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, Node } from './node.js'
 import { needsGrad } from './record.js'
@@ -21,6 +21,9 @@ export class FunctionContext<State = unknown> {
   state: State | undefined = undefined
   private saved: readonly SavedVariable[] = []
   private toSave: readonly Tensor[] = []
+  /** How many of the last of `toSave` nobody else has, and those of them that are kept here. */
+  private ownCount = 0
+  private own: readonly Tensor[] = []
   private freed = false
   private readonly name: string
 
@@ -34,6 +37,12 @@ export class FunctionContext<State = unknown> {
     this.toSave = tensors
   }
 
+  /** @internal Keeps, behind what is kept already, tensors that forward made and shows to nobody: they go back to the heap when the graph lets them go. */
+  saveOwn(...tensors: readonly Tensor[]): void {
+    this.toSave = [...this.toSave, ...tensors]
+    this.ownCount = tensors.length
+  }
+
   /** @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
   get savedTensors(): Tensor[] {
     if (this.freed) throw graphFreed(this.name)
@@ -43,6 +52,9 @@ export class FunctionContext<State = unknown> {
   /** @internal After forward: outputs have their history by then. */
   seal(): void {
     this.saved = this.toSave.map((tensor) => new SavedVariable(tensor))
+    const first = this.toSave.length - this.ownCount
+    // What a checkpoint does not keep is not kept here either.
+    this.own = this.toSave.filter((_, i) => i >= first && this.saved[i]!.keepsTensor)
     this.toSave = []
   }
 
@@ -50,6 +62,12 @@ export class FunctionContext<State = unknown> {
   release(): void {
     this.freed ||= this.saved.length > 0
     this.saved = []
+    for (const { storage } of this.own) {
+      // It was the graph's alone.
+      storage.isKept = false
+      giveBack(storage)
+    }
+    this.own = []
   }
 }
 
@@ -83,6 +101,24 @@ export function defineFunction<Args extends readonly unknown[], R extends Output
 ): (...args: Args) => R {
   checkFunction('defineFunction', 'forward', definition?.forward)
   checkFunction('defineFunction', 'backward', definition.backward)
+  return define(definition, false)
+}
+
+/**
+ * @internal The same for functions of this house, of which the engine knows more: neither forward nor backward keeps anything of what it is given or makes,
+ * and what backward returns without createGraph are new tensors or views on the gradients. So what it uses up goes back to the heap, and leaves keep its
+ * results without a copy.
+ */
+export function defineInnerFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
+  definition: FunctionDefinition<Args, R, State>,
+): (...args: Args) => R {
+  return define(definition, true)
+}
+
+function define<Args extends readonly unknown[], R extends Output, State>(
+  definition: FunctionDefinition<Args, R, State>,
+  isInner: boolean,
+): (...args: Args) => R {
   const call = (...args: Args): R => {
     const record = args.some((arg) => isTensor(arg) && needsGrad(arg)) && currentScope().gradEnabled
     const ctx = new FunctionContext<State>(
@@ -96,7 +132,7 @@ export function defineFunction<Args extends readonly unknown[], R extends Output
     const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
     const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
-    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta)
+    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
     outputs.forEach((output, i) => {
       if (!isFloating(output.dtype)) return
       const input = args.find((arg): arg is Tensor => isTensor(arg) && arg.storage === output.storage)
@@ -114,11 +150,23 @@ type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unkn
 class CustomNode extends Node {
   private readonly definition: AnyDefinition
   private readonly ctx: FunctionContext<unknown>
+  private readonly isInner: boolean
 
-  constructor(definition: AnyDefinition, ctx: FunctionContext<unknown>, edges: readonly (Edge | null)[], meta: readonly InputMeta[]) {
+  constructor(
+    definition: AnyDefinition,
+    ctx: FunctionContext<unknown>,
+    edges: readonly (Edge | null)[],
+    meta: readonly InputMeta[],
+    isInner: boolean,
+  ) {
     super(edges, meta)
     this.definition = definition
     this.ctx = ctx
+    this.isInner = isInner
+  }
+
+  override get returnsFresh(): boolean {
+    return this.isInner && !currentScope().gradEnabled
   }
 
   get name(): string {

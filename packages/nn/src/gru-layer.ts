@@ -9,7 +9,8 @@
  *
  * b holds all biases but the recurrent one of n, which r scales.
  */
-import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
+import { isGradEnabled, stack } from '@postgrad/autograd'
+import { defineInnerFunction } from '@postgrad/autograd/internal'
 import { Tensor } from '@postgrad/tensor'
 import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
 import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
@@ -38,7 +39,7 @@ function recordedSteps(inputs: Tensor, weightHh: Tensor, bias: Tensor, h0: Tenso
  * inputs [T, N, 3H], the gates' part from below; weightHh [3H, H]; bias [H], b_hn; h [N, H]; reverse: from the last step to the first
  * → h after every step [T, N, H]
  */
-export const gruLayer = defineFunction({
+export const gruLayer = defineInnerFunction({
   name: 'GruLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, bias: Tensor, h: Tensor, reverse: boolean): Tensor => {
     const [length, batch, width] = [inputs.shape[0]!, h.shape[0]!, h.shape[1]!]
@@ -66,7 +67,8 @@ export const gruLayer = defineFunction({
       binaryInto('add', next, n, next)
     }
     if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, bias, h, hs.all, made)
+      ctx.saveForBackward(inputs, weightHh, bias, h)
+      ctx.saveOwn(hs.all, made)
       ctx.state = reverse
     }
     // A copy, since users may write into it.

@@ -7,7 +7,8 @@
  *     c' = f c + i g
  *     h' = o tanh(c')
  */
-import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
+import { isGradEnabled, stack } from '@postgrad/autograd'
+import { defineInnerFunction } from '@postgrad/autograd/internal'
 import { Tensor } from '@postgrad/tensor'
 import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
 import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
@@ -34,7 +35,7 @@ function recordedSteps(inputs: Tensor, weightHh: Tensor, h0: Tensor, c0: Tensor,
  * inputs [T, N, 4H], the gates' part from below; weightHh [4H, H]; h, c [N, H]; reverse: from the last step to the first
  * → h after every step [T, N, H], c after the one that was taken last [N, H]
  */
-export const lstmLayer = defineFunction({
+export const lstmLayer = defineInnerFunction({
   name: 'LstmLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, h: Tensor, c: Tensor, reverse: boolean): readonly [output: Tensor, c: Tensor] => {
     const [length, batch, width] = [inputs.shape[0]!, c.shape[0]!, c.shape[1]!]
@@ -63,7 +64,8 @@ export const lstmLayer = defineFunction({
       binaryInto('mul', o, squashed, hs.after(t))
     }
     if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, h, c, hs.all, cs.all, made)
+      ctx.saveForBackward(inputs, weightHh, h, c)
+      ctx.saveOwn(hs.all, cs.all, made)
       ctx.state = reverse
     }
     // Copies: users may write into them, and they would keep the memory of all steps.

@@ -3,7 +3,8 @@
  *
  *     h' = f(x W_ihᵀ + b + h W_hhᵀ)        f is tanh or relu
  */
-import { defineFunction, isGradEnabled, stack } from '@postgrad/autograd'
+import { isGradEnabled, stack } from '@postgrad/autograd'
+import { defineInnerFunction } from '@postgrad/autograd/internal'
 import { Tensor } from '@postgrad/tensor'
 import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
 import { flatSteps, inPlaces, recordedGradients, States, stepOrder } from './step-math.js'
@@ -28,7 +29,7 @@ function recordedSteps(inputs: Tensor, weightHh: Tensor, h0: Tensor, { nonlinear
 }
 
 /** inputs [T, N, H], the part from below; weightHh [H, H]; h [N, H]; reverse: from the last step to the first → h after every step [T, N, H] */
-export const rnnLayer = defineFunction({
+export const rnnLayer = defineInnerFunction({
   name: 'RnnLayer',
   forward: (ctx, inputs: Tensor, weightHh: Tensor, h: Tensor, nonlinearity: RnnNonlinearity, reverse: boolean): Tensor => {
     const length = inputs.shape[0]!
@@ -41,7 +42,8 @@ export const rnnLayer = defineFunction({
       unaryInto(nonlinearity, next, next)
     }
     if (ctx.needsInputGrad.includes(true)) {
-      ctx.saveForBackward(inputs, weightHh, h, hs.all)
+      ctx.saveForBackward(inputs, weightHh, h)
+      ctx.saveOwn(hs.all)
       ctx.state = { nonlinearity, reverse } satisfies Setting
     }
     // A copy, since users may write into it.
