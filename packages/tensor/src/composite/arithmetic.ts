@@ -3,11 +3,17 @@ import { isFloating } from '../dtype.js'
 import { dtypeMismatch } from '../errors.js'
 import type { Ops } from '../ops.js'
 import type { ArithmeticCompositeOps, ValueOptions } from '../ops-arithmetic.js'
+import { promoteAll } from '../raw/promotion.js'
 import { sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 
 export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<Tensor> {
   const scaled = (x: Tensor, { value = 1 }: ValueOptions = {}) => (value === 1 ? x : ops.mul(x, value))
+  /** In the dtype of the result, before the first of them loses digits. Integers are left to the operations. */
+  const together = (...tensors: [Tensor, Tensor, Tensor]): [Tensor, Tensor, Tensor] => {
+    const dtype = promoteAll(tensors)
+    return isFloating(dtype) ? (tensors.map((t) => ops.to(t, dtype)) as [Tensor, Tensor, Tensor]) : tensors
+  }
   return {
     lerp(a, b, weight) {
       const way = ops.sub(b, a)
@@ -17,8 +23,14 @@ export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<T
       if (typeof weight === 'number') return weight < 0.5 ? fromA(weight) : ops.sub(b, ops.mul(way, 1 - weight))
       return ops.where(ops.lt(ops.abs(weight), 0.5), fromA(weight), fromB(weight))
     },
-    addcmul: (x, a, b, options) => ops.add(x, ops.mul(scaled(a, options), b)),
-    addcdiv: (x, a, b, options) => ops.add(x, ops.div(scaled(a, options), b)),
+    addcmul(x, a, b, options) {
+      const [p, q, r] = together(x, a, b)
+      return ops.add(p, ops.mul(scaled(q, options), r))
+    },
+    addcdiv(x, a, b, options) {
+      const [p, q, r] = together(x, a, b)
+      return ops.add(p, ops.div(scaled(q, options), r))
+    },
     bitwiseNot(x) {
       if (isFloating(x.dtype)) throw dtypeMismatch('bitwiseNot', 'int32 or bool', x.dtype, "Convert with to('int32') first.")
       return x.dtype === 'bool' ? ops.logicalNot(x) : ops.bitwiseXor(x, -1)

@@ -70,8 +70,8 @@ export function clamp(x: Tensor, min?: number | null, max?: number | null): Tens
   notOnBool('clamp', x)
   if (min == null && max == null) throw invalidArgument('clamp', 'at least one of min and max', 'neither')
   let dtype = x.dtype
-  if (min != null && Number.isFinite(min)) dtype = promoteNumber(dtype, min)
-  if (max != null && Number.isFinite(max)) dtype = promoteNumber(dtype, max)
+  if (min != null) dtype = promoteNumber(dtype, min)
+  if (max != null) dtype = promoteNumber(dtype, max)
   return unaryKernel('clamp', to(x, dtype), min ?? Number.NEGATIVE_INFINITY, max ?? Number.POSITIVE_INFINITY)
 }
 

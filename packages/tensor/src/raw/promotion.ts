@@ -22,6 +22,16 @@ export function promoteTensors(a: Tensor, b: Tensor): DType {
   return categoryOf(weak) > categoryOf(strong) ? promote(strong, weak) : strong
 }
 
+/** The same of several: those with dimensions agree among themselves, and so do the 0-d ones, before the two meet. */
+export function promoteAll(tensors: readonly Tensor[]): DType {
+  const common = (some: readonly Tensor[]): DType | null =>
+    some.length === 0 ? null : some.map(({ dtype }) => dtype).reduce((a, b) => promote(a, b))
+  const strong = common(tensors.filter(({ shape }) => shape.length > 0))
+  const weak = common(tensors.filter(({ shape }) => shape.length === 0))
+  if (strong === null || weak === null) return (strong ?? weak)!
+  return categoryOf(weak) > categoryOf(strong) ? promote(strong, weak) : strong
+}
+
 /** int32 and bool become float32, real dtypes stay. */
 export function toFloating(dtype: DType): DType {
   return isFloating(dtype) ? dtype : 'float32'
