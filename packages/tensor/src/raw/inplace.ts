@@ -4,13 +4,13 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentKernels } from '../device.js'
-import { categoryOf, type DType, type TypedArray } from '../dtype.js'
+import { categoryOf, type DType, isFloating, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
 import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
 import { clone, copyKernel, to } from './copy.js'
-import { flatStep, scalarTensor } from './elementwise.js'
+import { binary, flatStep, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 /**
@@ -76,6 +76,11 @@ function argument(op: string, x: Tensor, y: Tensor | number, floating: boolean):
   return apart(x, to(y, x.dtype))
 }
 
+/** float64 beside float32: the computation is float64's, of which x keeps the rounded result. */
+function isWider(y: Tensor | number, x: Tensor): y is Tensor {
+  return typeof y === 'object' && y.dtype !== x.dtype && isFloating(x.dtype) && promoteTensors(x, y) !== x.dtype
+}
+
 /** A kernel's output may be an input's very view, but may not overlap it otherwise: then the input is copied first. */
 function apart(x: Tensor, y: Tensor): Tensor {
   if (x.storage !== y.storage) return y
@@ -86,6 +91,7 @@ function apart(x: Tensor, y: Tensor): Tensor {
 function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tensor, y: Tensor | number): Tensor {
   checkWritable(name, x)
   const b = argument(name, x, y, op === 'div')
+  if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
   const kernel = currentKernels()[op][x.dtype] as BinaryKernel<TypedArray, TypedArray>
   const array = x.storage.array
   const step = x.isContiguous ? flatStep(b, x.shape) : -1
@@ -104,6 +110,7 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
   refuseBool(name, x.dtype)
   checkStorable(name, promoteNumber(x.dtype, alpha), x.dtype)
   const b = argument(name, x, y, false)
+  if (isWider(y, x)) return overwrite(name, x, binary('add', x, binary('mul', y, alpha, false, false), false, false))
   const kernel = currentKernels().axpy[x.dtype] as AxpyKernel<TypedArray>
   const step = x.isContiguous ? flatStep(b, x.shape) : -1
   if (step >= 0) kernel.flat(x.numel, alpha, b.storage.array, b.offset, step, x.storage.array, x.offset)
