@@ -16,7 +16,10 @@ export function copyKernel<D extends DType>(dtype: D): CopyKernel<ArrayOf[D]> {
   const row = (dtype === 'bool' ? toBool : copyAny) as Row2<TypedArray, ArrayOf[D]>
   const fast = copyF32 as unknown as Row2<TypedArray, ArrayOf[D]>
   const single = dtype === 'float32'
-  const pick = (x: TypedArray) => (single && x.constructor === Float32Array ? fast : row)
+  const same = copyAny as Row2<TypedArray, ArrayOf[D]>
+  // Of two arrays of bytes the first is bool as well: 0 and 1 already.
+  const isBool = dtype === 'bool'
+  const pick = (x: TypedArray) => (single && x.constructor === Float32Array ? fast : isBool && x.constructor === Uint8Array ? same : row)
   return {
     flat: (n, x, xo, out, oo) => pick(x)(n, x, xo, 1, out, oo, 1),
     strided: (shape, x, xo, xStrides, out, oo, outStrides) => walk2(pick(x), shape, x, xo, xStrides, out, oo, outStrides),

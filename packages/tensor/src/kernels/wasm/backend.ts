@@ -5,6 +5,7 @@
 import type { ArrayOf, DType } from '../../dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
+import { allKernel, andKernel, anyKernel, differKernel, equalKernel, orKernel } from '../host/bool.js'
 import { gatherKernel, indexAddKernel, indexSelectKernel, scatterAddKernel, scatterKernel } from '../host/indexed.js'
 import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
@@ -90,7 +91,14 @@ function createTable(instance: LazyInstance): KernelTable {
     abs: { ...loops.abs, ...unary('abs', rows.absF32, rows.absWide), ...unaryInt('abs', rows.absWide) },
     sqrt: { ...loops.sqrt, ...unary('sqrt', rows.sqrtF32, rows.sqrtWide) },
     relu: { ...loops.relu, ...unary('relu', rows.reluF32, rows.reluWide), ...unaryInt('relu', rows.reluWide) },
-    ...{ eq: compare('eq'), ne: compare('ne'), lt: compare('lt'), le: compare('le'), gt: compare('gt'), ge: compare('ge') },
+    ...{
+      eq: { ...compare('eq'), bool: equalKernel },
+      ne: { ...compare('ne'), bool: differKernel },
+      lt: compare('lt'),
+      le: compare('le'),
+      gt: compare('gt'),
+      ge: compare('ge'),
+    },
     sign: everyReal('sign'),
     clamp: everyReal('clamp'),
     pow: {
@@ -98,6 +106,9 @@ function createTable(instance: LazyInstance): KernelTable {
       float32: powF32(instance, powKernel(instance, 'float32', pow.float32)),
       float64: powKernel(instance, 'float64', pow.float64),
     },
+    bitwiseAnd: { ...loops.bitwiseAnd, bool: andKernel },
+    bitwiseOr: { ...loops.bitwiseOr, bool: orKernel },
+    bitwiseXor: { ...loops.bitwiseXor, bool: differKernel },
     where: {
       ...loops.where,
       float32: whereKernel(instance, 'float32', where.float32),
@@ -147,29 +158,43 @@ function createTable(instance: LazyInstance): KernelTable {
     geluTanhBackward: { ...loops.geluTanhBackward, float32: new FusedGradient(instance, 'gelu_tanh_backward_f32') },
     softmaxBackward: { ...loops.softmaxBackward, float32: new GradientRows(instance, 'softmax_backward_rows_f32') },
     logSoftmaxBackward: { ...loops.logSoftmaxBackward, float32: new GradientRows(instance, 'log_softmax_backward_rows_f32') },
-    add: { ...loops.add, float32: f32('add', rows.addF32), float64: f64('add', rows.addWide), int32: i32('add', rows.addWide) },
+    add: {
+      ...loops.add,
+      float32: f32('add', rows.addF32),
+      float64: f64('add', rows.addWide),
+      int32: i32('add', rows.addWide),
+      bool: orKernel,
+    },
     sub: { ...loops.sub, float32: f32('sub', rows.subF32), float64: f64('sub', rows.subWide), int32: i32('sub', rows.subWide) },
-    mul: { ...loops.mul, float32: f32('mul', rows.mulF32), float64: f64('mul', rows.mulWide), int32: i32('mul', rows.mulI32) },
+    mul: {
+      ...loops.mul,
+      float32: f32('mul', rows.mulF32),
+      float64: f64('mul', rows.mulWide),
+      int32: i32('mul', rows.mulI32),
+      bool: andKernel,
+    },
     div: { ...loops.div, float32: f32('div', rows.divF32), float64: f64('div', rows.divWide) },
     maximum: {
       ...loops.maximum,
       float32: f32('maximum', rows.maximumF32),
       float64: f64('maximum', rows.maximumWide),
       int32: i32('maximum', rows.maximumWide),
+      bool: orKernel,
     },
     minimum: {
       ...loops.minimum,
       float32: f32('minimum', rows.minimumF32),
       float64: f64('minimum', rows.minimumWide),
       int32: i32('minimum', rows.minimumWide),
+      bool: andKernel,
     },
     axpy: { ...loops.axpy, float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') },
     argsort: everywhere(argsortKernel) as KernelTable['argsort'],
     copy: everywhere((dtype) => copyWith(instance, copyKernel(dtype))) as KernelTable['copy'],
     fill: everywhere(fillKernel) as KernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
-    amax: { ...loops.amax, float32: new ExtremeRows(instance, true) },
-    amin: { ...loops.amin, float32: new ExtremeRows(instance, false) },
+    amax: { ...loops.amax, float32: new ExtremeRows(instance, true), bool: anyKernel },
+    amin: { ...loops.amin, float32: new ExtremeRows(instance, false), bool: allKernel },
     argmax: { ...loops.argmax, float32: argmaxF32 },
     argmin: { ...loops.argmin, float32: argminF32 },
     variance: { ...loops.variance, float32: new VarianceRows(instance) },
