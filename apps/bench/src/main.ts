@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { launch } from 'postgrad'
+import { touchMemory } from './numbers.js'
 import { comlinkPair } from './peers/comlink-peer.js'
 import { simdPeak } from './peers/peak.js'
 import { TfjsPeer } from './peers/tfjs.js'
@@ -31,6 +32,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   const say = (line: string) => process.stderr.write(`${line}\n`)
   await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
+  await worker0.run(touchMemory)
   const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()

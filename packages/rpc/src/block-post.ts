@@ -4,6 +4,7 @@
  * could be read, and needs no words in it. `rpc-agent.ts` above tells what happened, `HeapRoad` (tensor) below holds.
  */
 import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { Timer } from '@postgrad/transport'
 
 export class BlockPost {
   readonly road: HeapRoad
@@ -15,6 +16,8 @@ export class BlockPost {
   private isDue = false
   /** A message to the peer is being written. It may copy a tensor, and in the pauses of that copy arrive others. */
   private isWriting = false
+  /** Set while the word is bound to leave by itself. */
+  telling: Timer | null = null
 
   constructor(road: HeapRoad) {
     this.road = road
@@ -43,12 +46,17 @@ export class BlockPost {
     this.road.hasTaken = false
   }
 
+  /** Whether the peer waits for a word. */
+  get isTellable(): boolean {
+    return this.isDue && this.told !== this.received
+  }
+
   /**
    * How many messages the peer should hear have been read; null: nothing that it waits for, or a message to it is being written, with which
    * another would take what that has named so far. It is asked again behind that.
    */
   due(): number | null {
-    if (!this.isDue || this.isWriting || this.told === this.received) return null
+    if (!this.isTellable || this.isWriting) return null
     this.isDue = false
     this.told = this.received
     return this.received

@@ -91,6 +91,9 @@ export class Unreadable implements Runnable {
   }
 }
 
+/** How long a peer at most holds blocks for this worker that were read already. */
+const TELL_TAKEN_MS = 1
+
 export interface AgentOptions {
   readonly info: WorkerInfo
   readonly clock: Clock
@@ -156,6 +159,7 @@ export class RpcAgent {
     const removePoll = this.pump.addPoll(() => {
       link.flush()
       const frames = link.poll()
+      // At once: it may be long until a timer comes to its turn.
       if (frames > 0) this.tellTaken(entry)
       return frames
     })
@@ -163,8 +167,8 @@ export class RpcAgent {
     link.open({
       onFrame: (frame) => this.receive(entry, frame),
       onTurnEnd: () => {
-        this.tellTaken(entry)
         inScope(this.scope, runNow)
+        this.tellTakenSoon(entry)
       },
       onClose: (reason) => {
         removePoll()
@@ -343,7 +347,19 @@ export class RpcAgent {
     this.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[type].lane as MessageLane, delivery, context, aboutRRef(message))
   }
 
-  /** Lets the peer go of the blocks that it held for this worker. The word leaves in the same post as what is sent in this turn. */
+  /**
+   * The word that blocks are taken rides with the next message to the peer, which mostly is the reply: a post of its own would wake the peer once
+   * more. If there is none, it leaves by itself.
+   */
+  private tellTakenSoon(peer: Peer): void {
+    if (peer.blocks?.isTellable !== true || peer.blocks.telling !== null) return
+    peer.blocks.telling = this.clock.setTimer(TELL_TAKEN_MS, () => {
+      peer.blocks!.telling = null
+      if (this.closedBy === null) this.tellTaken(peer)
+    })
+  }
+
+  /** Lets the peer go of the blocks that it held for this worker. */
   private tellTaken(peer: Peer): void {
     const messages = peer.blocks?.due() ?? null
     if (messages !== null && this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.BLOCKS_TAKEN, [messages])
@@ -443,6 +459,7 @@ export class RpcAgent {
     if (this.closedBy !== null) return
     this.closedBy = this.shutDownError('close')
     for (const peer of this.peersById.values()) {
+      peer.blocks?.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
       peer.blocks?.road.close()
