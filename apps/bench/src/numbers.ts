@@ -30,6 +30,7 @@ import {
 } from 'postgrad'
 // One program on the workers: the calls' part comes with it.
 import './program.js'
+import { timed } from './timed.js'
 
 /** More than is taken from the shared heap between two collections: the system's first gift of a page costs more than what is measured. */
 const TOUCHED_MIB = 300
@@ -38,12 +39,6 @@ const TOUCHED_MIB = 300
 export function touchMemory(): void {
   const tensors = Array.from({ length: TOUCHED_MIB }, () => zeros([2 ** 18]))
   for (const x of tensors) x.close()
-}
-
-function timed(n: number, work: () => unknown): number {
-  const started = performance.now()
-  for (let i = 0; i < n; i++) work()
-  return (performance.now() - started) / 1000
 }
 
 export function products(n: number, size: number): number {

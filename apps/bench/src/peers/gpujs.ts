@@ -1,6 +1,7 @@
 /** gpu.js by itself: the product as its own documentation writes it. */
 import { GPU } from 'gpu.js'
 import type { Contestant } from '../row.js'
+import { numbersOf, timed } from '../timed.js'
 
 /** [size, size] · [size, size], n times. */
 export function gpujsMatmul(size: number): Contestant {
@@ -12,12 +13,7 @@ export function gpujsMatmul(size: number): Contestant {
     }` as unknown as () => number,
     { output: [size, size], constants: { size } },
   )
-  const random = () => Float32Array.from({ length: size * size }, () => Math.random() - 0.5)
   const call = kernel as unknown as (a: Float32Array, b: Float32Array) => unknown
-  const [a, b] = [random(), random()]
-  return async (n) => {
-    const started = performance.now()
-    for (let i = 0; i < n; i++) call(a, b)
-    return (performance.now() - started) / 1000
-  }
+  const [a, b] = [numbersOf(size * size), numbersOf(size * size)]
+  return async (n) => timed(n, () => call(a, b))
 }

@@ -1,21 +1,12 @@
 /** Plain JavaScript, as somebody would write it who has no library: what all the machinery must beat. */
 import type { Contestant } from '../row.js'
+import { numbersOf, timed } from '../timed.js'
 
 const TILE = 64
 
-function timed(n: number, work: () => void): number {
-  const started = performance.now()
-  for (let i = 0; i < n; i++) work()
-  return (performance.now() - started) / 1000
-}
-
-function random(length: number): Float32Array {
-  return Float32Array.from({ length }, () => Math.random() - 0.5)
-}
-
 /** [size, size] · [size, size] in tiles, n times. */
 export function matmulTiles(size: number): Contestant {
-  const [a, b] = [random(size * size), random(size * size)]
+  const [a, b] = [numbersOf(size * size), numbersOf(size * size)]
   const work = () => {
     const out = new Float32Array(size * size)
     for (let p0 = 0; p0 < size; p0 += TILE) {
@@ -33,7 +24,7 @@ export function matmulTiles(size: number): Contestant {
 
 /** A function of every element of a vector, n times. */
 export function elementwise(length: number, f: (x: number) => number): Contestant {
-  const x = random(length)
+  const x = numbersOf(length)
   const work = () => {
     const out = new Float32Array(length)
     for (let i = 0; i < length; i++) out[i] = f(x[i]!)
@@ -43,14 +34,20 @@ export function elementwise(length: number, f: (x: number) => number): Contestan
 
 /** The limit of what moves every element once: copying a vector into memory that is warm. */
 export function warmCopy(length: number): Contestant {
-  const [x, y] = [random(length), new Float32Array(length)]
+  const [x, y] = [numbersOf(length), new Float32Array(length)]
   return async (n) => timed(n, () => y.set(x))
 }
 
 /** The limit of small networks: the arithmetic of a [1, 4] → 128 → 2 policy with tanh, forward and backward, and nothing else. */
 export function policyArithmetic(hidden: number): Contestant {
   const [inputs, actions] = [4, 2]
-  const [w1, b1, w2, b2, x] = [random(hidden * inputs), random(hidden), random(actions * hidden), random(actions), random(inputs)]
+  const [w1, b1, w2, b2, x] = [
+    numbersOf(hidden * inputs),
+    numbersOf(hidden),
+    numbersOf(actions * hidden),
+    numbersOf(actions),
+    numbersOf(inputs),
+  ]
   const work = () => {
     const h = new Float32Array(hidden)
     for (let i = 0; i < hidden; i++) {

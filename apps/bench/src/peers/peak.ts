@@ -1,6 +1,7 @@
 /** The limit of products: how many multiplications and additions a second 128-bit SIMD does here (`assembly/peak.ts`). */
 import { fileURLToPath } from 'node:url'
 import type { Contestant } from '../row.js'
+import { timed } from '../timed.js'
 
 const FLOPS_PER_ROUND = 64
 /** Where the numbers lie: anywhere but at 0. */
@@ -19,11 +20,7 @@ export async function simdPeak(): Promise<Contestant> {
   if (error !== null) throw new Error(`assembly/peak.ts does not compile: ${stderr}`, { cause: error })
   const { peak, memory } = (await WebAssembly.instantiate(binary)).instance.exports
   new Float32Array(memory.buffer).fill(SMALL)
-  return async (n) => {
-    const started = performance.now()
-    peak(Math.ceil(n / FLOPS_PER_ROUND), AT)
-    return (performance.now() - started) / 1000
-  }
+  return async (n) => timed(1, () => peak(Math.ceil(n / FLOPS_PER_ROUND), AT))
 }
 
 /** What is used of `assemblyscript/asc`. Its own types declare globals that differ from Node's, so they are not loaded. */

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Contestant } from '../row.js'
+import { timed } from '../timed.js'
 
 interface TfTensor {
   dispose(): void
@@ -77,10 +78,6 @@ export class TfjsPeer {
   }
 
   private repeat(work: () => TfTensor): Contestant {
-    return async (n) => {
-      const started = performance.now()
-      for (let i = 0; i < n; i++) work().dispose()
-      return (performance.now() - started) / 1000
-    }
+    return async (n) => timed(n, () => work().dispose())
   }
 }
