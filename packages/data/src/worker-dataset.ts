@@ -1,6 +1,6 @@
 /**
  * Datasets that workers can load. Code does not travel between threads: a module's URL, the name of a function that it exports, and plain arguments do. The
- * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-entry.ts`.
+ * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
  */
 import { PostgradError } from '@postgrad/base'
 import { importModule, locateModule } from '@postgrad/base/internal'

@@ -18,7 +18,7 @@ export class WorkerPool {
 
   constructor(boot: WorkerBoot, workers: number) {
     this.piscina = new Piscina({
-      filename: new URL('./worker-entry.js', import.meta.url).href,
+      filename: new URL('./worker-entry.cjs', import.meta.url).href,
       workerData: boot,
       minThreads: workers,
       maxThreads: workers,

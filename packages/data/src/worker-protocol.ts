@@ -1,4 +1,4 @@
-/** What the pool and a worker's thread say to each other, to be read alone: `worker-pool.ts` is the one end, `worker-entry.ts` the other. */
+/** What the pool and a worker's thread say to each other, to be read alone: `worker-pool.ts` is the one end, `worker-task.ts` the other. */
 import type { BatchPlan } from './batch.js'
 import type { SourceIndex, WorkerSource } from './worker-dataset.js'
 

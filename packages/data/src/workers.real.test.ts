@@ -174,14 +174,25 @@ describe('what fails is told', () => {
   })
 })
 
+function runFixture(file: string, ...args: string[]): [status: number | null, stdout: string, stderr: string] {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const path = fileURLToPath(new URL(`./fixtures/${file}`, import.meta.url))
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...args], { env, timeout: 50_000, encoding: 'utf8' })
+  return [status, stdout, stderr]
+}
+
 test.each([
   ['break', '1 batches, 0 threads\n'],
   ['all', '20 batches, 0 threads\n'],
   ['close', '1 batches, 0 threads\n'],
   ['persist', '1 batches, 2 threads\n'],
 ])('a program ends by itself: %s', (way, out) => {
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const path = fileURLToPath(new URL('./fixtures/leaves-early.js', import.meta.url))
-  const { status, stdout, stderr } = spawnSync(process.execPath, [path, way], { env, timeout: 30_000, encoding: 'utf8' })
-  expect([status, stdout, stderr]).toEqual([0, out, ''])
+  expect(runFixture('leaves-early.js', way)).toEqual([0, out, ''])
+})
+
+// When the threads' file was `require`d as an ES module, the process was aborted within 10 to 100 pools.
+test('threads that are ended at any moment of their start take nothing else with them', () => {
+  const seed = Math.floor(Math.random() * 2 ** 31)
+  console.log(`seed ${seed}`)
+  expect(runFixture('closes-at-random.js', `${seed}`, '60', '150')).toEqual([0, '60 pools were closed\n', ''])
 })
