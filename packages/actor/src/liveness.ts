@@ -5,7 +5,7 @@
 import { PostgradError, type WorkerHop } from '@postgrad/base'
 
 /** How it was noticed. */
-export type DeathCause = 'exited' | 'link-closed' | 'killed' | 'stalled'
+export type DeathCause = 'exited' | 'link-closed' | 'killed' | 'stalled' | 'left'
 
 export interface WorkerDeath {
   readonly worker: WorkerHop
@@ -58,13 +58,21 @@ export class Liveness {
   }
 }
 
-/** What everyone who waits for a dead worker gets. Code WORKER_DIED; values: worker, workerId, cause, detail. */
-export function workerDied(op: string, death: WorkerDeath): PostgradError {
+/**
+ * What everyone who waits for a dead worker gets. Code WORKER_DIED; values: worker, workerId, cause, detail, and restartedAs, the id under which
+ * its name lives on, if it does.
+ */
+export function workerDied(op: string, death: WorkerDeath, restartedAs: number | null = null): PostgradError {
   const { worker, cause, detail } = death
+  const how = cause === 'left' ? 'left the cluster' : `died: ${cause}${detail === '' ? '' : `, ${detail}`}`
+  const after = restartedAs === null ? '' : `; its name lives on as a new worker (id ${restartedAs})`
   return new PostgradError('WORKER_DIED', {
     op,
-    message: `worker '${worker.name}' (id ${worker.id}) died: ${cause}${detail === '' ? '' : `, ${detail}`}`,
-    remedy: "Look at that worker's output for the reason; what it held is lost, and a worker started anew under its name has a fresh id.",
-    values: { worker: worker.name, workerId: worker.id, cause, detail },
+    message: `worker '${worker.name}' (id ${worker.id}) ${how}${after}`,
+    remedy:
+      restartedAs === null
+        ? "Look at that worker's output for the reason; what it held is lost, and a worker started anew under its name has a fresh id."
+        : 'Call it by its name; what the former worker held is lost, so make values and references to them again.',
+    values: { worker: worker.name, workerId: worker.id, cause, detail, ...(restartedAs === null ? {} : { restartedAs }) },
   })
 }

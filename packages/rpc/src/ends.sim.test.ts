@@ -333,7 +333,7 @@ describe('membership', () => {
     expect(worker.workers().length).toBe(2)
   })
 
-  test('RPC-3: a worker that comes back has its name and a fresh id; what was said to the old one is not taken for the new', async () => {
+  test('RPC-3, RPC-39: a worker that comes back has its name and a fresh id; what was said to the old one is not taken for the new', async () => {
     const cluster = new Cluster(2, 2)
     await cluster.run(0, async () => {
       const worker = currentWorker()
@@ -351,10 +351,31 @@ describe('membership', () => {
       expect(worker.resolve('worker1')).toEqual({ name: 'worker1', id: 7 })
       expect(await call('worker1', echo, ['new'])).toBe('new')
       expect(await call(7, echo, ['new'])).toBe('new')
-      for (const target of [1, old]) expect(await failure(call(target, echo, [1]))).toMatchObject({ code: 'WORKER_DIED' })
-      expect(await failure(held.toHere())).toMatchObject({ code: 'WORKER_DIED' })
+      for (const target of [1, old]) {
+        const error = await failure(call(target, echo, [1]))
+        expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', workerId: 1, restartedAs: 7 } })
+        expect(error.message).toContain('lives on as a new worker (id 7)')
+      }
+      expect(worker.deathOf(1)).toMatchObject({ values: { restartedAs: 7 } })
+      expect(await failure(held.toHere())).toMatchObject({ code: 'WORKER_DIED', values: { restartedAs: 7 } })
       expect(worker.workers()).toEqual([worker.info, again.info])
       expect(thrown(() => worker.connect(old, cluster.world.link('worker0', 'x')[0])).code).toBe('WORKER_NAME_TAKEN')
+    })
+  })
+
+  test('RPC-40: a peer that is leaving still answers, is no member any more, and its end says that it left', async () => {
+    await new Cluster(3, 3).run(0, async () => {
+      const worker = currentWorker()
+      const left = worker.resolve('worker1')
+      const waits = failure(call('worker1', never))
+      worker.onLeaving(left.id)
+      worker.onLeaving(99)
+      expect(worker.workers().map(({ name }) => name)).toEqual(['worker0', 'worker2'])
+      expect(await call('worker1', echo, ['still there'])).toBe('still there')
+      expect(worker.deathOf(left.id)).toBeNull()
+      await call('worker1', leave)
+      expect(await waits).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', cause: 'left' } })
+      expect((await failure(call('worker1', echo, [1]))).message).toContain("worker 'worker1' (id 1) left the cluster")
     })
   })
 
@@ -381,7 +402,12 @@ describe('membership', () => {
 })
 
 const uses = (ref: RRef) => ref.toHere()
-expose({ uses })
+/** Closes its worker behind its own answer. */
+const leave = (): void => {
+  const worker = currentWorker()
+  worker.clock.setTimer(1, () => void worker.close())
+}
+expose({ uses, leave })
 
 describe('bugs and long work', () => {
   test('RPC-35: what a handler throws goes to onBug, and the worker goes on', async () => {

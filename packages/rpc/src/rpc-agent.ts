@@ -3,7 +3,17 @@
  * It knows messages, not what they mean: `request-callback.ts` serves calls above it, the pump and the codec work below it.
  * PyTorch: `torch/csrc/distributed/rpc/rpc_agent.h`.
  */
-import { type DeadLetterReason, DeadLetters, Lane, Liveness, type MessageLane, Pump, Source, workerDied } from '@postgrad/actor/internal'
+import {
+  type DeadLetterReason,
+  DeadLetters,
+  Lane,
+  Liveness,
+  type MessageLane,
+  Pump,
+  Source,
+  type WorkerDeath,
+  workerDied,
+} from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import { type HeapRoad, outsideOfScopes } from '@postgrad/tensor/internal'
@@ -45,6 +55,10 @@ export interface Peer {
   readonly source: Source
   /** Null: no heap is shared with it, and tensors travel with their bytes. */
   readonly blocks: BlockPost | null
+  /** It has said that it will close its link and that this is no accident. */
+  isLeaving: boolean
+  /** The worker that has its name now. */
+  restartedAs: WorkerId | null
 }
 
 /** One message in the mailbox. */
@@ -154,6 +168,7 @@ export class RpcAgent {
         values: { worker: peer.name, workerId: peer.id },
       })
     }
+    if (namesake !== undefined) namesake.restartedAs = peer.id
     const entry = this.addPeer(peer, link, road)
     // During a long stretch of node tasks what this worker has sent leaves as well.
     const removePoll = this.pump.addPoll(() => {
@@ -185,15 +200,24 @@ export class RpcAgent {
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
       blocks: road === null ? null : new BlockPost(road),
+      isLeaving: false,
+      restartedAs: null,
     }
     this.peersById.set(info.id, peer)
     this.idsByName.set(info.name, info.id)
     return peer
   }
 
-  /** Self included, the dead excluded. */
+  /** Self included, the dead and those that are leaving excluded. */
   workers(): WorkerInfo[] {
-    return [...this.peersById.values()].map((peer) => peer.info).filter((info) => this.liveness.deathOf(info.id) === undefined)
+    const here = [...this.peersById.values()].filter((peer) => !peer.isLeaving && this.liveness.deathOf(peer.info.id) === undefined)
+    return here.map(({ info }) => info)
+  }
+
+  /** The peer is about to end in peace: it still answers, but nobody should begin anything with it, and its end will say so. */
+  onLeaving(id: WorkerId): void {
+    const peer = this.peersById.get(id)
+    if (peer !== undefined) peer.isLeaving = true
   }
 
   /** @throws UNKNOWN_WORKER */
@@ -218,7 +242,7 @@ export class RpcAgent {
 
   deathOf(id: WorkerId): PostgradError | null {
     const death = this.liveness.deathOf(id)
-    return death === undefined ? null : workerDied('worker', death)
+    return death === undefined ? null : workerDied('worker', death, this.peersById.get(id)?.restartedAs)
   }
 
   /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */
@@ -431,7 +455,7 @@ export class RpcAgent {
   private onDeath(peer: Peer, { detail }: LinkClosed): void {
     peer.blocks?.road.close()
     try {
-      this.liveness.report({ worker: peer.info, cause: 'link-closed', detail, atMs: this.clock.now() })
+      this.liveness.report(this.deathBy(peer, detail))
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
       this.deadlines.unwatch(peer.pending)
@@ -439,10 +463,11 @@ export class RpcAgent {
   }
 
   private diedError(peer: Peer, op: string): PostgradError {
-    return workerDied(
-      op,
-      this.liveness.deathOf(peer.info.id) ?? { worker: peer.info, cause: 'link-closed', detail: '', atMs: this.clock.now() },
-    )
+    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), peer.restartedAs)
+  }
+
+  private deathBy({ info, isLeaving }: Peer, detail: string): WorkerDeath {
+    return { worker: info, cause: isLeaving ? 'left' : 'link-closed', detail: isLeaving ? '' : detail, atMs: this.clock.now() }
   }
 
   shutDownError(op: string): PostgradError {

@@ -16,7 +16,7 @@
  * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
-import { PostgradError, workerOf } from '@postgrad/base'
+import { isPostgradError, PostgradError, workerOf } from '@postgrad/base'
 import type { IdCounter } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { Future } from './future.js'
@@ -460,7 +460,9 @@ export class RRefContext implements RRefProtocol {
 
   private unusable(user: UserRRef, op: string): unknown {
     if (user.deleted) return deleted(op, user.rrefId)
-    return user.failure ?? this.host.deathOf(user.owner().id)
+    const death = this.host.deathOf(user.owner().id)
+    // The death is asked for again, since the owner's name may live on by now.
+    return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 }
 

@@ -18,6 +18,12 @@ describe('the generator of a worker', () => {
     expect(drawn.size).toBe(6 * names.length)
   })
 
+  test('RPC-38: each life of a name has numbers of its own, the same in every run; the first those of the name', () => {
+    expect(draw(workerGenerator(7, 'a', 0))).toEqual(draw(workerGenerator(7, 'a')))
+    expect(draw(workerGenerator(7, 'a', 2))).toEqual(draw(workerGenerator(7, 'a', 2)))
+    expect(new Set([0, 1, 2, 3].map((life) => draw(workerGenerator(7, 'a', life)).join())).size).toBe(4)
+  })
+
   test("RPC-38: one worker's draws do not move another's", () => {
     const a = workerGenerator(7, 'a')
     const b = workerGenerator(7, 'b')

@@ -8,10 +8,16 @@ import { Generator } from '@postgrad/tensor'
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
-export function workerGenerator(seed: number, workerName: string): Generator {
+/**
+ * @param life how often the name was started before: the n-th worker of a name goes on with numbers of its own, the same in every run. The first
+ *   draws by the name alone.
+ */
+export function workerGenerator(seed: number, workerName: string, life = 0): Generator {
+  // '#' is no letter of a name.
+  const name = life === 0 ? workerName : `${workerName}#${life}`
   let hash = FNV_OFFSET
   // Byte by byte, in front of the name: a seed that is xored in meets the first letter, and 1 with 'a' is then 2 with 'b'.
   for (let shift = 0; shift < 32; shift += 8) hash = Math.imul(hash ^ ((seed >>> shift) & 0xff), FNV_PRIME)
-  for (let i = 0; i < workerName.length; i++) hash = Math.imul(hash ^ workerName.charCodeAt(i), FNV_PRIME)
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), FNV_PRIME)
   return new Generator(hash >>> 0)
 }
