@@ -5,8 +5,8 @@
 import { operations } from '@postgrad/autograd/internal'
 import { type PostgradError, workerOf } from '@postgrad/base'
 import { type AnyFunction, currentWorker, expose } from '@postgrad/rpc'
-import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { arange, eye, full, ones, rand, randint, randn, zeros } from '@postgrad/tensor'
+import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
+import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
 import { MessageType } from '@postgrad/wire/internal'
 import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
@@ -36,6 +36,7 @@ export function currentDistAutograd(): DistAutograd {
 
 function make(runtime: WorkerRuntime): DistAutograd {
   exposeOperations()
+  exposeTensorMethods(runtime.registry)
   const self = runtime.info.id
   const container: DistAutogradContainer = new DistAutogradContainer({
     workerId: self,
@@ -107,4 +108,12 @@ function exposeOperations(): void {
     if (!name.endsWith('_')) named[`tensor.${name}`] = fn as AnyFunction
   }
   expose(named)
+}
+
+/** Through a reference (`rref.rpcSync().add(t)`) the operations are methods of the value itself; what is written in place there stays. */
+function exposeTensorMethods(registry: FunctionRegistry): void {
+  registry.exposeMethods(
+    Tensor,
+    Object.keys(operations).filter((name) => name in Tensor.prototype),
+  )
 }

@@ -510,6 +510,8 @@ export {
   expose,
   type Future,
   OwnerRRef,
+  type RemoteProxy,
+  type RpcProxy,
   RRef,
   type RRefOptions,
   remote,

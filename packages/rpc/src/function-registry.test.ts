@@ -87,18 +87,31 @@ describe('classes', () => {
   test('RREF-6: instances of an exposed class and of classes that extend it are known, others are not', () => {
     const registry = new FunctionRegistry()
     registry.expose({ Observer, add })
-    expect(registry.isInstance(new Observer())).toBe(true)
-    expect(registry.isInstance(new Blind())).toBe(true)
+    expect(registry.mayCall(new Observer(), 'look')).toBe(true)
+    expect(registry.mayCall(new Blind(), 'look')).toBe(true)
     for (const value of [{}, [], new Map(), new (class Other {})(), Object.create(null), add, new Date()]) {
-      expect(registry.isInstance(value)).toBe(false)
+      expect(registry.mayCall(value, 'look')).toBe(false)
     }
+  })
+
+  test('RREF-28: of a class whose methods are exposed, and of those that extend it, these can be called and nothing else; it cannot be made', () => {
+    const registry = new FunctionRegistry()
+    registry.exposeMethods(Observer, ['see'])
+    for (const value of [new Observer(), new Blind()]) {
+      expect(registry.mayCall(value, 'see')).toBe(true)
+      expect(registry.mayCall(value, 'look')).toBe(false)
+      expect(registry.mayCall(value, 'constructor')).toBe(false)
+    }
+    expect(registry.mayCall({}, 'see')).toBe(false)
+    expect(thrown(() => registry.nameOf(Observer)).code).toBe('FUNCTION_NOT_EXPOSED')
+    expect(thrown(() => registry.lookup('Observer', 'w')).code).toBe('FUNCTION_NOT_EXPOSED')
   })
 
   test('RREF-6: an object whose constructor is a function that is exposed, but no class, is not known', () => {
     const registry = new FunctionRegistry()
     function Old() {}
     registry.expose({ Old })
-    expect(registry.isInstance(Object.create(Old.prototype as object))).toBe(false)
+    expect(registry.mayCall(Object.create(Old.prototype as object), 'look')).toBe(false)
   })
 })
 

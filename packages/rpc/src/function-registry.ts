@@ -18,6 +18,7 @@ export interface Exposed {
 export class FunctionRegistry {
   private readonly byName = new Map<string, Exposed>()
   private readonly byTarget = new Map<AnyFunction | AnyClass, Exposed>()
+  private readonly methodsOf = new Map<AnyClass, ReadonlySet<string>>()
 
   /**
    * Names functions and classes, all of `record` or, when one is refused, none. The same pair again is no error, so a module may be imported
@@ -75,10 +76,15 @@ export class FunctionRegistry {
     return exposed
   }
 
+  /** Lets these methods of the class's instances be called from elsewhere by reference, and nothing else of it: it cannot be made from there. */
+  exposeMethods(target: AnyClass, methods: Iterable<string>): void {
+    this.methodsOf.set(target, new Set(methods))
+  }
+
   /** Whether `value` was made by an exposed class or by one that extends it, so that its methods may be called from elsewhere. */
-  isInstance(value: object): boolean {
+  mayCall(value: object, method: string): boolean {
     for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {
-      if (this.byTarget.get(proto.constructor)?.isClass) return true
+      if (this.byTarget.get(proto.constructor)?.isClass || this.methodsOf.get(proto.constructor)?.has(method)) return true
     }
     return false
   }

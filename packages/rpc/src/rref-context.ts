@@ -40,6 +40,7 @@ export interface RRefHost {
     options: { timeoutMs?: number; op: string; intercepted: boolean },
   ): Future<Message>
   callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
+  remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
   /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
   wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string }): () => void
 }
@@ -80,6 +81,8 @@ class Owned {
 export const TOMBSTONES_MAX = 4096
 /** The built-in function behind `rref.call`. */
 export const METHOD_CALL = 'postgrad.callMethod'
+/** The built-in function behind `rref.created`. */
+export const VALUE_READY = 'postgrad.valueReady'
 
 export class RRefContext implements RRefProtocol {
   private readonly host: RRefHost
@@ -220,11 +223,25 @@ export class RRefContext implements RRefProtocol {
     return owned.rref
   }
 
+  awaitCreated(rref: RRef, options: RRefOptions): Future<void> {
+    const problem = rref instanceof UserRRef ? this.unusable(rref, 'created') : null
+    if (problem !== null) return Future.rejected(problem)
+    return this.host.callByName(rref.owner().id, VALUE_READY, [rref], { ...options, op: 'created' }) as Future<void>
+  }
+
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown> {
     const op = `call of '${method}'`
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) return Future.rejected(problem)
     return this.host.callByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+  }
+
+  /** @throws what makes the reference unusable, and as `remote` does */
+  remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef {
+    const op = `remote call of '${method}'`
+    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
+    if (problem !== null) throw problem
+    return this.host.remoteByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
   }
 
   // --- ending references

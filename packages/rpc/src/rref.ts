@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { Future } from './future.js'
+import { methodProxy } from './rref-proxy.js'
 import type { WorkerInfo } from './worker-info.js'
 
 export interface RRefOptions {
@@ -14,7 +15,12 @@ export interface RRefOptions {
 /** The methods of T, with what they take and give. */
 export type MethodNames<T> = { [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never }[keyof T] & string
 export type MethodArgs<T, K extends keyof T> = T[K] extends (...args: infer A) => unknown ? A : never
-export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : never
+export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : unknown
+
+/** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
+export type RpcProxy<T> = { readonly [K in Exclude<MethodNames<T>, 'then'>]: (...args: MethodArgs<T, K>) => Future<MethodResult<T, K>> }
+/** What `remote` gives: the methods of T, whose results stay on the value's owner. */
+export type RemoteProxy<T> = { readonly [K in Exclude<MethodNames<T>, 'then'>]: (...args: MethodArgs<T, K>) => RRef<MethodResult<T, K>> }
 
 /** What references need of the protocol of their worker (`RRefContext`). */
 export interface RRefProtocol {
@@ -23,6 +29,8 @@ export interface RRefProtocol {
   /** The value or error of an owned reference that is still being made. */
   awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T>
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown>
+  remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef
+  awaitCreated(rref: RRef, options: RRefOptions): Future<void>
   disposeUser(user: UserRRef): void
 }
 
@@ -71,9 +79,39 @@ export abstract class RRef<T = unknown> {
     return this.owner().name
   }
 
-  /** Runs a method of the value on its owner. The value's class must be exposed. PyTorch: `rref.rpc_async().method(…)`. */
+  /**
+   * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which is told of the
+   * end of the creation and not of its error.
+   */
+  created(options: RRefOptions = {}): Future<void> {
+    return this.context.awaitCreated(this, options)
+  }
+
+  /**
+   * Runs a method of the value on its owner. The value's class must be exposed; of tensors, the operations can be called.
+   * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
+   */
   call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
+  }
+
+  /** `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. PyTorch: `rref.rpc_sync()`. */
+  rpcSync(options: RRefOptions = {}): RpcProxy<T> {
+    return this.rpcAsync(options)
+  }
+
+  /** The same, for those who do not await at once. PyTorch: `rref.rpc_async()`. */
+  rpcAsync(options: RRefOptions = {}): RpcProxy<T> {
+    return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<T>
+  }
+
+  /**
+   * `rref.remote().method(…)` runs the method on the value's owner and leaves the result there; the reference to it comes back at once. An error of the
+   * method, and METHOD_NOT_FOUND, is thrown by its uses (PyTorch's throws for a name that the value's type lacks, since it asks for the type first).
+   * The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
+   */
+  remote(options: RRefOptions = {}): RemoteProxy<T> {
+    return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<T>
   }
 }
 

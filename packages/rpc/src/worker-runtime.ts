@@ -15,7 +15,7 @@ import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
 import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
-import { METHOD_CALL, RRefContext } from './rref-context.js'
+import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 export type { Runnable } from './rpc-agent.js'
@@ -78,6 +78,8 @@ export class WorkerRuntime {
         request: (to, type, body, request) => this.request(to, type, body, request),
         callByName: (to, name, args, callOptions) =>
           this.callByName(this.agent.resolve(to), name, args, callOptions.timeoutMs, callOptions.op),
+        remoteByName: (to, name, args, callOptions) =>
+          this.remoteByName(this.agent.resolve(to), name, args, callOptions.timeoutMs, callOptions.op),
         wait: (fail, waitOptions) => this.wait(fail, waitOptions),
       },
       options.finalizers ?? 'release',
@@ -96,7 +98,7 @@ export class WorkerRuntime {
       servingScope: (delivery) => this.servingScope(delivery),
     })
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
-    this.registry.expose({ [METHOD_CALL]: callMethod })
+    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady })
   }
 
   // --- membership
@@ -165,37 +167,40 @@ export class WorkerRuntime {
   }
 
   remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: { timeoutMs?: number } = {}): RRef {
-    const peer = this.agent.resolve(to)
-    const name = this.registry.nameOf(fn)
-    const timeoutMs = this.timeLeft(options.timeoutMs, name, peer.info)
-    return peer.link === null ? this.remoteToSelf(peer, name, args, timeoutMs) : this.remoteToPeer(peer, name, args, timeoutMs)
+    return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options.timeoutMs)
   }
 
-  private remoteToPeer(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number): RRef {
+  /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], timeoutOption: number | undefined, op: string = name): RRef {
+    const timeoutMs = this.timeLeft(timeoutOption, op, peer.info)
+    return peer.link === null ? this.remoteToSelf(peer, name, args, timeoutMs, op) : this.remoteToPeer(peer, name, args, timeoutMs, op)
+  }
+
+  private remoteToPeer(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number, op: string): RRef {
     const user = this.rrefs.createUser(peer.info)
-    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], name)
+    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
       onReply: ({ body: [, , error] }) => (error === null ? this.rrefs.confirm(user) : this.rrefs.failUser(user, error)),
       onError: (error) => this.rrefs.failUser(user, error),
-      timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
+      timedOut: () => creationTimedOut(op, peer.info, timeoutMs),
     }
     this.agent.request(peer, out, waiting, timeoutMs)
     this.rrefs.created(user)
     return user
   }
 
-  private remoteToSelf(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number): RRef {
+  private remoteToSelf(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number, op: string): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
-    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], name)
+    const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
       onReply: () => {},
       onError: (error) => owner.setError(error),
-      timedOut: () => creationTimedOut(name, peer.info, timeoutMs),
+      timedOut: () => creationTimedOut(op, peer.info, timeoutMs),
     }
     this.agent.request(peer, out, waiting, timeoutMs)
     this.rrefs.hold(owner)
@@ -396,15 +401,28 @@ function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
   return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
 }
 
+/** The owner's side of `rref.created`. */
+function valueReady(rref: unknown): Promise<void> {
+  if (!(rref instanceof RRef)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: VALUE_READY,
+      expected: 'an RRef',
+      got: typeof rref,
+      remedy: 'Use rref.created().',
+    })
+  }
+  return rref.toHere({ timeoutMs: 0 }).then(() => undefined)
+}
+
 /** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
   const { registry } = currentScope().worker as WorkerRuntime
-  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.isInstance(value)
+  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.mayCall(value, method)
   const callable = mayCall ? (value as Record<string, unknown>)[method] : undefined
   if (typeof callable !== 'function') {
     throw new PostgradError('METHOD_NOT_FOUND', {
       op: `call of '${method}'`,
-      expected: `a method '${method}' of an instance of an exposed class`,
+      expected: `a method '${method}' of an instance of an exposed class, or an operation of a tensor`,
       got: value === null || typeof value !== 'object' ? typeof value : `an instance of ${value.constructor?.name ?? 'no class'}`,
       remedy: 'Expose the class, and check the name of the method.',
       values: { method },

@@ -70,8 +70,14 @@ export class InlinedWorker extends WorkerRuntime {
   }
 
   override remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[]): RRef {
-    const callee = this.find(to)
-    const name = this.registry.nameOf(fn)
+    return this.make(this.find(to), this.registry.nameOf(fn), args)
+  }
+
+  protected override remoteByName(peer: Peer, name: string, args: readonly unknown[]): RRef {
+    return this.make(this.find(peer.info), name, args)
+  }
+
+  private make(callee: InlinedWorker, name: string, args: readonly unknown[]): RRef {
     const owner = callee.rrefs.createOwner()
     const passed = this.cross(args)
     try {
