@@ -12,6 +12,7 @@ import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
 import { DistEngine } from './dist-engine.js'
 import { postIfAlive, releaseNotice } from './notices.js'
+import { installRRefBackward } from './rref-backward.js'
 
 /** What a worker has of this package. */
 export interface DistAutograd {
@@ -51,6 +52,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   const engine: DistEngine = new DistEngine(runtime, container)
 
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
+  installRRefBackward(runtime, container)
   runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message) => engine.onGradients(message))
   runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
   runtime.handle(MessageType.PASS_ERROR, (message, from) => {

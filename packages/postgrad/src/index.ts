@@ -513,6 +513,7 @@ export {
   type RemoteProxy,
   type RpcProxy,
   RRef,
+  type RRefBackwardOptions,
   type RRefOptions,
   remote,
   rpcAsync,

@@ -1,6 +1,6 @@
 export { type CallOptions, call, currentWorker, remote, rpcAsync, rpcSync, rref } from './api.js'
 export { type AnyClass, type AnyFunction, expose } from './function-registry.js'
 export type { Future } from './future.js'
-export { OwnerRRef, type RemoteProxy, type RpcProxy, RRef, type RRefOptions, UserRRef } from './rref.js'
+export { OwnerRRef, type RemoteProxy, type RpcProxy, RRef, type RRefBackwardOptions, type RRefOptions, UserRRef } from './rref.js'
 export type { Target, WorkerInfo } from './worker-info.js'
 export type { WorkerRuntime } from './worker-runtime.js'

@@ -18,9 +18,10 @@
  */
 import { isPostgradError, PostgradError, workerOf } from '@postgrad/base'
 import type { IdCounter } from '@postgrad/base/internal'
+import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { Future } from './future.js'
-import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
+import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
 import type { WorkerInfo } from './worker-info.js'
 
@@ -96,6 +97,8 @@ export class RRefContext implements RRefProtocol {
   private readonly finalizer: FinalizationRegistry<{ rrefId: bigint; forkId: bigint; owner: number }>
   /** References that ended without `dispose`. */
   finalized = 0
+  /** What `rref.backward` does; set by the package that knows of gradients. */
+  runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
   constructor(host: RRefHost, finalizers: 'release' | 'report') {
     this.host = host
@@ -242,6 +245,10 @@ export class RRefContext implements RRefProtocol {
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) throw problem
     return this.host.remoteByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+  }
+
+  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
+    return this.runBackward(rref, contextId, options)
   }
 
   // --- ending references
@@ -489,5 +496,13 @@ function deleted(op: string, rrefId: bigint): PostgradError {
     message: `RRef ${rrefId} has been deleted`,
     remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
     values: { rrefId: rrefId.toString() },
+  })
+}
+
+function noAutograd(): PostgradError {
+  return new PostgradError('NO_AUTOGRAD', {
+    op: 'rref.backward',
+    message: 'this worker has no distributed autograd',
+    remedy: 'Start workers with launch or simulate, or call installDistAutograd on this one.',
   })
 }

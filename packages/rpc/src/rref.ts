@@ -3,6 +3,7 @@
  * stands here. PyTorch: `torch.distributed.rpc.RRef` (`OwnerRRef`, `UserRRef`).
  */
 import { PostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
 import { Future } from './future.js'
 import { methodProxy } from './rref-proxy.js'
 import type { WorkerInfo } from './worker-info.js'
@@ -10,6 +11,11 @@ import type { WorkerInfo } from './worker-info.js'
 export interface RRefOptions {
   /** Time for the whole exchange in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. */
   readonly timeoutMs?: number
+}
+
+export interface RRefBackwardOptions extends RRefOptions {
+  /** Keeps the graph for another pass; default false. */
+  readonly retainGraph?: boolean
 }
 
 /** The methods of T, with what they take and give. */
@@ -31,6 +37,7 @@ export interface RRefProtocol {
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown>
   remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef
   awaitCreated(rref: RRef, options: RRefOptions): Future<void>
+  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void>
   disposeUser(user: UserRRef): void
 }
 
@@ -93,6 +100,16 @@ export abstract class RRef<T = unknown> {
    */
   call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
+  }
+
+  /**
+   * Runs a backward pass from the tensor that this refers to, on its owner. With the id of a context: the distributed pass, whose gradients are the
+   * context's on every worker. Without one, which is for the owner alone: the local one, into `.grad`.
+   * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (on a user), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as `ctx.backward` does, and as
+   * `toHere` does. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   */
+  backward(this: RRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
+    return this.context.backward(this, contextId, options)
   }
 
   /** `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. PyTorch: `rref.rpc_sync()`. */
