@@ -60,7 +60,7 @@ describe('damaged frames', () => {
     const frame = pack([1, 0, [1]])
     frame.header[3] = 99
     expect(() => codec.decode(frame)).toThrow(code('WIRE_VERSION'))
-    for (const type of [0x0f, 0x99, -1, 1.5, 'CALL', null, [1], 'constructor']) {
+    for (const type of [0x7f, 0x99, -1, 1.5, 'CALL', null, [1], 'constructor']) {
       expect(() => codec.decode(pack([type, 0, [1]]))).toThrow(code('WIRE_UNKNOWN_TYPE'))
     }
     expect(() => codec.decode(pack([0, 0, ['f']]))).toThrow(code('WIRE_BAD_FIELD'))

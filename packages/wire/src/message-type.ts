@@ -28,6 +28,8 @@ export const MessageType = {
   RREF_ACK: 0x09,
   /** All messages of the receiver up to this many have been read: blocks that they named need not be held for this worker any more. */
   BLOCKS_TAKEN: 0x0a,
+  /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
+  GROUP_UPDATE: 0x0f,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
   PROPAGATE_GRADIENTS: 0x10,
   /** What a worker has received, sent and misses in a pass, to its root. */
@@ -57,6 +59,7 @@ export interface MessageBodies {
   [MessageType.RREF_CHILD_ACCEPT]: readonly [forkId: bigint]
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
   [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
+  [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
@@ -154,6 +157,11 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
   [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
+  [MessageType.GROUP_UPDATE]: row('GROUP_UPDATE', call, null, [
+    ['what', count],
+    ['data', anything],
+    ['error', errorOrNull],
+  ]),
   [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
     ['grads', grads],
     ['retainGraph', flag],

@@ -24,7 +24,7 @@ export interface Message {
   readonly pass: bigint | null
   /** Time left when the message was sent, in ms. */
   readonly deadlineMs: number | null
-  /** Room for tracing; a plain value without tensors. */
+  /** Room for tracing; a plain value without tensors, see `trace-room.ts`. */
   readonly trace: unknown
   /** Room for the lineage of the tensors (SMART); a plain value without tensors. */
   readonly lineage: unknown

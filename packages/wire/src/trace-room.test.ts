@@ -1,0 +1,30 @@
+/** The room for traces in an envelope: who sets one of its fields leaves the other as it was, and both survive the wire. */
+import { describe, expect, test } from '@jest/globals'
+import { Codec } from './codec.js'
+import { MessageType } from './message-type.js'
+import { chainOf, headersOf, setChain, setHeaders } from './trace-room.js'
+
+describe('the trace room', () => {
+  test('chain and headers are set in any order, and read at the other end', () => {
+    const codec = new Codec()
+    const headers = { traceparent: '00-1', n: 1, ok: true, none: null, big: 2n ** 63n }
+    for (const chainFirst of [true, false]) {
+      const out = codec.prepare(MessageType.CALL, ['f', []])
+      expect([chainOf(out), headersOf(out)]).toEqual([null, null])
+      if (chainFirst) setChain(out, 7n)
+      setHeaders(out, headers)
+      if (!chainFirst) setChain(out, 7n)
+      const message = codec.decode(codec.encode(out))
+      expect(chainOf(message)).toBe(7n)
+      expect(headersOf(message)).toEqual(headers)
+    }
+  })
+
+  test('what is of another layout is no chain and no header', () => {
+    for (const trace of [null, 7n, 'x', {}, [], [1], ['x', [1]], [null, 'x']]) {
+      expect(chainOf({ trace })).toBeNull()
+      expect(headersOf({ trace })).toBeNull()
+    }
+    expect(headersOf({ trace: [null, { a: 1, b: [], c: {} }] })).toEqual({ a: 1 })
+  })
+})

@@ -1,0 +1,40 @@
+/**
+ * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]`. The chain is that of an actor's
+ * call (see actors in rpc), the headers are what interceptors of users have set. A message without either has no room, and pays nothing.
+ */
+
+/** What a header may be: plain values that every tracer and log can take. */
+export type HeaderValue = string | number | boolean | bigint | null
+export type Headers = Readonly<Record<string, HeaderValue>>
+
+interface Room {
+  readonly trace: unknown
+}
+
+interface WritableRoom {
+  trace: unknown
+}
+
+/** Null if there is none, or if it is none of this layout. */
+export function chainOf({ trace }: Room): bigint | null {
+  return Array.isArray(trace) && typeof trace[0] === 'bigint' ? trace[0] : null
+}
+
+/** Null if there are none, or if they are none of this layout; what is no header in them is left out. */
+export function headersOf({ trace }: Room): Headers | null {
+  const headers: unknown = Array.isArray(trace) ? trace[1] : null
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => isHeaderValue(value)))
+}
+
+export function setChain(message: WritableRoom, chain: bigint): void {
+  message.trace = [chain, headersOf(message)]
+}
+
+export function setHeaders(message: WritableRoom, headers: Headers): void {
+  message.trace = [chainOf(message), headers]
+}
+
+export function isHeaderValue(value: unknown): value is HeaderValue {
+  return value === null || ['string', 'number', 'boolean', 'bigint'].includes(typeof value)
+}
