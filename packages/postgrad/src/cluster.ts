@@ -1,25 +1,44 @@
 /**
- * A local cluster: the workers' threads, their controllers, and one clean end for all of them. `launch` makes it; the main thread is not one
- * of its workers.
+ * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
+ * thread is not one of its workers. The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
  */
 import { PostgradError } from '@postgrad/base'
-import { checkTime } from '@postgrad/base/internal'
+import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { Controller, type ControllerOptions } from './controller.js'
+import type { Members } from './members.js'
 import type { ThreadUsage } from './usage.js'
-import type { WorkerThread } from './worker-thread.js'
+import { workerNames } from './worker-names.js'
+import type { ThreadEnd, WorkerThread } from './worker-thread.js'
 
 export interface CloseOptions {
   /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
 }
 
+export interface JoinOptions {
+  /** How long the newcomers may take to load the program, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
+  readonly timeoutMs?: number
+}
+
+export interface LeaveOptions {
+  /** How long runs and calls of the worker that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
+  readonly timeoutMs?: number
+}
+
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended before the cluster was closed. */
+  /** One WORKER_DIED for each worker whose thread ended before the cluster was closed and without being asked to leave. */
   readonly deaths: readonly PostgradError[]
+}
+
+export interface ClusterParts {
+  readonly members: Members
+  readonly payloads: PayloadCodec
+  readonly clock: Clock
+  readonly launchTimeoutMs: number
 }
 
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
@@ -36,26 +55,81 @@ const QUIET_POLL_MS = 10
 const ANSWER_MS = 1000
 
 export class Cluster {
-  /** All workers, in the order of their ids, dead ones included. */
-  readonly workers: readonly WorkerInfo[]
-  /** Resolves when the last thread has ended, by `close` or otherwise; never rejects. */
+  /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
-  private readonly threads: readonly WorkerThread[]
+  private readonly members: Members
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
+  private readonly launchTimeoutMs: number
   private readonly deaths: PostgradError[] = []
   private readonly deathListeners = new Set<DeathListener>()
   private readonly killed = new Set<number>()
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
+  /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
+  private changes = 0
+  private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor(threads: readonly WorkerThread[], payloads: PayloadCodec, clock: Clock) {
-    this.threads = threads
+  constructor({ members, payloads, clock, launchTimeoutMs }: ClusterParts) {
+    this.members = members
     this.payloads = payloads
     this.clock = clock
-    this.workers = threads.map(({ info }) => info)
-    this.closed = Promise.all(threads.map((thread) => this.watch(thread))).then(() => ({ deaths: this.deaths }))
+    this.launchTimeoutMs = launchTimeoutMs
+    this.closed = new Promise((resolve) => {
+      this.resolveClosed = resolve
+    })
+    for (const thread of members.threads) void this.watch(thread)
+  }
+
+  /** In the order of their ids: of each name the worker that came last, dead or alive, without those that left. */
+  get workers(): readonly WorkerInfo[] {
+    return this.members.workers
+  }
+
+  /**
+   * Starts further workers with the same program. When it resolves they have loaded it, every living worker can call them, and they can call every
+   * living worker. All of them join, or none. Channels are added to those that are there: nothing of what is under way stops. A worker that is busy
+   * for more than 5 s learns of newcomers when it comes to itself. PyTorch: `init_rpc` without a `world_size`.
+   * Rejects with WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, WORKER_IDS_SPENT, LAUNCH_FAILED (`values.worker`,
+   * and why in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
+   */
+  join(name: string, options?: JoinOptions): Promise<WorkerInfo>
+  join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
+  async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
+    const infos = await this.start('cluster.join', workerNames(typeof names === 'string' ? [names] : names), options)
+    return typeof names === 'string' ? infos[0]! : infos
+  }
+
+  /**
+   * Ends a worker in peace: the others are told first (`workers()` leaves it out), then its runs and its calls, made and served, have `timeoutMs` to
+   * end, then its references are given up and its thread ends. What it owned is gone: who still refers to it meets WORKER_DIED with the cause `left`. It
+   * is no death. Resolves when the thread is gone; a dead worker is forgotten.
+   * Rejects with UNKNOWN_WORKER, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
+   */
+  async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
+    this.admit('cluster.leave')
+    const thread = this.thread(target)
+    if (!thread.dead) await this.part('cluster.leave', thread, options)
+    this.members.remove(thread)
+  }
+
+  /**
+   * Starts a worker anew: the same name and program, a fresh id that no worker of this cluster ever had, random numbers that continue by the name and how often
+   * it was started. One that is alive leaves first, as `leave` has it. Whatever is about the old id fails with WORKER_DIED, whose `values.restartedAs` is
+   * the new one. If it cannot start, the name keeps its dead worker, and another try is possible.
+   * Rejects as `join` and `leave` do.
+   */
+  async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
+    this.admit('cluster.restart')
+    const thread = this.thread(target)
+    const { name } = thread.info
+    return this.change(async () => {
+      if (!thread.dead)
+        await this.part('cluster.restart', thread, options.leaveTimeoutMs === undefined ? {} : { timeoutMs: options.leaveTimeoutMs })
+      const [info] = await this.start('cluster.restart', [name], options)
+      return info!
+    })
   }
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
@@ -70,6 +144,12 @@ export class Cluster {
     await thread.terminate()
   }
 
+  /** WORKER_DIED with what ended this worker (`values.cause`), null while it lives. @throws UNKNOWN_WORKER */
+  deathOf(target: Target): PostgradError | null {
+    const thread = this.thread(target)
+    return thread.dead ? thread.death('cluster.deathOf') : null
+  }
+
   /** Called when a worker's thread ends before the cluster is closed, with WORKER_DIED. Returns what takes the listener away. */
   onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
@@ -81,7 +161,7 @@ export class Cluster {
     this.admit('debugInfo')
     const infos: Record<string, WorkerDebugInfo> = {}
     await Promise.all(
-      this.threads.map(async (thread) => {
+      this.members.threads.map(async (thread) => {
         try {
           if (!thread.dead) infos[thread.info.name] = await this.infoOf(thread, Number.POSITIVE_INFINITY)
         } catch (error) {
@@ -112,9 +192,11 @@ export class Cluster {
 
   private async shutDown(): Promise<void> {
     await this.untilQuiet()
-    for (const thread of this.threads) thread.rejectAll(closed)
+    const running = this.members.running
+    for (const thread of running) thread.rejectAll(closed)
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
-    await Promise.all(this.threads.map((thread) => this.end(thread)))
+    await Promise.all(running.map((thread) => this.end(thread, 0)))
+    this.endIfEmpty()
   }
 
   /** Waits until no run is under way and, in two looks in a row, no worker has a call under way (PyTorch's shutdown sums active calls likewise). */
@@ -123,7 +205,7 @@ export class Cluster {
     while (quiet < 2) {
       const left = this.quietDeadline - this.clock.now()
       if (left <= 0) return
-      if (this.threads.some((thread) => thread.waitingCount > 0)) quiet = 0
+      if (this.members.running.some((thread) => thread.waitingCount > 0)) quiet = 0
       else quiet = (await this.pendingCalls(Math.min(left, ANSWER_MS))) === 0 ? quiet + 1 : 0
       if (quiet < 2) await this.sleep(QUIET_POLL_MS)
     }
@@ -131,18 +213,59 @@ export class Cluster {
 
   /** Calls under way on all live workers; a worker that died or did not answer has none that could still end. */
   private async pendingCalls(timeoutMs: number): Promise<number> {
-    const alive = this.threads.filter((thread) => !thread.dead)
-    const infos = await Promise.allSettled(alive.map((thread) => this.infoOf(thread, timeoutMs)))
+    const infos = await Promise.allSettled(this.members.running.map((thread) => this.infoOf(thread, timeoutMs)))
     return infos.reduce(
       (sum, info) => sum + (info.status === 'fulfilled' ? (info.value.pendingCalls ?? 0) + (info.value.servingCalls ?? 0) : 0),
       0,
     )
   }
 
-  private async end(thread: WorkerThread): Promise<void> {
+  private async start(op: string, names: readonly string[], { timeoutMs }: JoinOptions): Promise<readonly WorkerInfo[]> {
+    this.admit(op)
+    const limitMs = timeoutMs === undefined ? this.launchTimeoutMs : timeLimit(op, timeoutMs)
+    return this.change(async () => {
+      const threads = await this.members.start(op, names, limitMs)
+      this.admit(op)
+      for (const thread of threads) void this.watch(thread)
+      return threads.map(({ info }) => info)
+    })
+  }
+
+  private async part(op: string, thread: WorkerThread, { timeoutMs }: LeaveOptions): Promise<void> {
+    const endMs = this.clock.now() + checkTime(op, timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
+    if (thread.leaving !== null) return thread.leaving
+    thread.leaving = this.depart(op, thread, endMs)
+    return thread.leaving
+  }
+
+  private async depart(op: string, thread: WorkerThread, endMs: number): Promise<void> {
+    await this.members.depart(thread, ANSWER_MS)
+    const left = () => Math.max(0, endMs - this.clock.now())
+    while (!thread.dead && thread.waitingCount > 0 && left() > 0) await this.sleep(QUIET_POLL_MS)
+    if (thread.dead) throw thread.death(op)
+    thread.isExpectedToEnd = true
+    await this.end(thread, left())
+  }
+
+  /** While `work` goes on, a cluster without a thread has not ended. */
+  private async change<T>(work: () => Promise<T>): Promise<T> {
+    this.changes++
+    try {
+      return await work()
+    } finally {
+      this.changes--
+      this.endIfEmpty()
+    }
+  }
+
+  private endIfEmpty(): void {
+    if (this.changes === 0 && this.members.running.length === 0) this.resolveClosed({ deaths: this.deaths })
+  }
+
+  private async end(thread: WorkerThread, drainMs: number): Promise<void> {
     if (!thread.dead) {
       const asked = await thread
-        .request('close', (facade) => facade.close(), ANSWER_MS)
+        .request('close', (facade) => facade.close(drainMs), drainMs + ANSWER_MS)
         .then(
           () => true,
           () => false,
@@ -166,12 +289,16 @@ export class Cluster {
 
   private async watch(thread: WorkerThread): Promise<void> {
     const end = await thread.ended
-    if (this.closing !== null) return
-    const error = thread.died('cluster', end)
+    if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
+    this.endIfEmpty()
+  }
+
+  private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
+    const error = thread.death('cluster')
     this.deaths.push(error)
     for (const listener of [...this.deathListeners]) this.tell(listener, thread.info, error)
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    if (this.deathListeners.size === 0 && end.rejected === 0 && !this.killed.has(thread.info.id))
+    if (this.deathListeners.size === 0 && rejected === 0 && !this.killed.has(thread.info.id))
       process.emitWarning(error.message, { type: error.code })
   }
 
@@ -192,14 +319,14 @@ export class Cluster {
 
   private thread(target: Target): WorkerThread {
     const wanted = typeof target === 'object' ? target.id : target
-    const found = this.threads.find(({ info }) => info.name === wanted || info.id === wanted)
+    const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
     const known = this.workers.map(({ name }) => name)
     throw new PostgradError('UNKNOWN_WORKER', {
       op: 'cluster.on',
       expected: `one of ${known.join(', ')}`,
       got: String(wanted),
-      remedy: 'Name a worker that was launched.',
+      remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
       values: { target: String(wanted), known },
     })
   }

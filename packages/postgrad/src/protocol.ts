@@ -10,6 +10,8 @@
  *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
+ *        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
+ *        │ ── leaving(id) ─────────────────────▸ │ a peer that will end in peace
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
  *        │ closes the port                       │ nothing is left open: the thread ends by itself
  */
@@ -30,6 +32,8 @@ export interface PeerPort {
 /** Everything a worker's thread is born with (`workerData`). */
 export interface BootData {
   readonly info: WorkerInfo
+  /** How many workers had this name before. */
+  readonly life: number
   readonly worldSize: number
   readonly peers: readonly PeerPort[]
   readonly control: MessagePort
@@ -56,14 +60,24 @@ export interface WorkerFacade {
   /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
   runMain(args: readonly string[]): Promise<Payload>
   debugInfo(): Promise<Payload>
-  /** Closes the runtime, which lets its own pending calls end for a bounded time. */
-  close(): Promise<Payload>
+  /** Links newcomers, who are ready. */
+  connect(peers: readonly PeerPort[]): Promise<Payload>
+  /** The peer with this id is about to end in peace. */
+  leaving(id: number): Promise<Payload>
+  /** Closes the runtime; calls that are under way have `drainMs` to end. */
+  close(drainMs: number): Promise<Payload>
 }
 
 /** Sent by the worker beside comlink's messages, in the same port, hence in order with results. Comlink ignores what has no `type`. */
 export interface ProgressEvent {
   readonly event: 'progress'
   readonly progress: Progress
+}
+
+/** Something was thrown and nobody caught it: the last that is heard of a worker, unless its program has a handler for that. */
+export interface FatalEvent {
+  readonly event: 'fatal'
+  readonly origin: NodeJS.UncaughtExceptionOrigin
 }
 
 /** How far a program is, in its own units. */

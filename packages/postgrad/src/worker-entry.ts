@@ -14,7 +14,7 @@ import { expose, transfer } from 'comlink'
 import { NodeEndpoint } from './node-endpoint.js'
 import { type MainContext, mainOf } from './program.js'
 import { progressOf } from './progress.js'
-import type { BootData, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, FatalEvent, PeerPort, ProgressEvent, WorkerFacade } from './protocol.js'
 import { threadUsage } from './usage.js'
 
 const boot = workerData as BootData
@@ -26,7 +26,7 @@ const runtime = new WorkerRuntime({
   id: boot.info.id,
   clock: new RealClock(),
   registry: threadRegistry,
-  generator: workerGenerator(boot.seed, boot.info.name),
+  generator: workerGenerator(boot.seed, boot.info.name, boot.life),
   ...(boot.device === null ? {} : { device: device(boot.device as DeviceSpec) }),
   ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),
 })
@@ -34,11 +34,22 @@ installDistAutograd(runtime)
 // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
 installKernelPause(() => runtime.lookAround())
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
+process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()
-for (const { info, port, hasHeap } of boot.peers) {
+for (const peer of boot.peers) connect(peer)
+
+function connect({ info, port, hasHeap }: PeerPort): void {
   const road = heap !== null && hasHeap ? new HeapRoad(heap) : null
   runtime.connect(info, messagePortLink(port, { stayAwake }), road)
+}
+
+/** The word of a restart may come before the end of the link to the former worker of that name, which has ended for certain. */
+async function untilNameIsFree(name: string): Promise<void> {
+  while (runtime.isLinkedTo(name)) {
+    runtime.lookAround()
+    await new Promise<void>((resolve) => runtime.clock.defer(resolve))
+  }
 }
 
 let program: Readonly<Record<string, unknown>> = {}
@@ -75,6 +86,14 @@ const facade: WorkerFacade = {
       await runtime.run(() => main(context))
     }),
   debugInfo: () => reply(() => ({ ...runtime.debugInfo(), ...threadUsage() })),
-  close: () => reply(() => runtime.close()),
+  connect: (peers) =>
+    reply(async () => {
+      for (const peer of peers) {
+        await untilNameIsFree(peer.info.name)
+        connect(peer)
+      }
+    }),
+  leaving: (id) => reply(() => runtime.onLeaving(id)),
+  close: (drainMs) => reply(() => runtime.close({ drainMs })),
 }
 expose(facade, new NodeEndpoint(boot.control))

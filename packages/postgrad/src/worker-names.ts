@@ -1,10 +1,10 @@
 /**
- * Which workers a cluster has: a count or a list of names becomes `WorkerInfo`s with the ids 0…n-1, checked before a thread starts.
+ * Which workers are wanted: a count or a list of names, checked before a thread starts. Ids are given by `members.ts`.
  * The rules of a single name are rpc's (PyTorch: `init_rpc`); this file adds those of the set.
  */
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
-import { checkWorkerName, type WorkerInfo } from '@postgrad/rpc/internal'
+import { checkWorkerName } from '@postgrad/rpc/internal'
 
 /** At most 65,536 workers fit into 16 bits of id. */
 const WORKERS_MAX = WORKER_ID_MAX + 1
@@ -13,11 +13,11 @@ const WORKERS_MAX = WORKER_ID_MAX + 1
  * A count n means the names worker0…worker(n-1).
  * @throws WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID
  */
-export function workerInfos(workers: readonly string[] | number): readonly WorkerInfo[] {
+export function workerNames(workers: readonly string[] | number): readonly string[] {
   const names = typeof workers === 'number' ? defaultNames(workers) : workers
   if (!Array.isArray(names) || names.length === 0 || names.length > WORKERS_MAX) throw badCount(Array.isArray(names) ? names.length : names)
   const seen = new Set<string>()
-  return names.map((name: unknown, id) => {
+  return names.map((name: unknown) => {
     if (typeof name !== 'string') {
       throw new PostgradError('WORKER_NAME_INVALID', {
         op: 'worker name',
@@ -36,7 +36,7 @@ export function workerInfos(workers: readonly string[] | number): readonly Worke
       })
     }
     seen.add(name)
-    return { name, id }
+    return name
   })
 }
 

@@ -14,7 +14,7 @@ import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import { NodeEndpoint } from './node-endpoint.js'
-import type { BootData, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, FatalEvent, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void
@@ -30,8 +30,33 @@ export interface ThreadOptions {
   readonly onProgress: (progress: Progress, worker: string) => void
 }
 
+/** Why a thread ended, one gloss a line. */
+export type EndCause =
+  /** It was asked to, by `leave` or `restart`. */
+  | 'left'
+  /** Its JavaScript heap reached the limit (`resourceLimits`). */
+  | 'out-of-memory'
+  /** What it threw nobody caught. */
+  | 'uncaught-exception'
+  | 'unhandled-rejection'
+  /** The main thread ended it. */
+  | 'killed'
+  /** It called `process.exit`. */
+  | 'exited'
+
+const MAKE_ANEW = 'Start it anew by cluster.restart(name); a worker that ends takes its values with it.'
+const REMEDIES: Readonly<Record<EndCause, string>> = {
+  left: 'Let nobody need it any more before it leaves.',
+  'out-of-memory': `Give it more (workerOptions.resourceLimits), or keep less. ${MAKE_ANEW}`,
+  'uncaught-exception': `Catch it there. ${MAKE_ANEW}`,
+  'unhandled-rejection': `Await the promise, or catch what it rejects with. ${MAKE_ANEW}`,
+  killed: MAKE_ANEW,
+  exited: MAKE_ANEW,
+}
+
 /** How a thread ended. */
 export interface ThreadEnd {
+  readonly cause: EndCause
   readonly exitCode: number
   /** What the thread threw and nobody caught; undefined if it ended otherwise. */
   readonly thrown: unknown
@@ -48,6 +73,10 @@ export class WorkerThread {
   readonly info: WorkerInfo
   /** Resolves when the thread is gone and everything that waited for it has been settled. */
   readonly ended: Promise<ThreadEnd>
+  /** Set while it leaves: what whoever asks again waits for. */
+  leaving: Promise<void> | null = null
+  /** Its end was asked for and is no death. */
+  isExpectedToEnd = false
   private readonly worker: Worker
   private readonly endpoint: NodeEndpoint
   /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
@@ -57,6 +86,10 @@ export class WorkerThread {
   private readonly waiting = new Set<Waiting>()
   private end: Omit<ThreadEnd, 'rejected'> | null = null
   private thrown: unknown
+  /** How what it threw came about, by its own word. */
+  private fatal: FatalEvent['origin'] | null = null
+  private endedBy: EndCause | null = null
+  private restartedAs: WorkerInfo | null = null
 
   constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress }: ThreadOptions) {
     this.info = boot.info
@@ -77,7 +110,9 @@ export class WorkerThread {
     if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
     this.endpoint = new NodeEndpoint(port1)
     this.endpoint.addEventListener('message', ({ data }: { data: unknown }) => {
-      if ((data as Partial<ProgressEvent> | null)?.event === 'progress') onProgress((data as ProgressEvent).progress, boot.info.name)
+      const event = data as ProgressEvent | FatalEvent | { readonly event?: undefined } | null
+      if (event?.event === 'progress') onProgress(event.progress, boot.info.name)
+      else if (event?.event === 'fatal') this.fatal = event.origin
     })
     this.facade = wrap<WorkerFacade>(this.endpoint)
     this.worker.on('error', (error) => {
@@ -98,7 +133,7 @@ export class WorkerThread {
    * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
    */
   async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
-    if (this.end !== null) throw this.died(op, this.end)
+    if (this.end !== null) throw this.death(op)
     const payload = await new Promise<Payload>((resolve, reject) => {
       const entry: Waiting = {
         op,
@@ -138,33 +173,68 @@ export class WorkerThread {
 
   /** Ends the thread wherever it is. */
   async terminate(): Promise<ThreadEnd> {
+    this.endedBy ??= 'killed'
     await this.worker.terminate()
     return this.ended
   }
 
-  /** The error that says how this worker died. */
-  died(op: string, { exitCode, thrown }: Omit<ThreadEnd, 'rejected'>): PostgradError {
-    const why = thrown === undefined ? `its thread ended with exit code ${exitCode}` : `its thread threw ${describe(thrown)}`
+  /** Its name belongs to another worker now; whoever still asks this one is told. */
+  onRestarted(as: WorkerInfo): void {
+    this.restartedAs = as
+  }
+
+  /** The error that says how this worker died; only when it is dead. */
+  death(op: string): PostgradError {
+    const { cause, exitCode, thrown } = this.end!
+    const { name, id } = this.info
+    const as = this.restartedAs
+    const lives = as === null ? '' : `; its name lives on as a new worker (id ${as.id})`
     return new PostgradError('WORKER_DIED', {
       op,
-      message: `worker '${this.info.name}' died: ${why}`,
-      remedy: 'Launch the cluster again; a worker that ends takes its values with it.',
-      values: { worker: this.info.name, workerId: this.info.id, exitCode },
+      message: `worker '${name}' (id ${id}) ${cause === 'left' ? '' : 'died: '}${this.how()}${lives}`,
+      remedy: as === null ? REMEDIES[cause] : 'Use its name; what the former worker held is lost.',
+      values: { worker: name, workerId: id, cause, exitCode, ...(as === null ? {} : { restartedAs: as.id }) },
       ...(thrown === undefined ? {} : { cause: thrown }),
     })
   }
 
+  private how(): string {
+    const { cause, exitCode, thrown } = this.end!
+    switch (cause) {
+      case 'left':
+        return 'left the cluster'
+      case 'out-of-memory':
+        return 'it ran out of memory: its JavaScript heap reached the limit'
+      case 'uncaught-exception':
+        return `its thread threw ${describe(thrown)}, and nobody caught it`
+      case 'unhandled-rejection':
+        return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
+      case 'killed':
+        return 'it was killed from the main thread'
+      case 'exited':
+        return `its thread ended with exit code ${exitCode} (process.exit)`
+      default:
+        return cause satisfies never
+    }
+  }
+
   /** See Note [A thread's last words]. */
   private onExit(exitCode: number, resolve: (end: ThreadEnd) => void): void {
-    const end = { exitCode, thrown: this.thrown }
-    this.end = end
     this.endpoint.drain()
     this.endpoint.close()
+    this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
     setImmediate(() => {
       const rejected = this.waiting.size
-      this.rejectAll((op) => this.died(op, end))
-      resolve({ ...end, rejected })
+      this.rejectAll((op) => this.death(op))
+      resolve({ ...this.end!, rejected })
     })
+  }
+
+  private causeOfEnd(): EndCause {
+    if (this.isExpectedToEnd) return 'left'
+    if ((this.thrown as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'out-of-memory'
+    if (this.thrown !== undefined) return this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : 'uncaught-exception'
+    return this.endedBy ?? 'exited'
   }
 
   private timedOut(op: string, timeoutMs: number): PostgradError {

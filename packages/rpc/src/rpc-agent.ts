@@ -159,7 +159,7 @@ export class RpcAgent {
     if (this.closedBy !== null) throw this.shutDownError('connect')
     checkWorkerName(peer.name)
     checkWorkerId(peer.id)
-    const namesake = this.peersById.get(this.idsByName.get(peer.name) ?? -1)
+    const namesake = this.namesake(peer.name)
     if (this.peersById.has(peer.id) || (namesake !== undefined && !namesake.link?.closed)) {
       throw new PostgradError('WORKER_NAME_TAKEN', {
         op: 'connect',
@@ -190,6 +190,14 @@ export class RpcAgent {
         this.onLinkClosed(entry, reason)
       },
     })
+  }
+
+  private namesake(name: string): Peer | undefined {
+    return this.peersById.get(this.idsByName.get(name) ?? -1)
+  }
+
+  isLinkedTo(name: string): boolean {
+    return this.namesake(name)?.link?.closed === false
   }
 
   private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null): Peer {

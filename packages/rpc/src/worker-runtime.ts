@@ -111,6 +111,11 @@ export class WorkerRuntime {
     this.agent.connect(peer, link, road)
   }
 
+  /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */
+  isLinkedTo(name: string): boolean {
+    return this.agent.isLinkedTo(name)
+  }
+
   /** @throws UNKNOWN_WORKER */
   resolve(target: Target): WorkerInfo {
     return this.agent.resolve(target).info
