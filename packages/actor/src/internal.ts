@@ -3,3 +3,13 @@ export { Lane, type MessageLane } from './lanes.js'
 export { type DeathCause, Liveness, type WorkerDeath, workerDied } from './liveness.js'
 export { Source } from './mailbox.js'
 export { Pump } from './pump.js'
+export {
+  type Child,
+  type ChildSpec,
+  type Exit,
+  type Restart,
+  type RestartOptions,
+  type Strategy,
+  Supervisor,
+  type SupervisorOptions,
+} from './supervisor.js'

@@ -1,0 +1,414 @@
+/**
+ * Keeps children running: starts them in order, restarts those that end when they should not, stops them in reverse order, and gives up when
+ * that happens too often. It knows nothing of what a child is: worker threads and user actors are children alike, and so is a supervisor.
+ * The semantics are Erlang's, the rules SUP-1 to SUP-15 in SPEC.md.
+ *
+ * One thing happens at a time. Exits, retries and what users ask for wait in one queue, in the order in which they came:
+ *
+ *   child ends ────────┐
+ *   start failed ──────┤ (in a turn of its own)
+ *   add, remove, stop ─┴─→ queue ─→ stop some in reverse order ─→ start some in order ─→ next
+ */
+import { PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
+import type { Clock } from '@postgrad/transport'
+
+/** How a child ended. */
+export interface Exit {
+  /** It had nothing more to do, or was asked to end. */
+  readonly normal: boolean
+  /** The error that ended it; undefined if there was none. */
+  readonly reason?: unknown
+}
+
+/** Something that runs and ends once. */
+export interface Child {
+  /** Settles when it has ended, for whatever reason. */
+  readonly exited: Promise<Exit>
+  /** Asks it to end; after `deadlineMs` it is killed. A throw or a rejection kills it at once. */
+  stop(deadlineMs: number): unknown
+  /** Ends it, whatever it does: `exited` settles soon after. Without effect on a child that has ended. */
+  kill(): void
+}
+
+/** Which children are restarted with the one that ended: none, all, or those that were started after it. */
+export type Strategy = 'one-for-one' | 'one-for-all' | 'rest-for-one'
+/** When a child is restarted: always, only if it did not end normally, never. */
+export type Restart = 'permanent' | 'transient' | 'temporary'
+
+export interface RestartOptions {
+  readonly strategy?: Strategy
+  /** This many restarts within `periodMs` are borne, one more ends the supervisor. Default 1, as in Erlang. */
+  readonly intensity?: number
+  /** Default 5000. */
+  readonly periodMs?: number
+}
+
+export interface ChildSpec<C extends Child = Child> {
+  /** Unique among the children. */
+  readonly name: string
+  /** Makes the child, the first time and at every restart. It must settle: whatever it waits for has a deadline of its own. */
+  start(): Promise<C>
+  readonly restart?: Restart
+  /** How long the child may take to end when it is asked to, before it is killed; 0 kills at once, Infinity never. Default 5000. */
+  readonly shutdownMs?: number
+}
+
+export interface SupervisorOptions<C extends Child = Child> extends RestartOptions {
+  readonly clock: Clock
+  /** In the order in which they start. */
+  readonly children: readonly ChildSpec<C>[]
+}
+
+export const INTENSITY = 1
+export const PERIOD_MS = 5000
+export const SHUTDOWN_MS = 5000
+
+interface Running<C> {
+  readonly child: C
+  /** Never rejects. */
+  readonly exited: Promise<Exit>
+  hasEnded: boolean
+}
+
+class Slot<C extends Child> {
+  readonly spec: ChildSpec<C>
+  readonly restart: Restart
+  readonly shutdownMs: number
+  /** Null while it is not running, or is being stopped. */
+  running: Running<C> | null = null
+  /** Its last start failed and is tried again. */
+  isRetried = false
+  /** It ended and need not run. */
+  isDone = false
+
+  constructor(spec: ChildSpec<C>) {
+    this.spec = spec
+    this.restart = spec.restart ?? 'permanent'
+    this.shutdownMs = checkTime('shutdownMs', spec.shutdownMs ?? SHUTDOWN_MS, '0 to kill at once')
+    if (!RESTARTS.includes(this.restart)) throw invalid('restart', RESTARTS.join(', '), this.restart)
+  }
+}
+
+const STRATEGIES: readonly Strategy[] = ['one-for-one', 'one-for-all', 'rest-for-one']
+const RESTARTS: readonly Restart[] = ['permanent', 'transient', 'temporary']
+
+export class Supervisor<C extends Child = Child> implements Child {
+  /** Settles when all children have ended: normal after `stop`, else with SUPERVISOR_GAVE_UP or SUPERVISOR_START_FAILED as its reason. */
+  readonly exited: Promise<Exit>
+  private readonly clock: Clock
+  private readonly strategy: Strategy
+  private readonly intensity: number
+  private readonly periodMs: number
+  private slots: Slot<C>[] = []
+  /** Everything that was started and has not ended, those that are being stopped included. */
+  private readonly alive = new Set<Running<C>>()
+  /** When there were restarts, the last period's only. */
+  private restartsMs: number[] = []
+  private queue: Promise<unknown> = Promise.resolve()
+  private isStarted = false
+  private isEnding = false
+  private isKilled = false
+  private end!: (exit: Exit) => void
+
+  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN */
+  constructor({ clock, strategy = 'one-for-one', intensity = INTENSITY, periodMs = PERIOD_MS, children }: SupervisorOptions<C>) {
+    if (!STRATEGIES.includes(strategy)) throw invalid('strategy', STRATEGIES.join(', '), strategy)
+    if (!(intensity >= 0)) throw invalid('intensity', 'a number of restarts, 0 or more', intensity)
+    this.clock = clock
+    this.strategy = strategy
+    this.intensity = intensity
+    this.periodMs = checkTime('periodMs', periodMs, '0 for no memory of earlier restarts')
+    this.exited = new Promise((resolve) => {
+      this.end = resolve
+    })
+    for (const spec of children) this.slots.push(this.slot(spec))
+  }
+
+  /**
+   * Starts the children, each when the one before it has started.
+   * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped those that had started; SUPERVISOR_NOT_RUNNING
+   */
+  start(): Promise<void> {
+    return this.inTurn(async () => {
+      if (this.isStarted) throw notRunning('start', 'has been started already')
+      this.isStarted = true
+      this.checkRunning('start')
+      for (const slot of this.slots) {
+        this.checkRunning('start')
+        try {
+          await this.startChild(slot)
+        } catch (cause) {
+          const error = new PostgradError('SUPERVISOR_START_FAILED', {
+            op: 'start',
+            message: `child '${slot.spec.name}' did not start: ${textOf(cause)}`,
+            remedy: 'Look at the cause; the children that had started were stopped.',
+            values: { child: slot.spec.name },
+            cause,
+          })
+          await this.endAll({ normal: false, reason: error })
+          throw error
+        }
+      }
+    })
+  }
+
+  /** The child that runs under this name now; undefined while none does. @throws UNKNOWN_CHILD */
+  child(name: string): C | undefined {
+    const { running } = this.find('child', name)
+    return running === null || running.hasEnded ? undefined : running.child
+  }
+
+  /** The names of the children, in the order of their start. */
+  get names(): readonly string[] {
+    return this.slots.map(({ spec }) => spec.name)
+  }
+
+  /** How many restarts there were within the last period. */
+  get restarts(): number {
+    this.forget()
+    return this.restartsMs.length
+  }
+
+  // --- changes by hand; none of them counts as a restart
+
+  /** Starts one more child, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */
+  add(spec: ChildSpec<C>): Promise<C> {
+    return this.inTurn(async () => {
+      this.checkRunning('add')
+      const slot = this.slot(spec)
+      this.slots.push(slot)
+      try {
+        return await this.startChild(slot)
+      } catch (error) {
+        this.drop(slot)
+        throw error
+      }
+    })
+  }
+
+  /** Stops one child and forgets it. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  remove(name: string): Promise<void> {
+    return this.inTurn(async () => {
+      this.checkRunning('remove')
+      const slot = this.find('remove', name)
+      const behind = this.waitingBehind(slot)
+      await this.stopChild(slot)
+      this.drop(slot)
+      await this.startAll(behind)
+    })
+  }
+
+  /** Stops one child, if it runs, and starts it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what its start throws; then it stays down */
+  restart(name: string): Promise<C> {
+    return this.inTurn(async () => {
+      this.checkRunning('restart')
+      const slot = this.find('restart', name)
+      const behind = this.waitingBehind(slot)
+      await this.stopChild(slot)
+      slot.isDone = true
+      try {
+        return await this.startChild(slot)
+      } finally {
+        await this.startAll(behind)
+      }
+    })
+  }
+
+  // --- the end
+
+  /** Stops the children in reverse order, each when the one after it has ended. Idempotent; it resolves when all have. */
+  async stop(): Promise<void> {
+    if (!this.isEnding) {
+      // A start that is under way is waited for, and nothing is started behind it.
+      this.isEnding = true
+      void this.inTurn(() => this.endAll({ normal: true }))
+    }
+    await this.exited
+  }
+
+  /** Ends all children at once. */
+  kill(): void {
+    if (this.isKilled) return
+    this.isKilled = true
+    for (const { child } of [...this.alive].reverse()) child.kill()
+    void this.stop()
+  }
+
+  // --- restarts
+
+  private async onExit(slot: Slot<C>, running: Running<C>, exit: Exit): Promise<void> {
+    // It was stopped, or its supervisor ends: then nobody wonders.
+    if (slot.running !== running || this.isEnding) return
+    slot.running = null
+    slot.isDone = true
+    if (slot.restart === 'permanent' || (slot.restart === 'transient' && !exit.normal)) await this.recover(slot, exit)
+    else if (slot.restart === 'temporary') this.drop(slot)
+  }
+
+  /** Starts a child again, with those that the strategy binds to it, if it has not come to that too often. */
+  private async recover(slot: Slot<C>, exit: Exit): Promise<void> {
+    this.forget()
+    this.restartsMs.push(this.clock.now())
+    if (this.restartsMs.length > this.intensity) {
+      await this.giveUp(slot, exit)
+      return
+    }
+    const at = this.slots.indexOf(slot)
+    const bound = this.strategy === 'one-for-one' ? [slot] : this.strategy === 'one-for-all' ? this.slots : this.slots.slice(at)
+    const affected = [...bound]
+    for (const other of affected.toReversed()) {
+      await this.stopChild(other)
+      other.isDone = false
+      if (other.restart === 'temporary') this.drop(other)
+    }
+    await this.startAll(affected.filter(({ restart }) => restart !== 'temporary'))
+  }
+
+  private async startAll(slots: readonly Slot<C>[]): Promise<void> {
+    for (const slot of slots) {
+      if (this.isEnding) return
+      if (slot.running !== null || slot.isDone) continue
+      try {
+        await this.startChild(slot)
+      } catch (reason) {
+        // Those behind it wait. In a turn of its own, so that a start that fails at once leaves room for everything else.
+        slot.isRetried = true
+        this.clock.defer(() => void this.inTurn(() => this.retry(slot, { normal: false, reason })))
+        return
+      }
+    }
+  }
+
+  /** Those that wait for a start that fails: they are down because it is. */
+  private waitingBehind(slot: Slot<C>): readonly Slot<C>[] {
+    return slot.isRetried && this.strategy !== 'one-for-one' ? this.slots.slice(this.slots.indexOf(slot) + 1) : []
+  }
+
+  private async retry(slot: Slot<C>, exit: Exit): Promise<void> {
+    // Meanwhile it was removed, or started with others.
+    if (slot.isRetried && !this.isEnding && this.slots.includes(slot)) await this.recover(slot, exit)
+  }
+
+  private async giveUp(slot: Slot<C>, exit: Exit): Promise<void> {
+    const { intensity, periodMs } = this
+    const error = new PostgradError('SUPERVISOR_GAVE_UP', {
+      op: 'supervisor',
+      message: `child '${slot.spec.name}' ended (${exit.normal ? 'normally' : textOf(exit.reason)}), and ${this.restartsMs.length} restarts within ${periodMs} ms are more than the ${intensity} allowed`,
+      remedy: 'Look at the cause, the last end of that child; or allow more with { intensity, periodMs }.',
+      values: { child: slot.spec.name, intensity, periodMs },
+      cause: exit.reason,
+    })
+    this.isEnding = true
+    await this.endAll({ normal: false, reason: error })
+  }
+
+  private forget(): void {
+    const sinceMs = this.clock.now() - this.periodMs
+    this.restartsMs = this.restartsMs.filter((atMs) => atMs >= sinceMs)
+  }
+
+  // --- one child
+
+  private async startChild(slot: Slot<C>): Promise<C> {
+    slot.isRetried = false
+    const child = await slot.spec.start()
+    slot.isDone = false
+    const exited = child.exited.catch((reason: unknown): Exit => ({ normal: false, reason }))
+    const running: Running<C> = { child, exited, hasEnded: false }
+    slot.running = running
+    this.alive.add(running)
+    void exited.then((exit) => {
+      running.hasEnded = true
+      this.alive.delete(running)
+      void this.inTurn(() => this.onExit(slot, running, exit))
+    })
+    if (this.isKilled) child.kill()
+    return child
+  }
+
+  /** Asks it to end, kills it at its deadline, and waits until it has ended. */
+  private async stopChild(slot: Slot<C>): Promise<void> {
+    const { running, shutdownMs } = slot
+    if (running === null) return
+    slot.running = null
+    if (shutdownMs > 0 && !this.isKilled && !running.hasEnded) await this.askToEnd(running, shutdownMs)
+    if (!running.hasEnded && !this.isKilled) running.child.kill()
+    await running.exited
+  }
+
+  private askToEnd({ child, exited }: Running<C>, shutdownMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = shutdownMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(shutdownMs, resolve)
+      const ended = () => {
+        timer?.cancel()
+        resolve()
+      }
+      void exited.then(ended)
+      const ask = async () => await child.stop(shutdownMs)
+      ask().catch(ended)
+    })
+  }
+
+  private async endAll(exit: Exit): Promise<void> {
+    this.isEnding = true
+    for (const slot of this.slots.toReversed()) await this.stopChild(slot)
+    this.end(exit)
+  }
+
+  private slot(spec: ChildSpec<C>): Slot<C> {
+    if (this.slots.some((other) => other.spec.name === spec.name)) {
+      throw new PostgradError('CHILD_NAME_TAKEN', {
+        op: 'supervisor',
+        message: `there is a child '${spec.name}' already`,
+        remedy: 'Give every child a name of its own.',
+        values: { child: spec.name },
+      })
+    }
+    return new Slot(spec)
+  }
+
+  private find(op: string, name: string): Slot<C> {
+    const slot = this.slots.find(({ spec }) => spec.name === name)
+    if (slot !== undefined) return slot
+    throw new PostgradError('UNKNOWN_CHILD', {
+      op,
+      expected: `one of the children ${this.names.map((known) => `'${known}'`).join(', ') || '(there are none)'}`,
+      got: `'${name}'`,
+      remedy: 'Use the name of its specification; a temporary child that has ended is forgotten.',
+      values: { child: name },
+    })
+  }
+
+  private drop(slot: Slot<C>): void {
+    this.slots = this.slots.filter((other) => other !== slot)
+  }
+
+  /** Behind everything that was asked for before, whether that succeeded or not. */
+  private inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const done = this.queue.then(task)
+    this.queue = done.catch(() => {})
+    return done
+  }
+
+  private checkRunning(op: string): void {
+    if (!this.isStarted) throw notRunning(op, 'has not been started')
+    if (this.isEnding) throw notRunning(op, 'has been stopped or has given up')
+  }
+}
+
+function notRunning(op: string, what: string): PostgradError {
+  return new PostgradError('SUPERVISOR_NOT_RUNNING', {
+    op,
+    message: `the supervisor ${what}`,
+    remedy: 'Start it once, and make a new one after its end.',
+  })
+}
+
+function invalid(op: string, expected: string, got: unknown): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', { op, expected, got: String(got), remedy: 'Leave it out for the default.' })
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}
