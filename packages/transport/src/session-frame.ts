@@ -1,0 +1,66 @@
+/**
+ * What a session writes in front of each frame's header, readable alone: `session.ts` decides what is sent, this file how it looks.
+ *
+ *     byte 0: kind   1: version   2, 3: 0   4: sender's incarnation   8: receiver's incarnation   12: 0
+ *     byte 16: sequence number (float64, 0 in an ACK)   24: the last number received in order (float64)   32: the frame's own header
+ *
+ * Little-endian. The header behind it starts at a multiple of 8, so what the sender aligned inside it stays aligned.
+ */
+import type { Frame } from './link.js'
+
+export const SessionKind = {
+  /** Carries one frame of the link. */
+  DATA: 1,
+  /** Carries nothing but what was received. */
+  ACK: 2,
+  /** The sender has closed: nothing follows. It has a number of its own, so it arrives as surely as a frame. */
+  END: 3,
+} as const
+
+export type SessionKind = (typeof SessionKind)[keyof typeof SessionKind]
+
+export const SESSION_BYTES = 32
+const VERSION = 1
+const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
+
+export interface SessionHead {
+  readonly kind: SessionKind
+  readonly from: number
+  readonly to: number
+  /** Counts DATA and END, from 1. */
+  readonly seq: number
+  readonly ack: number
+}
+
+/** The bytes are fresh, as whoever is given them owns them. */
+export function sessionFrame({ kind, from, to, seq, ack }: SessionHead, frame: Frame | null): Frame {
+  const header = new Uint8Array(SESSION_BYTES + (frame?.header.length ?? 0))
+  const view = new DataView(header.buffer)
+  view.setUint8(0, kind)
+  view.setUint8(1, VERSION)
+  view.setUint32(4, from, true)
+  view.setUint32(8, to, true)
+  view.setFloat64(16, seq, true)
+  view.setFloat64(24, ack, true)
+  if (frame !== null) header.set(frame.header, SESSION_BYTES)
+  return { header, segments: frame?.segments ?? NO_SEGMENTS }
+}
+
+/** Null if no session of this version wrote it. */
+export function sessionHead({ header }: Frame): SessionHead | null {
+  if (header.length < SESSION_BYTES) return null
+  const view = new DataView(header.buffer, header.byteOffset, SESSION_BYTES)
+  const kind = view.getUint8(0)
+  const seq = view.getFloat64(16, true)
+  const ack = view.getFloat64(24, true)
+  if (kind < SessionKind.DATA || kind > SessionKind.END || view.getUint8(1) !== VERSION) return null
+  if (!isCount(seq) || !isCount(ack) || (kind === SessionKind.ACK) !== (seq === 0)) return null
+  return { kind: kind as SessionKind, from: view.getUint32(4, true), to: view.getUint32(8, true), seq, ack }
+}
+
+/** The frame of the link that a DATA carries: views on the same bytes. */
+export function sessionPayload({ header, segments }: Frame): Frame {
+  return { header: header.subarray(SESSION_BYTES), segments }
+}
+
+const isCount = (n: number): boolean => Number.isSafeInteger(n) && n >= 0

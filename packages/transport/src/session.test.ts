@@ -1,0 +1,488 @@
+/** Sessions over a carrier that keeps the contract (transport's suite), and over one that keeps none of it, in virtual time. */
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { type Clock, RealClock, type Timer } from './clock.js'
+import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { describeLink, frame, Recorder, text } from './link.suite.js'
+import { memoryLinkPair } from './memory-link.js'
+import { Session, type SessionOptions } from './session.js'
+import { SessionKind, sessionFrame, sessionHead } from './session-frame.js'
+
+const realClock = new RealClock()
+const turn = () => new Promise<void>((resolve) => realClock.defer(resolve))
+
+describeLink('a session over a memory link', {
+  make() {
+    const [ofA, ofB] = memoryLinkPair(realClock)
+    const a = new Session(ofA, { clock: realClock, self: 1, peer: 2 })
+    const b = new Session(ofB, { clock: realClock, self: 2, peer: 1 })
+    return {
+      a,
+      b,
+      dispose() {
+        a.close()
+        b.close()
+        ofA.close()
+        ofB.close()
+      },
+    }
+  },
+  async until(done) {
+    for (let i = 0; i < 200 && !done(); i++) await turn()
+  },
+  async turns() {
+    for (let i = 0; i < 5; i++) await turn()
+  },
+})
+
+/** Time that goes on by hand: turns first, then the next timer. */
+class ByHand implements Clock {
+  nowMs = 0
+  private order = 0
+  private readonly turns: (() => void)[] = []
+  private readonly timers = new Map<number, { readonly dueMs: number; readonly fn: () => void }>()
+
+  now(): number {
+    return this.nowMs
+  }
+
+  setTimer(delayMs: number, fn: () => void): Timer {
+    const id = this.order++
+    this.timers.set(id, { dueMs: this.nowMs + delayMs, fn })
+    return { cancel: () => this.timers.delete(id) }
+  }
+
+  defer(fn: () => void): void {
+    this.turns.push(fn)
+  }
+
+  get timersSet(): number {
+    return this.timers.size
+  }
+
+  /** Runs what is to be run up to a time, or to the end. */
+  run(untilMs = Number.POSITIVE_INFINITY): void {
+    for (;;) {
+      const next = this.turns.shift()
+      if (next !== undefined) {
+        next()
+        continue
+      }
+      let first: [number, { readonly dueMs: number; readonly fn: () => void }] | null = null
+      for (const entry of this.timers) if (first === null || entry[1].dueMs < first[1].dueMs) first = entry
+      if (first === null || first[1].dueMs > untilMs) break
+      this.timers.delete(first[0])
+      this.nowMs = Math.max(this.nowMs, first[1].dueMs)
+      first[1].fn()
+    }
+    if (untilMs !== Number.POSITIVE_INFINITY) this.nowMs = untilMs
+  }
+}
+
+/** When each copy of a frame arrives, in ms from now: none of them, if it is lost. */
+type Weather = (frame: Frame, nth: number) => readonly number[]
+
+const fine: Weather = () => [0]
+
+/** One end of a carrier that promises nothing but that what arrives is what was sent. */
+class Carrier implements Link {
+  closed = false
+  other: Carrier | null = null
+  receiver: LinkReceiver | null = null
+  weather: Weather
+  readonly sent: Frame[] = []
+  private readonly clock: Clock
+
+  constructor(clock: Clock, weather: Weather) {
+    this.clock = clock
+    this.weather = weather
+  }
+
+  open(receiver: LinkReceiver): void {
+    this.receiver = receiver
+  }
+
+  send(sent: Frame): void {
+    if (this.closed) throw new Error('sent on a closed carrier')
+    this.sent.push(sent)
+    for (const delayMs of this.weather(sent, this.sent.length)) {
+      const copy = { header: sent.header.slice(), segments: sent.segments.map((segment) => segment.slice()) }
+      this.clock.setTimer(delayMs, () => this.other?.arrive(copy))
+    }
+  }
+
+  private arrive(copy: Frame): void {
+    if (this.closed) return
+    this.receiver?.onFrame(copy)
+    this.receiver?.onTurnEnd()
+  }
+
+  flush(): void {}
+
+  poll(): number {
+    return 0
+  }
+
+  close(): void {
+    for (const [end, by] of [
+      [this, 'self'],
+      [this.other as Carrier, 'peer'],
+    ] as const) {
+      if (end.closed) continue
+      end.closed = true
+      this.clock.defer(() => end.receiver?.onClose({ by, detail: 'the carrier was closed' }))
+    }
+  }
+}
+
+function carriers(clock: Clock, there: Weather, back: Weather = there): [Carrier, Carrier] {
+  const a = new Carrier(clock, there)
+  const b = new Carrier(clock, back)
+  a.other = b
+  b.other = a
+  return [a, b]
+}
+
+interface Pair {
+  readonly clock: ByHand
+  readonly a: Session
+  readonly b: Session
+  readonly ofA: Carrier
+  readonly ofB: Carrier
+  readonly atA: Recorder
+  readonly atB: Recorder
+}
+
+function pair(there: Weather = fine, back: Weather = there, options: Partial<SessionOptions> = {}): Pair {
+  const clock = new ByHand()
+  const [ofA, ofB] = carriers(clock, there, back)
+  const a = new Session(ofA, { clock, self: 1, peer: 2, ...options })
+  const b = new Session(ofB, { clock, self: 2, peer: 1, ...options })
+  const [atA, atB] = [new Recorder(), new Recorder()]
+  a.open(atA)
+  b.open(atB)
+  return { clock, a, b, ofA, ofB, atA, atB }
+}
+
+const numbers = (count: number, first = 0): string[] => Array.from({ length: count }, (_, i) => `${first + i}`)
+const kindOf = (sent: Frame): SessionKind | undefined => sessionHead(sent)?.kind
+const isData = (sent: Frame): boolean => kindOf(sent) === SessionKind.DATA
+
+describe('session', () => {
+  test('SES-1 frames arrive once and in order, whatever the carrier loses, repeats, delays and reorders, and then the end', () => {
+    const weather = fc.array(fc.oneof(fc.constant([]), fc.array(fc.nat(400), { minLength: 1, maxLength: 3 })), {
+      minLength: 1,
+      maxLength: 50,
+    })
+    const program = fc.array(fc.record({ fromA: fc.boolean(), frames: fc.nat(40), waitMs: fc.nat(200) }), { maxLength: 8 })
+    fc.assert(
+      fc.property(weather, weather, program, fc.boolean(), (there, back, steps, bothClose) => {
+        // In an order without a period some frames arrive, so that no link breaks for want of luck.
+        const by =
+          (list: readonly (readonly number[])[]): Weather =>
+          (_, nth) =>
+            Math.imul(nth, 0x9e3779b1) >>> 28 < 8 ? [1] : (list[nth % list.length] as number[])
+        const { clock, a, b, atA, atB } = pair(by(there), by(back))
+        const sent: [string[], string[]] = [[], []]
+        for (const { fromA, frames, waitMs } of steps) {
+          for (let i = 0; i < frames; i++) {
+            const mine = sent[fromA ? 0 : 1]
+            mine.push(`${mine.length}`)
+            ;(fromA ? a : b).send(frame(mine.at(-1) as string, new Uint8Array(i % 4)))
+          }
+          clock.run(clock.nowMs + waitMs)
+        }
+        // What the other end sends is dropped by who closes, so first both get everything.
+        clock.run()
+        expect([atB.texts, atA.texts]).toEqual(sent)
+        a.close()
+        if (bothClose) b.close()
+        clock.run()
+        expect(atA.closed).toMatchObject({ by: 'self' })
+        expect(atB.closed).toMatchObject({ by: bothClose ? 'self' : 'peer' })
+        expect([atA, atB].map((at) => at.events.filter((event) => event.startsWith('close')).length)).toEqual([1, 1])
+        expect([a.unacknowledged, b.unacknowledged, clock.timersSet]).toEqual([0, 0, 0])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('SES-1 a receiver that throws gets every frame all the same', () => {
+    const { clock, a, atB } = pair()
+    let thrown = 0
+    atB.onEach = () => {
+      throw new Error('a receiver must not throw, but if it does')
+    }
+    // All but the first arrive before it, so that they are ready together.
+    for (let i = 0; i < 4; i++) a.send(frame(`${i}`))
+    for (let i = 0; i < 20; i++) {
+      try {
+        clock.run()
+      } catch {
+        thrown++
+      }
+    }
+    expect(thrown).toBe(4)
+    expect(atB.texts).toEqual(numbers(4))
+  })
+
+  test('SES-2 acknowledgements ride on what is sent back; without that they leave after a short delay, one for many frames', () => {
+    const { clock, a, b, ofB, atB } = pair()
+    atB.onEach = (got) => {
+      if (text(got.header) === 'ask') b.send(frame('answer'))
+    }
+    a.send(frame('ask'))
+    clock.run(4)
+    expect(ofB.sent.map(kindOf)).toEqual([SessionKind.DATA])
+    expect(a.unacknowledged).toBe(0)
+    for (const each of numbers(50)) a.send(frame(each))
+    clock.run(8)
+    expect(a.unacknowledged).toBe(50)
+    clock.run(10)
+    expect(ofB.sent.map(kindOf)).toEqual([SessionKind.DATA, SessionKind.ACK])
+    expect(a.unacknowledged).toBe(0)
+  })
+
+  test('SES-2 half a window is acknowledged at once', () => {
+    const { clock, a, ofB } = pair(fine, fine, { windowFrames: 10 })
+    for (const each of numbers(5)) a.send(frame(each))
+    clock.run(0)
+    expect(ofB.sent.map(kindOf)).toEqual([SessionKind.ACK])
+  })
+
+  test('SES-3 what is lost is sent again after 50 ms, then after 100, 200, … up to a second; what arrived is not', () => {
+    const times: number[] = []
+    const { clock, a, ofA, atB } = pair()
+    ofA.weather = () => {
+      times.push(clock.nowMs)
+      return times.length < 8 ? [] : [0]
+    }
+    a.send(frame('x'))
+    clock.run()
+    expect(times).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550])
+    expect(atB.texts).toEqual(['x'])
+    expect(a.counts).toMatchObject({ sent: 1, resent: 7 })
+  })
+
+  test('SES-3 an acknowledgement that is lost costs one resend and one duplicate, which is acknowledged at once', () => {
+    const { clock, a, b, atB } = pair(fine, (_, nth) => (nth === 1 ? [] : [0]))
+    a.send(frame('x'))
+    clock.run()
+    expect(atB.texts).toEqual(['x'])
+    expect(a.counts).toMatchObject({ sent: 1, resent: 1 })
+    expect(b.counts).toMatchObject({ delivered: 1, duplicates: 1, acks: 2 })
+    expect(clock.nowMs).toBe(50)
+  })
+
+  test('SES-4 a repeated frame is delivered once, though its copy comes much later', () => {
+    const { clock, a, b, atB } = pair((sent) => (isData(sent) ? [0, 1, 5000] : [0]))
+    for (const each of numbers(3)) a.send(frame(each))
+    clock.run()
+    expect(atB.texts).toEqual(numbers(3))
+    expect(b.counts.duplicates).toBe(6)
+  })
+
+  test('SES-5 what overtakes waits until the gap is filled, and is not sent again for it', () => {
+    const { clock, a, b, atB } = pair((_, nth) => [nth === 1 ? 20 : 0])
+    for (const each of numbers(3)) a.send(frame(each))
+    clock.run(19)
+    expect(atB.texts).toEqual([])
+    clock.run()
+    expect(atB.texts).toEqual(numbers(3))
+    expect(atB.events).toEqual(['turn:3'])
+    expect([a.counts.resent, b.counts.early]).toEqual([0, 2])
+  })
+
+  test('SES-6 no more than a window is under way; what is behind it leaves when the peer has acknowledged', () => {
+    const { clock, a, ofA, atB } = pair(fine, fine, { windowFrames: 8 })
+    const before = ofA.weather
+    ofA.weather = () => []
+    for (const each of numbers(30)) a.send(frame(each))
+    expect(ofA.sent.length).toBe(8)
+    clock.run(40)
+    expect(ofA.sent.length).toBe(8)
+    ofA.weather = before
+    clock.run()
+    expect(atB.texts).toEqual(numbers(30))
+  })
+
+  test('SES-7 a frame beyond the window is refused: a peer cannot make this end keep more', () => {
+    const { clock, b, atB } = pair(fine, fine, { windowFrames: 4 })
+    const forged = sessionFrame({ kind: SessionKind.DATA, from: 1, to: 2, seq: 6, ack: 0 }, frame('far ahead'))
+    ;(b as unknown as { receive(frame: Frame): void }).receive(forged)
+    clock.run()
+    expect(atB.texts).toEqual([])
+    expect(b.counts).toMatchObject({ refused: 1, early: 0 })
+  })
+
+  test.each([
+    ['frames', { keptFramesMax: 100 }, 1, 100],
+    ['bytes', { keptBytesMax: 100_000 }, 1000, 98],
+  ])(
+    'SES-8 when the peer acknowledges nothing and %s are too many, the link breaks: send throws, then onClose',
+    (_, options, bytes, room) => {
+      const { clock, a, ofA, ofB, atA, atB } = pair(() => [], fine, options)
+      for (let i = 0; i < room; i++) a.send(frame(new Uint8Array(bytes)))
+      const large = new Uint8Array(20_000)
+      expect(() => a.send(frame('one too many', large))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+      // The frame is still the caller's.
+      expect(large.length).toBe(20_000)
+      expect(a.closed).toBe(true)
+      clock.run()
+      expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining(`${room} frames`) })
+      // The peer hears of it too, since the carrier is closed.
+      expect([ofA.closed, ofB.closed]).toEqual([true, true])
+      expect(atB.closed).toMatchObject({ by: 'peer' })
+      expect(clock.timersSet).toBe(0)
+    },
+  )
+
+  test('SES-9 when nothing is acknowledged for the deadline the link breaks at both ends, not before', () => {
+    const { clock, a, atA, atB } = pair(() => [])
+    a.send(frame('x'))
+    clock.run(29_999)
+    expect(atA.closed).toBeNull()
+    clock.run()
+    expect(clock.nowMs).toBe(30_000)
+    expect(atA.closed).toEqual({ by: 'peer', detail: 'the other end has acknowledged nothing for 30000 ms' })
+    expect(atB.closed).toMatchObject({ by: 'peer' })
+    expect(() => a.send(frame('y'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+    expect(clock.timersSet).toBe(0)
+  })
+
+  test('SES-9 a deadline runs from the last sign of life', () => {
+    const { clock, a, ofA, atA } = pair()
+    ofA.weather = () => (clock.nowMs % 20_000 === 0 ? [0] : [])
+    a.send(frame('0'))
+    clock.run(20_000)
+    for (let at = 20_000; at <= 60_000; at += 20_000) {
+      a.send(frame(`${at}`))
+      clock.run(at + 20_000)
+    }
+    expect(atA.closed).toBeNull()
+  })
+
+  test('SES-10 close delivers what was sent before, though all of it is lost at first, and ends when the peer knows', () => {
+    const { clock, a, ofA, atA, atB } = pair((_, nth) => (nth <= 60 ? [] : [0]))
+    for (const each of numbers(20)) a.send(frame(each))
+    a.close()
+    expect(() => a.send(frame('late'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+    clock.run(1)
+    expect(atA.events).toEqual(['close:self:0'])
+    expect(ofA.closed).toBe(false)
+    clock.run()
+    expect(atB.texts).toEqual(numbers(20))
+    expect(atB.events.at(-1)).toBe('close:peer:20')
+    expect(ofA.closed).toBe(true)
+    expect(clock.timersSet).toBe(0)
+  })
+
+  test('SES-10 close drops what comes afterwards, and answers it, so that the peer can end', () => {
+    const { clock, a, b, atA, atB } = pair((_, nth) => (nth < 3 ? [] : [30]))
+    b.send(frame('too late'))
+    a.close()
+    clock.run()
+    expect(atA.texts).toEqual([])
+    expect(atB.events).toEqual(['close:peer:0'])
+    expect(b.unacknowledged).toBe(0)
+  })
+
+  test('SES-11 after close a peer that does not answer is waited for no longer than the deadline', () => {
+    const { clock, a, ofA, atA } = pair(() => [])
+    a.send(frame('x'))
+    clock.run(10_000)
+    a.close()
+    clock.run()
+    expect(clock.nowMs).toBe(30_000)
+    expect(ofA.closed).toBe(true)
+    expect(atA.events).toEqual(['close:self:0'])
+  })
+
+  test("SES-12 the carrier's end is the link's end, behind everything that arrived in order before it", () => {
+    const { clock, a, ofA, atA, atB } = pair((sent) => (sessionHead(sent)?.seq === 3 ? [] : [0]))
+    for (const each of numbers(4)) a.send(frame(each))
+    clock.run(10)
+    ofA.close()
+    clock.run()
+    // The fourth had come, the third never did.
+    expect(atB.texts).toEqual(numbers(2))
+    expect(atB.closed).toEqual({ by: 'peer', detail: 'the carrier was closed' })
+    expect(atA.closed).toEqual({ by: 'peer', detail: 'the carrier was closed' })
+    expect(clock.timersSet).toBe(0)
+  })
+
+  test('SES-13 over a new carrier the session goes on where it was: nothing lost, nothing twice, in order', () => {
+    const { clock, a, b, ofA, atA, atB } = pair((_, nth) => (nth % 3 === 0 ? [] : [nth % 7]), fine, { reconnectMs: 5000 })
+    const sent: string[] = []
+    let old = ofA
+    for (let round = 0; round < 5; round++) {
+      for (const each of numbers(10, 10 * round)) {
+        sent.push(each)
+        a.send(frame(each))
+        b.send(frame(each))
+      }
+      clock.run(clock.nowMs + 3)
+      old.close()
+      clock.run(clock.nowMs + 1000)
+      expect([a.closed, b.closed]).toEqual([false, false])
+      a.send(frame(`between ${round}`))
+      sent.push(`between ${round}`)
+      const [ofNewA, ofNewB] = carriers(clock, (_, nth) => (nth % 4 === 0 ? [] : [nth % 5]))
+      a.reconnect(ofNewA)
+      b.reconnect(ofNewB)
+      old = ofNewA
+    }
+    clock.run()
+    expect(atB.texts).toEqual(sent)
+    expect(atA.texts).toEqual(sent.filter((each) => !each.startsWith('between')))
+  })
+
+  test('SES-13 a session that nobody reconnects breaks, and one that is over closes what it is given', () => {
+    const { clock, a, ofA, atA } = pair(fine, fine, { reconnectMs: 5000 })
+    ofA.close()
+    clock.run(4999)
+    expect(a.closed).toBe(false)
+    clock.run()
+    expect(atA.closed).toEqual({ by: 'peer', detail: 'the carrier was closed; nobody reconnected in 5000 ms' })
+    const [late] = carriers(clock, fine)
+    a.reconnect(late)
+    expect(late.closed).toBe(true)
+  })
+
+  test('SES-14 frames of another incarnation, of no session, or that acknowledge what was never sent are refused', () => {
+    const { clock, a, b, atB } = pair()
+    const receive = (got: Frame) => (b as unknown as { receive(frame: Frame): void }).receive(got)
+    a.send(frame('mine'))
+    clock.run()
+    const head = { kind: SessionKind.DATA, from: 1, to: 2, seq: 2, ack: 0 }
+    receive(sessionFrame({ ...head, from: 9 }, frame('of the former life of a')))
+    receive(sessionFrame({ ...head, to: 9 }, frame('for the former life of b')))
+    receive(sessionFrame({ ...head, ack: 1 }, frame('acknowledges nothing that there is')))
+    receive(frame('not of a session'))
+    const damaged = sessionFrame(head, frame('of a version to come'))
+    damaged.header[1] = 2
+    receive(damaged)
+    clock.run()
+    expect(atB.texts).toEqual(['mine'])
+    expect(b.counts.refused).toBe(5)
+  })
+
+  test('SES-15 the same session over a carrier that keeps its promise sends each frame once, and is silent when all is said', () => {
+    const { clock, a, b, atA, atB } = pair()
+    atB.onEach = (got) => b.send(frame(`re ${text(got.header)}`))
+    for (const each of numbers(100)) a.send(frame(each))
+    clock.run()
+    expect(atA.frames.length).toBe(100)
+    expect([a.counts.resent, b.counts.resent, a.counts.duplicates, b.counts.duplicates]).toEqual([0, 0, 0, 0])
+    expect(clock.timersSet).toBe(0)
+    expect(clock.nowMs).toBeLessThan(10)
+  })
+
+  test('what a link is told of its end fits LinkClosed', () => {
+    const { clock, a, atA } = pair()
+    a.close()
+    clock.run()
+    const closed: LinkClosed | null = atA.closed
+    expect(closed).toEqual({ by: 'self', detail: expect.any(String) })
+  })
+})

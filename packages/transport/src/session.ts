@@ -1,0 +1,497 @@
+/**
+ * A link over a carrier that may lose, repeat, delay and reorder frames, and may be replaced by another (`reconnect`): sequence numbers,
+ * acknowledgement, resending, one window of credits. The rules SES-1 to SES-16 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
+ * with a link's methods and weaker promises: the simulation's under fault rules, later TCP. A MessagePort cannot lose and does without.
+ *
+ *     send ─→ kept (until acknowledged) ──window──→ carrier ~~~~→ in order? ─→ ready ─→ receiver
+ *               ↑ resent when the acknowledgement is late          └ else: early, until the gap is filled
+ */
+import { strict as assert } from 'node:assert'
+import type { Clock, Timer } from './clock.js'
+import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
+import { align8, isMovable } from './post.js'
+import { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session-frame.js'
+
+export interface SessionOptions {
+  readonly clock: Clock
+  /** Which life of this worker, and which of the other, the session belongs to: 32 bits each. Frames of any other are refused. */
+  readonly self: number
+  readonly peer: number
+  /** Appears in errors. */
+  readonly name?: string
+  /** How many frames may be under way unacknowledged; what comes behind waits here. Both ends must agree. Default 1,024. */
+  readonly windowFrames?: number
+  /** The link breaks when more than this waits to be acknowledged. Defaults 65,536 frames and 256 MiB. */
+  readonly keptFramesMax?: number
+  readonly keptBytesMax?: number
+  /** An acknowledgement that finds no frame to ride on leaves by itself after this time. Default 5. */
+  readonly ackDelayMs?: number
+  /** What is not acknowledged is sent again after this time, then twice it, and so on up to `resendMaxMs`. Defaults 50 and 1,000. */
+  readonly resendMs?: number
+  readonly resendMaxMs?: number
+  /** The link breaks when nothing of what waits was acknowledged for so long. Default 30,000. */
+  readonly giveUpMs?: number
+  /** How long a session without a carrier waits for `reconnect`; 0: the carrier's end is the link's. Default 0. */
+  readonly reconnectMs?: number
+}
+
+/** So many frames are sent again at once, the oldest. */
+export const RESEND_BURST = 64
+
+/** A frame that may have to be sent again: a copy in one buffer, which none of its parts fills, so that no carrier can take it away. */
+class Kept implements Frame {
+  readonly kind: SessionKind
+  readonly header: Uint8Array
+  readonly segments: readonly Uint8Array[]
+  readonly bytes: number
+
+  constructor(kind: SessionKind, { header, segments }: Frame) {
+    this.kind = kind
+    this.bytes = sizeOf(header, segments)
+    const buffer = new Uint8Array(this.bytes)
+    let at = 0
+    const copied = (part: Uint8Array): Uint8Array => {
+      const copy = buffer.subarray(at, at + part.length)
+      copy.set(part)
+      at += align8(part.length)
+      return copy
+    }
+    this.header = copied(header)
+    this.segments = segments.map(copied)
+    empty(segments)
+  }
+}
+
+/** As on any link: what could be moved is empty at its sender. */
+function empty(segments: readonly Uint8Array[]): void {
+  const moved = new Set(segments.filter(isMovable).map((segment) => segment.buffer as ArrayBuffer))
+  if (moved.size === 0) return
+  try {
+    structuredClone(null, { transfer: [...moved] })
+  } catch (error) {
+    // A buffer that may not be moved (a WebAssembly memory): it has been copied, as any link would.
+    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
+  }
+}
+
+// The 8 bytes more keep a lone segment from filling the buffer.
+function sizeOf(header: Uint8Array, segments: readonly Uint8Array[]): number {
+  return segments.reduce((size, segment) => size + align8(segment.length), align8(header.length) + 8)
+}
+
+const NOTHING: Frame = Object.freeze({ header: new Uint8Array(0), segments: [] })
+
+export class Session implements Link {
+  /** What it took to keep the promise. `refused`: of another incarnation, of no session, or out of the window. */
+  readonly counts = { sent: 0, resent: 0, acks: 0, delivered: 0, early: 0, duplicates: 0, refused: 0 }
+  private readonly clock: Clock
+  private readonly self: number
+  private readonly peer: number
+  private readonly name: string
+  private readonly windowFrames: number
+  private readonly keptFramesMax: number
+  private readonly keptBytesMax: number
+  private readonly ackDelayMs: number
+  private readonly resendMs: number
+  private readonly resendMaxMs: number
+  private readonly giveUpMs: number
+  private readonly reconnectMs: number
+  private carrier: Link
+  private receiver: LinkReceiver | null = null
+  private reason: LinkClosed | null = null
+  /** Nothing is sent, received or waited for any more, though what is ready is still delivered. */
+  private over = false
+
+  // Sending: acknowledged ≤ transmitted ≤ last. `kept` holds what is behind `acknowledged`.
+  private readonly kept = new Map<number, Kept>()
+  private keptBytes = 0
+  private last = 0
+  private transmitted = 0
+  private acknowledged = 0
+  private attempt = 0
+  private progressMs = 0
+  private resendTimer: Timer | null = null
+  private reconnectTimer: Timer | null = null
+
+  // Receiving: everything up to `received` is delivered or ready.
+  private received = 0
+  private readonly early = new Map<number, SessionFrame>()
+  private readonly ready: Frame[] = []
+  private unanswered = 0
+  private isAckDue = false
+  private ackTimer: Timer | null = null
+  private polling = 0
+  private turnHasFrames = false
+  private endScheduled = false
+
+  /** Opens the carrier at once, since acknowledgements come before `open` too. */
+  constructor(carrier: Link, options: SessionOptions) {
+    this.clock = options.clock
+    this.self = options.self
+    this.peer = options.peer
+    this.name = options.name ?? 'session'
+    this.windowFrames = options.windowFrames ?? 1024
+    this.keptFramesMax = options.keptFramesMax ?? 65_536
+    this.keptBytesMax = options.keptBytesMax ?? 256 * 2 ** 20
+    this.ackDelayMs = options.ackDelayMs ?? 5
+    this.resendMs = options.resendMs ?? 50
+    this.resendMaxMs = options.resendMaxMs ?? 1000
+    this.giveUpMs = options.giveUpMs ?? 30_000
+    this.reconnectMs = options.reconnectMs ?? 0
+    this.carrier = carrier
+    this.attach(carrier)
+  }
+
+  get closed(): boolean {
+    return this.reason !== null
+  }
+
+  /** How many frames are not acknowledged yet, sent or not. */
+  get unacknowledged(): number {
+    return this.kept.size
+  }
+
+  open(receiver: LinkReceiver): void {
+    assert(this.receiver === null, 'a link is opened once')
+    this.receiver = receiver
+    if (this.ready.length > 0 || this.reason !== null) this.clock.defer(this.turn)
+  }
+
+  /** @throws LINK_CLOSED, also when this frame is the one that breaks the link (SES-8) */
+  send(frame: Frame): void {
+    if (this.reason === null) this.checkRoom(frame)
+    if (this.reason !== null) throw linkClosedError(this.name, this.reason)
+    this.keep(SessionKind.DATA, frame)
+  }
+
+  flush(): void {
+    if (!this.carrier.closed) this.carrier.flush()
+  }
+
+  poll(): number {
+    if (this.receiver === null || this.reason?.by === 'self') return 0
+    const before = this.counts.delivered
+    this.polling++
+    try {
+      this.deliver()
+      this.carrier.poll()
+    } finally {
+      this.polling--
+    }
+    this.answer()
+    return this.counts.delivered - before
+  }
+
+  /** What was sent goes on being sent until the peer has all of it, or `giveUpMs` pass without a sign of it. */
+  close(): void {
+    if (this.reason === null) {
+      this.reason = CLOSED_BY_SELF
+      this.ready.length = 0
+      this.early.clear()
+      this.scheduleEnd()
+      if (!this.over) this.keep(SessionKind.END, NOTHING)
+      this.flush()
+    } else if (this.reason.by === 'peer') {
+      this.finish()
+    }
+  }
+
+  /**
+   * Goes on over another carrier, whose other end the peer's session was given: what is not acknowledged is sent again, nothing is delivered
+   * twice. The old carrier is closed. A session that is over closes the new one.
+   */
+  reconnect(carrier: Link): void {
+    if (this.over) {
+      carrier.close()
+      return
+    }
+    const before = this.carrier
+    this.carrier = carrier
+    this.reconnectTimer?.cancel()
+    this.reconnectTimer = null
+    before.close()
+    this.attach(carrier)
+    this.attempt = 0
+    this.progressMs = this.clock.now()
+    this.acknowledge()
+    this.resend(this.windowFrames)
+    this.rearm()
+  }
+
+  // --- sending
+
+  /** The credit of a peer that acknowledges nothing ends: it is as good as dead, and keeping more would only be found later. */
+  private checkRoom({ header, segments }: Frame): void {
+    if (this.kept.size < this.keptFramesMax && this.keptBytes + sizeOf(header, segments) <= this.keptBytesMax) return
+    this.break(`the other end has left ${this.kept.size} frames (${this.keptBytes} bytes) unacknowledged, which is the limit`)
+  }
+
+  private keep(kind: SessionKind, frame: Frame): void {
+    const kept = new Kept(kind, frame)
+    if (this.kept.size === 0) this.progressMs = this.clock.now()
+    this.kept.set(++this.last, kept)
+    this.keptBytes += kept.bytes
+    this.transmitWindow()
+  }
+
+  private transmitWindow(): void {
+    const end = Math.min(this.last, this.acknowledged + this.windowFrames)
+    while (this.transmitted < end) {
+      this.transmitted++
+      this.counts.sent++
+      this.transmit(this.transmitted)
+    }
+    if (this.resendTimer === null && this.kept.size > 0) this.arm()
+  }
+
+  private transmit(seq: number): void {
+    const kept = this.kept.get(seq) as Kept
+    this.post(kept.kind, seq, kept)
+  }
+
+  /** Every frame acknowledges. */
+  private post(kind: SessionKind, seq: number, frame: Frame | null): void {
+    if (this.carrier.closed) return
+    this.answered()
+    this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer, seq, ack: this.received }, frame))
+  }
+
+  private resend(framesMax: number): void {
+    if (this.carrier.closed) return
+    const end = Math.min(this.transmitted, this.acknowledged + framesMax)
+    for (let seq = this.acknowledged + 1; seq <= end; seq++) {
+      this.counts.resent++
+      this.transmit(seq)
+    }
+    this.flush()
+  }
+
+  private onAcknowledged(ack: number): void {
+    if (ack <= this.acknowledged) return
+    for (let seq = this.acknowledged + 1; seq <= ack; seq++) {
+      this.keptBytes -= (this.kept.get(seq) as Kept).bytes
+      this.kept.delete(seq)
+    }
+    this.acknowledged = ack
+    this.attempt = 0
+    this.progressMs = this.clock.now()
+    if (this.kept.size > 0) {
+      this.transmitWindow()
+      return
+    }
+    this.resendTimer?.cancel()
+    this.resendTimer = null
+    // The last of all, END, has arrived.
+    if (this.reason?.by === 'self') this.finish()
+  }
+
+  /** An acknowledgement does not move the timer; when it fires too early it is set again. */
+  private arm(): void {
+    const nowMs = this.clock.now()
+    const waitMs = Math.min(this.resendMs * 2 ** this.attempt, this.resendMaxMs)
+    this.resendTimer = this.clock.setTimer(Math.max(0, Math.min(waitMs, this.progressMs + this.giveUpMs - nowMs)), this.onLate)
+  }
+
+  private rearm(): void {
+    this.resendTimer?.cancel()
+    this.resendTimer = null
+    if (this.kept.size > 0) this.arm()
+  }
+
+  private readonly onLate = (): void => {
+    this.resendTimer = null
+    const quietMs = this.clock.now() - this.progressMs
+    if (quietMs >= this.giveUpMs) {
+      this.break(`the other end has acknowledged nothing for ${this.giveUpMs} ms`)
+      return
+    }
+    // Something was acknowledged since the timer was set: what is the oldest now has its own time.
+    if (this.attempt > 0 || quietMs >= this.resendMs) {
+      this.resend(RESEND_BURST)
+      this.attempt++
+    }
+    this.arm()
+  }
+
+  // --- receiving
+
+  private attach(carrier: Link): void {
+    carrier.open({
+      onFrame: (frame) => {
+        if (carrier === this.carrier) this.receive(frame)
+      },
+      onTurnEnd: () => {
+        if (carrier === this.carrier) this.endTurn()
+      },
+      onClose: (reason) => {
+        if (carrier === this.carrier) this.onCarrierClosed(reason)
+      },
+    })
+  }
+
+  private receive(frame: Frame): void {
+    const head = sessionHead(frame)
+    if (this.over || head === null || head.from !== this.peer || head.to !== this.self || head.ack > this.transmitted) {
+      this.counts.refused++
+      return
+    }
+    this.onAcknowledged(head.ack)
+    if (head.kind !== SessionKind.ACK) this.accept(head, frame)
+  }
+
+  private accept(head: SessionHead, frame: Frame): void {
+    const { seq } = head
+    if (seq <= this.received || this.early.has(seq)) {
+      this.counts.duplicates++
+      // Its acknowledgement may be what was lost.
+      this.isAckDue = true
+      return
+    }
+    if (seq > this.received + this.windowFrames) {
+      this.counts.refused++
+      return
+    }
+    if (seq > this.received + 1) {
+      this.counts.early++
+      this.early.set(seq, new SessionFrame(head, frame))
+      return
+    }
+    this.take(head, frame)
+    for (let next = this.early.get(this.received + 1); next !== undefined; next = this.early.get(this.received + 1)) {
+      this.early.delete(next.head.seq)
+      this.take(next.head, next.frame)
+    }
+    this.deliver()
+  }
+
+  /** The next in order. After `close` it is still counted, or the peer could not end. */
+  private take({ kind }: SessionHead, frame: Frame): void {
+    this.received++
+    this.unanswered++
+    if (kind === SessionKind.END) this.onEnd()
+    else if (this.reason === null) this.ready.push(sessionPayload(frame))
+  }
+
+  private deliver(): void {
+    const { receiver, ready } = this
+    if (receiver === null) return
+    try {
+      while (ready.length > 0) {
+        this.counts.delivered++
+        if (this.polling === 0) this.turnHasFrames = true
+        receiver.onFrame(ready.shift() as Frame)
+      }
+    } finally {
+      // If the receiver threw, the frames behind the one that it threw at are delivered all the same.
+      if (ready.length > 0) this.clock.defer(this.turn)
+    }
+  }
+
+  /** What was ready before `open`, or is behind a throw. */
+  private readonly turn = (): void => {
+    this.deliver()
+    this.endTurn()
+    if (this.reason !== null) this.scheduleEnd()
+  }
+
+  private endTurn(): void {
+    this.answer()
+    if (!this.turnHasFrames) return
+    this.turnHasFrames = false
+    this.receiver?.onTurnEnd()
+  }
+
+  /** Acknowledges now where somebody may be waiting for it; else it may ride on what is sent until the delay has passed. */
+  private answer(): void {
+    if (this.over) return
+    if (this.isAckDue || this.unanswered * 2 >= this.windowFrames) this.acknowledge()
+    else if (this.unanswered > 0 && this.ackTimer === null) this.ackTimer = this.clock.setTimer(this.ackDelayMs, this.acknowledge)
+  }
+
+  private readonly acknowledge = (): void => {
+    this.counts.acks++
+    this.post(SessionKind.ACK, 0, null)
+    this.flush()
+  }
+
+  private answered(): void {
+    this.unanswered = 0
+    this.isAckDue = false
+    this.ackTimer?.cancel()
+    this.ackTimer = null
+  }
+
+  // --- ends
+
+  /** The peer has closed. Its END may come again until it knows that it has arrived, so the carrier stays until the peer closes it. */
+  private onEnd(): void {
+    this.isAckDue = true
+    if (this.reason !== null) return
+    this.reason = CLOSED_BY_PEER
+    this.forget()
+    this.scheduleEnd()
+  }
+
+  private onCarrierClosed({ detail }: LinkClosed): void {
+    if (this.over) return
+    // The peer has nothing more to say, or has closed as this end has: nobody waits for anything.
+    if (this.reason?.by === 'peer' || this.reconnectMs === 0) this.break(detail)
+    else
+      this.reconnectTimer = this.clock.setTimer(this.reconnectMs, () =>
+        this.break(`${detail}; nobody reconnected in ${this.reconnectMs} ms`),
+      )
+  }
+
+  private break(detail: string): void {
+    this.finish()
+    if (this.reason !== null) return
+    this.reason = { by: 'peer', detail }
+    this.scheduleEnd()
+  }
+
+  private finish(): void {
+    if (this.over) return
+    this.over = true
+    this.forget()
+    this.early.clear()
+    this.answered()
+    this.reconnectTimer?.cancel()
+    this.carrier.close()
+  }
+
+  /** What this end has sent needs nobody's acknowledgement any more. */
+  private forget(): void {
+    this.kept.clear()
+    this.keptBytes = 0
+    this.acknowledged = this.transmitted = this.last
+    this.resendTimer?.cancel()
+    this.resendTimer = null
+  }
+
+  private scheduleEnd(): void {
+    if (this.endScheduled || this.receiver === null) return
+    this.endScheduled = true
+    this.clock.defer(this.deliverEnd)
+  }
+
+  private readonly deliverEnd = (): void => {
+    if (this.ready.length > 0) {
+      this.endScheduled = false
+      this.clock.defer(this.turn)
+      return
+    }
+    this.receiver?.onClose(this.reason as LinkClosed)
+  }
+}
+
+/** A DATA or END that came before its turn. */
+class SessionFrame {
+  readonly head: SessionHead
+  readonly frame: Frame
+
+  constructor(head: SessionHead, frame: Frame) {
+    this.head = head
+    this.frame = frame
+  }
+}
