@@ -1,2 +1,3 @@
+export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultOptions, FaultRule } from './faults.js'
 export type { Trace, TraceEvent, TraceKind } from './trace.js'
 export type { SimWorld, SimWorldOptions } from './world.js'

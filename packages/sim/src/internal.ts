@@ -1,2 +1,3 @@
+export { FAULT_KINDS } from './faults.js'
 export { Random } from './random.js'
 export { SimWorld, type SimWorldOptions, STEPS_MAX } from './world.js'

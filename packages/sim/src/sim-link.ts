@@ -11,6 +11,7 @@ import type { Frame, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
+import type { Faults } from './faults.js'
 import { Queue } from './queue.js'
 import type { Random } from './random.js'
 import { hashBytes, type Trace, type TraceKind } from './trace.js'
@@ -18,6 +19,28 @@ import { callIn } from './virtual-time.js'
 
 /** What a channel carries: frames, and the notice that ends it. */
 type InFlight = Frame | Notice
+
+/** A frame that a rule has put off or repeated: no rule is asked again. */
+class Late implements Frame {
+  readonly header: Uint8Array
+  readonly segments: readonly Uint8Array[]
+
+  constructor({ header, segments }: Frame) {
+    this.header = header
+    this.segments = segments
+  }
+}
+
+/** What became of frames: sent + repeated = delivered + dropped + lost + those in flight. */
+export interface FrameCounts {
+  sent: number
+  delivered: number
+  /** By fault rules. */
+  dropped: number
+  repeated: number
+  /** With the end of a link or a worker. */
+  lost: number
+}
 
 class Notice {
   readonly reason: LinkClosed
@@ -34,6 +57,13 @@ export interface LinkHost {
   readonly trace: Trace
   readonly steps: number
   readonly nowMs: number
+  /** Null: nothing happens to frames. */
+  readonly faults: Faults | null
+  readonly frames: FrameCounts
+  /** Runs `fn` at a later virtual time, whoever has crashed by then. */
+  later(delayMs: number, fn: () => void): void
+  /** The worker crashes before the next step; with `restart` it comes back so many ms later. */
+  doom(worker: string, restartMs: number | null): void
   /** Whether a frame that is in flight behind a delivered one, or whose receiver polls, has arrived by now. */
   hasArrived(): boolean
 }
@@ -57,8 +87,16 @@ class Channel extends Choice {
     this.host = host
   }
 
+  send(frame: Frame): void {
+    this.host.frames.sent++
+    this.push(frame)
+  }
+
   push(item: InFlight): void {
-    if (this.sealed) return
+    if (this.sealed) {
+      if (!(item instanceof Notice)) this.host.frames.lost++
+      return
+    }
     if (item instanceof Notice) this.sealed = true
     this.inFlight.push(item)
     this.update()
@@ -66,7 +104,7 @@ class Channel extends Choice {
 
   /** Drops what is in flight, and everything to come but the notice. */
   clear(notice: LinkClosed | null): void {
-    this.inFlight.truncate(0)
+    this.lose(0)
     this.sealed = false
     if (notice !== null) this.push(new Notice(notice))
     this.sealed = true
@@ -78,10 +116,19 @@ class Channel extends Choice {
     const { last } = this.inFlight
     // The receiver has closed, or has heard the end already: nothing of this is seen by anybody.
     if (this.sealed && !(last instanceof Notice && last.reason.by === 'peer')) return
-    const frames = this.inFlight.length - (last instanceof Notice ? 1 : 0)
-    this.inFlight.truncate(this.host.random.below(frames + 1))
+    this.lose(this.host.random.below(this.framesInFlight + 1))
     this.sealed = false
     this.push(new Notice(notice))
+  }
+
+  /** Keeps the first frames, and not the notice. */
+  private lose(keep: number): void {
+    this.host.frames.lost += this.framesInFlight - keep
+    this.inFlight.truncate(keep)
+  }
+
+  private get framesInFlight(): number {
+    return this.inFlight.length - (this.inFlight.last instanceof Notice ? 1 : 0)
   }
 
   /** Delivers one frame and those that arrive with it, then the turn ends; the notice has a step of its own. */
@@ -118,21 +165,56 @@ class Channel extends Choice {
     return next !== undefined && !(next instanceof Notice)
   }
 
-  /**
-   * The one place where a frame reaches its receiver. Rules that lose, repeat, damage or hold back frames would be asked here.
-   */
+  /** The one place where a frame reaches its receiver, or meets a fault rule. */
   private deliverNext(kind: TraceKind): void {
     const { host } = this
     const frame = this.inFlight.shift() as Frame
     this.update()
-    let size = frame.header.length
-    let hash = hashOf(0, frame.header)
-    for (const segment of frame.segments) {
-      size += segment.length
-      hash = hashOf(hash, segment)
-    }
-    host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, size, hash)
+    if (host.faults !== null && !(frame instanceof Late) && this.meetsFault(host.faults, frame)) return
+    this.note(kind, frame)
+    host.frames.delivered++
     this.end.receiver!.onFrame(frame)
+  }
+
+  /** Returns whether the frame is not to be delivered now. */
+  private meetsFault(faults: Faults, frame: Frame): boolean {
+    const { host } = this
+    const verdict = faults.judge(this.from, this.to, frame, bytesOf(frame), host.nowMs)
+    if (verdict === null) return false
+    const { action, delayMs, worker } = verdict
+    switch (action) {
+      case 'duplicate':
+        this.note('duplicate', frame)
+        host.frames.repeated++
+        this.pushLate(copyOf(frame), delayMs)
+        return false
+      case 'delay':
+        this.note('delay', frame)
+        this.pushLate(frame, delayMs)
+        return true
+      case 'drop':
+      case 'crash':
+      case 'restart':
+        this.note('drop', frame)
+        host.frames.dropped++
+        if (action !== 'drop') host.doom(worker, action === 'restart' ? delayMs : null)
+        return true
+      default:
+        return action satisfies never
+    }
+  }
+
+  private pushLate(frame: Frame, delayMs: number): void {
+    const late = new Late(frame)
+    if (delayMs > 0) this.host.later(delayMs, () => this.push(late))
+    else this.push(late)
+  }
+
+  private note(kind: TraceKind, frame: Frame): void {
+    const { host } = this
+    let hash = hashOf(0, frame.header)
+    for (const segment of frame.segments) hash = hashOf(hash, segment)
+    host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, bytesOf(frame), hash)
   }
 
   private deliverNotice(notice: Notice): void {
@@ -143,6 +225,14 @@ class Channel extends Choice {
     host.trace.add(host.steps, host.nowMs, 'close', isOwn ? this.to : this.from, isOwn ? '' : this.to, 0, 0)
     this.end.end(notice.reason)
   }
+}
+
+function bytesOf({ header, segments }: Frame): number {
+  return segments.reduce((size, segment) => size + segment.length, header.length)
+}
+
+function copyOf({ header, segments }: Frame): Frame {
+  return { header: header.slice(), segments: segments.map((segment) => segment.slice()) }
 }
 
 function hashOf(seed: number, bytes: Uint8Array): number {
@@ -191,7 +281,7 @@ export class SimLink implements Link {
     // A dead worker's code may still be running to its next await; nothing of what it does is seen.
     if (this.crashed) return
     if (this.reason !== null) throw linkClosedError(`${this.worker}→${this.peer}`, this.reason)
-    this.outbound!.push(carry(frame))
+    this.outbound!.send(carry(frame))
   }
 
   /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the seed. */

@@ -19,8 +19,21 @@ export type TraceKind =
   | 'time'
   /** A worker was crashed. */
   | 'crash'
+  /** A crashed worker may be started anew. */
+  | 'restart'
+  /** A fault rule lost a frame. */
+  | 'drop'
+  /** A fault rule repeated a frame, which is delivered as well. */
+  | 'duplicate'
+  /** A fault rule put off a frame. */
+  | 'delay'
 
-const KINDS: readonly TraceKind[] = ['frame', 'poll', 'close', 'timer', 'defer', 'time', 'crash']
+const KINDS: readonly TraceKind[] = [
+  ...(['frame', 'poll', 'close', 'timer', 'defer', 'time', 'crash'] as const),
+  ...(['restart', 'drop', 'duplicate', 'delay'] as const),
+]
+/** Of frames; their events have bytes. */
+const OF_FRAMES: ReadonlySet<TraceKind> = new Set<TraceKind>(['frame', 'poll', 'drop', 'duplicate', 'delay'])
 
 export interface TraceEvent {
   /** The step of the world that it happened in, from 1. Several frames may be delivered in one. */
@@ -114,7 +127,7 @@ export class Trace {
 function line(event: TraceEvent): string {
   const { step, timeMs, kind, from, to, bytes, hash } = event
   const where = to === '' ? from : `${from}→${to}`
-  const what = kind === 'frame' || kind === 'poll' ? ` ${bytes} B ${hex(hash)}` : ''
+  const what = OF_FRAMES.has(kind) ? ` ${bytes} B ${hex(hash)}` : ''
   return `#${step} ${timeMs} ms ${kind}${where === '' ? '' : ` ${where}`}${what}`
 }
 

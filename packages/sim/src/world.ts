@@ -18,9 +18,11 @@ import assert from 'node:assert'
 import { setImmediate } from 'node:timers'
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Link } from '@postgrad/transport'
+import { Session } from '@postgrad/transport/internal'
 import { Choices } from './choices.js'
+import { type FaultOptions, Faults } from './faults.js'
 import { mix32, Random } from './random.js'
-import { type LinkHost, type SimLink, simLinkPair } from './sim-link.js'
+import { type FrameCounts, type LinkHost, type SimLink, simLinkPair } from './sim-link.js'
 import { Trace } from './trace.js'
 import { type TimeHost, VirtualTime, WorkerTurns } from './virtual-time.js'
 
@@ -41,6 +43,8 @@ export interface SimWorldOptions {
   readonly stepsMax?: number
   /** `run` ends with SIM_LIMIT when virtual time would pass this; default a day. */
   readonly timeMsMax?: number
+  /** What happens to frames on their way (`faults.ts`). With it, also without a rule, every link runs under a session. Default: nothing. */
+  readonly faults?: FaultOptions
 }
 
 export class SimWorld implements LinkHost, TimeHost {
@@ -52,10 +56,19 @@ export class SimWorld implements LinkHost, TimeHost {
   readonly random: Random
   /** Steps taken so far; during a step, its number. */
   steps = 0
+  readonly faults: Faults | null
+  readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0 }
   private readonly time: VirtualTime
   private readonly workers = new Map<string, WorkerTurns>()
   private readonly crashed = new Set<string>()
-  private readonly links: SimLink[] = []
+  private links: SimLink[] = []
+  /** Of workers that live, where there are fault rules. */
+  private sessions: { readonly worker: string; readonly session: Session }[] = []
+  /** Which life each worker is in, by a number that no other life has. */
+  private readonly lives = new Map<string, number>()
+  private livesBegun = 0
+  /** Who crashes before the next step. */
+  private doomed: { readonly worker: string; readonly restartMs: number | null }[] = []
   private readonly arrivesAtOnce: boolean
   private readonly stepsMax: number
   private readonly timeMsMax: number
@@ -69,6 +82,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.arrivesAtOnce = options.arrival === 'at-once'
     this.stepsMax = options.stepsMax ?? STEPS_MAX
     this.timeMsMax = options.timeMsMax ?? TIME_MS_MAX
+    this.faults = options.faults === undefined ? null : new Faults(options.faults, seed)
     this.time = new VirtualTime(this)
     this.clock = new WorkerTurns('', this.time).clock
   }
@@ -91,14 +105,32 @@ export class SimWorld implements LinkHost, TimeHost {
           op: 'link',
           expected: 'two workers that live',
           got: `'${worker}', which has crashed`,
-          remedy: 'A worker that comes back takes another name in the simulation.',
+          remedy: 'Revive the worker first: it has a new clock and new links.',
           values: { worker, seed: this.seed },
         })
       }
     }
     const pair = simLinkPair(a, b, this)
     this.links.push(...pair)
-    return pair
+    if (this.faults === null) return pair
+    const [of, to] = [this.lifeOf(a), this.lifeOf(b)]
+    return [this.session(pair[0], of, to), this.session(pair[1], to, of)]
+  }
+
+  private session(carrier: SimLink, self: number, peer: number): Session {
+    const { worker } = carrier
+    const session = new Session(carrier, { clock: this.clockOf(worker), self, peer, name: `${worker}→${carrier.peer}` })
+    this.sessions.push({ worker, session })
+    return session
+  }
+
+  private lifeOf(worker: string): number {
+    let life = this.lives.get(worker)
+    if (life === undefined) {
+      life = ++this.livesBegun
+      this.lives.set(worker, life)
+    }
+    return life
   }
 
   /**
@@ -112,6 +144,44 @@ export class SimWorld implements LinkHost, TimeHost {
     this.trace.add(this.steps, this.nowMs, 'crash', worker, '', 0, 0)
     this.turnsOf(worker).crash()
     for (const link of this.links) if (link.worker === worker) link.crash(`worker '${worker}' crashed`)
+    this.links = this.links.filter((link) => link.worker !== worker)
+    this.sessions = this.sessions.filter((each) => each.worker !== worker)
+  }
+
+  /**
+   * A crashed worker may begin another life under its name: `clockOf` and `link` give new ones from now on; those of the former life stay dead.
+   * @throws SIM_ALIVE when it has not crashed
+   */
+  revive(worker: string): void {
+    if (!this.crashed.delete(worker)) {
+      throw new PostgradError('SIM_ALIVE', {
+        op: 'revive',
+        expected: 'a worker that has crashed',
+        got: `'${worker}', which has not`,
+        remedy: 'Crash it first.',
+        values: { worker, seed: this.seed },
+      })
+    }
+    this.workers.delete(worker)
+    this.lives.delete(worker)
+    this.trace.add(this.steps, this.nowMs, 'restart', worker, '', 0, 0)
+  }
+
+  later(delayMs: number, fn: () => void): void {
+    this.clock.setTimer(delayMs, fn)
+  }
+
+  doom(worker: string, restartMs: number | null): void {
+    this.doomed.push({ worker, restartMs })
+  }
+
+  private crashDoomed(): void {
+    const { doomed } = this
+    this.doomed = []
+    for (const { worker, restartMs } of doomed) {
+      this.crash(worker)
+      if (restartMs !== null) this.later(restartMs, () => this.crashed.has(worker) && this.faults?.restart(worker))
+    }
   }
 
   /** A seed of its own for each name, for generators of random numbers inside the program; takes nothing from the world's chance. */
@@ -123,6 +193,7 @@ export class SimWorld implements LinkHost, TimeHost {
 
   /** Does one thing of those that are possible; if there is none, jumps to the next timer. Returns false when nothing is left to do. */
   step(): boolean {
+    if (this.doomed.length > 0) this.crashDoomed()
     const { choices, time } = this
     if (choices.size === 0 && time.nextDueMs === undefined) return false
     this.checkLimit('steps', this.steps + 1, this.stepsMax)
@@ -160,9 +231,16 @@ export class SimWorld implements LinkHost, TimeHost {
     })
   }
 
-  /** Runs the world until nothing can happen without time passing: every frame is delivered, due timers have fired. Sets no clock forward. */
+  /**
+   * Runs the world until nothing can happen without time passing: every frame is delivered, due timers have fired. Sets no clock forward, unless
+   * there are fault rules: what they have lost is sent again in its time.
+   */
   drain(): Promise<void> {
-    return new Promise((resolve, reject) => this.drive(() => this.choices.size === 0, resolve, reject))
+    return new Promise((resolve, reject) => this.drive(() => this.isDrained, resolve, reject))
+  }
+
+  private get isDrained(): boolean {
+    return this.choices.size === 0 && this.doomed.length === 0 && !this.sessions.some(({ session }) => session.unacknowledged > 0)
   }
 
   hasArrived(): boolean {

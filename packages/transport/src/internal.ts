@@ -3,4 +3,6 @@ export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.j
 export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
 export { align8, isMovable } from './post.js'
+export { Session, type SessionOptions } from './session.js'
+export { type SessionHead, SessionKind, sessionHead, sessionPayload } from './session-frame.js'
 export { StayAwake } from './stay-awake.js'

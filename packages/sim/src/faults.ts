@@ -1,0 +1,192 @@
+/**
+ * Fault rules: what becomes of frames in a simulated world before they reach their receiver. A rule says which frames (pair, kind, which of
+ * them, with what probability) and what happens to them; `sim-link.ts` asks here for every frame that arrives. Under rules every link runs
+ * under a session, so a loss is a delay, a duplicate is nothing, and only what lasts longer than a deadline is seen by the program.
+ *
+ *     frame arrives ─→ rule 1 ─ does not match ─→ rule 2 ─ matches ─→ drop | duplicate | delay | crash | restart | pass
+ *                                                                          └ none matches: it is delivered
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Frame } from '@postgrad/transport'
+import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
+import { mix32, Random } from './random.js'
+
+/** What can be done to a frame. */
+export type FaultAction =
+  /** It is delivered, and later rules are not asked. */
+  | 'pass'
+  /** It is lost; its session sends it again. */
+  | 'drop'
+  /** It is delivered, and once more after `delayMs` (0: behind what is in flight). */
+  | 'duplicate'
+  /** It arrives `delayMs` later; what is behind it overtakes it. */
+  | 'delay'
+  /** It is lost, and a worker (`worker`, default its receiver) crashes before the world's next step. */
+  | 'crash'
+  /** As `crash`, and after `delayMs` the worker comes back under its name, as `SimCluster.restart` does it. */
+  | 'restart'
+
+/** Of these the world counts how often they happened. */
+export type FaultKind = Exclude<FaultAction, 'pass'>
+
+export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 'crash', 'restart']
+
+/** A frame that is about to be delivered. */
+export interface FaultFrame {
+  readonly from: string
+  readonly to: string
+  /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster); SESSION_ACK and SESSION_END for what the session itself sends; '' where nothing classifies. */
+  readonly kind: string
+  readonly bytes: number
+  readonly timeMs: number
+  /** Counts the messages from `from` to `to`; one that is sent again keeps its number. 0 for a SESSION_ACK. */
+  readonly message: number
+}
+
+/** All that are given must hold; `nth`, `every` and `probability` are asked in this order of the frames that match the rest. */
+export interface FaultMatch {
+  readonly from?: string | readonly string[]
+  readonly to?: string | readonly string[]
+  readonly kind?: string | readonly string[]
+  readonly when?: (frame: FaultFrame) => boolean
+  /** Only the nth, from 1. */
+  readonly nth?: number
+  /** Every so manieth: with 3 the third, the sixth, … */
+  readonly every?: number
+  /** From 0 to 1; drawn from the world's seed. */
+  readonly probability?: number
+}
+
+export interface FaultRule {
+  /** Which frames; default all. */
+  readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
+  readonly do: FaultAction
+  /** Of delay (default 10), duplicate and restart (default 0), in ms of virtual time. */
+  readonly delayMs?: number
+  /** Who crashes or is restarted; default the receiver. */
+  readonly worker?: string
+  /** The rule holds so often; default without end, once for crash and restart. */
+  readonly times?: number
+  /** The rule holds so often for each message, whose resends are the same message. PyTorch: `num_fail_sends`. */
+  readonly timesEach?: number
+  /** The rule holds from this virtual time (default 0) until before that one (default without end). */
+  readonly fromMs?: number
+  readonly untilMs?: number
+}
+
+export interface FaultOptions {
+  readonly rules: readonly FaultRule[]
+  /** The kind of message that a frame of the program is. */
+  readonly classify?: (frame: Frame) => string
+  /** Brings a crashed worker back, for the action restart. */
+  readonly restart?: (worker: string) => void
+}
+
+/** What is to be done to a frame. */
+export interface Verdict {
+  readonly action: FaultKind
+  readonly delayMs: number
+  readonly worker: string
+}
+
+const DELAY_MS = 10
+const SESSION_KINDS: Readonly<Record<number, string>> = { [SessionKind.ACK]: 'SESSION_ACK', [SessionKind.END]: 'SESSION_END' }
+
+/** One rule with what it has counted. */
+class Rule {
+  readonly rule: FaultRule
+  /** Frames that matched but for `nth`, `every` and `probability`. */
+  private seen = 0
+  private timesLeft: number
+  private readonly perMessage = new Map<string, number>()
+  private readonly random: Random
+
+  constructor(rule: FaultRule, random: Random) {
+    this.rule = rule
+    this.random = random
+    this.timesLeft = rule.times ?? (rule.do === 'crash' || rule.do === 'restart' ? 1 : Number.POSITIVE_INFINITY)
+    checkRule(rule)
+  }
+
+  applies(frame: FaultFrame): boolean {
+    const { match, fromMs = 0, untilMs = Number.POSITIVE_INFINITY, timesEach } = this.rule
+    if (this.timesLeft <= 0 || frame.timeMs < fromMs || frame.timeMs >= untilMs) return false
+    if (typeof match === 'function' ? !match(frame) : match !== undefined && !this.matches(match, frame)) return false
+    if (timesEach !== undefined && !this.countEach(frame, timesEach)) return false
+    this.timesLeft--
+    return true
+  }
+
+  private matches({ from, to, kind, when, nth, every, probability }: FaultMatch, frame: FaultFrame): boolean {
+    if (!isOneOf(frame.from, from) || !isOneOf(frame.to, to) || !isOneOf(frame.kind, kind)) return false
+    if (when !== undefined && !when(frame)) return false
+    this.seen++
+    if (nth !== undefined && this.seen !== nth) return false
+    if (every !== undefined && this.seen % every !== 0) return false
+    return probability === undefined || this.random.below(PARTS) < probability * PARTS
+  }
+
+  private countEach({ from, to, kind, message }: FaultFrame, max: number): boolean {
+    const key = `${from}→${to} ${kind} ${message}`
+    const times = this.perMessage.get(key) ?? 0
+    this.perMessage.set(key, times + 1)
+    return times < max
+  }
+}
+
+/** Probabilities are drawn in so many parts. */
+const PARTS = 1 << 24
+
+/** The rules of one world. They draw from a chance of their own, so that the order of delivery is the seed's whatever the rules ask. */
+export class Faults {
+  readonly injected: Record<FaultKind, number> = { drop: 0, duplicate: 0, delay: 0, crash: 0, restart: 0 }
+  readonly restart: (worker: string) => void
+  private readonly rules: readonly Rule[]
+  private readonly classify: (frame: Frame) => string
+
+  /** @throws INVALID_ARGUMENT */
+  constructor({ rules, classify = () => '', restart = cannotRestart }: FaultOptions, seed: number) {
+    const random = new Random(mix32(seed ^ 0xfa017))
+    this.rules = rules.map((rule) => new Rule(rule, random))
+    this.classify = classify
+    this.restart = restart
+  }
+
+  /** The first rule that applies decides; null: the frame is delivered. */
+  judge(from: string, to: string, frame: Frame, bytes: number, timeMs: number): Verdict | null {
+    const head = sessionHead(frame)
+    const kind = head === null ? this.classify(frame) : (SESSION_KINDS[head.kind] ?? this.classify(sessionPayload(frame)))
+    const seen: FaultFrame = { from, to, kind, bytes, timeMs, message: head?.seq ?? 0 }
+    const rule = this.rules.find((each) => each.applies(seen))?.rule
+    if (rule === undefined || rule.do === 'pass') return null
+    this.injected[rule.do]++
+    return { action: rule.do, delayMs: rule.delayMs ?? (rule.do === 'delay' ? DELAY_MS : 0), worker: rule.worker ?? to }
+  }
+}
+
+function isOneOf(name: string, names: string | readonly string[] | undefined): boolean {
+  return names === undefined || (typeof names === 'string' ? names === name : names.includes(name))
+}
+
+function checkRule(rule: FaultRule): void {
+  const { delayMs = 0, times = 1, timesEach = 1, match } = rule
+  const { nth = 1, every = 1, probability = 0 } = typeof match === 'object' ? match : {}
+  const isDone = rule.do === 'pass' || FAULT_KINDS.includes(rule.do)
+  const isFine = delayMs >= 0 && Number.isFinite(delayMs) && times >= 0 && timesEach >= 0 && nth >= 1 && every >= 1
+  if (isDone && isFine && probability >= 0 && probability <= 1) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: `one of pass, ${FAULT_KINDS.join(', ')}; times and counts that are not negative, a probability from 0 to 1`,
+    got: JSON.stringify(rule),
+    remedy: 'A rule is { match?: { from, to, kind, nth, every, probability, when }, do, delayMs?, times?, … }.',
+  })
+}
+
+function cannotRestart(worker: string): never {
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: 'somebody who can start a worker anew',
+    got: `a rule that restarts '${worker}' in a world without`,
+    remedy: 'Use the rule with simulate(), or give the world faults.restart.',
+  })
+}
