@@ -228,11 +228,18 @@ export class RpcAgent {
     if (peer !== undefined) peer.isLeaving = true
   }
 
-  /** @throws UNKNOWN_WORKER */
+  /** A worker that died before this one began: what is about it meets its death, and is not taken for a stranger's. */
+  noteDeath(worker: WorkerInfo, detail: string): void {
+    if (!this.peersById.has(worker.id)) this.liveness.report({ worker, cause: 'exited', detail, atMs: this.clock.now() })
+  }
+
+  /** @throws UNKNOWN_WORKER, WORKER_DIED for one that was never a peer because it died before (`noteDeath`) */
   resolve(target: Target): Peer {
     const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
     const peer = id === undefined ? undefined : this.peersById.get(id)
     if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
+    const death = peer === undefined && id !== undefined ? this.deathOf(id) : null
+    if (death !== null) throw death
     const known = [...this.peersById.values()].map(({ info }) => `'${info.name}' (${info.id})`).join(', ')
     throw new PostgradError('UNKNOWN_WORKER', {
       op: 'call',
@@ -250,7 +257,9 @@ export class RpcAgent {
 
   deathOf(id: WorkerId): PostgradError | null {
     const death = this.liveness.deathOf(id)
-    return death === undefined ? null : workerDied('worker', death, this.peersById.get(id)?.restartedAs)
+    if (death === undefined) return null
+    const peer = this.peersById.get(id)
+    return workerDied('worker', death, peer === undefined ? this.idsByName.get(death.worker.name) : peer.restartedAs)
   }
 
   /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */

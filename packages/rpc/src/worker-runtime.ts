@@ -116,6 +116,11 @@ export class WorkerRuntime {
     return this.agent.isLinkedTo(name)
   }
 
+  /** Tells of a worker that died before this one began, its own former life among them: references to what it owned then fail with WORKER_DIED. */
+  noteDeath(worker: WorkerInfo, detail: string): void {
+    this.agent.noteDeath(worker, detail)
+  }
+
   /** @throws UNKNOWN_WORKER */
   resolve(target: Target): WorkerInfo {
     return this.agent.resolve(target).info

@@ -3,7 +3,12 @@ import { setImmediate as immediate } from 'node:timers/promises'
 import { describeLink } from '@postgrad/transport/suite'
 import { SimWorld } from './world.js'
 
-for (const seed of [1, 2, 3]) {
+for (const [seed, name, options] of [
+  [1, 'sim link', {}],
+  [2, 'sim link', {}],
+  [3, 'sim link', {}],
+  [4, 'session over a sim link (SES-1)', { faults: { rules: [] } }],
+] as const) {
   let world = new SimWorld(seed)
 
   const turn = async () => {
@@ -11,9 +16,9 @@ for (const seed of [1, 2, 3]) {
     await immediate()
   }
 
-  describeLink(`sim link, seed ${seed}`, {
+  describeLink(`${name}, seed ${seed}`, {
     make() {
-      world = new SimWorld(seed, { arrival: 'at-once' })
+      world = new SimWorld(seed, { arrival: 'at-once', ...options })
       const [a, b] = world.link('a', 'b')
       return { a, b, dispose: () => world.drain() }
     },

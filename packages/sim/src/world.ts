@@ -148,6 +148,10 @@ export class SimWorld implements LinkHost, TimeHost {
     this.sessions = this.sessions.filter((each) => each.worker !== worker)
   }
 
+  isCrashed(worker: string): boolean {
+    return this.crashed.has(worker)
+  }
+
   /**
    * A crashed worker may begin another life under its name: `clockOf` and `link` give new ones from now on; those of the former life stay dead.
    * @throws SIM_ALIVE when it has not crashed

@@ -48,17 +48,37 @@ export function workerNames(workers: readonly string[] | number): readonly strin
 }
 
 export class InThreadCluster implements TestCluster {
-  readonly workers: readonly WorkerInfo[]
+  /** Every life of every worker, in the order in which they began. */
+  readonly runtimes: WorkerRuntime[] = []
   private readonly byName = new Map<string, TestWorker>()
-  private readonly runtimes: readonly WorkerRuntime[]
+  private readonly byId = new Map<number, TestWorker>()
 
   constructor(runtimes: readonly WorkerRuntime[]) {
-    this.runtimes = runtimes
-    this.workers = runtimes.map((runtime) => runtime.info)
-    for (const runtime of runtimes) this.byName.set(runtime.info.name, testWorker(runtime))
+    for (const runtime of runtimes) this.add(runtime)
+  }
+
+  /** The name means this worker from now on. */
+  add(runtime: WorkerRuntime): TestWorker {
+    const worker = testWorker(runtime)
+    this.runtimes.push(runtime)
+    this.byName.set(runtime.info.name, worker)
+    this.byId.set(runtime.info.id, worker)
+    return worker
+  }
+
+  /** The last life of each name. */
+  get current(): readonly TestWorker[] {
+    return [...this.byName.values()]
+  }
+
+  get workers(): readonly WorkerInfo[] {
+    return this.current.map(({ info }) => info)
   }
 
   on(target: Target): TestWorker {
-    return this.byName.get(this.runtimes[0]!.resolve(target).name)!
+    const worker = typeof target === 'string' ? this.byName.get(target) : this.byId.get(typeof target === 'number' ? target : target.id)
+    // What is no worker of the cluster is refused in the words of any runtime.
+    if (worker === undefined || (typeof target === 'object' && target.name !== worker.info.name)) this.runtimes[0]!.resolve(target)
+    return worker as TestWorker
   }
 }

@@ -1,3 +1,4 @@
+export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultRule } from '@postgrad/sim'
 export type { TestCluster, TestWorker } from './cluster.js'
 export { type CleanOptions, type DebugInfos, expectClean, leaks } from './expect-clean.js'
 export { type InlinedOptions, inlined } from './inlined.js'

@@ -3,12 +3,13 @@
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { Target } from '@postgrad/rpc'
+import type { Target, WorkerInfo } from '@postgrad/rpc'
 import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import type { SimWorldOptions, Trace } from '@postgrad/sim'
-import { SimWorld } from '@postgrad/sim/internal'
+import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
+import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
-import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
+import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
+import { messageKind } from './message-kind.js'
 
 export interface SimulateOptions {
   /** Names, or a count: worker0, worker1, … */
@@ -19,7 +20,12 @@ export interface SimulateOptions {
   readonly dataSeed?: number
   /** Default deadline of calls, in ms of virtual time; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  readonly world?: SimWorldOptions
+  /**
+   * What happens to messages on their way: lost, repeated, put off, and workers that crash or are restarted by one. Their kinds are the protocol's
+   * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost.
+   */
+  readonly faults?: readonly FaultRule[]
+  readonly world?: Omit<SimWorldOptions, 'faults'>
 }
 
 export interface SimCluster extends TestCluster {
@@ -27,6 +33,11 @@ export interface SimCluster extends TestCluster {
   readonly world: SimWorld
   /** Ends a worker between two of its turns, as a killed thread ends. */
   crash(target: Target): void
+  /**
+   * Starts a worker anew under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every worker
+   * that lives. Each of these takes it for the bearer of the name once it has heard of the end of the former life. `on(name)` is the new one.
+   */
+  restart(name: string): TestWorker
 }
 
 export interface Simulation<T> {
@@ -37,8 +48,86 @@ export interface Simulation<T> {
   readonly steps: number
   /** Virtual time that passed, in ms. */
   readonly timeMs: number
-  /** What each worker held at the end, after all messages under way had been delivered. */
+  /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** How often the rules of `faults` did what. */
+  readonly faults: Readonly<Record<FaultKind, number>>
+}
+
+/** A world and its workers, some of which may live again. */
+class SimulatedWorkers implements SimCluster {
+  readonly seed: number
+  readonly world: SimWorld
+  readonly cluster: InThreadCluster
+  private readonly options: SimulateOptions
+
+  constructor(options: SimulateOptions) {
+    const { workers, seed = 0, faults, world } = options
+    this.options = options
+    this.seed = seed
+    const faultOptions = faults && { rules: faults, classify: messageKind, restart: (name: string) => void this.restart(name) }
+    this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
+    this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
+    const { runtimes } = this.cluster
+    for (const a of runtimes) {
+      for (const b of runtimes) {
+        if (a.info.id >= b.info.id) continue
+        const [atA, atB] = this.world.link(a.info.name, b.info.name)
+        a.connect(b.info, atA)
+        b.connect(a.info, atB)
+      }
+    }
+  }
+
+  get workers(): readonly WorkerInfo[] {
+    return this.cluster.workers
+  }
+
+  on(target: Target): TestWorker {
+    return this.cluster.on(target)
+  }
+
+  crash(target: Target): void {
+    const { runtime } = this.on(target)
+    // The former life of a name that is borne again: it is dead.
+    if (this.on(runtime.info.name).runtime !== runtime) return
+    this.world.crash(runtime.info.name)
+  }
+
+  restart(name: string): TestWorker {
+    const former = this.on(name).runtime
+    this.crash(name)
+    this.world.revive(name)
+    const { runtimes } = this.cluster
+    const lives = runtimes.filter(({ info }) => info.name === name).length
+    const runtime = this.start(name, runtimes.length, lives)
+    const current = this.cluster.current.map((worker) => worker.runtime)
+    const living = current.filter((other) => other !== former && !other.agent.isClosed && !this.world.isCrashed(other.info.name))
+    for (const { info } of runtimes)
+      if (!living.some((other) => other.info.id === info.id)) runtime.noteDeath(info, 'before this worker began')
+    for (const other of living) {
+      const [here, there] = this.world.link(name, other.info.name)
+      runtime.connect(other.info, here)
+      const connect = () => other.connect(runtime.info, there)
+      if (other.deathOf(former.info.id) !== null) connect()
+      else other.onPeerDeath((peer) => peer.id === former.info.id && connect())
+    }
+    return this.cluster.add(runtime)
+  }
+
+  private start(name: string, id: number, life: number): WorkerRuntime {
+    const { dataSeed = 0, rpcTimeoutMs } = this.options
+    const runtime = new WorkerRuntime({
+      name,
+      id,
+      clock: this.world.clockOf(name),
+      generator: workerGenerator(dataSeed, name, life),
+      finalizers: 'report',
+      ...(rpcTimeoutMs === undefined ? {} : { rpcTimeoutMs }),
+    })
+    installDistAutograd(runtime)
+    return runtime
+  }
 }
 
 /**
@@ -46,51 +135,25 @@ export interface Simulation<T> {
  * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come
  */
 export async function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
-  const names = workerNames(options.workers)
-  const seed = options.seed ?? 0
-  const world = new SimWorld(seed, options.world)
-  const runtimes = names.map(
-    (name, id) =>
-      new WorkerRuntime({
-        name,
-        id,
-        clock: world.clockOf(name),
-        generator: workerGenerator(options.dataSeed ?? 0, name),
-        finalizers: 'report',
-        ...(options.rpcTimeoutMs === undefined ? {} : { rpcTimeoutMs: options.rpcTimeoutMs }),
-      }),
-  )
-  for (const runtime of runtimes) installDistAutograd(runtime)
-  for (const a of runtimes) {
-    for (const b of runtimes) {
-      if (a.info.id >= b.info.id) continue
-      const [atA, atB] = world.link(a.info.name, b.info.name)
-      a.connect(b.info, atA)
-      b.connect(a.info, atB)
-    }
-  }
-  const cluster = new InThreadCluster(runtimes)
-  const sim: SimCluster = {
-    seed,
-    world,
-    workers: cluster.workers,
-    on: (target) => cluster.on(target),
-    crash: (target) => world.crash(cluster.on(target).info.name),
-  }
+  const sim = new SimulatedWorkers(options)
+  const { seed, world, cluster } = sim
   const resumeHeapStorage = suspendHeapStorage()
   try {
     const result = await world.run(body(sim))
     await world.drain()
-    const debugInfo = Object.fromEntries(runtimes.map((runtime) => [runtime.info.name, runtime.debugInfo()]))
-    return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo }
+    const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
+    const faults = world.faults?.injected ?? NO_FAULTS
+    return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo, faults }
   } catch (error) {
     noteSeed(error, seed)
     throw error
   } finally {
     resumeHeapStorage()
-    await Promise.all(runtimes.map((runtime) => runtime.close()))
+    await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
   }
 }
+
+const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>
 
 /** In the stack too, since that is what test runners print. The message stays what it was: programs compare it. */
 function noteSeed(error: unknown, seed: number): void {
