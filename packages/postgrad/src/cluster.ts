@@ -8,6 +8,7 @@ import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { Controller, type ControllerOptions } from './controller.js'
+import { StallWatch } from './heartbeat.js'
 import type { Members } from './members.js'
 import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
@@ -39,11 +40,15 @@ export interface ClusterParts {
   readonly payloads: PayloadCodec
   readonly clock: Clock
   readonly launchTimeoutMs: number
+  readonly stallMs: number
+  readonly onStall: 'report' | 'kill'
 }
 
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
+export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
+export type RecoveryListener = (worker: WorkerInfo) => void
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 const CLOSE_TIMEOUT_MS = 5000
@@ -63,6 +68,10 @@ export class Cluster {
   private readonly launchTimeoutMs: number
   private readonly deaths: PostgradError[] = []
   private readonly deathListeners = new Set<DeathListener>()
+  private readonly stallListeners = new Set<StallListener>()
+  private readonly recoveryListeners = new Set<RecoveryListener>()
+  /** Null: nobody looks. */
+  private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
@@ -71,7 +80,7 @@ export class Cluster {
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, payloads, clock, launchTimeoutMs }: ClusterParts) {
+  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall }: ClusterParts) {
     this.members = members
     this.payloads = payloads
     this.clock = clock
@@ -79,6 +88,14 @@ export class Cluster {
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve
     })
+    this.stalls =
+      stallMs === 0
+        ? null
+        : new StallWatch(stallMs, clock.now(), {
+            onStalled: (thread, silentMs) => this.onStalled(thread, silentMs, onStall),
+            onRecovered: ({ info }) => this.tell(this.recoveryListeners, (listener) => listener(info)),
+          })
+    this.stalls?.start(() => clock.now())
     for (const thread of members.threads) void this.watch(thread)
   }
 
@@ -156,6 +173,21 @@ export class Cluster {
     return () => this.deathListeners.delete(listener)
   }
 
+  /**
+   * Called when a living worker has not come to its next turn for `stallMs` (`launch`), with WORKER_STALLED: an endless loop, a lock, a callback that
+   * blocks. A worker that waits, or that is in a long kernel, is not stalled. Returns what takes the listener away.
+   */
+  onWorkerStalled(listener: StallListener): () => void {
+    this.stallListeners.add(listener)
+    return () => this.stallListeners.delete(listener)
+  }
+
+  /** Called when a worker that was stalled goes on. Returns what takes the listener away. */
+  onWorkerRecovered(listener: RecoveryListener): () => void {
+    this.recoveryListeners.add(listener)
+    return () => this.recoveryListeners.delete(listener)
+  }
+
   /** What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
@@ -192,6 +224,7 @@ export class Cluster {
 
   private async shutDown(): Promise<void> {
     await this.untilQuiet()
+    this.stalls?.stop()
     const running = this.members.running
     for (const thread of running) thread.rejectAll(closed)
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
@@ -288,7 +321,9 @@ export class Cluster {
   }
 
   private async watch(thread: WorkerThread): Promise<void> {
+    this.stalls?.watch(thread, thread.heartbeat)
     const end = await thread.ended
+    this.stalls?.unwatch(thread)
     if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
     this.endIfEmpty()
   }
@@ -296,20 +331,35 @@ export class Cluster {
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
     const error = thread.death('cluster')
     this.deaths.push(error)
-    for (const listener of [...this.deathListeners]) this.tell(listener, thread.info, error)
+    this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.
     if (this.deathListeners.size === 0 && rejected === 0 && !this.killed.has(thread.info.id))
       process.emitWarning(error.message, { type: error.code })
   }
 
+  private onStalled(thread: WorkerThread, silentMs: number, onStall: 'report' | 'kill'): void {
+    const { name, id } = thread.info
+    const error = new PostgradError('WORKER_STALLED', {
+      op: 'cluster',
+      message: `worker '${name}' (id ${id}) is alive but has not come to its next turn for ${Math.round(silentMs)} ms`,
+      remedy: 'Look for an endless loop, a lock or a call that blocks there; cluster.kill(name) ends it.',
+      values: { worker: name, workerId: id, silentMs },
+    })
+    this.tell(this.stallListeners, (listener) => listener(thread.info, error))
+    if (onStall === 'kill') void thread.terminate('stalled')
+    else if (this.stallListeners.size === 0) process.emitWarning(error.message, { type: error.code })
+  }
+
   /** What a listener throws is the program's own uncaught error: it neither silences the next listener nor keeps `closed` from resolving. */
-  private tell(listener: DeathListener, worker: WorkerInfo, error: PostgradError): void {
-    try {
-      listener(worker, error)
-    } catch (thrown) {
-      this.clock.defer(() => {
-        throw thrown
-      })
+  private tell<L>(listeners: ReadonlySet<L>, call: (listener: L) => void): void {
+    for (const listener of [...listeners]) {
+      try {
+        call(listener)
+      } catch (thrown) {
+        this.clock.defer(() => {
+          throw thrown
+        })
+      }
     }
   }
 

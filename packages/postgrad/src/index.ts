@@ -623,7 +623,17 @@ export {
 } from '@postgrad/tensor'
 export type { Clock, Frame, Link, LinkClosed, LinkReceiver, Timer } from '@postgrad/transport'
 export type { RemoteErrorInfo } from '@postgrad/wire'
-export type { CloseOptions, Cluster, ClusterEnd, DeathListener, JoinOptions, LeaveOptions, WorkerDebugInfo } from './cluster.js'
+export type {
+  CloseOptions,
+  Cluster,
+  ClusterEnd,
+  DeathListener,
+  JoinOptions,
+  LeaveOptions,
+  RecoveryListener,
+  StallListener,
+  WorkerDebugInfo,
+} from './cluster.js'
 export type { Controller, ControllerOptions } from './controller.js'
 export { type LaunchOptions, launch } from './launch.js'
 export type { Main, MainContext } from './program.js'

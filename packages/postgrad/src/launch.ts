@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { locateModule, timeLimit } from '@postgrad/base/internal'
+import { checkTime, locateModule, timeLimit } from '@postgrad/base/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
@@ -28,6 +28,10 @@ export interface LaunchOptions {
   readonly rpcTimeoutMs?: number
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
   readonly launchTimeoutMs?: number
+  /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
+  readonly stallMs?: number
+  /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
+  readonly onStall?: 'report' | 'kill'
   /** Receives what the workers print instead of this process's stdout (stderr). */
   readonly stdout?: OutputSink
   readonly stderr?: OutputSink
@@ -46,6 +50,7 @@ export interface LaunchOptions {
 }
 
 const LAUNCH_TIMEOUT_MS = 60_000
+const STALL_MS = 10_000
 
 /**
  * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
@@ -59,6 +64,8 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const seed = check(() => checkSeed(options.seed ?? 0))
   const launchTimeoutMs = check(() => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
   if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
+  const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
+  const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
   const members = new Members({
@@ -67,6 +74,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     device: options.device ?? null,
     rpcTimeoutMs: options.rpcTimeoutMs ?? null,
     typescript: options.typescript ?? null,
+    stallMs,
     heap: sharedHeap(),
     payloads,
     clock,
@@ -77,7 +85,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     onProgress: options.onProgress ?? (() => {}),
   })
   await members.start('launch', names, launchTimeoutMs)
-  return new Cluster({ members, payloads, clock, launchTimeoutMs })
+  return new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall })
 }
 
 function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {
@@ -102,6 +110,17 @@ function checkSeed(seed: number): number {
     expected: 'a safe integer',
     got: String(seed),
     remedy: 'Leave it out for 0.',
+  })
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkOnStall(onStall: 'report' | 'kill'): 'report' | 'kill' {
+  if (onStall === 'report' || onStall === 'kill') return onStall
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'onStall',
+    expected: "'report' or 'kill'",
+    got: String(onStall),
+    remedy: "Leave it out for 'report'.",
   })
 }
 

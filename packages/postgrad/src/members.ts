@@ -15,6 +15,7 @@ import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
+import { makeHeartbeat } from './heartbeat.js'
 import { attempt, launchFailed } from './launch-failed.js'
 import type { PeerPort, Progress } from './protocol.js'
 import { type OutputSink, WorkerThread } from './worker-thread.js'
@@ -26,6 +27,7 @@ export interface MembersOptions {
   readonly device: string | null
   readonly rpcTimeoutMs: number | null
   readonly typescript: string | null
+  readonly stallMs: number
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -167,11 +169,11 @@ export class Members {
   }
 
   private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[], worldSize: number): WorkerThread {
-    const { program, seed, device, rpcTimeoutMs, typescript, payloads, clock, stdout, stderr, env, resourceLimits, onProgress } =
+    const { program, seed, device, rpcTimeoutMs, typescript, stallMs, payloads, clock, stdout, stderr, env, resourceLimits, onProgress } =
       this.options
     const life = this.lives.get(info.name) ?? 0
     const thread = new WorkerThread({
-      boot: { info, life, worldSize, peers, program, seed, device, rpcTimeoutMs, heap, typescript },
+      boot: { info, life, worldSize, peers, program, seed, device, rpcTimeoutMs, heap, heartbeat: makeHeartbeat(), stallMs, typescript },
       payloads,
       clock,
       stdout,

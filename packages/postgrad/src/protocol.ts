@@ -20,6 +20,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
+import type { Heartbeat } from './heartbeat.js'
 
 /** A port to another worker, made by the launcher: one channel per pair. */
 export interface PeerPort {
@@ -47,6 +48,9 @@ export interface BootData {
   readonly rpcTimeoutMs: number | null
   /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
   readonly heap: HeapHandle | null
+  readonly heartbeat: Heartbeat
+  /** Of the launch: how long it may stand still. 0: nobody looks. */
+  readonly stallMs: number
   /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */
   readonly typescript: string | null
 }

@@ -11,6 +11,7 @@ import { attachThreadHeap, HeapRoad, installKernelPause } from '@postgrad/tensor
 import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
+import { beat, beatWhileTurning } from './heartbeat.js'
 import { NodeEndpoint } from './node-endpoint.js'
 import { type MainContext, mainOf } from './program.js'
 import { progressOf } from './progress.js'
@@ -32,7 +33,11 @@ const runtime = new WorkerRuntime({
 })
 installDistAutograd(runtime)
 // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
-installKernelPause(() => runtime.lookAround())
+installKernelPause(() => {
+  beat(boot.heartbeat)
+  runtime.lookAround()
+})
+if (boot.stallMs > 0) beatWhileTurning(boot.heartbeat, boot.stallMs)
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
 process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.

@@ -13,6 +13,7 @@ import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
+import type { Heartbeat } from './heartbeat.js'
 import { NodeEndpoint } from './node-endpoint.js'
 import type { BootData, FatalEvent, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
 
@@ -39,8 +40,10 @@ export type EndCause =
   /** What it threw nobody caught. */
   | 'uncaught-exception'
   | 'unhandled-rejection'
-  /** The main thread ended it. */
+  /** The main thread ended it: `kill`, or a launch, join or close that did not wait for it. */
   | 'killed'
+  /** It stood still for `stallMs` and was ended for that (`onStall: 'kill'`). */
+  | 'stalled'
   /** It called `process.exit`. */
   | 'exited'
 
@@ -51,6 +54,7 @@ const REMEDIES: Readonly<Record<EndCause, string>> = {
   'uncaught-exception': `Catch it there. ${MAKE_ANEW}`,
   'unhandled-rejection': `Await the promise, or catch what it rejects with. ${MAKE_ANEW}`,
   killed: MAKE_ANEW,
+  stalled: `Look for what keeps it from its next turn: an endless loop, a lock. ${MAKE_ANEW}`,
   exited: MAKE_ANEW,
 }
 
@@ -71,6 +75,7 @@ interface Waiting {
 
 export class WorkerThread {
   readonly info: WorkerInfo
+  readonly heartbeat: Heartbeat
   /** Resolves when the thread is gone and everything that waited for it has been settled. */
   readonly ended: Promise<ThreadEnd>
   /** Set while it leaves: what whoever asks again waits for. */
@@ -93,6 +98,7 @@ export class WorkerThread {
 
   constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress }: ThreadOptions) {
     this.info = boot.info
+    this.heartbeat = boot.heartbeat
     this.payloads = payloads
     this.clock = clock
     const { port1, port2 } = new MessageChannel()
@@ -172,8 +178,8 @@ export class WorkerThread {
   }
 
   /** Ends the thread wherever it is. */
-  async terminate(): Promise<ThreadEnd> {
-    this.endedBy ??= 'killed'
+  async terminate(cause: 'killed' | 'stalled' = 'killed'): Promise<ThreadEnd> {
+    this.endedBy ??= cause
     await this.worker.terminate()
     return this.ended
   }
@@ -211,6 +217,8 @@ export class WorkerThread {
         return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
       case 'killed':
         return 'it was killed from the main thread'
+      case 'stalled':
+        return 'it was alive but stood still, and was ended for that'
       case 'exited':
         return `its thread ended with exit code ${exitCode} (process.exit)`
       default:

@@ -1,0 +1,173 @@
+/** How workers end, and how they stand still: each way has its name in the error, and concerns nobody else. Rules CLU-14 to CLU-23 in SPEC.md. */
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
+import { heapStats, threadHeap } from '@postgrad/tensor/internal'
+import { launcher } from './clusters.fixture.js'
+import * as ends from './fixtures/ends.js'
+import type { LaunchOptions } from './launch.js'
+
+const launch = launcher()
+const PROGRAM = new URL('./fixtures/ends.js', import.meta.url)
+
+afterEach(() => {
+  const heap = threadHeap()
+  expect([...heapStats(heap).heldBytes.keys()].filter((slot) => slot !== heap.slot)).toEqual([])
+})
+
+async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
+  return promise.then(
+    (value) => {
+      throw new Error(`it did not reject, it gave ${JSON.stringify(value)}`)
+    },
+    (error) => error,
+  )
+}
+
+describe('a worker that runs out of memory', () => {
+  test.each(Object.keys(ends.hoarders) as (keyof typeof ends.hoarders)[])(
+    'CLU-14 by %s: it dies with the reason, the others go on',
+    async (way) => {
+      const cluster = await launch(PROGRAM, {
+        workers: ['small', 'other'],
+        workerOptions: { resourceLimits: (name) => (name === 'small' ? { maxOldGenerationSizeMb: 32 } : undefined) },
+      })
+      const peer = cluster.on('other').run(ends.waitFor, 'small')
+      const error = await rejection(cluster.on('small').run(ends.hoard, way))
+      expect(error).toMatchObject({
+        code: 'WORKER_DIED',
+        values: { worker: 'small', cause: 'out-of-memory' },
+        cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' },
+      })
+      expect(error.message).toContain('ran out of memory')
+      expect(await peer).toBe('WORKER_DIED about small')
+      expect(await cluster.on('other').run(ends.ping)).toBe('pong')
+      await cluster.restart('small')
+      expect(await cluster.on('small').run(ends.ping)).toBe('pong')
+      await cluster.close()
+    },
+  )
+})
+
+describe('a worker that ends', () => {
+  const died = async (fn: () => void, ...args: readonly unknown[]): Promise<PostgradError> => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+    const waits = rejection(cluster.on('a').run(ends.forever))
+    const peer = cluster.on('b').run(ends.waitFor, 'a')
+    void cluster
+      .on('a')
+      .run(fn as () => void, ...(args as []))
+      .catch(() => {})
+    const error = await waits
+    expect(await peer).toBe('WORKER_DIED about a')
+    expect(cluster.deathOf('a')).toMatchObject({ code: 'WORKER_DIED', values: error.values })
+    await cluster.close()
+    expect((await cluster.closed).deaths).toMatchObject([{ code: 'WORKER_DIED', values: error.values }])
+    return error
+  }
+
+  test.each([0, 1, 7])('CLU-15 by process.exit(%i): the code is told', async (code) => {
+    const error = await died(ends.exitLater as never, code)
+    expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'a', cause: 'exited', exitCode: code } })
+    expect(error.cause).toBeUndefined()
+  })
+
+  test('CLU-15 by an error that nobody catches', async () => {
+    const error = await died(ends.throwLater)
+    expect(error).toMatchObject({ values: { cause: 'uncaught-exception' }, cause: { name: 'RangeError', message: 'nobody catches this' } })
+    expect(error.message).toContain('threw RangeError: nobody catches this, and nobody caught it')
+  })
+
+  test('CLU-15 by a rejection that nobody handles, an error or not', async () => {
+    const error = await died(ends.rejectLater)
+    expect(error).toMatchObject({ values: { cause: 'unhandled-rejection' }, cause: { name: 'RangeError', message: 'nobody handles this' } })
+    expect(error.message).toContain('was rejected with RangeError: nobody handles this')
+    const text = await died(ends.rejectText)
+    expect(text.values.cause).toBe('unhandled-rejection')
+    expect(text.message).toContain('only text')
+  })
+
+  test('CLU-15 a program that handles its uncaught errors lives, and what ends it later has its own name', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'] })
+    await cluster.on('a').run(ends.survive)
+    expect(await cluster.on('a').run(ends.ping)).toBe('pong')
+    expect(await rejection(cluster.on('a').run(ends.exit, 4))).toMatchObject({ values: { cause: 'exited', exitCode: 4 } })
+  })
+
+  test('CLU-15 by kill', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'] })
+    const waits = rejection(cluster.on('a').run(ends.spin))
+    await cluster.kill('a')
+    expect(await waits).toMatchObject({ values: { cause: 'killed' } })
+  })
+})
+
+describe('a worker that stands still', () => {
+  /** What is heard of stalls, and a wait for the next word. */
+  async function watched(options: Partial<LaunchOptions>) {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'idle'], stallMs: 300, ...options })
+    const heard: string[] = []
+    let wake = (): void => {}
+    const hear = (what: string): void => {
+      heard.push(what)
+      wake()
+    }
+    cluster.onWorkerStalled(({ name }, { code, values }) => hear(`${name} ${code} ${values.workerId}`))
+    cluster.onWorkerRecovered(({ name }) => hear(`${name} recovered`))
+    cluster.onWorkerDeath(({ name }, { values }) => hear(`${name} died ${values.cause}`))
+    const until = async (count: number): Promise<readonly string[]> => {
+      while (heard.length < count) {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+      return heard
+    }
+    return { cluster, heard, until }
+  }
+
+  test('CLU-20 one in an endless loop is reported, once; an idle one is not', async () => {
+    const { cluster, until, heard } = await watched({})
+    const spinning = rejection(cluster.on('a').run(ends.spin))
+    expect(await until(1)).toEqual(['a WORKER_STALLED 0'])
+    await pause(900)
+    expect(heard).toEqual(['a WORKER_STALLED 0'])
+    expect(await cluster.on('idle').run(ends.ping)).toBe('pong')
+    await cluster.kill('a')
+    await spinning
+    expect(await until(2)).toEqual(['a WORKER_STALLED 0', 'a died killed'])
+  })
+
+  test('CLU-21 one that goes on has recovered', async () => {
+    const { cluster, until } = await watched({})
+    const blocked = cluster.on('a').run(ends.block, 1500)
+    expect(await until(2)).toEqual(['a WORKER_STALLED 0', 'a recovered'])
+    await blocked
+  })
+
+  test('CLU-20 one in long kernels is not stalled', async () => {
+    const { cluster, heard } = await watched({ stallMs: 500 })
+    expect(await cluster.on('a').run(ends.multiply, 2500)).toBeGreaterThan(1)
+    expect(heard).toEqual([])
+  })
+
+  test("CLU-23 onStall: 'kill' ends it, with the reason", async () => {
+    const { cluster, until } = await watched({ onStall: 'kill' })
+    const spinning = rejection(cluster.on('a').run(ends.spin))
+    expect(await until(2)).toEqual(['a WORKER_STALLED 0', 'a died stalled'])
+    expect(await spinning).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'stalled' } })
+    await cluster.restart('a')
+    expect(await cluster.on('a').run(ends.ping)).toBe('pong')
+  })
+
+  test('CLU-20 with stallMs 0 nobody looks; what is no time and no policy is refused', async () => {
+    const { cluster, heard } = await watched({ stallMs: 0 })
+    await cluster.on('a').run(ends.block, 1200)
+    expect(heard).toEqual([])
+    expect(await rejection(launch(PROGRAM, { workers: 1, stallMs: -1 }))).toMatchObject({ cause: { code: 'TIMEOUT_INVALID' } })
+    expect(await rejection(launch(PROGRAM, { workers: 1, onStall: 'shout' as 'kill' }))).toMatchObject({
+      cause: { code: 'INVALID_ARGUMENT' },
+    })
+  })
+})
+
+const pause = (delayMs: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, delayMs))

@@ -1,0 +1,103 @@
+/**
+ * Who is alive and does nothing any more: each worker has a word in shared memory that it advances while its event loop turns, and in the pauses of long
+ * kernels; the main thread looks now and then. An idle worker's timer goes on, so only one that never comes to its next turn stands still: an endless
+ * loop, a lock, a callback that blocks. `cluster.ts` above tells of it.
+ */
+
+/** Of the time after which a worker counts as stalled. */
+const LOOKS_PER_STALL = 4
+const BEATS_PER_LOOK = 2
+/** Node's timers know no shorter time, in ms. */
+const INTERVAL_MIN_MS = 1
+
+export type Heartbeat = Int32Array<SharedArrayBuffer>
+
+export function makeHeartbeat(): Heartbeat {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+}
+
+export function beat(word: Heartbeat): void {
+  Atomics.add(word, 0, 1)
+}
+
+/** The worker's side: beats for as long as the event loop turns. Keeps no thread alive. */
+export function beatWhileTurning(word: Heartbeat, stallMs: number): void {
+  beat(word)
+  setInterval(() => beat(word), Math.max(INTERVAL_MIN_MS, stallMs / LOOKS_PER_STALL / BEATS_PER_LOOK)).unref()
+}
+
+interface Watched<T> {
+  readonly who: T
+  readonly word: Heartbeat
+  seen: number
+  /** How long it has stood still while the watch was awake. */
+  silentMs: number
+  isStalled: boolean
+}
+
+export interface StallListener<T> {
+  onStalled(who: T, silentMs: number): void
+  onRecovered(who: T): void
+}
+
+/** The main thread's side. Pure but for `start`: `look` is told the time. */
+export class StallWatch<T> {
+  private readonly stallMs: number
+  private readonly listener: StallListener<T>
+  private readonly watched = new Map<T, Watched<T>>()
+  private lookedMs: number
+  private timer: NodeJS.Timeout | null = null
+
+  constructor(stallMs: number, nowMs: number, listener: StallListener<T>) {
+    this.stallMs = stallMs
+    this.lookedMs = nowMs
+    this.listener = listener
+  }
+
+  get intervalMs(): number {
+    return Math.max(INTERVAL_MIN_MS, this.stallMs / LOOKS_PER_STALL)
+  }
+
+  watch(who: T, word: Heartbeat): void {
+    this.watched.set(who, { who, word, seen: Atomics.load(word, 0), silentMs: 0, isStalled: false })
+  }
+
+  unwatch(who: T): void {
+    this.watched.delete(who)
+  }
+
+  isStalled(who: T): boolean {
+    return this.watched.get(who)?.isStalled === true
+  }
+
+  look(nowMs: number): void {
+    // While this thread was busy, or the whole process stood still, the others may have as well: such a time counts as one look.
+    const passedMs = Math.min(nowMs - this.lookedMs, 2 * this.intervalMs)
+    this.lookedMs = nowMs
+    for (const one of [...this.watched.values()]) {
+      const beats = Atomics.load(one.word, 0)
+      if (beats !== one.seen) {
+        one.seen = beats
+        one.silentMs = 0
+        if (one.isStalled) {
+          one.isStalled = false
+          this.listener.onRecovered(one.who)
+        }
+        continue
+      }
+      one.silentMs += passedMs
+      if (one.isStalled || one.silentMs < this.stallMs) continue
+      one.isStalled = true
+      this.listener.onStalled(one.who, one.silentMs)
+    }
+  }
+
+  /** Looks by itself from now on; keeps no process alive. */
+  start(now: () => number): void {
+    this.timer = setInterval(() => this.look(now()), this.intervalMs).unref()
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearInterval(this.timer)
+  }
+}
