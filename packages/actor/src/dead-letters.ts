@@ -11,6 +11,7 @@ export const DEAD_LETTER_REASONS = {
   'unknown-reference': 'it was about an RRef that is not here',
   unreadable: 'it could not be decoded',
   expired: 'its deadline had passed before its turn came',
+  cancelled: 'its caller had given it up before its turn came',
   'link-closed': 'there was no link left to send it on',
   'stale-pass': 'it belonged to a backward pass that had been aborted',
 } as const

@@ -506,6 +506,7 @@ export {
   type AnyFunction,
   type CallOptions,
   call,
+  currentSignal,
   currentWorker,
   expose,
   type Future,

@@ -4,16 +4,13 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
+import type { CallOptions } from './call-options.js'
 import type { AnyClass, AnyFunction } from './function-registry.js'
 import { Future } from './future.js'
 import type { OwnerRRef, RRef } from './rref.js'
+import { currentServing } from './served-call.js'
 import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
-
-export interface CallOptions {
-  /** Time for the whole call in ms, from now to the reply's arrival; default the worker's `rpcTimeoutMs` (60,000); 0 is no limit. Never longer than what is left to the call that is being served. */
-  readonly timeoutMs?: number
-}
 
 /** Arguments may be left out for a function that takes none. */
 type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: CallOptions] : [args: A, options?: CallOptions]
@@ -34,7 +31,7 @@ export function currentWorker(): WorkerRuntime {
 /**
  * Runs an exposed function on another worker (or on this one) and gives its result. Arguments and result travel by value: any structured-clone
  * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
- * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_TIMEOUT, RPC_SHUT_DOWN.
+ * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
  * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
  */
 export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
@@ -45,6 +42,15 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
     return Future.rejected(error)
   }
   return worker.call(to, fn, (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
+}
+
+/**
+ * The signal of the call that is being served here: it aborts when nobody waits for the call any more, because its caller cancelled it, ran out of
+ * time, or died. Outside of any call, it is the worker's own, which aborts at its shutdown. A long function looks at `aborted` now and then, or
+ * passes it to what it waits for. After the call has ended it stays as it is. @throws RPC_NOT_INITIALIZED outside of any worker
+ */
+export function currentSignal(): AbortSignal {
+  return currentServing()?.signal ?? currentWorker().agent.shutdownSignal
 }
 
 /** PyTorch's name for `call`, to be awaited at once. */

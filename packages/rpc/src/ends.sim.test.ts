@@ -111,7 +111,7 @@ describe('a worker dies', () => {
     expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 
-  test('RPC-30: the death of a caller does not end what is served for it; the answer is a dead letter', async () => {
+  test('RPC-30: the death of a caller does not end what is served for it; nobody is answered', async () => {
     const cluster = new Cluster(3, 2)
     log.length = 0
     await cluster.run(0, async () => {
@@ -122,8 +122,7 @@ describe('a worker dies', () => {
       await sleep(100)
     })
     expect(log).toEqual(['worker0 was served'])
-    expect(cluster.workers[0]!.agent.deadLetters.last()).toMatchObject([{ reason: 'link-closed', what: 'RESULT' }])
-    expect(await cluster.leftovers({ except: [1], letters: 1 })).toEqual([])
+    expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 
   test('RPC-27: at whatever step a worker dies, a program ends with its value or with WORKER_DIED of that worker', async () => {
@@ -198,10 +197,7 @@ describe('shutdown', () => {
       local.dispose()
     })
     expect(cluster.info(0)).toMatchObject({ pendingCalls: 0, openLinks: 0, userRRefs: 0 })
-    expect(await cluster.leftovers({ except: [0], letters: cluster.info(1).deadLetters! })).toEqual([
-      'worker1: pendingCalls 1',
-      'worker1: servingCalls 3',
-    ])
+    expect(await cluster.leftovers({ except: [0], letters: cluster.info(1).deadLetters! })).toEqual(['worker1: servingCalls 2'])
   })
 
   test('RPC-32: what was sent before arrives, then the others hear of the death', async () => {

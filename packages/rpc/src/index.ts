@@ -1,4 +1,5 @@
-export { type CallOptions, call, currentWorker, remote, rpcAsync, rpcSync, rref } from './api.js'
+export { call, currentSignal, currentWorker, remote, rpcAsync, rpcSync, rref } from './api.js'
+export type { CallOptions } from './call-options.js'
 export { type AnyClass, type AnyFunction, expose } from './function-registry.js'
 export type { Future } from './future.js'
 export { OwnerRRef, type RemoteProxy, type RpcProxy, RRef, type RRefBackwardOptions, type RRefOptions, UserRRef } from './rref.js'

@@ -4,6 +4,7 @@ import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
 import { Deadlines, GRAIN_MS, type PendingCall, PendingCalls, STAND_MS } from './pending-calls.js'
+import { ServedCall } from './served-call.js'
 
 /** Moves only by `to`; fires what is due at its exact time. */
 class HandClock implements Clock {
@@ -43,6 +44,8 @@ class HandClock implements Clock {
 /** Notes when it timed out. */
 class Call implements PendingCall {
   deadlineMs = 0
+  parent: ServedCall | null = null
+  readonly op = 'test'
   endedMs: number | null = null
   error: unknown = null
   private readonly clock: HandClock
@@ -67,10 +70,12 @@ class Call implements PendingCall {
   }
 }
 
-function setUp(peers = 1) {
+const PEER = { name: 'worker1', id: 1 }
+
+function setUp(peers = 1, onGivenUp: (requestId: number) => void = () => {}) {
   const clock = new HandClock()
   const deadlines = new Deadlines(clock)
-  const pending = Array.from({ length: peers }, () => new PendingCalls(deadlines))
+  const pending = Array.from({ length: peers }, () => new PendingCalls(deadlines, PEER, onGivenUp))
   return { clock, deadlines, pending, one: pending[0]! }
 }
 
@@ -242,5 +247,42 @@ describe('ends of all', () => {
     one.add(1, new Call(clock), 50)
     deadlines.close()
     expect(clock.armed).toEqual([])
+  })
+})
+
+describe('cancellation', () => {
+  test('CAN-1: ends one call, once, and tells that the callee may be at it; so does a deadline, but no reply', () => {
+    const told: number[] = []
+    const { clock, one } = setUp(1, (requestId) => told.push(requestId))
+    const calls = [1, 2, 3].map((requestId) => {
+      const call = new Call(clock)
+      one.add(requestId, call, 50)
+      return call
+    })
+    expect([one.cancel(1, 'why'), one.cancel(1, 'why')]).toEqual([true, false])
+    expect(calls[0]!.error).toMatchObject({ code: 'CALL_CANCELLED', op: 'test', values: { worker: 'worker1', workerId: 1 }, cause: 'why' })
+    one.take(2)
+    clock.to(100)
+    expect(told).toEqual([1, 3])
+    expect(calls[2]!.error).toMatchObject({ code: 'RPC_TIMEOUT' })
+  })
+
+  test('CAN-5: ends the calls of these parents, and no others', () => {
+    const { clock, one } = setUp()
+    const [parent, other] = [new ServedCall(), new ServedCall()]
+    const calls = [parent, other, null, parent].map((of, requestId) => {
+      const call = new Call(clock)
+      one.add(requestId, call, 50, of)
+      return call
+    })
+    parent.giveUp(new PostgradError('WORKER_DIED', { op: 'test' }))
+    one.cancelChildren(new Set([parent]))
+    expect(calls.map(({ error }) => (error as PostgradError | null)?.code)).toEqual([
+      'CALL_CANCELLED',
+      undefined,
+      undefined,
+      'CALL_CANCELLED',
+    ])
+    expect((calls[0]!.error as PostgradError).cause).toMatchObject({ code: 'WORKER_DIED' })
   })
 })

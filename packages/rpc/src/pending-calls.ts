@@ -6,6 +6,8 @@
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
+import { callCancelled, type ServedCall } from './served-call.js'
+import type { WorkerInfo } from './worker-info.js'
 
 /** A call may end so much later than its deadline, in ms; never earlier. */
 export const GRAIN_MS = 10
@@ -19,6 +21,10 @@ export const STAND_MS = 1000
 export interface PendingCall {
   /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
   deadlineMs: number
+  /** The call that was being served when this one was made: given up with that one. Set by `PendingCalls.add`. */
+  parent: ServedCall | null
+  /** What was called, for errors. */
+  readonly op: string
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
@@ -30,9 +36,14 @@ export interface PendingCall {
 export class PendingCalls {
   private readonly waiting = new Map<number, PendingCall>()
   private readonly deadlines: Deadlines
+  private readonly to: WorkerInfo
+  private readonly onGivenUp: (requestId: number) => void
 
-  constructor(deadlines: Deadlines) {
+  /** `onGivenUp` hears of each call that has ended here while the callee may still be at it: cancelled, or out of time. */
+  constructor(deadlines: Deadlines, to: WorkerInfo, onGivenUp: (requestId: number) => void) {
     this.deadlines = deadlines
+    this.to = to
+    this.onGivenUp = onGivenUp
     deadlines.watch(this)
   }
 
@@ -41,8 +52,9 @@ export class PendingCalls {
   }
 
   /** `timeoutMs` Infinity: no deadline. */
-  add(requestId: number, call: PendingCall, timeoutMs: number): void {
+  add(requestId: number, call: PendingCall, timeoutMs: number, parent: ServedCall | null = null): void {
     call.deadlineMs = this.deadlines.after(timeoutMs)
+    call.parent = parent
     this.waiting.set(requestId, call)
   }
 
@@ -51,6 +63,22 @@ export class PendingCalls {
     const call = this.waiting.get(requestId)
     if (call !== undefined) this.waiting.delete(requestId)
     return call
+  }
+
+  /** Ends a call with CALL_CANCELLED. Returns whether it was still waiting. */
+  cancel(requestId: number, reason: unknown): boolean {
+    const call = this.take(requestId)
+    if (call === undefined) return false
+    call.onError(callCancelled(call.op, this.to, reason))
+    this.onGivenUp(requestId)
+    return true
+  }
+
+  /** Ends the calls that were made while one of `parents` was served, which has been given up. */
+  cancelChildren(parents: ReadonlySet<ServedCall>): void {
+    for (const [requestId, { parent }] of this.waiting) {
+      if (parent !== null && parents.has(parent)) this.cancel(requestId, parent.givenUp)
+    }
   }
 
   /** Ends every call with an error of its own. */
@@ -67,6 +95,7 @@ export class PendingCalls {
       } else {
         this.waiting.delete(requestId)
         call.onError(call.timedOut())
+        this.onGivenUp(requestId)
       }
     }
     return earliestMs

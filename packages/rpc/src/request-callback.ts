@@ -2,6 +2,7 @@
  * What a worker does with each message of calls and references: run the function, reply, settle what waited. One function per message
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
+import type { PostgradError } from '@postgrad/base'
 import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
@@ -80,7 +81,10 @@ export class RequestCallback {
     const [, , rrefId, forkId] = message.body as [string, readonly unknown[], bigint, bigint]
     const toSelf = peer.link === null
     const owner = toSelf ? this.rrefs.lookup(rrefId) : this.rrefs.admit(rrefId, forkId, peer.info.id)
-    this.reply(peer, message.requestId, MessageType.REMOTE_RET, [rrefId, forkId, null], false)
+    const served = delivery.served!
+    served.owner = owner
+    // The fork of one that was given up counts all the same, since its end is on its way; but nobody waits for the word.
+    if (served.givenUp === null) this.reply(peer, message.requestId, MessageType.REMOTE_RET, [rrefId, forkId, null], false)
     this.serve(new Request(delivery, this.remoteWork, owner))
     if (toSelf) this.rrefs.releaseHold(rrefId)
   }
@@ -131,9 +135,13 @@ export class RequestCallback {
   /** Runs the request's work in a scope of its own, once all references in it are confirmed. Its end, now or later, is told in that scope. */
   private serve(request: Request): void {
     const { agent } = this
-    const { message, peer, expiresMs, received, unconfirmed } = request.delivery
+    const { message, peer, expiresMs, received, unconfirmed, served } = request.delivery
     if (expiresMs !== Number.POSITIVE_INFINITY && agent.clock.now() > expiresMs) {
-      this.expire(request)
+      this.drop(request, 'expired', timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0))
+      return
+    }
+    if (served!.givenUp !== null) {
+      this.drop(request, 'cancelled', served!.givenUp)
       return
     }
     let scope: Scope
@@ -142,6 +150,7 @@ export class RequestCallback {
       scope = this.servingScope(request.delivery)
     } catch (error) {
       if (received !== null) this.rrefs.discard(received)
+      peer.served.delete(message.requestId)
       request.work.failed(request, error)
       return
     }
@@ -150,15 +159,22 @@ export class RequestCallback {
     else inScope(scope, () => this.startConfirmed(request, unconfirmed))
   }
 
-  /** Its caller has given up by now, so nobody hears of it but those who share the reference that it was to make. */
-  private expire(request: Request): void {
-    const { message, peer } = request.delivery
-    this.agent.discard(request.delivery, 'expired', `${nameOf(message.type)} ${String(message.body[0])}`)
-    request.owner?.setError(timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0))
+  /** It is not run, and nobody waits for it: only those hear of it who share the reference that it was to make. */
+  private drop({ delivery, owner }: Request, reason: 'cancelled' | 'expired', error: PostgradError): void {
+    const { message, peer } = delivery
+    peer.served.delete(message.requestId)
+    owner?.setError(error)
+    this.agent.discard(delivery, reason, `${nameOf(message.type)} ${String(message.body[0])}`)
   }
 
   private async startConfirmed(request: Request, unconfirmed: readonly Promise<unknown>[]): Promise<void> {
     const problem = (await Promise.all(unconfirmed)).find((failure) => failure !== null)
+    const { givenUp } = request.delivery.served!
+    if (givenUp !== null) {
+      this.serving--
+      this.drop(request, 'cancelled', givenUp)
+      return
+    }
     if (problem === undefined) {
       this.start(request)
       return
@@ -188,13 +204,18 @@ export class RequestCallback {
   }
 
   private finish(request: Request, value: unknown): void {
-    this.serving--
-    request.work.done(request, value)
+    if (this.end(request)) request.work.done(request, value)
   }
 
   private abandon(request: Request, error: unknown): void {
+    if (this.end(request)) request.work.failed(request, error)
+  }
+
+  /** Whether anybody waits for the outcome. */
+  private end({ delivery: { message, peer, served } }: Request): boolean {
     this.serving--
-    request.work.failed(request, error)
+    peer.served.delete(message.requestId)
+    return served!.givenUp === null
   }
 
   private reply(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], intercepted: boolean): void {

@@ -32,6 +32,7 @@ import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
+import { cancelledByCaller, currentServing, ServedCall } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Anything that waits in the mailbox. */
@@ -51,6 +52,8 @@ export interface Peer {
   /** Null: this worker itself, reached through encode, mailbox, decode like any other. */
   readonly link: Link | null
   readonly pending: PendingCalls
+  /** Its calls to this worker, by request id, from when they are received until they have ended. */
+  readonly served: Map<number, ServedCall>
   readonly env: CodecEnv
   readonly source: Source
   /** Null: no heap is shared with it, and tensors travel with their bytes. */
@@ -70,11 +73,21 @@ export class Delivery implements Runnable {
   readonly expiresMs: number
   /** References in it. */
   readonly received: readonly ReceivedFork[] | null
+  /** Null for what is no call. */
+  readonly served: ServedCall | null
   /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
   unconfirmed: readonly Promise<unknown>[] | null = null
 
-  constructor(agent: RpcAgent, message: Message, peer: Peer, expiresMs: number, received: readonly ReceivedFork[] | null) {
+  constructor(
+    agent: RpcAgent,
+    message: Message,
+    peer: Peer,
+    expiresMs: number,
+    received: readonly ReceivedFork[] | null,
+    served: ServedCall | null,
+  ) {
     this.agent = agent
+    this.served = served
     this.message = message
     this.peer = peer
     this.expiresMs = expiresMs
@@ -133,6 +146,9 @@ export class RpcAgent {
   private readonly idsByName = new Map<string, WorkerId>()
   private readonly handlers = new Map<MessageType, (delivery: Delivery) => void>()
   private readonly deadlines: Deadlines
+  /** Waits for something of this worker itself, which nobody is asked for. */
+  private readonly waits: PendingCalls
+  private shutdown: AbortController | null = null
   private nextRequest = 1
   private closedBy: PostgradError | null = null
 
@@ -143,12 +159,14 @@ export class RpcAgent {
     this.rrefs = rrefs
     this.codec = new Codec({ extensions: [rrefs.extension] })
     this.deadlines = new Deadlines(clock)
+    this.waits = new PendingCalls(this.deadlines, info, () => {})
     this.pump = new Pump({
       clock,
       dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
       onBug,
     })
     this.addPeer(info, null, null)
+    this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
     this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
   }
 
@@ -204,7 +222,8 @@ export class RpcAgent {
     const peer: Peer = {
       info,
       link,
-      pending: new PendingCalls(this.deadlines),
+      pending: new PendingCalls(this.deadlines, info, (requestId) => this.tellCancelled(peer, requestId)),
+      served: new Map(),
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
       blocks: road === null ? null : new BlockPost(road),
@@ -320,28 +339,28 @@ export class RpcAgent {
     this.send(peer, out)
   }
 
-  /** Sends a request; `waiting` is told of the reply, the peer's death, the deadline or the shutdown, whichever comes first. @throws as `send` */
-  request(peer: Peer, out: OutgoingMessage, waiting: PendingCall, timeoutMs: number): void {
+  /** Sends a request; `waiting` is told of the reply, the peer's death, the deadline or the shutdown, whichever comes first. Returns its number. @throws as `send` */
+  request(peer: Peer, out: OutgoingMessage, waiting: PendingCall, timeoutMs: number): number {
     const requestId = this.nextRequest++
     out.requestId = requestId
     if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
-    peer.pending.add(requestId, waiting, timeoutMs)
+    peer.pending.add(requestId, waiting, timeoutMs, currentServing())
     try {
       this.send(peer, out)
     } catch (error) {
       peer.pending.take(requestId)
       throw error
     }
+    return requestId
   }
 
   /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */
   wait(waiting: PendingCall, timeoutMs: number, op: string): () => void {
     if (this.closedBy !== null) throw this.shutDownError(op)
-    const { pending } = this.peersById.get(this.info.id) as Peer
     const requestId = this.nextRequest++
-    pending.add(requestId, waiting, timeoutMs)
+    this.waits.add(requestId, waiting, timeoutMs, currentServing())
     return () => {
-      pending.take(requestId)
+      this.waits.take(requestId)
     }
   }
 
@@ -350,16 +369,48 @@ export class RpcAgent {
     const future = new Future<Message>()
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op,
       onReply: (message) => future.resolve(message),
       onError: (error) => future.reject(error),
       timedOut: () => timedOut(op, peer.info, timeoutMs),
     }
     try {
-      this.request(peer, out, waiting, timeoutMs)
+      const requestId = this.request(peer, out, waiting, timeoutMs)
+      future.cancelWith({ cancel: (reason) => peer.pending.cancel(requestId, reason) })
     } catch (error) {
       future.reject(error)
     }
     return future
+  }
+
+  // --- giving up, see served-call.ts
+
+  /** The caller's word that it waits no more. What has ended here meanwhile is not known any more. */
+  private onCancel(requestId: number, peer: Peer): void {
+    const served = peer.served.get(requestId)
+    if (served !== undefined) this.giveUp([served], cancelledByCaller(peer.info))
+  }
+
+  /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
+  private giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
+    const parents = new Set(calls)
+    if (parents.size === 0) return
+    for (const served of parents) served.giveUp(reason)
+    for (const { pending } of this.peersById.values()) pending.cancelChildren(parents)
+    this.waits.cancelChildren(parents)
+  }
+
+  /** Also when the call has ended for this worker, as a remote call does when its reference is confirmed. */
+  tellCancelled(peer: Peer, requestId: number): void {
+    if (this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.CALL_CANCEL, [requestId])
+  }
+
+  /** Aborts when this worker shuts down. */
+  get shutdownSignal(): AbortSignal {
+    this.shutdown ??= new AbortController()
+    if (this.closedBy !== null) this.shutdown.abort(this.closedBy)
+    return this.shutdown.signal
   }
 
   // --- receiving
@@ -384,7 +435,11 @@ export class RpcAgent {
     }
     const { type, deadlineMs, context } = message
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
-    const delivery = new Delivery(this, message, peer, expiresMs, env.received)
+    const served =
+      type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH ? new ServedCall() : null
+    // From here on, and not only from its turn on: a cancellation waits in a higher lane.
+    if (served !== null) peer.served.set(message.requestId, served)
+    const delivery = new Delivery(this, message, peer, expiresMs, env.received, served)
     this.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[type].lane as MessageLane, delivery, context, aboutRRef(message))
   }
 
@@ -441,7 +496,7 @@ export class RpcAgent {
   }
 
   get pendingCount(): number {
-    let count = 0
+    let count = this.waits.size
     for (const peer of this.peersById.values()) count += peer.pending.size
     return count
   }
@@ -476,6 +531,14 @@ export class RpcAgent {
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
       this.deadlines.unwatch(peer.pending)
+      this.giveUp(this.orphans(peer), this.diedError(peer, 'currentSignal'))
+    }
+  }
+
+  /** What is served for a worker that has died; but a value to which others refer by now is made for them. */
+  private *orphans(peer: Peer): Iterable<ServedCall> {
+    for (const served of peer.served.values()) {
+      if (served.owner === null || !this.rrefs.owns(served.owner.rrefId)) yield served
     }
   }
 
@@ -500,7 +563,10 @@ export class RpcAgent {
   close(): void {
     if (this.closedBy !== null) return
     this.closedBy = this.shutDownError('close')
+    this.shutdown?.abort(this.closedBy)
+    this.waits.failAll(() => this.shutDownError('call'))
     for (const peer of this.peersById.values()) {
+      for (const served of peer.served.values()) served.giveUp(this.closedBy)
       peer.blocks?.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()

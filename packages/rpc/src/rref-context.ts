@@ -20,9 +20,11 @@ import { isPostgradError, PostgradError, workerOf } from '@postgrad/base'
 import type { IdCounter } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
+import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
 import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
+import { callCancelled } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** What the protocol needs of its worker. */
@@ -38,7 +40,7 @@ export interface RRefHost {
     to: number,
     type: MessageType,
     body: readonly unknown[],
-    options: { timeoutMs?: number; op: string; intercepted: boolean },
+    options: RRefOptions & { op: string; intercepted: boolean },
   ): Future<Message>
   callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
   remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
@@ -190,6 +192,12 @@ export class RRefContext implements RRefProtocol {
       (message) => future.resolve(message.body[0] as T),
       (error) => future.reject(user.failure ?? error),
     )
+    future.cancelWith({
+      cancel: (reason) => {
+        reply.cancel(reason)
+        future.reject(callCancelled('toHere', user.owner(), reason))
+      },
+    })
     return future
   }
 
@@ -211,11 +219,19 @@ export class RRefContext implements RRefProtocol {
     }
     let end: () => void
     try {
+      checkSignal(options.signal, 'toHere', this.self)
       end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}` })
     } catch (error) {
       return Future.rejected(error)
     }
     owner.waiters.add(waiter)
+    future.cancelWith({
+      cancel: (reason) => {
+        end()
+        fail(callCancelled('toHere', this.self, reason))
+      },
+    })
+    if (options.signal !== undefined) future.cancelOn(options.signal)
     return future
   }
 
@@ -249,6 +265,11 @@ export class RRefContext implements RRefProtocol {
 
   backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
     return this.runBackward(rref, contextId, options)
+  }
+
+  /** Whether others refer to this value, or it is about to be told of. */
+  owns(rrefId: bigint): boolean {
+    return this.owned.has(rrefId)
   }
 
   // --- ending references
@@ -478,6 +499,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private untrack(user: UserRRef): void {
+    user.hasEnded()
     this.users.delete(user.forkId)
     this.finalizer.unregister(user)
   }

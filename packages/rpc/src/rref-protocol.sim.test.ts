@@ -357,8 +357,12 @@ describe('messages that go to nobody', () => {
   test('RREF-17: references in a reply that comes too late, or meets an interceptor that throws, are given up', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
-      expect(await failure(call('worker1', giveLater, [20], { timeoutMs: 5 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
+      const late = failure(call('worker1', giveLater, [20], { timeoutMs: 5 }))
+      await sleep(1)
+      cluster.gate(0, 1).shut()
+      expect(await late).toMatchObject({ code: 'RPC_TIMEOUT' })
       await sleep(50)
+      cluster.gate(0, 1).unshut()
       const flags = { in: true }
       currentWorker().intercept({
         incoming: () => {

@@ -308,7 +308,7 @@ describe('methods of the value', () => {
       expect(await counter.call('add', [0])).toBe(2)
       counter.dispose()
     })
-    expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+    expect(await cluster.leftovers()).toEqual([])
   })
 })
 

@@ -4,14 +4,13 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
+import type { CallOptions } from './call-options.js'
 import { Future } from './future.js'
 import { methodProxy } from './rref-proxy.js'
 import type { WorkerInfo } from './worker-info.js'
 
-export interface RRefOptions {
-  /** Time for the whole exchange in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. */
-  readonly timeoutMs?: number
-}
+/** Of `toHere` and `call`: as of a call. */
+export type RRefOptions = CallOptions
 
 export interface RRefBackwardOptions extends RRefOptions {
   /** Keeps the graph for another pass; default false. */
@@ -62,7 +61,7 @@ export abstract class RRef<T = unknown> {
 
   /**
    * The value: a copy of it on a user, the value itself on the owner. Waits until it has been made.
-   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT or RPC_SHUT_DOWN.
+   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED or RPC_SHUT_DOWN.
    */
   abstract toHere(options?: RRefOptions): Future<T>
 
@@ -211,6 +210,7 @@ export class UserRRef<T = unknown> extends RRef<T> {
   failure: unknown = null
   /** The owner has been told of the end, or has nothing to hear of it because it never counted this reference. @internal */
   ended = false
+  private endListener: (() => void) | null = null
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0
 
@@ -248,6 +248,17 @@ export class UserRRef<T = unknown> extends RRef<T> {
 
   dispose(): void {
     this.context.disposeUser(this)
+  }
+
+  /** `fn` runs when the reference has been given up or has failed. @internal */
+  onEnd(fn: () => void): void {
+    this.endListener = fn
+  }
+
+  /** @internal */
+  hasEnded(): void {
+    this.endListener?.()
+    this.endListener = null
   }
 
   override toString(): string {

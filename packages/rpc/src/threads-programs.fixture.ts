@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
-import { call, currentWorker, remote } from './api.js'
+import { call, currentSignal, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
 import type { RRef } from './rref.js'
 
@@ -16,6 +16,13 @@ export const fails = (): never => {
 }
 export const exits = (): void => process.exit(3)
 export const info = (): Record<string, number> => currentWorker().debugInfo()
+/** Ends when nobody waits for it any more, and notes why. */
+export const untilGivenUp = async (): Promise<void> => {
+  const signal = currentSignal()
+  while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 1))
+  log.push((signal.reason as { code: string }).code)
+}
+export const callUntilGivenUp = (to: string): Promise<void> => call(to, untilGivenUp)
 export const log: string[] = []
 export const note = (text: string): void => {
   log.push(text)
@@ -91,4 +98,24 @@ export const collect = async (): Promise<number> => {
   return currentWorker().rrefs.finalized
 }
 
-expose({ echo, add, never, callNever, fails, exits, info, note, notes, bounce, spin, product, scale, Counter, use, forget, collect })
+expose({
+  untilGivenUp,
+  callUntilGivenUp,
+  echo,
+  add,
+  never,
+  callNever,
+  fails,
+  exits,
+  info,
+  note,
+  notes,
+  bounce,
+  spin,
+  product,
+  scale,
+  Counter,
+  use,
+  forget,
+  collect,
+})

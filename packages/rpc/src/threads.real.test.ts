@@ -11,8 +11,26 @@ import type { ThreadData } from './threads.fixture.js'
 import * as programs from './threads-programs.fixture.js'
 import { WorkerRuntime } from './worker-runtime.js'
 
-const { add, bounce, callNever, Counter, collect, echo, exits, fails, forget, info, never, note, notes, product, scale, spin, use } =
-  programs
+const {
+  callUntilGivenUp,
+  add,
+  bounce,
+  callNever,
+  Counter,
+  collect,
+  echo,
+  exits,
+  fails,
+  forget,
+  info,
+  never,
+  note,
+  notes,
+  product,
+  scale,
+  spin,
+  use,
+} = programs
 
 class Threads {
   readonly runtime = new WorkerRuntime({ name: 'worker0', id: 0, clock: new RealClock() })
@@ -153,6 +171,36 @@ describe('between threads', () => {
       const { pauses, seenAt } = await answer
       expect(pauses).toBe(2048 ** 3 / 2 ** 24)
       expect(seenAt).toBeGreaterThan(0)
+    }))
+
+  test('CAN-3, CAN-4, CAN-5, CAN-9: a cancelled call, one that is out of time, what they had called, and what had not begun', () =>
+    cluster.run(async () => {
+      const future = call('worker1', callUntilGivenUp, ['worker2'])
+      const late = failure(call('worker1', callUntilGivenUp, ['worker2'], { timeoutMs: 1000 }))
+      // Beside this call itself.
+      await until(async () => (await call('worker2', info)).servingCalls! >= 3)
+      future.cancel('enough')
+      expect(await failure(future)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })
+      expect(await late).toMatchObject({ code: 'RPC_TIMEOUT' })
+      await until(async () => (await call('worker2', notes)).length === 2)
+      expect(await call('worker2', notes)).toEqual(['CALL_CANCELLED', 'CALL_CANCELLED'])
+      const busy = call('worker1', spin, [100])
+      const controller = new AbortController()
+      const waits = failure(call('worker1', note, ['not run'], { signal: controller.signal }))
+      controller.abort()
+      expect(await waits).toMatchObject({ code: 'CALL_CANCELLED' })
+      await busy
+      expect(await call('worker1', notes)).toEqual([])
+    }))
+
+  test('CAN-7: what a terminated thread had called is told', () =>
+    cluster.run(async () => {
+      const there = failure(call('worker1', callUntilGivenUp, ['worker2']))
+      await until(async () => (await call('worker2', info)).servingCalls! >= 2)
+      await cluster.threads[0]!.terminate()
+      expect(await there).toMatchObject({ code: 'WORKER_DIED' })
+      await until(async () => (await call('worker2', notes)).length === 1)
+      expect(await call('worker2', notes)).toEqual(['WORKER_DIED'])
     }))
 
   test('RREF-1, RREF-6, RREF-14, RREF-10: making, methods, sharing, the end', () =>

@@ -8,14 +8,16 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
+import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
-import { Future } from './future.js'
+import { type Canceller, Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
 import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
+import { callCancelled, type ServedCall } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 export type { Runnable } from './rpc-agent.js'
@@ -76,10 +78,8 @@ export class WorkerRuntime {
         deathOf: (id) => this.agent.deathOf(id),
         post: (to, type, body) => this.postIfReachable(to, type, body),
         request: (to, type, body, request) => this.request(to, type, body, request),
-        callByName: (to, name, args, callOptions) =>
-          this.callByName(this.agent.resolve(to), name, args, callOptions.timeoutMs, callOptions.op),
-        remoteByName: (to, name, args, callOptions) =>
-          this.remoteByName(this.agent.resolve(to), name, args, callOptions.timeoutMs, callOptions.op),
+        callByName: (to, name, args, callOptions) => this.callByName(this.agent.resolve(to), name, args, callOptions, callOptions.op),
+        remoteByName: (to, name, args, callOptions) => this.remoteByName(this.agent.resolve(to), name, args, callOptions, callOptions.op),
         wait: (fail, waitOptions) => this.wait(fail, waitOptions),
       },
       options.finalizers ?? 'release',
@@ -148,9 +148,9 @@ export class WorkerRuntime {
     return inScope(this.scope, fn)
   }
 
-  call(to: Target, fn: AnyFunction, args: readonly unknown[], options: { timeoutMs?: number } = {}): Future<unknown> {
+  call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
-      return this.callByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options.timeoutMs)
+      return this.callByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
     } catch (error) {
       return Future.rejected(error)
     }
@@ -161,60 +161,98 @@ export class WorkerRuntime {
     peer: Peer,
     name: string,
     args: readonly unknown[],
-    timeoutOption: number | undefined,
+    { timeoutMs: timeoutOption, signal }: CallOptions,
     op: string = name,
   ): Future<unknown> {
     const future = new Future<unknown>()
     try {
       const timeoutMs = this.timeLeft(timeoutOption, op, peer.info)
+      checkSignal(signal, op, peer.info)
       const out = this.agent.prepare(peer, MessageType.CALL, [name, args], op)
       this.agent.intercept(out, peer)
-      this.agent.request(peer, out, new CallWaiter(future, op, peer.info, timeoutMs), timeoutMs)
+      const waiter = new CallWaiter(future, op, peer, timeoutMs)
+      waiter.requestId = this.agent.request(peer, out, waiter, timeoutMs)
+      future.cancelWith(waiter)
+      if (signal !== undefined) future.cancelOn(signal)
     } catch (error) {
       future.reject(error)
     }
     return future
   }
 
-  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: { timeoutMs?: number } = {}): RRef {
-    return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options.timeoutMs)
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
+    return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
-  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], timeoutOption: number | undefined, op: string = name): RRef {
-    const timeoutMs = this.timeLeft(timeoutOption, op, peer.info)
-    return peer.link === null ? this.remoteToSelf(peer, name, args, timeoutMs, op) : this.remoteToPeer(peer, name, args, timeoutMs, op)
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+    const left = this.timeLeft(timeoutMs, op, peer.info)
+    checkSignal(signal, op, peer.info)
+    const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer
+    return make.call(this, peer, name, args, left, signal, op)
   }
 
-  private remoteToPeer(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number, op: string): RRef {
+  private remoteToPeer(
+    peer: Peer,
+    name: string,
+    args: readonly unknown[],
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+    op: string,
+  ): RRef {
     const user = this.rrefs.createUser(peer.info)
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op,
       onReply: ({ body: [, , error] }) => (error === null ? this.rrefs.confirm(user) : this.rrefs.failUser(user, error)),
       onError: (error) => this.rrefs.failUser(user, error),
       timedOut: () => creationTimedOut(op, peer.info, timeoutMs),
     }
-    this.agent.request(peer, out, waiting, timeoutMs)
+    const requestId = this.agent.request(peer, out, waiting, timeoutMs)
     this.rrefs.created(user)
+    if (signal !== undefined) user.onEnd(this.cancelRemoteOn(signal, peer, requestId))
     return user
   }
 
-  private remoteToSelf(peer: Peer, name: string, args: readonly unknown[], timeoutMs: number, op: string): RRef {
+  private remoteToSelf(
+    peer: Peer,
+    name: string,
+    args: readonly unknown[],
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+    op: string,
+  ): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op,
       onReply: () => {},
       onError: (error) => owner.setError(error),
       timedOut: () => creationTimedOut(op, peer.info, timeoutMs),
     }
-    this.agent.request(peer, out, waiting, timeoutMs)
+    const requestId = this.agent.request(peer, out, waiting, timeoutMs)
     this.rrefs.hold(owner)
+    if (signal !== undefined) {
+      const end = this.cancelRemoteOn(signal, peer, requestId)
+      owner.waiters.add({ resolve: end, reject: end })
+    }
     return owner
+  }
+
+  /** Also after the reference was confirmed: the function may still be at it. Returns what stops it. */
+  private cancelRemoteOn(signal: AbortSignal, peer: Peer, requestId: number): () => void {
+    const abort = () => {
+      if (!peer.pending.cancel(requestId, signal.reason)) this.agent.tellCancelled(peer, requestId)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    return () => signal.removeEventListener('abort', abort)
   }
 
   // --- for packages above
@@ -316,28 +354,37 @@ export class WorkerRuntime {
 
   // --- inside
 
-  private servingScope({ message, expiresMs }: Delivery): Scope {
-    const patch: ScopePatch = { deadlineMs: expiresMs }
+  private servingScope({ message, expiresMs, served }: Delivery): Scope {
+    const patch: ScopePatch = { deadlineMs: expiresMs, serving: served }
     for (const interceptor of this.agent.interceptors) {
       if (interceptor.servingScope !== undefined) Object.assign(patch, interceptor.servingScope(message))
     }
     return new Scope(patch, this.scope)
   }
 
-  /** The time that a call may take: its own, and never more than what is left to the call that is being served. @throws RPC_TIMEOUT */
+  /**
+   * The time that a call may take: its own, and never more than what is left to the call that is being served.
+   * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been given up
+   */
   private timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
     const own = timeLimit(op, timeoutOption ?? this.rpcTimeoutMs)
-    const { deadlineMs } = currentScope()
-    if (deadlineMs === Number.POSITIVE_INFINITY) return own
-    const left = deadlineMs - this.clock.now()
-    if (left <= 0) throw outOfTime(op, to)
-    return Math.min(own, left)
+    const { deadlineMs, serving } = currentScope()
+    let left = own
+    if (deadlineMs !== Number.POSITIVE_INFINITY) {
+      left = Math.min(own, deadlineMs - this.clock.now())
+      if (left <= 0) throw outOfTime(op, to)
+    }
+    const givenUp = (serving as ServedCall | null)?.givenUp ?? null
+    if (givenUp !== null && !this.agent.isClosed) throw callCancelled(op, to, givenUp)
+    return left
   }
 
   private wait(fail: (error: unknown) => void, { timeoutMs, op, what }: RRefOptions & { op: string; what: string }): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op,
       onReply: () => {},
       onError: fail,
       timedOut: () => notThereInTime(op, what, left),
@@ -349,14 +396,17 @@ export class WorkerRuntime {
     to: WorkerId,
     type: MessageType,
     body: readonly unknown[],
-    { timeoutMs, op, intercepted }: { timeoutMs?: number; op: string; intercepted: boolean },
+    { timeoutMs, signal, op, intercepted }: RRefOptions & { op: string; intercepted: boolean },
   ): Future<Message> {
     try {
       const peer = this.agent.resolve(to)
       const left = this.timeLeft(timeoutMs, op, peer.info)
+      checkSignal(signal, op, peer.info)
       const out = this.agent.prepare(peer, type, body, op)
       if (intercepted) this.agent.intercept(out, peer)
-      return this.agent.requestMessage(peer, out, left, op)
+      const reply = this.agent.requestMessage(peer, out, left, op)
+      if (signal !== undefined) reply.cancelOn(signal)
+      return reply
     } catch (error) {
       return Future.rejected(error)
     }
@@ -369,18 +419,24 @@ export class WorkerRuntime {
 }
 
 /** Waits for the reply of a call and hands its value over. */
-class CallWaiter implements PendingCall {
+class CallWaiter implements PendingCall, Canceller {
   deadlineMs = Number.POSITIVE_INFINITY
+  parent: ServedCall | null = null
+  requestId = 0
+  readonly op: string
   private readonly future: Future<unknown>
-  private readonly op: string
-  private readonly to: WorkerInfo
+  private readonly peer: Peer
   private readonly timeoutMs: number
 
-  constructor(future: Future<unknown>, op: string, to: WorkerInfo, timeoutMs: number) {
+  constructor(future: Future<unknown>, op: string, peer: Peer, timeoutMs: number) {
     this.future = future
     this.op = op
-    this.to = to
+    this.peer = peer
     this.timeoutMs = timeoutMs
+  }
+
+  cancel(reason: unknown): void {
+    this.peer.pending.cancel(this.requestId, reason)
   }
 
   onReply(message: Message): void {
@@ -392,7 +448,7 @@ class CallWaiter implements PendingCall {
   }
 
   timedOut(): PostgradError {
-    return timedOut(this.op, this.to, this.timeoutMs)
+    return timedOut(this.op, this.peer.info, this.timeoutMs)
   }
 }
 

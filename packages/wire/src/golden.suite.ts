@@ -47,6 +47,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.RREF_CHILD_ACCEPT]: [B],
   [MessageType.RREF_ACK]: [B],
   [MessageType.BLOCKS_TAKEN]: [300],
+  [MessageType.CALL_CANCEL]: [70_000],
   [MessageType.GROUP_UPDATE]: [3, [0, [[1, 2, 3]]], null],
   [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], true],
   [MessageType.PASS_REPORT]: [

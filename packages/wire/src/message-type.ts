@@ -28,6 +28,8 @@ export const MessageType = {
   RREF_ACK: 0x09,
   /** All messages of the receiver up to this many have been read: blocks that they named need not be held for this worker any more. */
   BLOCKS_TAKEN: 0x0a,
+  /** Its caller waits for a call, a remote call or a fetch no more: cancelled, or out of time. */
+  CALL_CANCEL: 0x0b,
   /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
@@ -59,6 +61,7 @@ export interface MessageBodies {
   [MessageType.RREF_CHILD_ACCEPT]: readonly [forkId: bigint]
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
   [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
+  [MessageType.CALL_CANCEL]: readonly [requestId: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
   [MessageType.PASS_REPORT]: readonly [
@@ -157,6 +160,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
   [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
+  [MessageType.CALL_CANCEL]: row('CALL_CANCEL', control, null, [['requestId', count]]),
   [MessageType.GROUP_UPDATE]: row('GROUP_UPDATE', call, null, [
     ['what', count],
     ['data', anything],

@@ -1,0 +1,64 @@
+/**
+ * A call as its callee knows it, from when it is received until it has ended: whether somebody still waits for it, and the AbortSignal that says so
+ * to the function. It rides in the scope (`serving`), so that calls made while it is served are given up with it. It holds nothing of the
+ * message: a scope may outlive its call by far. The rules CAN-1 to CAN-10 are in SPEC.md; `pending-calls.ts` is the caller's side.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import type { WorkerInfo } from './worker-info.js'
+
+export class ServedCall {
+  /** Why nobody waits for it any more; null while somebody does. */
+  givenUp: PostgradError | null = null
+  /** Where the value of a remote call goes, from its turn on. */
+  owner: { readonly rrefId: bigint; setError(error: unknown): void } | null = null
+  private controller: AbortController | null = null
+
+  /** The first reason counts. Listeners of the signal run now. */
+  giveUp(reason: PostgradError): void {
+    if (this.givenUp !== null) return
+    this.givenUp = reason
+    this.owner?.setError(reason)
+    this.controller?.abort(reason)
+  }
+
+  /** Made when it is first asked for. */
+  get signal(): AbortSignal {
+    if (this.controller === null) {
+      this.controller = new AbortController()
+      if (this.givenUp !== null) this.controller.abort(this.givenUp)
+    }
+    return this.controller.signal
+  }
+}
+
+/** The call that is being served here; null outside of any. */
+export function currentServing(): ServedCall | null {
+  return currentScope().serving as ServedCall | null
+}
+
+/** `reason` is what was given to `cancel`, or why the call that this one was part of was given up. */
+export function callCancelled(op: string, to: WorkerInfo | null, reason: unknown): PostgradError {
+  return new PostgradError('CALL_CANCELLED', {
+    op,
+    message: `the call${to === null ? '' : ` to worker '${to.name}'`} was cancelled${reasonText(reason)}`,
+    remedy: 'Catch this where a call may be cancelled; what must run all the same belongs into currentWorker().run(fn).',
+    values: to === null ? {} : { worker: to.name, workerId: to.id },
+    ...(reason === undefined ? {} : { cause: reason }),
+  })
+}
+
+/** What the function that serves a call finds as its signal's reason. */
+export function cancelledByCaller(caller: WorkerInfo): PostgradError {
+  return new PostgradError('CALL_CANCELLED', {
+    op: 'currentSignal',
+    message: `worker '${caller.name}' does not wait for this call any more: it was cancelled, or its deadline passed`,
+    remedy: 'End what the function does, soon; its result goes to nobody.',
+    values: { worker: caller.name, workerId: caller.id },
+  })
+}
+
+function reasonText(reason: unknown): string {
+  if (typeof reason === 'string') return `: ${reason}`
+  return isPostgradError(reason) ? `, since the one that it is part of was given up (${reason.code})` : ''
+}
