@@ -2,4 +2,5 @@ export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from 
 export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'
 export { checkTime, timeLimit } from './timeout.js'
+export { Tombstones } from './tombstones.js'
 export { importModule, locateModule } from './user-module.js'

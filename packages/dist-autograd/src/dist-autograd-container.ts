@@ -3,7 +3,7 @@
  * `DistAutogradContainer`, which is a singleton; here it hangs off the WorkerRuntime.
  */
 import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { globalId, type IdCounter, LOCAL_ID_MAX } from '@postgrad/base/internal'
+import { globalId, type IdCounter, LOCAL_ID_MAX, Tombstones } from '@postgrad/base/internal'
 import { type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 
 /** So many ids of released contexts of other workers are kept at least. What is later than that makes a context which lives until its maker dies. */
@@ -22,9 +22,7 @@ export interface ContextHome {
 export class DistAutogradContainer {
   private readonly home: ContextHome
   private readonly contexts = new Map<bigint, DistAutogradContext>()
-  /** In two generations, of which the older is forgotten as a whole: taking the oldest out of one Set each time costs ten times as much. */
-  private tombstones = new Set<bigint>()
-  private olderTombstones = new Set<bigint>()
+  private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
   /** The newest context made here. */
   private newest = -1n
   /** Messages of one context come in runs, and looking up a bigint costs 50 ns. */
@@ -104,7 +102,7 @@ export class DistAutogradContainer {
     const context = this.retrieve(contextId, 'release')
     this.contexts.delete(contextId)
     if (this.last === context) this.last = null
-    if (workerOf(contextId) !== this.home.workerId) this.bury(contextId)
+    if (workerOf(contextId) !== this.home.workerId) this.tombstones.add(contextId)
     context.released = true
     this.home.onRelease(context, error, except)
     context.clear()
@@ -117,17 +115,9 @@ export class DistAutogradContainer {
     return context
   }
 
-  private bury(contextId: bigint): void {
-    if (this.tombstones.size === TOMBSTONES_MIN) {
-      this.olderTombstones = this.tombstones
-      this.tombstones = new Set()
-    }
-    this.tombstones.add(contextId)
-  }
-
   /** The maker needs no tombstones: its counter never gives an id twice, so what is not newer than its newest and not there is released. */
   private isReleased(contextId: bigint): boolean {
     if (workerOf(contextId) === this.home.workerId) return contextId <= this.newest
-    return this.tombstones.has(contextId) || this.olderTombstones.has(contextId)
+    return this.tombstones.has(contextId)
   }
 }

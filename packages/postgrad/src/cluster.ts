@@ -4,11 +4,12 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
-import type { Target, WorkerInfo } from '@postgrad/rpc'
+import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
+import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
 import type { Members } from './members.js'
 import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
@@ -33,6 +34,8 @@ export interface LeaveOptions {
 export interface ClusterEnd {
   /** One WORKER_DIED for each worker whose thread ended before the cluster was closed and without being asked to leave. */
   readonly deaths: readonly PostgradError[]
+  /** References that nobody had given up when the cluster was closed. */
+  readonly leaks: readonly ReferenceLeak[]
 }
 
 export interface ClusterParts {
@@ -42,6 +45,7 @@ export interface ClusterParts {
   readonly launchTimeoutMs: number
   readonly stallMs: number
   readonly onStall: 'report' | 'kill'
+  readonly referenceLeaks: LeakPolicy
 }
 
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
@@ -67,6 +71,8 @@ export class Cluster {
   private readonly clock: Clock
   private readonly launchTimeoutMs: number
   private readonly deaths: PostgradError[] = []
+  private readonly leakPolicy: LeakPolicy
+  private leaks: readonly ReferenceLeak[] = []
   private readonly deathListeners = new Set<DeathListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
@@ -80,7 +86,8 @@ export class Cluster {
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall }: ClusterParts) {
+  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks }: ClusterParts) {
+    this.leakPolicy = referenceLeaks
     this.members = members
     this.payloads = payloads
     this.clock = clock
@@ -191,24 +198,35 @@ export class Cluster {
   /** What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
-    const infos: Record<string, WorkerDebugInfo> = {}
+    return this.ofEach((thread) => this.infoOf(thread, Number.POSITIVE_INFINITY))
+  }
+
+  /** Who holds references to what, on every live worker, by name. */
+  async references(): Promise<Record<string, References>> {
+    this.admit('references')
+    return this.ofEach((thread) => referencesOf(thread, Number.POSITIVE_INFINITY))
+  }
+
+  private async ofEach<T>(ask: (thread: WorkerThread) => Promise<T>): Promise<Record<string, T>> {
+    const answers: Record<string, T> = {}
     await Promise.all(
       this.members.threads.map(async (thread) => {
         try {
-          if (!thread.dead) infos[thread.info.name] = await this.infoOf(thread, Number.POSITIVE_INFINITY)
+          if (!thread.dead) answers[thread.info.name] = await ask(thread)
         } catch (error) {
           // One that dies while it is asked is not alive any more.
           if (!thread.dead) throw error
         }
       }),
     )
-    return Object.fromEntries(this.workers.flatMap(({ name }) => (infos[name] === undefined ? [] : [[name, infos[name]]])))
+    return Object.fromEntries(this.workers.flatMap(({ name }) => (name in answers ? [[name, answers[name] as T]] : [])))
   }
 
   /**
    * Ends the cluster: lets what is under way finish (at most `timeoutMs`), closes every runtime and its ports, and lets the threads end; one that
    * does not end by itself is ended. Runs that were not done are rejected with CLUSTER_CLOSED. Idempotent: a second call can only hasten the first.
-   * Never rejects.
+   * References that nobody has given up are said in a warning (RREF_LEAK), or, if `launch` was told so, rejected with when all threads have ended; nothing
+   * else rejects.
    * @throws TIMEOUT_INVALID
    */
   close(options: CloseOptions = {}): Promise<void> {
@@ -226,10 +244,17 @@ export class Cluster {
     await this.untilQuiet()
     this.stalls?.stop()
     const running = this.members.running
+    const left = this.quietDeadline - this.clock.now()
+    // Who wants the end at once does not wait for this.
+    if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(running, Math.min(left, ANSWER_MS))
     for (const thread of running) thread.rejectAll(closed)
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
     await Promise.all(running.map((thread) => this.end(thread, 0)))
     this.endIfEmpty()
+    if (this.leaks.length === 0) return
+    const error = referencesLeft(this.leaks)
+    if (this.leakPolicy === 'error') throw error
+    process.emitWarning(error.message, { type: error.code })
   }
 
   /** Waits until no run is under way and, in two looks in a row, no worker has a call under way (PyTorch's shutdown sums active calls likewise). */
@@ -292,7 +317,7 @@ export class Cluster {
   }
 
   private endIfEmpty(): void {
-    if (this.changes === 0 && this.members.running.length === 0) this.resolveClosed({ deaths: this.deaths })
+    if (this.changes === 0 && this.members.running.length === 0) this.resolveClosed({ deaths: this.deaths, leaks: this.leaks })
   }
 
   private async end(thread: WorkerThread, drainMs: number): Promise<void> {

@@ -510,7 +510,11 @@ export {
   currentWorker,
   expose,
   type Future,
+  type HeldReference,
+  type OwnedReference,
   OwnerRRef,
+  type ReferenceLeak,
+  type References,
   type RemoteProxy,
   type RpcProxy,
   RRef,
@@ -637,6 +641,7 @@ export type {
 } from './cluster.js'
 export type { Controller, ControllerOptions } from './controller.js'
 export { type LaunchOptions, launch } from './launch.js'
+export type { LeakPolicy } from './leaks.js'
 export type { Main, MainContext } from './program.js'
 export { reportProgress } from './progress.js'
 export type { Progress } from './protocol.js'

@@ -39,7 +39,7 @@ describe('launch', () => {
     } finally {
       await cluster.close()
     }
-    expect(await cluster.closed).toEqual({ deaths: [] })
+    expect(await cluster.closed).toEqual({ deaths: [], leaks: [] })
   })
 
   test('a path works as well as a URL', async () => {

@@ -12,6 +12,7 @@ import { RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import { attempt } from './launch-failed.js'
+import type { LeakPolicy } from './leaks.js'
 import { Members } from './members.js'
 import type { Progress } from './protocol.js'
 import { workerNames } from './worker-names.js'
@@ -32,6 +33,13 @@ export interface LaunchOptions {
   readonly stallMs?: number
   /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
   readonly onStall?: 'report' | 'kill'
+  /**
+   * What `close` does about references that nobody has given up: 'warn' (a process warning, RREF_LEAK), 'error' (it rejects), 'ignore'. A reference that the
+   * collector has not found yet counts. Default 'warn'.
+   */
+  readonly referenceLeaks?: LeakPolicy
+  /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */
+  readonly referenceStacks?: boolean
   /** Receives what the workers print instead of this process's stdout (stderr). */
   readonly stdout?: OutputSink
   readonly stderr?: OutputSink
@@ -75,6 +83,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     rpcTimeoutMs: options.rpcTimeoutMs ?? null,
     typescript: options.typescript ?? null,
     stallMs,
+    referenceStacks: options.referenceStacks ?? false,
     heap: sharedHeap(),
     payloads,
     clock,
@@ -85,7 +94,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     onProgress: options.onProgress ?? (() => {}),
   })
   await members.start('launch', names, launchTimeoutMs)
-  return new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall })
+  return new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks: options.referenceLeaks ?? 'warn' })
 }
 
 function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {

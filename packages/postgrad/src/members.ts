@@ -28,6 +28,7 @@ export interface MembersOptions {
   readonly rpcTimeoutMs: number | null
   readonly typescript: string | null
   readonly stallMs: number
+  readonly referenceStacks: boolean
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -169,11 +170,12 @@ export class Members {
   }
 
   private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[], worldSize: number): WorkerThread {
-    const { program, seed, device, rpcTimeoutMs, typescript, stallMs, payloads, clock, stdout, stderr, env, resourceLimits, onProgress } =
-      this.options
+    const { program, seed, device, rpcTimeoutMs, typescript, referenceStacks, stallMs, payloads } = this.options
+    const { clock, stdout, stderr, env, resourceLimits, onProgress } = this.options
     const life = this.lives.get(info.name) ?? 0
+    const heartbeat = makeHeartbeat()
     const thread = new WorkerThread({
-      boot: { info, life, worldSize, peers, program, seed, device, rpcTimeoutMs, heap, heartbeat: makeHeartbeat(), stallMs, typescript },
+      boot: { info, life, worldSize, peers, program, seed, device, rpcTimeoutMs, heap, heartbeat, stallMs, typescript, referenceStacks },
       payloads,
       clock,
       stdout,

@@ -96,7 +96,7 @@ describe('join', () => {
     await cluster.join('c')
     await expectAllLinked(cluster, ['a', 'b', 'c'])
     await cluster.close()
-    expect(await cluster.closed).toEqual({ deaths: [] })
+    expect(await cluster.closed).toEqual({ deaths: [], leaks: [] })
   })
 
   test('CLU-4 a newcomer that is not ready in time is ended', async () => {
@@ -128,7 +128,7 @@ describe('join', () => {
     const joining = rejection(cluster.join('b'))
     await cluster.close({ timeoutMs: 0 })
     expect(await joining).toMatchObject({ code: 'CLUSTER_CLOSED' })
-    expect(await cluster.closed).toEqual({ deaths: [] })
+    expect(await cluster.closed).toEqual({ deaths: [], leaks: [] })
     expect(await rejection(cluster.join('c'))).toMatchObject({ code: 'CLUSTER_CLOSED', op: 'cluster.join' })
   })
 })

@@ -46,6 +46,8 @@ export interface BootData {
   readonly device: string | null
   /** null is the runtime's default. */
   readonly rpcTimeoutMs: number | null
+  /** Whether it keeps the stacks of where references are made. */
+  readonly referenceStacks: boolean
   /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
   readonly heap: HeapHandle | null
   readonly heartbeat: Heartbeat
@@ -64,6 +66,8 @@ export interface WorkerFacade {
   /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
   runMain(args: readonly string[]): Promise<Payload>
   debugInfo(): Promise<Payload>
+  /** Who holds references to what. */
+  references(): Promise<Payload>
   /** Links newcomers, who are ready. */
   connect(peers: readonly PeerPort[]): Promise<Payload>
   /** The peer with this id is about to end in peace. */

@@ -28,6 +28,7 @@ const runtime = new WorkerRuntime({
   clock: new RealClock(),
   registry: threadRegistry,
   generator: workerGenerator(boot.seed, boot.info.name, boot.life),
+  referenceStacks: boot.referenceStacks,
   ...(boot.device === null ? {} : { device: device(boot.device as DeviceSpec) }),
   ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),
 })
@@ -91,6 +92,7 @@ const facade: WorkerFacade = {
       await runtime.run(() => main(context))
     }),
   debugInfo: () => reply(() => ({ ...runtime.debugInfo(), ...threadUsage() })),
+  references: () => reply(() => runtime.references()),
   connect: (peers) =>
     reply(async () => {
       for (const peer of peers) {

@@ -17,12 +17,13 @@
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
 import { isPostgradError, PostgradError, workerOf } from '@postgrad/base'
-import type { IdCounter } from '@postgrad/base/internal'
+import { type IdCounter, Tombstones } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
 import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
+import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
 import { callCancelled } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
@@ -31,6 +32,8 @@ import type { WorkerInfo } from './worker-info.js'
 export interface RRefHost {
   readonly info: WorkerInfo
   readonly ids: IdCounter
+  /** Of the worker's clock, in ms. */
+  now(): number
   /** @throws UNKNOWN_WORKER */
   infoOf(id: number): WorkerInfo
   deathOf(id: number): PostgradError | null
@@ -69,19 +72,26 @@ export interface ReceivedFork {
 /** One value of this worker that others refer to, or are about to. */
 class Owned {
   readonly rref: OwnerRRef
-  /** Fork id → the worker that holds it. */
-  readonly forks = new Map<bigint, number>()
+  /** Who holds it, by fork id. */
+  readonly forks = new Map<bigint, Holder>()
+  readonly sinceMs: number
   /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
   admitted: boolean
 
-  constructor(rref: OwnerRRef, admitted: boolean) {
+  constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
     this.rref = rref
     this.admitted = admitted
+    this.sinceMs = sinceMs
   }
 }
 
-/** How many ids of dropped values of other makers are remembered: what is later than that waits for a value that never comes, until its deadline. */
-export const TOMBSTONES_MAX = 4096
+interface Holder {
+  readonly worker: number
+  readonly sinceMs: number
+}
+
+/** So many ids of dropped values of other makers are remembered at least: what is later waits for a value that never comes, until its deadline. */
+export const TOMBSTONES_MIN = 4096
 /** The built-in function behind `rref.call`. */
 export const METHOD_CALL = 'postgrad.callMethod'
 /** The built-in function behind `rref.created`. */
@@ -91,19 +101,22 @@ export class RRefContext implements RRefProtocol {
   private readonly host: RRefHost
   private readonly owned = new Map<bigint, Owned>()
   /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
-  private readonly tombstones = new Set<bigint>()
+  private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
   private readonly pendingUsers = new Map<bigint, UserRRef>()
   private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number }>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
   private readonly users = new Map<bigint, WeakRef<UserRRef>>()
+  /** Where references were made, if the worker keeps that: 2 µs each. */
+  private readonly stacks: WeakMap<RRef, string> | null
   private readonly finalizer: FinalizationRegistry<{ rrefId: bigint; forkId: bigint; owner: number }>
   /** References that ended without `dispose`. */
   finalized = 0
   /** What `rref.backward` does; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
-  constructor(host: RRefHost, finalizers: 'release' | 'report') {
+  constructor(host: RRefHost, finalizers: 'release' | 'report', keepsStacks: boolean) {
     this.host = host
+    this.stacks = keepsStacks ? new WeakMap() : null
     this.finalizer = new FinalizationRegistry(({ rrefId, forkId, owner }) => {
       this.finalized++
       if (finalizers === 'report') return
@@ -129,18 +142,56 @@ export class RRefContext implements RRefProtocol {
     }
   }
 
+  /** The tables as they are now. */
+  references(): References {
+    const nowMs = this.host.now()
+    const owned: OwnedReference[] = [...this.owned.values()].map(({ rref, forks, sinceMs }) => ({
+      rrefId: rref.rrefId,
+      type: rref.hasValue ? typeName(rref.localValue()) : rref.hasFailed ? 'error' : 'pending',
+      ageMs: nowMs - sinceMs,
+      holders: [...forks].map(([forkId, holder]) => ({
+        forkId,
+        worker: this.host.infoOf(holder.worker),
+        ageMs: nowMs - holder.sinceMs,
+      })),
+      madeAt: this.stacks?.get(rref) ?? null,
+    }))
+    // What was given up and cannot end yet is held by those tables alone.
+    const users = new Set<UserRRef>([...this.pendingUsers.values(), ...[...this.pendingChildren.values()].map(({ parent }) => parent)])
+    for (const weak of this.users.values()) {
+      const user = weak.deref()
+      if (user !== undefined) users.add(user)
+    }
+    const held: HeldReference[] = [...users].map((user) => ({
+      rrefId: user.rrefId,
+      forkId: user.forkId,
+      owner: user.owner(),
+      confirmed: user.confirmed,
+      disposed: user.deleted,
+      children: user.children,
+      ageMs: nowMs - user.sinceMs,
+      madeAt: this.stacks?.get(user) ?? null,
+    }))
+    return { owned, held }
+  }
+
+  private noteStack<R extends RRef>(rref: R): R {
+    this.stacks?.set(rref, stackOfProgram())
+    return rref
+  }
+
   // --- making references
 
   /** A reference to a value of this worker; it enters the owner's table when it is shared. */
   createOwner<T>(value?: { readonly value: T }): OwnerRRef<T> {
-    const rref = new OwnerRRef<T>(this.host.ids.take(), this)
+    const rref = this.noteStack(new OwnerRRef<T>(this.host.ids.take(), this))
     if (value !== undefined) rref.setValue(value.value)
     return rref
   }
 
   /** The reference that `remote` returns on a user. It counts from `created` on. */
   createUser<T>(owner: WorkerInfo): UserRRef<T> {
-    return new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false)
+    return this.noteStack(new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false))
   }
 
   /** The REMOTE_CALL of this reference has left. */
@@ -153,7 +204,7 @@ export class RRefContext implements RRefProtocol {
   admit(rrefId: bigint, forkId: bigint, user: number): OwnerRRef {
     const owned = this.ownedOf(rrefId)
     owned.admitted = true
-    owned.forks.set(forkId, user)
+    owned.forks.set(forkId, this.holder(user))
     return owned.rref
   }
 
@@ -294,7 +345,7 @@ export class RRefContext implements RRefProtocol {
   /** Returns whether there was such a fork of that worker. */
   onUserDelete(rrefId: bigint, forkId: bigint, from: number): boolean {
     const owned = this.owned.get(rrefId)
-    if (owned?.forks.get(forkId) === from) {
+    if (owned?.forks.get(forkId)?.worker === from) {
       this.dropFork(rrefId, forkId)
       return true
     }
@@ -305,7 +356,7 @@ export class RRefContext implements RRefProtocol {
 
   /** @throws RREF_DELETED, WORKER_DIED: the value has gone or will never be made */
   onForkRequest(rrefId: bigint, forkId: bigint, from: number): void {
-    this.ownedOf(rrefId).forks.set(forkId, from)
+    this.ownedOf(rrefId).forks.set(forkId, this.holder(from))
   }
 
   onChildAccept(forkId: bigint, from: number): void {
@@ -318,7 +369,7 @@ export class RRefContext implements RRefProtocol {
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     for (const [rrefId, owned] of [...this.owned]) {
-      for (const [forkId, holder] of [...owned.forks]) if (holder === peer.id) this.dropFork(rrefId, forkId)
+      for (const [forkId, holder] of [...owned.forks]) if (holder.worker === peer.id) this.dropFork(rrefId, forkId)
       if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(rrefId, owned, error)
     }
     for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId, peer.id)
@@ -454,7 +505,7 @@ export class RRefContext implements RRefProtocol {
     this.host.infoOf(maker)
     const death = this.host.deathOf(maker)
     if (death !== null) throw death
-    const owned = new Owned(new OwnerRRef(rrefId, this), false)
+    const owned = new Owned(new OwnerRRef(rrefId, this), false, this.host.now())
     this.owned.set(rrefId, owned)
     return owned
   }
@@ -462,11 +513,15 @@ export class RRefContext implements RRefProtocol {
   private register(rref: OwnerRRef, forkId: bigint, holder: number): void {
     let owned = this.owned.get(rref.rrefId)
     if (owned === undefined) {
-      owned = new Owned(rref, true)
+      owned = new Owned(rref, true, this.host.now())
       this.owned.set(rref.rrefId, owned)
       this.tombstones.delete(rref.rrefId)
     }
-    owned.forks.set(forkId, holder)
+    owned.forks.set(forkId, this.holder(holder))
+  }
+
+  private holder(worker: number): Holder {
+    return { worker, sinceMs: this.host.now() }
   }
 
   private dropFork(rrefId: bigint, forkId: bigint): void {
@@ -478,13 +533,7 @@ export class RRefContext implements RRefProtocol {
 
   private drop(rrefId: bigint): void {
     this.owned.delete(rrefId)
-    if (workerOf(rrefId) === this.self.id) return
-    this.tombstones.add(rrefId)
-    if (this.tombstones.size <= TOMBSTONES_MAX) return
-    for (const oldest of this.tombstones) {
-      this.tombstones.delete(oldest)
-      return
-    }
+    if (workerOf(rrefId) !== this.self.id) this.tombstones.add(rrefId)
   }
 
   private neverMade(rrefId: bigint, owned: Owned, error: unknown): void {
@@ -494,6 +543,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private track(user: UserRRef): void {
+    user.sinceMs = this.host.now()
     this.users.set(user.forkId, new WeakRef(user))
     this.finalizer.register(user, { rrefId: user.rrefId, forkId: user.forkId, owner: user.owner().id }, user)
   }
@@ -519,6 +569,17 @@ function deleted(op: string, rrefId: bigint): PostgradError {
     remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
     values: { rrefId: rrefId.toString() },
   })
+}
+
+/** Without the frames of this package that stand above the program's. */
+function stackOfProgram(): string {
+  const { stack = '' } = new Error()
+  return stack
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim())
+    .filter((line) => !/[/\\]rpc[/\\](?:dist|src)[/\\](?!.*\.(?:test|suite)\.)/.test(line))
+    .join('\n')
 }
 
 function noAutograd(): PostgradError {

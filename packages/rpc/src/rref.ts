@@ -155,6 +155,11 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     return this.state === 'value'
   }
 
+  /** Whether the value could not be made. */
+  get hasFailed(): boolean {
+    return this.state === 'error'
+  }
+
   /** The first of `setValue` and `setError` counts. @internal */
   setValue(value: T): void {
     if (this.state !== 'pending') return
@@ -213,6 +218,8 @@ export class UserRRef<T = unknown> extends RRef<T> {
   private endListener: (() => void) | null = null
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0
+  /** When it was made, or came here, on its worker's clock. @internal */
+  sinceMs = 0
 
   constructor(rrefId: bigint, forkId: bigint, ownerInfo: WorkerInfo, context: RRefProtocol, confirmed: boolean) {
     super(rrefId, context)

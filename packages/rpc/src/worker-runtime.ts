@@ -17,6 +17,7 @@ import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
 import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
+import type { References } from './rref-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -41,6 +42,8 @@ export interface WorkerOptions {
   readonly rpcTimeoutMs?: number
   /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
   readonly finalizers?: 'release' | 'report'
+  /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
+  readonly referenceStacks?: boolean
   /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
 }
@@ -74,6 +77,7 @@ export class WorkerRuntime {
       {
         info: this.info,
         ids: this.ids,
+        now: () => this.clock.now(),
         infoOf: (id) => this.agent.resolve(id).info,
         deathOf: (id) => this.agent.deathOf(id),
         post: (to, type, body) => this.postIfReachable(to, type, body),
@@ -83,6 +87,7 @@ export class WorkerRuntime {
         wait: (fail, waitOptions) => this.wait(fail, waitOptions),
       },
       options.finalizers ?? 'release',
+      options.referenceStacks ?? false,
     )
     this.agent = new RpcAgent({
       info: this.info,
@@ -328,6 +333,11 @@ export class WorkerRuntime {
     }
     for (const contribute of this.contributions) Object.assign(info, contribute())
     return info
+  }
+
+  /** Which of its values others refer to, who they are, and which references it holds itself; for how long, and where they were made if that is kept. */
+  references(): References {
+    return this.rrefs.references()
   }
 
   /**

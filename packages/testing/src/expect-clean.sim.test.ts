@@ -21,6 +21,8 @@ test('a reference that was not given up, on both of its ends', async () => {
   )
   expect(leaks(simulation.debugInfo, { except: ['worker1'], allow: ['userRRefs'] })).toEqual([])
   expect(kept).toHaveLength(1)
+  // RREF-32
+  expect(simulation.leaks).toMatchObject([{ owner: 'worker1', holder: 'worker0' }])
 })
 
 test('a call that nobody waits for, and the served function that never returns', async () => {

@@ -3,8 +3,8 @@
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { Target, WorkerInfo } from '@postgrad/rpc'
-import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import type { ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
+import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
@@ -25,6 +25,8 @@ export interface SimulateOptions {
    * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost.
    */
   readonly faults?: readonly FaultRule[]
+  /** Keeps where references are made, for `leaks`. Default false. */
+  readonly referenceStacks?: boolean
   readonly world?: Omit<SimWorldOptions, 'faults'>
 }
 
@@ -50,6 +52,8 @@ export interface Simulation<T> {
   readonly timeMs: number
   /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** References that nobody had given up then. */
+  readonly leaks: readonly ReferenceLeak[]
   /** How often the rules of `faults` did what. */
   readonly faults: Readonly<Record<FaultKind, number>>
 }
@@ -116,13 +120,14 @@ class SimulatedWorkers implements SimCluster {
   }
 
   private start(name: string, id: number, life: number): WorkerRuntime {
-    const { dataSeed = 0, rpcTimeoutMs } = this.options
+    const { dataSeed = 0, rpcTimeoutMs, referenceStacks = false } = this.options
     const runtime = new WorkerRuntime({
       name,
       id,
       clock: this.world.clockOf(name),
       generator: workerGenerator(dataSeed, name, life),
       finalizers: 'report',
+      referenceStacks,
       ...(rpcTimeoutMs === undefined ? {} : { rpcTimeoutMs }),
     })
     installDistAutograd(runtime)
@@ -142,8 +147,10 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     const result = await world.run(body(sim))
     await world.drain()
     const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
+    const alive = cluster.current.filter(({ info }) => !world.isCrashed(info.name))
+    const leaks = referenceLeaks(Object.fromEntries(alive.map(({ info, runtime }) => [info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
-    return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo, faults }
+    return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo, leaks, faults }
   } catch (error) {
     noteSeed(error, seed)
     throw error
