@@ -6,6 +6,7 @@
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
+import { Activity } from './quiet.js'
 import { callCancelled, type ServedCall } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
@@ -61,7 +62,10 @@ export class PendingCalls {
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
   take(requestId: number): PendingCall | undefined {
     const call = this.waiting.get(requestId)
-    if (call !== undefined) this.waiting.delete(requestId)
+    if (call !== undefined) {
+      this.waiting.delete(requestId)
+      this.deadlines.activity.changed()
+    }
     return call
   }
 
@@ -94,6 +98,7 @@ export class PendingCalls {
         if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
       } else {
         this.waiting.delete(requestId)
+        this.deadlines.activity.changed()
         call.onError(call.timedOut())
         this.onGivenUp(requestId)
       }
@@ -104,13 +109,15 @@ export class PendingCalls {
 
 /** The one timer of a worker's calls. */
 export class Deadlines {
+  readonly activity: Activity
   private readonly clock: Clock
   private readonly watched: PendingCalls[] = []
   private timer: Timer | null = null
   private armedMs = Number.POSITIVE_INFINITY
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, activity: Activity = new Activity()) {
     this.clock = clock
+    this.activity = activity
   }
 
   watch(calls: PendingCalls): void {

@@ -44,8 +44,7 @@ export interface Serving {
 }
 
 export class RequestCallback {
-  /** Calls that have begun and not been answered. */
-  serving = 0
+  private servingCount = 0
   private readonly agent: RpcAgent
   private readonly registry: FunctionRegistry
   private readonly rrefs: RRefContext
@@ -67,6 +66,16 @@ export class RequestCallback {
     agent.handle(MessageType.RREF_CHILD_ACCEPT, ({ message, peer }) => rrefs.onChildAccept(message.body[0] as bigint, peer.info.id))
     agent.handle(MessageType.RREF_FORK_REQUEST, (delivery) => this.onForkRequest(delivery))
     agent.onUnreadable = (unreadable) => this.onUnreadable(unreadable)
+  }
+
+  /** Calls that have begun and not been answered. */
+  get serving(): number {
+    return this.servingCount
+  }
+
+  set serving(count: number) {
+    this.servingCount = count
+    if (count === 0) this.agent.activity.changed()
   }
 
   // --- requests

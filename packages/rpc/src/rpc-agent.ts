@@ -31,6 +31,7 @@ import { BlockPost } from './block-post.js'
 import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
+import { Activity } from './quiet.js'
 import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
 import { cancelledByCaller, currentServing, ServedCall } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
@@ -60,6 +61,12 @@ export interface Peer {
   readonly blocks: BlockPost | null
   /** It has said that it will close its link and that this is no accident. */
   isLeaving: boolean
+  /** It serves no more calls; see `leave.ts`. */
+  takesNoCalls: boolean
+  /** The whole group ends; see `shutdown.ts`. */
+  endExpected: boolean
+  /** Messages that have left for it and come from it, without those of groups. */
+  readonly traffic: { sent: number; received: number }
   /** The worker that has its name now. */
   restartedAs: WorkerId | null
 }
@@ -137,6 +144,7 @@ export class RpcAgent {
   readonly pump: Pump<Runnable>
   readonly deadLetters = new DeadLetters()
   readonly liveness = new Liveness()
+  readonly activity = new Activity()
   readonly interceptors: Interceptor[] = []
   /** Answers a request that could not be read, ends what waits for a reply that could not. */
   onUnreadable: (unreadable: Unreadable) => void = () => {}
@@ -158,13 +166,14 @@ export class RpcAgent {
     this.scope = scope
     this.rrefs = rrefs
     this.codec = new Codec({ extensions: [rrefs.extension] })
-    this.deadlines = new Deadlines(clock)
+    this.deadlines = new Deadlines(clock, this.activity)
     this.waits = new PendingCalls(this.deadlines, info, () => {})
     this.pump = new Pump({
       clock,
       dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
       onBug,
     })
+    this.pump.onDrained(() => this.activity.changed())
     this.addPeer(info, null, null)
     this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
     this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
@@ -228,6 +237,9 @@ export class RpcAgent {
       source: new Source(info.name),
       blocks: road === null ? null : new BlockPost(road),
       isLeaving: false,
+      takesNoCalls: false,
+      endExpected: false,
+      traffic: { sent: 0, received: 0 },
       restartedAs: null,
     }
     this.peersById.set(info.id, peer)
@@ -250,6 +262,24 @@ export class RpcAgent {
   /** A worker that died before this one began: what is about it meets its death, and is not taken for a stranger's. */
   noteDeath(worker: WorkerInfo, detail: string): void {
     if (!this.peersById.has(worker.id)) this.liveness.report({ worker, cause: 'exited', detail, atMs: this.clock.now() })
+  }
+
+  /** The peer leaves and has asked for no more calls: such are refused from now on. */
+  refuse(id: WorkerId): void {
+    this.onLeaving(id)
+    const peer = this.peersById.get(id)
+    if (peer !== undefined) peer.takesNoCalls = true
+  }
+
+  /** The whole group ends, so the end of this peer will be no accident; until then it is a member as before. */
+  expectEnd(id: WorkerId): void {
+    const peer = this.peersById.get(id)
+    if (peer !== undefined) peer.endExpected = true
+  }
+
+  /** Self and the dead included. */
+  peers(): Iterable<Peer> {
+    return this.peersById.values()
   }
 
   /** @throws UNKNOWN_WORKER, WORKER_DIED for one that was never a peer because it died before (`noteDeath`) */
@@ -295,7 +325,7 @@ export class RpcAgent {
    */
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
     if (this.closedBy !== null) throw this.shutDownError(op)
-    if (peer.link?.closed) throw this.diedError(peer, op)
+    if (peer.link?.closed || (peer.takesNoCalls && REFUSED.has(type))) throw this.diedError(peer, op)
     peer.env.sending = null
     return this.codec.prepare(type, body, peer.env)
   }
@@ -317,6 +347,10 @@ export class RpcAgent {
         outsideOfScopes(() => this.receive(peer, frame))
         this.pump.wake()
       } else link.send(frame)
+      if (out.type !== MessageType.GROUP_UPDATE) {
+        peer.traffic.sent++
+        this.activity.changed()
+      }
       blocks?.onSent()
     } catch (error) {
       blocks?.onUnsent()
@@ -430,10 +464,12 @@ export class RpcAgent {
       blocks?.onReceived(true)
     } catch (error) {
       blocks?.onReceived(false)
+      peer.traffic.received++
       this.receiveUnreadable(peer, frame, error)
       return
     }
     const { type, deadlineMs, context } = message
+    if (type !== MessageType.GROUP_UPDATE) peer.traffic.received++
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH ? new ServedCall() : null
@@ -546,8 +582,9 @@ export class RpcAgent {
     return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), peer.restartedAs)
   }
 
-  private deathBy({ info, isLeaving }: Peer, detail: string): WorkerDeath {
-    return { worker: info, cause: isLeaving ? 'left' : 'link-closed', detail: isLeaving ? '' : detail, atMs: this.clock.now() }
+  private deathBy({ info, isLeaving, endExpected }: Peer, detail: string): WorkerDeath {
+    const hasLeft = isLeaving || endExpected
+    return { worker: info, cause: hasLeft ? 'left' : 'link-closed', detail: hasLeft ? '' : detail, atMs: this.clock.now() }
   }
 
   shutDownError(op: string): PostgradError {
@@ -582,6 +619,9 @@ export class RpcAgent {
     return this.closedBy !== null
   }
 }
+
+/** What nobody begins any more with a worker that leaves. */
+const REFUSED: ReadonlySet<MessageType> = new Set([MessageType.CALL, MessageType.REMOTE_CALL, MessageType.RREF_FETCH])
 
 export function timedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {

@@ -332,6 +332,11 @@ export class RRefContext implements RRefProtocol {
     this.end(user)
   }
 
+  /** Gives up every reference that this worker has to a value of another; its program may use none any more. */
+  releaseAll(): void {
+    for (const user of [...this.users.values()].map((weak) => weak.deref())) if (user !== undefined) this.disposeUser(user)
+  }
+
   /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
   private end(user: UserRRef): void {
     const isOver = user.failure !== null || (user.deleted && user.confirmed)

@@ -72,7 +72,7 @@ export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id
 
 export class Cluster {
   readonly world: SimWorld
-  readonly workers: readonly WorkerRuntime[]
+  readonly workers: WorkerRuntime[]
   readonly bugs: unknown[] = []
   private readonly gates = new Map<string, Gate>()
 
@@ -95,6 +95,21 @@ export class Cluster {
         if (!apart.some(([i, j]) => i === a.info.id && j === b.info.id)) this.link(a, b)
       }
     }
+  }
+
+  /** A worker that comes late, linked to all that live. */
+  join(name: string): WorkerRuntime {
+    const id = this.workers.length
+    const worker = new WorkerRuntime({
+      name,
+      id,
+      clock: this.world.clockOf(`${name} ${id}`),
+      finalizers: 'report',
+      onBug: (error) => this.bugs.push(error),
+    })
+    for (const other of this.workers) if (!other.agent.isClosed) this.link(other, worker)
+    this.workers.push(worker)
+    return worker
   }
 
   link(a: WorkerRuntime, b: WorkerRuntime): void {

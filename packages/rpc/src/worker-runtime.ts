@@ -11,7 +11,9 @@ import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
 import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
+import { ARRIVE, arrive } from './gather.js'
 import type { Interceptor } from './interceptor.js'
+import { Membership } from './membership.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
@@ -48,6 +50,13 @@ export interface WorkerOptions {
   readonly onBug?: (error: unknown) => void
 }
 
+export interface ShutdownOptions {
+  /** Wait for the whole group (default), or end at once. */
+  readonly graceful?: boolean
+  /** For the graceful way, in ms; default 0, which is no limit. */
+  readonly timeoutMs?: number
+}
+
 export class WorkerRuntime {
   readonly info: WorkerInfo
   readonly clock: Clock
@@ -60,6 +69,7 @@ export class WorkerRuntime {
   readonly scope: Scope
   readonly registry: FunctionRegistry
   private readonly requests: RequestCallback
+  private readonly group: Membership
   private readonly slots = new Map<symbol, unknown>()
   private readonly contributions: (() => Record<string, number>)[] = []
   private readonly closeListeners: ((error: PostgradError) => void)[] = []
@@ -103,7 +113,15 @@ export class WorkerRuntime {
       servingScope: (delivery) => this.servingScope(delivery),
     })
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
-    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady })
+    this.group = new Membership({
+      agent: this.agent,
+      rrefs: this.rrefs,
+      serving: () => this.requests.serving,
+      close: () => this.close(),
+    })
+    this.onPeerDeath((peer, error) => this.group.onPeerDeath(peer, error))
+    this.onClose(() => this.group.onClose())
+    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady, [ARRIVE]: arrive })
   }
 
   // --- membership
@@ -114,6 +132,7 @@ export class WorkerRuntime {
    */
   connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
     this.agent.connect(peer, link, road)
+    this.group.onConnect()
   }
 
   /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */
@@ -360,6 +379,25 @@ export class WorkerRuntime {
     } finally {
       this.agent.close()
     }
+  }
+
+  /**
+   * Ends this worker while the others go on: waits for its own calls, asks its peers to make no more, serves those that were made before, gives its
+   * references up, closes. Peers find it left, not died. Values that it owns go with it. Idempotent.
+   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0 is no limit), when it has left all the same
+   */
+  async leave({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
+    await this.group.leave(timeLimit('leave', timeoutMs))
+  }
+
+  /**
+   * Ends this worker. Graceful: together with all others, when each has called this and no call is under way anywhere, also none that another, or a
+   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. Idempotent.
+   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0, no limit); WORKER_DIED when a member dies meanwhile
+   */
+  async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
+    const limitMs = timeLimit('shutdown', timeoutMs)
+    await (graceful ? this.group.shutdown(limitMs) : this.close())
   }
 
   // --- inside

@@ -15,6 +15,7 @@ const HELD: Readonly<Record<string, string>> = {
   forks: 'dispose() of every RRef that remote() returned or a call received',
   pendingUsers: 'a reference was never confirmed by its owner',
   pendingChildren: 'a reference was sent and never accepted',
+  gathers: 'not every member has come to a barrier or allGather',
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',
 }
 

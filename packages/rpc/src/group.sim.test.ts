@@ -1,0 +1,508 @@
+/** Barriers and gathers, leaving, and the end of a group, over seeds. */
+import { describe, expect, test } from '@jest/globals'
+import { tensor } from '@postgrad/tensor'
+import { call, currentWorker, remote, rref } from './api.js'
+import { expose } from './function-registry.js'
+import { allGather, barrier, leave, shutdown } from './group.js'
+import type { UserRRef } from './rref.js'
+import { Cluster, type ClusterOptions, failure, runWithCrash, withSeed } from './sim-cluster.suite.js'
+import type { WorkerRuntime } from './worker-runtime.js'
+
+const echo = <T>(value: T) => value
+const never = () => new Promise<never>(() => {})
+const sleep = (ms: number): Promise<number> => {
+  const { clock } = currentWorker()
+  return new Promise((resolve) => {
+    clock.setTimer(ms, () => resolve(ms))
+  })
+}
+const log: string[] = []
+const note = (text: string) => {
+  log.push(`${currentWorker().info.name} ${text}`)
+}
+/** Calls on and does not wait: the last one notes. PyTorch: `multi_layer_nested_async_rpc`. */
+const hop = (ttl: number): void => {
+  if (ttl === 0) {
+    note('last hop')
+    return
+  }
+  const { id } = currentWorker().info
+  call((id * 5 + 1) % 4, hop, [ttl - 1]).catch((error) => note(`hop ${ttl}: ${error.code}`))
+}
+/** Its answer sets off another call, whose answer sets off another. */
+const callBack = async (times: number): Promise<void> => {
+  for (let i = 0; i < times; i++) await call((currentWorker().info.id + 1) % 3, echo, [i])
+  note('called back')
+}
+expose({ echo, never, sleep, note, hop, callBack })
+
+const SEEDS = 20
+
+/** Runs `main` on every worker at once. */
+async function everywhere(cluster: Cluster, main: (worker: WorkerRuntime) => Promise<unknown>): Promise<void> {
+  await cluster.world.run(Promise.all(cluster.workers.map((worker) => worker.run(() => main(worker)))))
+}
+
+async function overClusters(
+  size: number,
+  body: (cluster: Cluster, seed: number) => Promise<void>,
+  options: ClusterOptions = {},
+): Promise<void> {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    await withSeed(seed, async () => {
+      log.length = 0
+      const cluster = new Cluster(seed, size, options)
+      await body(cluster, seed)
+      expect(cluster.bugs).toEqual([])
+    })
+  }
+}
+
+describe('barrier and allGather', () => {
+  test('GRP-6: allGather gives everybody the values of all, by name, as copies', async () => {
+    await overClusters(4, async (cluster) => {
+      const own = tensor([1, 2])
+      await everywhere(cluster, async ({ info: { id, name } }) => {
+        const values = await allGather({ id, nothing: undefined, own })
+        expect([...values.keys()]).toEqual(['worker0', 'worker1', 'worker2', 'worker3'])
+        expect([...values.values()].map((value) => value.id)).toEqual([0, 1, 2, 3])
+        const mine = values.get(name)!
+        expect(mine.own).not.toBe(own)
+        expect([...mine.own.dataSync()]).toEqual([1, 2])
+        expect('nothing' in mine).toBe(true)
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-6: nobody passes a barrier before all have come to it, again and again', async () => {
+    await overClusters(4, async (cluster) => {
+      const at = [0, 0, 0, 0]
+      await everywhere(cluster, async ({ info: { id } }) => {
+        for (let round = 1; round <= 5; round++) {
+          await sleep(cluster.world.random.below(20))
+          at[id] = round
+          await barrier()
+          expect(Math.min(...at)).toBe(round)
+          await barrier()
+        }
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-7: any subsets at the same time, named by names, ids or infos, in any order and more than once', async () => {
+    await overClusters(5, async (cluster) => {
+      const passed: string[] = []
+      await everywhere(cluster, async (worker) => {
+        const { id } = worker.info
+        const rounds: Promise<unknown>[] = []
+        if (id !== 4) rounds.push(barrier([3, 'worker1', 'worker1', worker.info, 'worker0', 'worker2']).then(() => passed.push('most')))
+        if (id % 2 === 0) rounds.push(allGather(id, ['worker4', 'worker0', 'worker2']).then((all) => passed.push([...all.values()].join())))
+        if (id === 3) rounds.push(barrier(['worker3']).then(() => passed.push('alone')))
+        // Two of the same members are two.
+        if (id < 2) for (const i of [1, 2]) rounds.push(allGather(`${i}`, [0, 1]).then((all) => passed.push([...all.values()].join())))
+        await Promise.all(rounds)
+      })
+      expect(passed.sort()).toEqual(['0,2,4', '0,2,4', '0,2,4', '1,1', '1,1', '2,2', '2,2', 'alone', ...Array(4).fill('most')])
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-8: who waits too long fails, and with it all others, with the names of those who did not come, also those who come later', async () => {
+    await overClusters(4, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 3) await sleep(500)
+        if (id === 0) await sleep(50)
+        const error = await failure(allGather(id, undefined, { timeoutMs: 100 }))
+        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'allGather', values: { missing: ['worker3'], timeoutMs: 100 } })
+        expect(error.message).toContain("timed out after 100 ms: worker 'worker3' did not take part")
+        // The next round is a new one.
+        await sleep(1000)
+        expect((await allGather(id)).size).toBe(4)
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-8: a leader that does not answer is named by those who wait for it', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(1, async () => {
+      cluster.gate(1, 0).shut()
+      const error = await failure(barrier(undefined, { timeoutMs: 100 }))
+      expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { missing: ['worker0'] } })
+    })
+  })
+
+  test('GRP-9: the death of a member, leader or not, ends it at once for all, by name, before or after they came', async () => {
+    for (const victim of [0, 1, 2]) {
+      await overClusters(3, async (cluster, seed) => {
+        const survivors = cluster.workers.filter(({ info: { id } }) => id !== victim)
+        cluster.workers[victim]!.run(() => sleep(seed % 2 === 0 ? 200 : 1).then(() => barrier())).catch(() => {})
+        await cluster.world.run(
+          Promise.all(
+            survivors.map((worker) =>
+              worker.run(async () => {
+                if (worker.info.id === survivors[0]!.info.id) cluster.world.clock.setTimer(20, () => cluster.world.crash(`worker${victim}`))
+                if (seed % 2 === 1) await sleep(40)
+                const error = await failure(barrier(['worker0', 'worker1', 'worker2']))
+                expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: `worker${victim}` } })
+                expect(cluster.world.nowMs).toBeLessThan(100)
+              }),
+            ),
+          ),
+        )
+        expect((await cluster.leftovers({ except: [victim] })).filter((line) => !line.includes('dead letters'))).toEqual([])
+        for (const { info } of survivors) expect(cluster.info(info.id).gathers ?? 0).toBe(0)
+      })
+    }
+  })
+
+  test('GRP-10: only members call it, and what cannot be sent is no round', async () => {
+    const cluster = new Cluster(1, 2)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      expect(await failure(barrier([1 - id]))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
+      expect(await failure(barrier([]))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      expect(await failure(barrier(['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER' })
+      expect(await failure(barrier(undefined, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'barrier' })
+      if (id === 0) expect(await failure(allGather(() => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
+      expect([...(await allGather(id)).values()]).toEqual([0, 1])
+    })
+    expect(await failure(barrier())).toMatchObject({ code: 'RPC_NOT_INITIALIZED' })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-6: a world of one', async () => {
+    const cluster = new Cluster(1, 1)
+    await cluster.run(0, async () => {
+      await barrier()
+      expect([...(await allGather('x'))]).toEqual([['worker0', 'x']])
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+})
+
+describe('one worker leaves', () => {
+  test('GRP-1, GRP-2: it waits for its own calls and serves what was called before; others see that it has left', async () => {
+    await overClusters(3, async (cluster) => {
+      const codes: string[] = []
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 1) {
+          const own = call('worker2', sleep, [50])
+          await leave()
+          expect(own.done).toBe(true)
+          expect(await failure(call('worker0', echo, [1]))).toMatchObject({ code: 'RPC_SHUT_DOWN' })
+          return
+        }
+        const before = call('worker1', sleep, [70])
+        for (let i = 0; ; i++) {
+          // Without a pause between the calls: each is served, or refused, and none is lost.
+          const error = await call('worker1', echo, [i]).then(
+            () => null,
+            (thrown) => thrown,
+          )
+          await sleep(3)
+          if (error === null) continue
+          expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', cause: 'left' } })
+          codes.push(error.code)
+          break
+        }
+        expect(await before).toBe(70)
+        expect(
+          new Set(
+            currentWorker()
+              .workers()
+              .map(({ id: other }) => other),
+          ),
+        ).toEqual(new Set([0, 2]))
+        expect(await call(2 - id, echo, ['still here'])).toBe('still here')
+        await sleep(50)
+        expect(currentWorker().deathOf(1)).toMatchObject({ values: { cause: 'left' } })
+      })
+      expect(codes.length).toBe(2)
+      expect(await cluster.leftovers({ except: [1] })).toEqual([])
+    })
+  })
+
+  test('GRP-3: its references are given up, and those that it passed on are settled first', async () => {
+    await overClusters(3, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id !== 1) return
+        const ref = remote('worker0', echo, ['value'])
+        // worker2 gets a reference to a value of worker0 from worker1, which leaves at once.
+        void call('worker2', keepRef, [ref as UserRRef<string>])
+        await leave()
+      })
+      await cluster.world.drain()
+      expect(cluster.info(0)).toMatchObject({ ownerRRefs: 1, forks: 1 })
+      await cluster.run(2, async () => {
+        expect(await kept!.toHere()).toBe('value')
+        kept!.dispose()
+      })
+      expect(await cluster.leftovers({ except: [1] })).toEqual([])
+    })
+  })
+
+  test('GRP-4: two that leave at the same time, and a death meanwhile, keep nobody', async () => {
+    await overClusters(4, async (cluster, seed) => {
+      await cluster.world.run(
+        Promise.all(
+          cluster.workers.map((worker) =>
+            worker.run(async () => {
+              const { id } = worker.info
+              if (id === 1 || id === 2) await leave()
+              if (id === 0) await sleep(100)
+              if (id === 3 && seed % 2 === 0) cluster.world.crash('worker3')
+            }),
+          ),
+        ),
+      )
+      expect(cluster.workers[0]!.deathOf(1)).toMatchObject({ values: { cause: 'left' } })
+      expect(cluster.workers[0]!.deathOf(2)).toMatchObject({ values: { cause: 'left' } })
+      expect(await cluster.leftovers({ except: [1, 2, 3] })).toEqual([])
+    })
+  })
+
+  test('GRP-5: when its time is over it leaves all the same, and says who kept it', async () => {
+    const cluster = new Cluster(3, 2)
+    await cluster.world.run(
+      Promise.all([
+        cluster.workers[0]!.run(async () => {
+          expect(await failure(call('worker1', never))).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'left' } })
+        }),
+        cluster.workers[1]!.run(async () => {
+          await sleep(10)
+          const late = await failure(leave({ timeoutMs: 100 }))
+          expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'leave', values: { busy: ['worker1'] } })
+          expect(currentWorker().agent.isClosed).toBe(true)
+          expect(cluster.world.nowMs).toBeLessThan(130)
+        }),
+      ]),
+    )
+    expect(await cluster.leftovers({ except: [1] })).toEqual([])
+  })
+
+  test('GRP-1: a worker that comes later calls and is called at once; when it has left, its name is free', async () => {
+    await overClusters(2, async (cluster) => {
+      const late = cluster.join('late')
+      await everywhere(cluster, async ({ info }) => {
+        if (info.name === 'late') expect(await call('worker0', echo, [1])).toBe(1)
+        else expect(await call('late', echo, [2])).toBe(2)
+        await barrier()
+        if (info.name === 'late') await leave()
+      })
+      await cluster.world.drain()
+      expect(cluster.workers[0]!.deathOf(late.info.id)).toMatchObject({ values: { cause: 'left' } })
+      const again = cluster.join('late')
+      expect(again.info.id).not.toBe(late.info.id)
+      expect(await cluster.run(0, () => call('late', echo, [3]))).toBe(3)
+      expect(await cluster.leftovers({ except: [late.info.id] })).toEqual([])
+    })
+  })
+})
+
+let kept: UserRRef<string> | null = null
+const keepRef = (ref: UserRRef<string>): void => {
+  kept = ref
+}
+expose({ keepRef })
+
+describe('the end of all', () => {
+  const closed = (cluster: Cluster) => cluster.workers.every((worker) => worker.agent.isClosed)
+  const noLetters = (cluster: Cluster) =>
+    cluster.workers.flatMap((worker) => worker.agent.deadLetters.last().map(({ reason, what }) => `${worker.info.name}: ${reason} ${what}`))
+
+  test('SHD-1: it waits for calls that nobody awaits, twenty hops deep', async () => {
+    await overClusters(4, async (cluster) => {
+      await everywhere(cluster, async () => {
+        hop(20)
+        await shutdown()
+        expect(currentWorker().agent.isClosed).toBe(true)
+      })
+      expect(log.filter((line) => !line.endsWith('last hop'))).toEqual([])
+      expect(log.length).toBe(4)
+      expect(closed(cluster)).toBe(true)
+      expect(noLetters(cluster)).toEqual([])
+    })
+  })
+
+  test('SHD-1: it waits for what callbacks call, for slow functions, and for workers with more to do', async () => {
+    await overClusters(3, async (cluster) => {
+      let done = 0
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 0) {
+          for (let i = 0; i < 30; i++)
+            void call('worker1', sleep, [i])
+              .then(() => call('worker2', sleep, [i]))
+              .then(() => done++)
+          void call('worker1', callBack, [10])
+        }
+        await shutdown()
+        expect(done).toBe(30)
+      })
+      expect(log).toEqual(['worker1 called back'])
+      expect(noLetters(cluster)).toEqual([])
+    })
+  })
+
+  test('SHD-2: one that has called it serves the others until all have', async () => {
+    await overClusters(3, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id !== 0) await shutdown()
+        else {
+          await sleep(500)
+          expect(await call('worker1', echo, ['up'])).toBe('up')
+          await barrier([0])
+          await shutdown()
+        }
+        expect(cluster.world.nowMs).toBeGreaterThanOrEqual(500)
+      })
+    })
+  })
+
+  test('SHD-3: references are given up before, so that no owner is left with one; later uses say what happened', async () => {
+    await overClusters(3, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        const ref = remote((id + 1) % 3, echo, [id])
+        const second = rref(id)
+        void call((id + 2) % 3, takeRef, [ref, second])
+        await shutdown()
+        const after = await failure(ref.toHere())
+        expect(['RREF_DELETED', 'RPC_SHUT_DOWN']).toContain(after.code)
+        expect(await failure(call(0, echo, [1]))).toMatchObject({ code: 'RPC_SHUT_DOWN' })
+      })
+      for (const { info } of cluster.workers) {
+        expect(cluster.info(info.id)).toMatchObject({ ownerRRefs: 0, userRRefs: 0, forks: 0, pendingUsers: 0, pendingChildren: 0 })
+      }
+      expect(noLetters(cluster)).toEqual([])
+    })
+  })
+
+  test('SHD-4: a member that dies, at whatever step, ends it for all, by name if it was needed; everybody ends locally', async () => {
+    for (const victim of [0, 1, 2]) {
+      for (let seed = 1; seed <= 3; seed++) {
+        for (let step = 0; ; step++) {
+          const crashed = await withSeed(`${seed}, worker${victim} dies at step ${step}`, async () => {
+            const cluster = new Cluster(seed, 3)
+            const outcomes = new Map<number, string>()
+            const mains = cluster.workers.map((worker) =>
+              worker.run(async () => {
+                void call((worker.info.id + 1) % 3, sleep, [1]).catch(() => {})
+                const outcome = await shutdown().then(
+                  () => 'done',
+                  (error) => `${error.code} ${error.values.worker}`,
+                )
+                outcomes.set(worker.info.id, outcome)
+              }),
+            )
+            const main = Promise.all(mains.filter((_, id) => id !== victim))
+            const ended = await runWithCrash(cluster, main, `worker${victim}`, step)
+            expect(ended.outcome).toBe('value')
+            await cluster.world.drain()
+            for (const [id, outcome] of outcomes) {
+              if (id === victim) continue
+              // Who had heard of the death before all came goes on with the rest, which is closed then.
+              expect(outcome).toMatch(/^(done|WORKER_DIED worker[012])$/)
+              if (!ended.crashed) expect(outcome).toBe('done')
+              expect(cluster.workers[id]!.agent.isClosed).toBe(true)
+            }
+            expect(cluster.bugs).toEqual([])
+            return ended.crashed
+          })
+          if (!crashed) break
+        }
+      }
+    }
+  })
+
+  test('SHD-4: a death while all wait is told to each, by its name, at once', async () => {
+    for (const victim of [0, 1, 2]) {
+      await overClusters(3, async (cluster) => {
+        const waiting = cluster.workers.filter(({ info: { id } }) => id !== victim)
+        cluster.world.clock.setTimer(50, () => cluster.world.crash(`worker${victim}`))
+        const outcomes = await cluster.world.run(Promise.all(waiting.map((worker) => worker.run(() => failure(shutdown())))))
+        for (const error of outcomes) expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: `worker${victim}` } })
+        expect(cluster.world.nowMs).toBeLessThan(60)
+        for (const worker of waiting) expect(worker.agent.isClosed).toBe(true)
+      })
+    }
+  })
+
+  test('SHD-5: one that never comes, or has no end, is named when the time is over; all end locally', async () => {
+    await overClusters(3, async (cluster, seed) => {
+      const missing = seed % 3
+      const others = cluster.workers.filter(({ info: { id } }) => id !== missing)
+      const outcomes = await cluster.world.run(
+        Promise.all(others.map((worker) => worker.run(() => failure(shutdown({ timeoutMs: 200 + worker.info.id }))))),
+      )
+      for (const error of outcomes) {
+        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'shutdown', values: { missing: [`worker${missing}`] } })
+      }
+      for (const worker of others) expect(worker.agent.isClosed).toBe(true)
+    })
+    const cluster = new Cluster(1, 3)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 2) void call('worker1', never).catch(() => {})
+      const error = await failure(shutdown({ timeoutMs: 100 }))
+      expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { missing: [], busy: ['worker1', 'worker2'] } })
+      expect(error.message).toContain("workers 'worker1', 'worker2' still had calls under way")
+    })
+    expect(closed(cluster)).toBe(true)
+  })
+
+  test('SHD-6: ungraceful, it waits for nobody; what waited gets RPC_SHUT_DOWN', async () => {
+    const cluster = new Cluster(2, 2)
+    await cluster.run(0, async () => {
+      const waits = failure(call('worker1', never))
+      await shutdown({ graceful: false })
+      expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN' })
+      await shutdown()
+      await shutdown({ graceful: false })
+    })
+    const graceful = new Cluster(3, 2)
+    await graceful.run(0, async () => {
+      const waits = failure(shutdown())
+      await sleep(10)
+      await shutdown({ graceful: false })
+      expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN', op: 'shutdown' })
+      expect(await failure(currentWorker().shutdown({ timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'shutdown' })
+    })
+  })
+
+  test('SHD-7: those that have left, or that died before, are not waited for, also if they led', async () => {
+    await overClusters(4, async (cluster, seed) => {
+      cluster.world.crash('worker1')
+      await cluster.world.run(
+        Promise.all(
+          [0, 2, 3].map((id) =>
+            cluster.workers[id]!.run(async () => {
+              await sleep(10)
+              if (id === 0) {
+                if (seed % 2 === 0) await sleep(30)
+                await leave()
+              } else await shutdown()
+              expect(currentWorker().agent.isClosed).toBe(true)
+            }),
+          ),
+        ),
+      )
+    })
+  })
+
+  test('SHD-8: a world of one, and again with a new worker of the same name', async () => {
+    for (let run = 0; run < 3; run++) {
+      const cluster = new Cluster(run, 1)
+      await cluster.run(0, async () => {
+        expect(await call('worker0', echo, [run])).toBe(run)
+        void call('worker0', sleep, [10]).then(() => note('slept'))
+        await shutdown()
+      })
+    }
+    expect(log.slice(-3)).toEqual(Array(3).fill('worker0 slept'))
+  })
+})
+
+const takeRef = async (...refs: { toHere(): unknown; dispose(): void }[]): Promise<void> => {
+  for (const ref of refs) await ref.toHere()
+}
+expose({ takeRef })

@@ -1,0 +1,97 @@
+/**
+ * What users write to act as a group: `barrier`, `allGather`, `leave`, `shutdown`. Every member calls the same; who leads is the one with the smallest name,
+ * and needs no code of its own. PyTorch: `torch/distributed/rpc/api.py`.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { timeLimit } from '@postgrad/base/internal'
+import { currentWorker } from './api.js'
+import { arrive, type GatherOp, groupKey } from './gather.js'
+import { byName, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
+import type { Target, WorkerInfo } from './worker-info.js'
+import type { ShutdownOptions, WorkerRuntime } from './worker-runtime.js'
+
+export interface GroupOptions {
+  /** In ms; default the worker's `rpcTimeoutMs` (60,000), 0 is no limit. */
+  readonly timeoutMs?: number
+}
+
+/**
+ * Waits until every member has called it: all workers that this one knows to live, or those that are named, this one among them. Any subsets may meet at the
+ * same time; two of one worker's barriers of the same members are counted in the order of the calls.
+ * @throws (rejects) GROUP_TIMEOUT with the missing names in `values`, for all who wait; WORKER_DIED when a member dies, at once; UNKNOWN_WORKER,
+ *   INVALID_ARGUMENT, TIMEOUT_INVALID. PyTorch: `_barrier`.
+ */
+export async function barrier(names?: readonly Target[], options?: GroupOptions): Promise<void> {
+  await gather('barrier', null, names, options)
+}
+
+/**
+ * Gives every member the values of all, by name, in the order of the names. A value travels as an argument of a call does; everybody gets copies.
+ * @throws (rejects) as `barrier`, and WIRE_UNSUPPORTED_VALUE. PyTorch: `_all_gather`.
+ */
+export async function allGather<T>(value: T, names?: readonly Target[], options?: GroupOptions): Promise<Map<string, T>> {
+  const { members, values } = await gather('allGather', value, names, options)
+  return new Map(members.map(({ name }, i) => [name, values[i] as T]))
+}
+
+/**
+ * Ends this worker together with all others, once each has called it and no call is under way anywhere, nested ones and those that callbacks make
+ * included; or at once with `graceful: false`. The local end comes about whatever goes wrong; nothing can be called after it.
+ * @throws (rejects) GROUP_TIMEOUT, WORKER_DIED, TIMEOUT_INVALID. PyTorch: `rpc.shutdown`, which waits for ever for one that has died
+ */
+export async function shutdown(options?: ShutdownOptions): Promise<void> {
+  await currentWorker().shutdown(options)
+}
+
+/**
+ * Ends this worker while the others go on: it waits for its own calls and for those that were made to it before its peers heard of it. They see
+ * that it has left.
+ * @throws (rejects) GROUP_TIMEOUT (it has left all the same), TIMEOUT_INVALID. PyTorch: `rpc.shutdown` of a dynamic group
+ */
+export async function leave(options?: GroupOptions): Promise<void> {
+  await currentWorker().leave(options)
+}
+
+/** By members, how many rounds this worker has begun with them. */
+const SEQUENCES = Symbol('postgrad.gatherSequences')
+
+async function gather(
+  op: GatherOp,
+  value: unknown,
+  names: readonly Target[] | undefined,
+  options: GroupOptions = {},
+): Promise<{ members: readonly WorkerInfo[]; values: readonly unknown[] }> {
+  const worker = currentWorker()
+  const limitMs = timeLimit(op, options.timeoutMs ?? worker.rpcTimeoutMs)
+  const members = membersOf(worker, op, names)
+  const leader = members[0]!
+  const hasLimit = limitMs !== Number.POSITIVE_INFINITY
+  const sequences = worker.slot(SEQUENCES, () => new Map<string, number>())
+  const key = `${worker.info.name} ${op} ${groupKey(members)}`
+  const sequence = (sequences.get(key) ?? 0) + 1
+  sequences.set(key, sequence)
+  const args = [op, members, sequence, worker.info.name, value, hasLimit ? limitMs : 0]
+  try {
+    const reply = worker.call(leader, arrive, args, { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })
+    // What cannot be sent was no round: the next one must meet the others' next one.
+    if (reply.done) sequences.set(key, sequence - 1)
+    return { members, values: (await reply) as readonly unknown[] }
+  } catch (error) {
+    throw isPostgradError(error, 'RPC_TIMEOUT') ? leaderSilent(op, limitMs, leader) : error
+  }
+}
+
+/** Sorted by name, each once. */
+function membersOf(worker: WorkerRuntime, op: GatherOp, names: readonly Target[] | undefined): readonly WorkerInfo[] {
+  const infos = names === undefined ? worker.workers() : names.map((name) => worker.resolve(name))
+  const members = [...new Map(infos.map((info) => [info.id, info])).values()].sort(byName)
+  if (!members.some(({ id }) => id === worker.info.id)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: `worker '${worker.info.name}', which calls it, among the names`,
+      got: members.length === 0 ? 'none' : members.map(({ name }) => `'${name}'`).join(', '),
+      remedy: 'Only members call it, and every member does.',
+    })
+  }
+  return members
+}

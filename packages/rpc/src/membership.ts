@@ -1,0 +1,110 @@
+/**
+ * A worker as one of a group: it takes GROUP_UPDATE apart for leaving (`leave.ts`) and for the end of all (`shutdown.ts`), and gives both what they need of
+ * the post office below.
+ */
+import type { PostgradError, WorkerId } from '@postgrad/base'
+import { MessageType } from '@postgrad/wire/internal'
+import { type Counts, GroupWhat, isJoin, isReport } from './group-protocol.js'
+import { Leaving } from './leave.js'
+import { Quiet } from './quiet.js'
+import type { Delivery, RpcAgent } from './rpc-agent.js'
+import type { RRefContext } from './rref-context.js'
+import { GroupEnd } from './shutdown.js'
+import type { WorkerInfo } from './worker-info.js'
+
+export interface MembershipHost {
+  readonly agent: RpcAgent
+  readonly rrefs: RRefContext
+  /** Calls that are being served. */
+  serving(): number
+  close(): Promise<void>
+}
+
+export class Membership {
+  private readonly agent: RpcAgent
+  private readonly leaving: Leaving
+  private readonly end: GroupEnd
+
+  constructor({ agent, rrefs, serving, close }: MembershipHost) {
+    this.agent = agent
+    const quiet = new Quiet({
+      clock: agent.clock,
+      pending: () => agent.pendingCount,
+      serving: () => serving() + agent.pump.mailbox.size,
+      listen: (listener) => agent.activity.listen(listener),
+    })
+    const shared = {
+      quiet,
+      say: (to: WorkerId, what: GroupWhat, data: unknown = null, error: PostgradError | null = null) => this.say(to, what, data, error),
+      releaseAll: () => rrefs.releaseAll(),
+      setTimer: (delayMs: number, fn: () => void) => agent.clock.setTimer(delayMs, fn),
+      close,
+    }
+    const peers = () => agent.workers().filter(({ id }) => id !== agent.info.id)
+    this.leaving = new Leaving({
+      ...shared,
+      name: agent.info.name,
+      peers,
+      refuse: (id) => agent.refuse(id),
+      pendingChildren: () => rrefs.debugInfo().pendingChildren,
+    })
+    this.end = new GroupEnd({
+      ...shared,
+      info: agent.info,
+      members: () => agent.workers(),
+      counts: () => this.counts(),
+      expectEnds: () => {
+        for (const { id } of peers()) agent.expectEnd(id)
+      },
+      shutDownError: () => agent.shutDownError('shutdown'),
+    })
+    agent.handle(MessageType.GROUP_UPDATE, (delivery) => this.onUpdate(delivery))
+  }
+
+  leave(timeoutMs: number): Promise<void> {
+    return this.leaving.leave(timeoutMs)
+  }
+
+  shutdown(timeoutMs: number): Promise<void> {
+    return this.end.shutdown(timeoutMs)
+  }
+
+  /** A worker has come. */
+  onConnect(): void {
+    this.end.onConnect()
+  }
+
+  onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
+    this.leaving.onSeen(peer.id)
+    this.end.onGone(peer, error, error.values.cause === 'left')
+  }
+
+  onClose(): void {
+    this.end.onClose()
+  }
+
+  private onUpdate(delivery: Delivery): void {
+    const { message, peer } = delivery
+    const [what, data, error] = message.body as [GroupWhat, unknown, PostgradError | null]
+    const { id } = peer.info
+    if (what === GroupWhat.LEAVE) {
+      this.leaving.onLeave(id)
+      this.end.onLeaving()
+    } else if (what === GroupWhat.SEEN) this.leaving.onSeen(id)
+    else if (what === GroupWhat.JOIN && isJoin(data)) this.end.onJoin(id, data[0])
+    else if (what === GroupWhat.REPORT && isReport(data)) this.end.onReport(id, data)
+    else if (what === GroupWhat.RELEASE) this.end.onRelease()
+    else if (what === GroupWhat.DONE) this.end.onDone()
+    else if (what === GroupWhat.FAILED && error !== null) this.end.onFailed(error)
+    else this.agent.discard(delivery, 'unreadable', `GROUP_UPDATE ${what}`)
+  }
+
+  private counts(): Counts {
+    return [...this.agent.peers()].map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+  }
+
+  private say(to: WorkerId, what: GroupWhat, data: unknown, error: PostgradError | null): void {
+    const peer = this.agent.reachable(to)
+    if (peer !== undefined) this.agent.post(peer, MessageType.GROUP_UPDATE, [what, data, error])
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Tells when a worker may have nothing under way any more: no call that it waits for or serves, nothing in its mailbox. Leaving and the end of a
+ * group wait for that. It looks only while somebody watches, after everything that may have brought it about, and in a turn of its own, so
+ * that what the last reply set off (a callback that calls again) counts as under way.
+ */
+import type { Clock } from '@postgrad/transport'
+
+/** Hears of what may have made a worker quiet, if somebody listens. */
+export class Activity {
+  private listener: (() => void) | null = null
+
+  listen(listener: (() => void) | null): void {
+    this.listener = listener
+  }
+
+  changed(): void {
+    if (this.listener !== null) this.listener()
+  }
+}
+
+export interface QuietHost {
+  readonly clock: Clock
+  /** Calls that this worker waits for. */
+  pending(): number
+  /** Calls that it serves, and what waits in its mailbox. */
+  serving(): number
+  /** What runs after every end of a call, every message sent and every emptied mailbox; null: nothing. */
+  listen(listener: (() => void) | null): void
+}
+
+export class Quiet {
+  private readonly host: QuietHost
+  private readonly watchers = new Set<() => void>()
+  private scheduled = false
+
+  constructor(host: QuietHost) {
+    this.host = host
+  }
+
+  get hasPending(): boolean {
+    return this.host.pending() > 0
+  }
+
+  get isBusy(): boolean {
+    return this.hasPending || this.host.serving() > 0
+  }
+
+  /** `fn` runs soon, and again after whatever may have changed the answer. Returns its removal. */
+  watch(fn: () => void): () => void {
+    this.watchers.add(fn)
+    this.host.listen(this.look)
+    this.look()
+    return () => {
+      this.watchers.delete(fn)
+      if (this.watchers.size === 0) this.host.listen(null)
+    }
+  }
+
+  private readonly look = (): void => {
+    if (this.scheduled) return
+    this.scheduled = true
+    this.host.clock.defer(() => {
+      this.scheduled = false
+      for (const watcher of [...this.watchers]) watcher()
+    })
+  }
+}
