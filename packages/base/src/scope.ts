@@ -19,6 +19,8 @@ export class Scope {
   readonly worker: object | null
   /** The current distributed context; null outside of one. Owner: dist-autograd. */
   readonly context: object | null
+  /** The job that is being run; null outside of one. Owner: jobs. */
+  readonly job: object | null
   /** When the call that is being served must be done, in ms on its worker's clock; Infinity is never. Owner: rpc. */
   readonly deadlineMs: number
   /** The call that is being served; null outside of any. Owner: rpc. */
@@ -31,6 +33,7 @@ export class Scope {
     this.generator = pick(from.generator, base.generator)
     this.worker = pick(from.worker, base.worker)
     this.context = pick(from.context, base.context)
+    this.job = pick(from.job, base.job)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
     this.serving = pick(from.serving, base.serving)
   }

@@ -1,34 +1,24 @@
 /**
- * The threads of one DataLoader: a piscina pool, with what it lacks put around it: errors that stay whole, a limit of time, and a death that is told as such.
- * A task needs no memory of earlier ones, so any thread may take any batch; the order of batches is the DataLoader's matter.
- *
- * Note [How a pool ends]. `close` terminates the threads wherever they are, a dataset that hangs included, and resolves when they are gone. A thread
- * that died takes the pool with it: piscina would start another, and the dataset would be made again, perhaps to die again.
+ * The threads of one DataLoader: a pool of `@postgrad/jobs`, which says how jobs run, fail and end. A batch needs no memory of earlier ones, so any thread may
+ * take any; the order of batches is the DataLoader's matter. A thread that died takes the DataLoader's pool with it: another would make the dataset
+ * again, perhaps to die again.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
+import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
-import { Piscina } from 'piscina'
-import { textOf } from './batch.js'
 import type { BatchTask, WorkerBoot } from './worker-protocol.js'
 
 export class WorkerPool {
-  private readonly piscina: Piscina
+  private readonly queue: JobQueue
   private readonly payloads = new PayloadCodec(null)
   private closing: Promise<void> | null = null
 
-  constructor(boot: WorkerBoot, workers: number) {
-    this.piscina = new Piscina({
-      filename: new URL('./worker-entry.cjs', import.meta.url).href,
-      workerData: boot,
-      minThreads: workers,
-      maxThreads: workers,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      // A thread that waits by atomics stops its event loop, and with it what a dataset has open.
-      atomics: 'disabled',
-      recordTiming: false,
-    })
-    // A thread that dies between two tasks is replaced: nobody waits for it. Without a listener the event would be thrown.
-    this.piscina.on('error', () => {})
+  constructor(data: WorkerBoot, workers: number) {
+    const program = new URL('./worker-task.js', import.meta.url).href
+    const places = new ThreadPlaces({ boot: { program, data, device: null }, threads: workers })
+    // How many batches are asked for ahead is bounded by the DataLoader.
+    this.queue = new JobQueue(places, { threads: workers, queueMax: Number.POSITIVE_INFINITY, clock: new RealClock() })
   }
 
   get isClosed(): boolean {
@@ -37,27 +27,28 @@ export class WorkerPool {
 
   /** What the worker answered. Rejects with its error, or WORKER_DIED. */
   async load(task: BatchTask): Promise<unknown> {
-    let payload: Payload
+    const call = this.payloads.encodeCall('batch', [task])
+    let reply: Payload
     try {
-      // A pool of piscina's would start threads again.
-      if (this.isClosed) throw new Error('the pool is closed')
-      payload = (await this.piscina.run(task)) as Payload
-    } catch (cause) {
-      const { number } = task.plan
+      // The seed is nobody's: each sample has its own.
+      reply = await this.queue.submit({ name: 'batch', call, seed: 0, onProgress: null, isCancellable: false }).reply
+    } catch (error) {
+      const { number, indices } = task.plan
+      const cause = isPostgradError(error, 'WORKER_DIED') ? error.cause : error
       throw new PostgradError('WORKER_DIED', {
         op: 'DataLoader',
-        message: `the thread that loaded batch ${number} is gone: ${textOf(cause)}`,
+        message: `the thread that loaded batch ${number} is gone: ${(cause as Error).message}`,
         remedy: 'A dataset must not end its thread; see the cause, and try { workers: 0 }.',
-        values: { batch: number, indices: task.plan.indices },
+        values: { batch: number, indices },
         cause,
       })
     }
-    return this.payloads.decodeReply(payload)
+    return this.payloads.decodeReply(reply)
   }
 
-  /** See Note [How a pool ends]; idempotent. Batches that are being loaded are rejected. */
+  /** Ends the threads wherever they are; idempotent. Batches that are being loaded are rejected. */
   close(): Promise<void> {
-    this.closing ??= this.piscina.destroy()
+    this.closing ??= this.queue.close()
     return this.closing
   }
 }

@@ -2,12 +2,12 @@
 import type { BatchPlan } from './batch.js'
 import type { SourceIndex, WorkerSource } from './worker-dataset.js'
 
-/** What a worker is born with (`workerData`). */
+/** What a thread is born with: the pool's `data`. */
 export interface WorkerBoot {
   readonly sources: readonly WorkerSource[]
 }
 
-/** One task of the pool; the answer is a wire `Payload`, RESULT [batch or samples] or EXCEPTION, whose buffers are moved. */
+/** The argument of one job; its result is the batch, or the samples. */
 export interface BatchTask {
   readonly plan: BatchPlan
   /** Per index of the plan. */

@@ -1,0 +1,63 @@
+/** What a job can know of itself: `currentJob()`, in the scope in which it runs. `perform.ts` puts it there. */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import { checkProgress, type Progress } from './progress.js'
+
+export interface CurrentJob {
+  /**
+   * Aborts when the job is cancelled or its time is over; what it still gives is dropped then. To read it looks for news, so a loop without an
+   * await that asks `currentJob().signal.aborted` hears of it as well. A job that goes on loses its thread after 5 s.
+   */
+  readonly signal: AbortSignal
+  /** Tells the caller's `onProgress`: in order, at most every 50 ms, the last one always. @throws INVALID_ARGUMENT */
+  report(progress: Progress): void
+}
+
+/** A job while it runs. */
+export class RunningJob implements CurrentJob {
+  private readonly look: () => void
+  private readonly post: (progress: Progress) => void
+  private controller: AbortController | null = null
+  private why: { readonly error: unknown } | null = null
+
+  /** @param look reads what has come for this job, and may call `cancel` */
+  constructor(look: () => void, post: (progress: Progress) => void) {
+    this.look = look
+    this.post = post
+  }
+
+  get signal(): AbortSignal {
+    if (this.why === null) this.look()
+    if (this.controller === null) {
+      this.controller = new AbortController()
+      if (this.why !== null) this.controller.abort(this.why.error)
+    }
+    return this.controller.signal
+  }
+
+  report(progress: Progress): void {
+    this.post(checkProgress('currentJob().report', progress))
+  }
+
+  cancel(error: unknown): void {
+    if (this.why !== null) return
+    this.why = { error }
+    this.controller?.abort(error)
+  }
+}
+
+/** The job that runs this code, or null. */
+export function jobOfScope(): CurrentJob | null {
+  return currentScope().job as CurrentJob | null
+}
+
+/** The job that runs this code. @throws JOB_NOT_CURRENT outside of any */
+export function currentJob(): CurrentJob {
+  const job = jobOfScope()
+  if (job !== null) return job
+  throw new PostgradError('JOB_NOT_CURRENT', {
+    op: 'currentJob',
+    message: 'no job is current here',
+    remedy: 'Ask inside a function that jobs.run() or jobs.map() runs.',
+  })
+}

@@ -1,0 +1,192 @@
+/**
+ * The queue before the places where jobs run: first come, first served, bounded. What piscina lacks or does otherwise is here: a job that waits can
+ * be taken away, one that was cancelled and goes on loses its thread, and a close rejects everything with an error that says so. Below are the
+ * places: threads (`thread-places.ts`), or this thread in a simulation (`in-thread-places.ts`).
+ */
+import { availableParallelism } from 'node:os'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { Clock } from '@postgrad/transport'
+import type { Payload } from '@postgrad/wire/internal'
+import type { JobHost, JobRequest, SubmittedJob } from './job-host.js'
+
+/** A job that has begun. */
+export interface RunningPlace {
+  /** RESULT or EXCEPTION; rejects when the thread has died under it. */
+  readonly reply: Promise<Payload>
+  /** Tells the job. */
+  cancel(why: Payload): void
+  /** Ends the thread under it, if it has one of its own. */
+  kill(): void
+}
+
+export interface Places {
+  run(job: JobRequest): RunningPlace
+  /** Ends what runs, wherever it is. */
+  close(): Promise<void>
+}
+
+export interface JobQueueOptions {
+  readonly threads: number
+  /** Jobs that wait at most. */
+  readonly queueMax: number
+  readonly clock: Clock
+}
+
+/** How long a job that was cancelled may go on before its thread is ended, in ms. */
+export const CANCEL_GRACE_MS = 5000
+const QUEUE_MAX = 16_384
+const THREADS_MAX = 1024
+
+interface Entry {
+  readonly job: JobRequest
+  readonly resolve: (reply: Payload) => void
+  readonly reject: (error: unknown) => void
+}
+
+export class JobQueue implements JobHost {
+  readonly threads: number
+  private readonly queueMax: number
+  private readonly clock: Clock
+  private readonly places: Places
+  /** In the order in which they came. */
+  private readonly waiting = new Set<Entry>()
+  private readonly running = new Map<Entry, RunningPlace>()
+  private closing: Promise<void> | null = null
+
+  constructor(places: Places, { threads, queueMax, clock }: JobQueueOptions) {
+    this.places = places
+    this.threads = threads
+    this.queueMax = queueMax
+    this.clock = clock
+  }
+
+  counts(): { running: number; waiting: number } {
+    return { running: this.running.size, waiting: this.waiting.size }
+  }
+
+  submit(job: JobRequest): SubmittedJob {
+    if (this.closing !== null) throw jobsClosed(job.name)
+    if (this.running.size >= this.threads && this.waiting.size >= this.queueMax) throw queueFull(job.name, this.queueMax)
+    let entry!: Entry
+    const reply = new Promise<Payload>((resolve, reject) => {
+      entry = { job, resolve, reject }
+    })
+    this.waiting.add(entry)
+    this.next()
+    return { reply, cancel: (why) => this.cancel(entry, why) }
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end()
+    return this.closing
+  }
+
+  private async end(): Promise<void> {
+    // Whoever hears of it may submit again: that must meet the closed queue.
+    await null
+    const left = [...this.running.keys(), ...this.waiting]
+    this.running.clear()
+    this.waiting.clear()
+    for (const { job, reject } of left) reject(jobsClosed(job.name))
+    await this.places.close()
+  }
+
+  private next(): void {
+    for (const entry of this.waiting) {
+      if (this.running.size >= this.threads) return
+      this.waiting.delete(entry)
+      const place = this.places.run(entry.job)
+      this.running.set(entry, place)
+      place.reply.then(
+        (reply) => this.ended(entry, () => entry.resolve(reply)),
+        (error) => this.ended(entry, () => entry.reject(died(entry.job.name, error))),
+      )
+    }
+  }
+
+  private ended(entry: Entry, settle: () => void): void {
+    // False: the queue was closed meanwhile, and has said so.
+    if (!this.running.delete(entry)) return
+    settle()
+    this.next()
+  }
+
+  private cancel(entry: Entry, why: Payload): void {
+    if (this.waiting.delete(entry)) {
+      entry.reject(cancelled(entry.job.name, null))
+      return
+    }
+    const place = this.running.get(entry)
+    if (place === undefined) return
+    place.cancel(why)
+    const late = this.clock.setTimer(CANCEL_GRACE_MS, () => {
+      if (this.running.get(entry) === place) place.kill()
+    })
+    const stop = (): void => late.cancel()
+    place.reply.then(stop, stop)
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkThreads(op: string, threads = Math.max(1, availableParallelism() - 1)): number {
+  if (Number.isSafeInteger(threads) && threads >= 1 && threads <= THREADS_MAX) return threads
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: `threads to be an integer from 1 to ${THREADS_MAX}`,
+    got: String(threads),
+    remedy: 'Leave it out for one less than there are cores.',
+  })
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkQueueMax(op: string, queueMax = QUEUE_MAX): number {
+  if (Number.isSafeInteger(queueMax) && queueMax >= 0) return queueMax
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'queueMax to be an integer ≥ 0',
+    got: String(queueMax),
+    remedy: `Leave it out for ${QUEUE_MAX}.`,
+  })
+}
+
+export function cancelled(name: string, reason: unknown): PostgradError {
+  return new PostgradError('JOB_CANCELLED', {
+    op: `job '${name}'`,
+    message: `it was cancelled${reason === null ? '' : `: ${textOf(reason)}`}`,
+    values: { job: name },
+    ...(reason === null ? {} : { cause: reason }),
+  })
+}
+
+export function jobsClosed(name: string): PostgradError {
+  return new PostgradError('JOBS_CLOSED', {
+    op: `job '${name}'`,
+    message: 'the pool has been closed',
+    remedy: 'Await what runs before the pool is closed.',
+    values: { job: name },
+  })
+}
+
+function queueFull(name: string, queueMax: number): PostgradError {
+  return new PostgradError('JOBS_QUEUE_FULL', {
+    op: `job '${name}'`,
+    message: `${queueMax} jobs wait already`,
+    remedy: 'Await some results first (jobs.map does so by itself), or give the pool a larger queueMax.',
+    values: { job: name, queueMax },
+  })
+}
+
+function died(name: string, cause: unknown): PostgradError {
+  if (isPostgradError(cause)) return cause
+  return new PostgradError('WORKER_DIED', {
+    op: `job '${name}'`,
+    message: `the thread that ran it is gone: ${textOf(cause)}`,
+    remedy: 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.',
+    values: { job: name },
+    cause,
+  })
+}
+
+function textOf(error: unknown): string {
+  return String((error as { message?: unknown } | null)?.message ?? error)
+}

@@ -1,0 +1,60 @@
+/** What a thread of the pool runs: one job after the other, each by the pool's program. `protocol.ts` has the conversation. */
+import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { type Device, type DeviceSpec, device } from '@postgrad/tensor'
+import { RealClock } from '@postgrad/transport/internal'
+import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
+import { move, transferableSymbol, valueSymbol } from 'piscina'
+import { RunningJob } from './current-job.js'
+import { perform } from './perform.js'
+import { ProgressReporter } from './progress.js'
+import type { JobProgram, JobTask, ThreadBoot } from './protocol.js'
+
+const boot = workerData as ThreadBoot
+const payloads = new PayloadCodec(null)
+const clock = new RealClock()
+let chosen: Device | null = null
+let program: Promise<JobProgram> | null = null
+
+export default async function run(task: JobTask): Promise<unknown> {
+  const payload = await reply(task)
+  return move({ [transferableSymbol]: transferables(payload), [valueSymbol]: payload })
+}
+
+async function reply({ call, seed, port }: JobTask): Promise<Payload> {
+  const progress = new ProgressReporter(clock, (latest) => port?.postMessage(latest))
+  const job = new RunningJob(
+    () => port !== null && hear(port, job),
+    (latest) => {
+      if (port !== null) progress.report(latest)
+    },
+  )
+  port?.on('message', (why: Payload) => job.cancel(reasonOf(why)))
+  const payload = await perform({ call, seed, job, device: chosen, payloads }, async (name, args) => {
+    program ??= load()
+    return (await program).runJob(name, args, boot.data)
+  })
+  progress.flush()
+  port?.close()
+  return payload
+}
+
+async function load(): Promise<JobProgram> {
+  if (boot.device !== null) {
+    chosen = device(boot.device as DeviceSpec)
+    await chosen.ready()
+  }
+  return (await import(boot.program)) as JobProgram
+}
+
+function hear(port: MessagePort, job: RunningJob): void {
+  const got = receiveMessageOnPort(port)
+  if (got !== undefined) job.cancel(reasonOf(got.message as Payload))
+}
+
+function reasonOf(why: Payload): unknown {
+  try {
+    return payloads.decodeReply(why)
+  } catch (error) {
+    return error
+  }
+}

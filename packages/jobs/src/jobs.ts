@@ -1,0 +1,235 @@
+/**
+ * What users call: `jobs.run(fn, args)` and `jobs.map(fn, items)`, typed by the function. Code does not travel: the function is turned into its name, and
+ * the pool's module gives the name its meaning. Below is a `JobHost`: a pool's queue, a simulation's, or a worker's port to the main thread.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope, timeLimit } from '@postgrad/base/internal'
+import type { Generator } from '@postgrad/tensor'
+import type { Clock } from '@postgrad/transport'
+import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
+import type { JobHost } from './job-host.js'
+import { cancelled } from './job-queue.js'
+import type { Progress } from './progress.js'
+
+export type JobFunction = (...args: never[]) => unknown
+
+export interface JobOptions {
+  /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
+  readonly signal?: AbortSignal
+  /** What the job reports by `currentJob().report`. */
+  readonly onProgress?: (progress: Progress) => void
+  /** Time for the whole job in ms, from now to its result, the wait for a thread included; default and 0: no limit. Then JOB_TIMEOUT, and the job is cancelled. */
+  readonly timeoutMs?: number
+  /** Of the job's random numbers; default: drawn from the pool's (a worker's) seed in the order of its calls, whichever thread takes them. */
+  readonly seed?: number
+}
+
+export interface MapOptions {
+  /** Cancels all jobs of the map. */
+  readonly signal?: AbortSignal
+  /** How many results there are, whenever one more has come. */
+  readonly onProgress?: (progress: Progress) => void
+  /** Of each job, in ms. */
+  readonly timeoutMs?: number
+  /** Jobs that wait, run, or lie ready before their result is asked for; default twice the number of threads. */
+  readonly ahead?: number
+}
+
+/** How many jobs run and wait, of all who use the pool. */
+export interface JobCounts {
+  readonly running: number
+  readonly waiting: number
+}
+
+export interface JobsParts {
+  readonly host: JobHost
+  readonly clock: Clock
+  /** The name of a function in the pool's module. @throws FUNCTION_NOT_EXPOSED */
+  readonly nameOf: (fn: JobFunction) => string
+  /** Seeds of jobs are drawn from it. */
+  readonly generator: Generator
+  /** What `close` does beyond ending the host. */
+  readonly onClose?: () => void
+}
+
+/** Arguments may be left out for a function that takes none. */
+type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: JobOptions] : [args: A, options?: JobOptions]
+
+const SEEDS = 2 ** 31
+
+/** A pool of threads for stateless work: rollouts, sweeps, batches. PyTorch: a `multiprocessing.Pool`. */
+export class Jobs {
+  private readonly parts: JobsParts
+  private readonly payloads = new PayloadCodec(null)
+
+  /** @internal */
+  constructor(parts: JobsParts) {
+    this.parts = parts
+  }
+
+  /** How many jobs can run at once. */
+  get threads(): number {
+    return this.parts.host.threads
+  }
+
+  get counts(): JobCounts {
+    return this.parts.host.counts()
+  }
+
+  /**
+   * Runs an exposed function of the pool's module in a thread of the pool. Arguments and result travel by value: structured-clone types and tensors,
+   * nested, as leaves.
+   * Rejects with the function's own error (class, code, cause, values, and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, JOB_CANCELLED,
+   * JOB_TIMEOUT, JOBS_QUEUE_FULL, JOBS_CLOSED, and WORKER_DIED when the thread ended under it. It is never repeated.
+   */
+  async run<F extends JobFunction>(fn: F, ...[args, options]: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
+    return (await this.submit(this.parts.nameOf(fn), (args ?? []) as readonly unknown[], options ?? {})) as Awaited<ReturnType<F>>
+  }
+
+  /**
+   * Runs a function of one argument on every item, and gives the results in the order of the items. Items are taken when there is room for them, so an
+   * endless iterable will do. The first failure ends it with that error; it, and a loop that is left early, cancel what is under way.
+   * Rejects as `run` does.
+   */
+  async *map<F extends JobFunction>(
+    fn: F,
+    items: Iterable<Parameters<F>[0]> | AsyncIterable<Parameters<F>[0]>,
+    options: MapOptions = {},
+  ): AsyncGenerator<Awaited<ReturnType<F>>, void, undefined> {
+    const name = this.parts.nameOf(fn)
+    const ahead = checkAhead(options.ahead ?? 2 * this.threads)
+    const total = Array.isArray(items) ? { total: items.length } : {}
+    const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
+    const end = new AbortController()
+    const abort = (): void => end.abort(options.signal!.reason)
+    if (options.signal?.aborted) abort()
+    options.signal?.addEventListener('abort', abort, { once: true })
+    const job: JobOptions = { signal: end.signal, ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }) }
+    const underWay: Promise<unknown>[] = []
+    let [ended, done] = [false, 0]
+    try {
+      for (;;) {
+        while (!ended && underWay.length < ahead) {
+          const next = await source.next()
+          if (next.done === true) ended = true
+          else {
+            const result = this.submit(name, [next.value], job)
+            // A failure is looked at when its turn comes.
+            result.then(
+              () => options.onProgress?.({ done: ++done, ...total }),
+              () => {},
+            )
+            underWay.push(result)
+          }
+        }
+        if (underWay.length === 0) return
+        yield (await underWay.shift()) as Awaited<ReturnType<F>>
+      }
+    } finally {
+      options.signal?.removeEventListener('abort', abort)
+      end.abort(new Error('the map has ended'))
+      if (!ended) await source.return?.()
+    }
+  }
+
+  /** Ends the pool wherever its threads are; what was not done rejects with JOBS_CLOSED. Resolves when no thread is left. Idempotent. */
+  close(): Promise<void> {
+    this.parts.onClose?.()
+    return this.parts.host.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  private async submit(name: string, args: readonly unknown[], options: JobOptions): Promise<unknown> {
+    const { signal, onProgress } = options
+    const timeoutMs = timeLimit('jobs.run', options.timeoutMs ?? 0)
+    // Drawn before anything can fail, so that the seeds of later jobs do not depend on it.
+    const drawn = this.parts.generator.integer(0, SEEDS)
+    const seed = options.seed ?? drawn
+    if (signal?.aborted) throw cancelled(name, signal.reason)
+    const isCancellable = signal !== undefined || timeoutMs !== Number.POSITIVE_INFINITY
+    const call = this.payloads.encodeCall(name, args)
+    const job = this.parts.host.submit({ name, call, seed, onProgress: onProgress ?? null, isCancellable })
+    if (!isCancellable) return this.payloads.decodeReply(await job.reply)
+    const reply = await new Promise<Payload>((resolve, reject) => {
+      const cut = (error: PostgradError): void => {
+        settle()
+        reject(error)
+        job.cancel(this.payloads.encodeError(error))
+      }
+      const abort = (): void => cut(cancelled(name, signal!.reason))
+      const timer =
+        timeoutMs === Number.POSITIVE_INFINITY ? null : this.parts.clock.setTimer(timeoutMs, () => cut(timedOut(name, timeoutMs)))
+      const settle = (): void => {
+        timer?.cancel()
+        signal?.removeEventListener('abort', abort)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+      job.reply.then(
+        (payload) => {
+          settle()
+          resolve(payload)
+        },
+        (error) => {
+          settle()
+          reject(error)
+        },
+      )
+    })
+    return this.payloads.decodeReply(reply)
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkAhead(ahead: number): number {
+  if (Number.isSafeInteger(ahead) && ahead >= 1) return ahead
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'jobs.map',
+    expected: 'ahead to be an integer ≥ 1',
+    got: String(ahead),
+    remedy: 'Leave it out for twice the number of threads.',
+  })
+}
+
+function timedOut(name: string, timeoutMs: number): PostgradError {
+  return new PostgradError('JOB_TIMEOUT', {
+    op: `job '${name}'`,
+    message: `it has given no result within ${timeoutMs} ms`,
+    remedy: 'Pass a larger timeoutMs; the wait for a free thread counts.',
+    values: { job: name, timeoutMs },
+  })
+}
+
+const SLOT = Symbol('postgrad.jobs')
+
+/** The part of a worker's runtime that is needed here. */
+interface SlotHolder {
+  slot<T>(key: symbol, make: () => T): T
+}
+
+/** Gives a worker its pools, by name. */
+export function attachJobs(worker: SlotHolder, find: (name: string) => Jobs): void {
+  worker.slot(SLOT, () => find)
+}
+
+/**
+ * A pool of the cluster that the current worker belongs to, by the name that `cluster.jobs` gave it. Its jobs are cancelled when the worker dies; it is not
+ * the worker's to close. @throws JOBS_NOT_HERE outside of a cluster's worker, and in a simulation that has no pool of that name (on threads the job itself then fails so)
+ */
+export function currentJobs(name = 'jobs'): Jobs {
+  const worker = currentScope().worker as SlotHolder | null
+  const find = worker?.slot<((name: string) => Jobs) | null>(SLOT, () => null) ?? null
+  if (find === null) throw notHere(name, 'no worker of a cluster is current here')
+  return find(name)
+}
+
+export function notHere(name: string, message: string): PostgradError {
+  return new PostgradError('JOBS_NOT_HERE', {
+    op: `currentJobs('${name}')`,
+    message,
+    remedy: 'Make the pool on the main thread: cluster.jobs(url, { name }); in a simulation: simulate({ …, jobs: { name: {} } }).',
+    values: { name },
+  })
+}

@@ -1,0 +1,39 @@
+/**
+ * What the pool and a thread of it say to each other, to be read alone: `thread-places.ts` is the one end, `job-thread.ts` the other. Arguments, results
+ * and errors are wire's `Payload`s, whose buffers are moved; piscina carries the task there and the reply back.
+ *
+ *     pool                                   thread
+ *       │ workerData: ThreadBoot               │
+ *       │ ── JobTask ────────────────────────▸ │ imports the program at the first
+ *       │ ◂─────────────────────── Progress ── │ through the task's port, if it has one
+ *       │ ── Payload (EXCEPTION: why) ───────▸ │ through the same: the job is cancelled, its signal aborts
+ *       │ ◂──────────────────────── Payload ── │ RESULT or EXCEPTION
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { Payload } from '@postgrad/wire/internal'
+
+/** What every thread of a pool is born with (`workerData`). */
+export interface ThreadBoot {
+  /** URL of the module that is a `JobProgram`. */
+  readonly program: string
+  /** What the program itself is told. */
+  readonly data: unknown
+  /** What `device()` takes; null is the thread's default. */
+  readonly device: string | null
+}
+
+/** What the threads' module exports: how a job's name becomes work. */
+export interface JobProgram {
+  /** @param data the pool's `data`, as it was cloned to this thread */
+  runJob(name: string, args: readonly unknown[], data: unknown): unknown
+}
+
+/** One job. */
+export interface JobTask {
+  /** CALL [name, args] */
+  readonly call: Payload
+  /** Of the job's random numbers. */
+  readonly seed: number
+  /** For progress and cancellation; null when nobody listens and nobody can cancel. */
+  readonly port: MessagePort | null
+}

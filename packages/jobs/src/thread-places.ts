@@ -1,0 +1,90 @@
+/**
+ * The threads of a pool: piscina, with what it lacks put around it. A job needs no memory of earlier ones, so any thread may take any.
+ *
+ * Note [How a pool ends]. `close` terminates the threads wherever they are, one in an endless loop included, and resolves when they are gone.
+ * A thread that dies takes its one job with it; piscina starts another.
+ */
+import { MessageChannel, type MessagePort, type ResourceLimits, receiveMessageOnPort } from 'node:worker_threads'
+import { type Payload, transferables } from '@postgrad/wire/internal'
+import { Piscina } from 'piscina'
+import type { JobRequest } from './job-host.js'
+import type { Places, RunningPlace } from './job-queue.js'
+import type { Progress } from './progress.js'
+import type { JobTask, ThreadBoot } from './protocol.js'
+
+export interface ThreadPlacesOptions {
+  readonly boot: ThreadBoot
+  readonly threads: number
+  readonly resourceLimits?: ResourceLimits | undefined
+}
+
+export class ThreadPlaces implements Places {
+  private readonly piscina: Piscina
+
+  constructor({ boot, threads, resourceLimits }: ThreadPlacesOptions) {
+    this.piscina = new Piscina({
+      filename: new URL('./job-entry.cjs', import.meta.url).href,
+      workerData: boot,
+      minThreads: threads,
+      maxThreads: threads,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      // A thread that waits by atomics stops its event loop, and with it what a job has open.
+      atomics: 'disabled',
+      recordTiming: false,
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+    })
+    // A thread that dies between two jobs is replaced: nobody waits for it. Without a listener the event would be thrown.
+    this.piscina.on('error', () => {})
+  }
+
+  run({ call, seed, onProgress, isCancellable }: JobRequest): RunningPlace {
+    const way = onProgress !== null || isCancellable ? new Way(onProgress) : null
+    const killer = isCancellable ? new AbortController() : null
+    const task: JobTask = { call, seed, port: way?.there ?? null }
+    const transferList = [...transferables(call), ...(way === null ? [] : [way.there])]
+    const reply = this.piscina.run(task, { transferList, ...(killer === null ? {} : { signal: killer.signal }) }) as Promise<Payload>
+    if (way !== null) {
+      const end = (): void => way.end()
+      reply.then(end, end)
+    }
+    return { reply, cancel: (why) => way?.cancel(why), kill: () => killer?.abort(new Error('it was cancelled and went on')) }
+  }
+
+  /** See Note [How a pool ends]. */
+  close(): Promise<void> {
+    return this.piscina.destroy()
+  }
+}
+
+/** The channel of one job: progress here, cancellation there. */
+class Way {
+  readonly there: MessagePort
+  private readonly here: MessagePort
+  private readonly onProgress: (progress: Progress) => void
+  private closed = false
+
+  constructor(onProgress: ((progress: Progress) => void) | null) {
+    const { port1, port2 } = new MessageChannel()
+    this.here = port1
+    this.there = port2
+    this.onProgress = onProgress ?? (() => {})
+    port1.on('message', this.onProgress)
+    port1.on('close', () => {
+      this.closed = true
+    })
+  }
+
+  cancel(why: Payload): void {
+    this.here.postMessage(why)
+  }
+
+  /** The reply takes another road: what was said before it is heard before it. After 'close' there is nothing left, and to look would crash Node 20. */
+  end(): void {
+    while (!this.closed) {
+      const got = receiveMessageOnPort(this.here)
+      if (got === undefined) break
+      this.onProgress(got.message as Progress)
+    }
+    this.here.close()
+  }
+}
