@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, timeLimit } from '@postgrad/base/internal'
+import type { MailboxOptions } from '@postgrad/rpc'
+import { checkMailbox } from '@postgrad/rpc/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
@@ -27,6 +29,8 @@ export interface LaunchOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
+  readonly mailbox?: MailboxOptions
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
   readonly launchTimeoutMs?: number
   /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
@@ -73,6 +77,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const launchTimeoutMs = check(() => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
   if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
   const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
+  check(() => checkMailbox(options.mailbox))
   const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
@@ -81,6 +86,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     seed,
     device: options.device ?? null,
     rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+    mailbox: options.mailbox ?? null,
     typescript: options.typescript ?? null,
     stallMs,
     referenceStacks: options.referenceStacks ?? false,

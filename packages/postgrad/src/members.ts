@@ -10,7 +10,7 @@
 import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
-import type { WorkerInfo } from '@postgrad/rpc'
+import type { MailboxOptions, WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
@@ -26,6 +26,7 @@ export interface MembersOptions {
   readonly seed: number
   readonly device: string | null
   readonly rpcTimeoutMs: number | null
+  readonly mailbox: MailboxOptions | null
   readonly typescript: string | null
   readonly stallMs: number
   readonly referenceStacks: boolean
@@ -170,12 +171,27 @@ export class Members {
   }
 
   private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[], worldSize: number): WorkerThread {
-    const { program, seed, device, rpcTimeoutMs, typescript, referenceStacks, stallMs, payloads } = this.options
+    const { program, seed, device, rpcTimeoutMs, mailbox, typescript, referenceStacks, stallMs, payloads } = this.options
     const { clock, stdout, stderr, env, resourceLimits, onProgress } = this.options
     const life = this.lives.get(info.name) ?? 0
     const heartbeat = makeHeartbeat()
     const thread = new WorkerThread({
-      boot: { info, life, worldSize, peers, program, seed, device, rpcTimeoutMs, heap, heartbeat, stallMs, typescript, referenceStacks },
+      boot: {
+        info,
+        life,
+        worldSize,
+        peers,
+        program,
+        seed,
+        device,
+        rpcTimeoutMs,
+        mailbox,
+        heap,
+        heartbeat,
+        stallMs,
+        typescript,
+        referenceStacks,
+      },
       payloads,
       clock,
       stdout,

@@ -17,6 +17,7 @@
  */
 
 import type { MessagePort } from 'node:worker_threads'
+import type { MailboxOptions } from '@postgrad/rpc'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
@@ -48,6 +49,8 @@ export interface BootData {
   readonly rpcTimeoutMs: number | null
   /** Whether it keeps the stacks of where references are made. */
   readonly referenceStacks: boolean
+  /** null is the runtime's default. */
+  readonly mailbox: MailboxOptions | null
   /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
   readonly heap: HeapHandle | null
   readonly heartbeat: Heartbeat

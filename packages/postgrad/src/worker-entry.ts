@@ -31,6 +31,7 @@ const runtime = new WorkerRuntime({
   referenceStacks: boot.referenceStacks,
   ...(boot.device === null ? {} : { device: device(boot.device as DeviceSpec) }),
   ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),
+  ...(boot.mailbox === null ? {} : { mailbox: boot.mailbox }),
 })
 installDistAutograd(runtime)
 // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.

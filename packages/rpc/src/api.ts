@@ -31,7 +31,7 @@ export function currentWorker(): WorkerRuntime {
 /**
  * Runs an exposed function on another worker (or on this one) and gives its result. Arguments and result travel by value: any structured-clone
  * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
- * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
+ * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, MAILBOX_FULL, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
  * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
  */
 export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
@@ -51,6 +51,20 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
  */
 export function currentSignal(): AbortSignal {
   return currentServing()?.signal ?? currentWorker().agent.shutdownSignal
+}
+
+/**
+ * Resolves when a worker has room for a call of this one: fewer than `mailbox.callsMax` (16,384) calls and `mailbox.bytesMax` (64 MiB) wait there. The
+ * place is kept until the end of the turn, so call then without awaiting anything else. Needed only by who sends faster than the other works:
+ * a call that finds no room is rejected with MAILBOX_FULL.
+ * Rejects with UNKNOWN_WORKER, WORKER_DIED, RPC_TIMEOUT, RPC_SHUT_DOWN, CALL_CANCELLED. PyTorch has none: its queues grow.
+ */
+export function ready(to: Target, options?: CallOptions): Future<void> {
+  try {
+    return currentWorker().ready(to, options)
+  } catch (error) {
+    return Future.rejected(error)
+  }
 }
 
 /** PyTorch's name for `call`, to be awaited at once. */

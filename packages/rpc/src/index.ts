@@ -1,4 +1,5 @@
-export { call, currentSignal, currentWorker, remote, rpcAsync, rpcSync, rref } from './api.js'
+export { call, currentSignal, currentWorker, ready, remote, rpcAsync, rpcSync, rref } from './api.js'
+export type { MailboxOptions } from './call-credits.js'
 export type { CallOptions } from './call-options.js'
 export { type AnyClass, type AnyFunction, expose } from './function-registry.js'
 export type { Future } from './future.js'

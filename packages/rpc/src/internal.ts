@@ -1,3 +1,4 @@
+export { checkMailbox } from './call-credits.js'
 export { FunctionRegistry, threadRegistry } from './function-registry.js'
 export { Future } from './future.js'
 export type { Interceptor } from './interceptor.js'

@@ -66,6 +66,7 @@ export class RequestCallback {
     agent.handle(MessageType.RREF_CHILD_ACCEPT, ({ message, peer }) => rrefs.onChildAccept(message.body[0] as bigint, peer.info.id))
     agent.handle(MessageType.RREF_FORK_REQUEST, (delivery) => this.onForkRequest(delivery))
     agent.onUnreadable = (unreadable) => this.onUnreadable(unreadable)
+    agent.onRefused = ({ message, peer }, error) => this.replyError(peer, message.requestId, error)
   }
 
   /** Calls that have begun and not been answered. */
@@ -158,6 +159,7 @@ export class RequestCallback {
       for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
       scope = this.servingScope(request.delivery)
     } catch (error) {
+      agent.begun(request.delivery)
       if (received !== null) this.rrefs.discard(received)
       peer.served.delete(message.requestId)
       request.work.failed(request, error)
@@ -188,11 +190,13 @@ export class RequestCallback {
       this.start(request)
       return
     }
+    this.agent.begun(request.delivery)
     if (request.delivery.received !== null) this.rrefs.discard(request.delivery.received)
     this.abandon(request, problem)
   }
 
   private readonly start = (request: Request): void => {
+    this.agent.begun(request.delivery)
     let value: unknown
     try {
       value = request.work.run(request)

@@ -28,12 +28,14 @@ import {
   requestHead,
 } from '@postgrad/wire/internal'
 import { BlockPost } from './block-post.js'
+import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
+import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
 import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
-import { cancelledByCaller, currentServing, ServedCall } from './served-call.js'
+import { callCancelled, cancelledByCaller, currentServing, ServedCall } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Anything that waits in the mailbox. */
@@ -69,6 +71,10 @@ export interface Peer {
   readonly traffic: { sent: number; received: number }
   /** The worker that has its name now. */
   restartedAs: WorkerId | null
+  /** Of calls that wait at the peer. */
+  readonly outgoing: OutgoingCalls
+  /** Of the peer's calls that wait here. */
+  readonly incoming: IncomingCalls
 }
 
 /** One message in the mailbox. */
@@ -82,6 +88,10 @@ export class Delivery implements Runnable {
   readonly received: readonly ReceivedFork[] | null
   /** Null for what is no call. */
   readonly served: ServedCall | null
+  /** Of a call that has not begun: what it counts in its sender's account; 0 for all else. */
+  callBytes: number
+  /** Its sender had no room for it. */
+  isRefused = false
   /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
   unconfirmed: readonly Promise<unknown>[] | null = null
 
@@ -92,9 +102,11 @@ export class Delivery implements Runnable {
     expiresMs: number,
     received: readonly ReceivedFork[] | null,
     served: ServedCall | null,
+    callBytes: number,
   ) {
     this.agent = agent
     this.served = served
+    this.callBytes = callBytes
     this.message = message
     this.peer = peer
     this.expiresMs = expiresMs
@@ -112,15 +124,19 @@ export class Unreadable implements Runnable {
   readonly peer: Peer
   readonly head: RequestHead
   readonly error: unknown
+  /** See `Delivery`. */
+  callBytes: number
 
-  constructor(agent: RpcAgent, peer: Peer, head: RequestHead, error: unknown) {
+  constructor(agent: RpcAgent, peer: Peer, head: RequestHead, error: unknown, callBytes: number) {
     this.agent = agent
     this.peer = peer
     this.head = head
     this.error = error
+    this.callBytes = callBytes
   }
 
   run(): void {
+    this.agent.begun(this)
     this.agent.onUnreadable(this)
   }
 }
@@ -134,6 +150,7 @@ export interface AgentOptions {
   /** The scope in which this worker's own work runs. */
   readonly scope: Scope
   readonly rrefs: RRefContext
+  readonly mailbox: MailboxOptions | undefined
   readonly onBug: (error: unknown) => void
 }
 
@@ -148,6 +165,8 @@ export class RpcAgent {
   readonly interceptors: Interceptor[] = []
   /** Answers a request that could not be read, ends what waits for a reply that could not. */
   onUnreadable: (unreadable: Unreadable) => void = () => {}
+  /** Answers a call for which its sender had no room. */
+  onRefused: (delivery: Delivery, error: PostgradError) => void = () => {}
   private readonly rrefs: RRefContext
   private readonly scope: Scope
   private readonly peersById = new Map<WorkerId, Peer>()
@@ -157,14 +176,16 @@ export class RpcAgent {
   /** Waits for something of this worker itself, which nobody is asked for. */
   private readonly waits: PendingCalls
   private shutdown: AbortController | null = null
+  private readonly window: Required<MailboxOptions>
   private nextRequest = 1
   private closedBy: PostgradError | null = null
 
-  constructor({ info, clock, scope, rrefs, onBug }: AgentOptions) {
+  constructor({ info, clock, scope, rrefs, mailbox, onBug }: AgentOptions) {
     this.info = info
     this.clock = clock
     this.scope = scope
     this.rrefs = rrefs
+    this.window = checkMailbox(mailbox)
     this.codec = new Codec({ extensions: [rrefs.extension] })
     this.deadlines = new Deadlines(clock, this.activity)
     this.waits = new PendingCalls(this.deadlines, info, () => {})
@@ -176,6 +197,7 @@ export class RpcAgent {
     this.pump.onDrained(() => this.activity.changed())
     this.addPeer(info, null, null)
     this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
+    this.handle(MessageType.CREDITS, ({ message: { body }, peer }) => peer.outgoing.onCredits(body[0] as number, body[1] as number))
     this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
   }
 
@@ -241,6 +263,8 @@ export class RpcAgent {
       endExpected: false,
       traffic: { sent: 0, received: 0 },
       restartedAs: null,
+      outgoing: new OutgoingCalls(this.window, this.clock),
+      incoming: new IncomingCalls(this.window),
     }
     this.peersById.set(info.id, peer)
     this.idsByName.set(info.name, info.id)
@@ -321,13 +345,20 @@ export class RpcAgent {
 
   /**
    * Looks for what can never leave before anything is noted of the message.
-   * @throws RPC_SHUT_DOWN, WORKER_DIED, and what `Codec.prepare` throws
+   * @throws RPC_SHUT_DOWN, WORKER_DIED, MAILBOX_FULL, and what `Codec.prepare` throws
    */
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
-    if (this.closedBy !== null) throw this.shutDownError(op)
-    if (peer.link?.closed || (peer.takesNoCalls && REFUSED.has(type))) throw this.diedError(peer, op)
+    this.checkOpen(peer, op)
+    if (peer.takesNoCalls && REFUSED.has(type)) throw this.diedError(peer, op)
+    if (isCall(type) && peer.outgoing.isFull) throw mailboxFull(op, peer.info, peer.outgoing)
     peer.env.sending = null
     return this.codec.prepare(type, body, peer.env)
+  }
+
+  /** @throws RPC_SHUT_DOWN, WORKER_DIED */
+  private checkOpen(peer: Peer, op: string): void {
+    if (this.closedBy !== null) throw this.shutDownError(op)
+    if (peer.link?.closed) throw this.diedError(peer, op)
   }
 
   /** Runs the interceptors over a message that is about to leave. */
@@ -340,7 +371,9 @@ export class RpcAgent {
     const { link, env, blocks } = peer
     blocks?.onWriting()
     try {
+      const givenBytes = blocks === null ? 0 : blocks.road.givenBytes
       const frame = this.codec.encode(out, env, blocks?.road)
+      const bytes = isCall(out.type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes) : 0
       if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
@@ -351,6 +384,7 @@ export class RpcAgent {
         peer.traffic.sent++
         this.activity.changed()
       }
+      if (bytes !== 0) peer.outgoing.onSent(bytes)
       blocks?.onSent()
     } catch (error) {
       blocks?.onUnsent()
@@ -396,6 +430,44 @@ export class RpcAgent {
     return () => {
       this.waits.take(requestId)
     }
+  }
+
+  /** Waits until a call to the peer would leave. The place is kept until the end of this turn. @throws RPC_SHUT_DOWN, WORKER_DIED, CALL_CANCELLED */
+  whenReady(peer: Peer, future: Future<void>, timeoutMs: number, signal: AbortSignal | undefined): void {
+    this.checkOpen(peer, 'ready')
+    checkSignal(signal, 'ready', peer.info)
+    const { outgoing } = peer
+    if (outgoing.waiters.size === 0 && outgoing.reserve()) {
+      future.resolve()
+      return
+    }
+    const end = () => {
+      endWait()
+      signal?.removeEventListener('abort', onAbort)
+      outgoing.waiters.delete(waiter)
+    }
+    const waiter: RoomWaiter = {
+      resolve: () => {
+        end()
+        future.resolve()
+      },
+      reject: (error) => {
+        end()
+        future.reject(error)
+      },
+    }
+    const onAbort = () => waiter.reject(callCancelled('ready', peer.info, signal!.reason))
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op: 'ready',
+      onReply: () => {},
+      onError: waiter.reject,
+      timedOut: () => noRoom(peer.info, timeoutMs),
+    }
+    const endWait = this.wait(waiting, timeoutMs, 'ready')
+    signal?.addEventListener('abort', onAbort)
+    outgoing.waiters.add(waiter)
   }
 
   /** A request whose reply is the message itself. */
@@ -458,6 +530,7 @@ export class RpcAgent {
   private receive(peer: Peer, frame: Frame): void {
     const { env, blocks } = peer
     env.received = null
+    const takenBytes = blocks === null ? 0 : blocks.road.takenBytes
     let message: Message
     try {
       message = this.codec.decode(frame, env, blocks?.road)
@@ -465,7 +538,7 @@ export class RpcAgent {
     } catch (error) {
       blocks?.onReceived(false)
       peer.traffic.received++
-      this.receiveUnreadable(peer, frame, error)
+      this.receiveUnreadable(peer, frame, error, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
       return
     }
     const { type, deadlineMs, context } = message
@@ -473,10 +546,18 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH ? new ServedCall() : null
-    // From here on, and not only from its turn on: a cancellation waits in a higher lane.
-    if (served !== null) peer.served.set(message.requestId, served)
-    const delivery = new Delivery(this, message, peer, expiresMs, env.received, served)
-    this.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[type].lane as MessageLane, delivery, context, aboutRRef(message))
+    let lane = MESSAGE_TABLE[type].lane as MessageLane
+    const bytes = isCall(type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes) : 0
+    const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)
+    if (bytes !== 0 && !peer.incoming.onReceived(bytes)) {
+      delivery.isRefused = true
+      // Answered without waiting for its turn among the calls.
+      lane = Lane.control
+    } else if (served !== null) {
+      // From here on, and not only from its turn on: a cancellation waits in a higher lane.
+      peer.served.set(message.requestId, served)
+    }
+    this.pump.mailbox.pushFrom(peer.source, lane, delivery, context, aboutRRef(message))
   }
 
   /**
@@ -498,20 +579,40 @@ export class RpcAgent {
   }
 
   /** If it is known what it belonged to, somebody is told in its turn. */
-  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
+  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown, bytes: number): void {
     this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
     const head = requestHead(frame)
     if (head === null) return
     const lane = MESSAGE_TABLE[head.type].lane as MessageLane
-    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, error))
+    const callBytes = isCall(head.type) ? bytes : 0
+    if (callBytes !== 0) peer.incoming.onReceived(callBytes)
+    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, error, callBytes))
   }
 
   deliver(delivery: Delivery): void {
     const { message, peer, received } = delivery
     if (received !== null) delivery.unconfirmed = this.rrefs.accept(received, peer.info)
+    if (delivery.isRefused) {
+      const error = mailboxFull(String(message.body[0]), this.info, peer.incoming)
+      this.discard(delivery, 'mailbox-full', `${nameOf(message.type)} ${String(message.body[0])}`)
+      this.onRefused(delivery, error)
+      return
+    }
     const handler = this.handlers.get(message.type)
     if (handler !== undefined) handler(delivery)
     else this.discard(delivery, 'unreadable', `${nameOf(message.type)}: nothing handles it here`)
+  }
+
+  /** A call begins, or ends without: its place is its sender's again. Without effect for all else, and when it is said twice. */
+  begun(item: { readonly peer: Peer; callBytes: number }): void {
+    const { peer, callBytes } = item
+    if (callBytes === 0) return
+    item.callBytes = 0
+    const { incoming } = peer
+    if (!incoming.onBegun(callBytes) || this.reachable(peer.info.id) === undefined) return
+    incoming.onTold()
+    if (peer.link === null) peer.outgoing.onCredits(incoming.begun, incoming.begunBytes)
+    else this.post(peer, MessageType.CREDITS, [incoming.begun, incoming.begunBytes])
   }
 
   /** The call that a reply belongs to. A reply to nothing that waits is a dead letter. */
@@ -522,7 +623,9 @@ export class RpcAgent {
   }
 
   /** Nobody gets this message, nor the references in it. */
-  discard({ peer, received }: Delivery, reason: DeadLetterReason, what: string): void {
+  discard(delivery: Delivery, reason: DeadLetterReason, what: string): void {
+    const { peer, received } = delivery
+    this.begun(delivery)
     if (received !== null) this.rrefs.discard(received)
     this.letter(reason, peer, what)
   }
@@ -566,6 +669,7 @@ export class RpcAgent {
       this.liveness.report(this.deathBy(peer, detail))
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
+      peer.outgoing.fail(() => this.diedError(peer, 'ready'))
       this.deadlines.unwatch(peer.pending)
       this.giveUp(this.orphans(peer), this.diedError(peer, 'currentSignal'))
     }
@@ -630,6 +734,26 @@ export function timedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgra
     remedy: 'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; it goes on with the call.',
     values: { worker: to.name, workerId: to.id, timeoutMs },
   })
+}
+
+function noRoom(worker: WorkerInfo, timeoutMs: number): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op: 'ready',
+    message: `worker '${worker.name}' had no room for a call within ${Math.round(timeoutMs)} ms`,
+    remedy: 'Pass { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
+    values: { worker: worker.name, workerId: worker.id, timeoutMs },
+  })
+}
+
+/** Whether messages of this kind need credits of the receiver: those that wait in its call lane. */
+function isCall(type: MessageType): boolean {
+  return type === MessageType.CALL || type === MessageType.REMOTE_CALL
+}
+
+function bytesOf({ header, segments }: Frame): number {
+  let bytes = header.length
+  for (let i = 0; i < segments.length; i++) bytes += segments[i]!.length
+  return bytes
 }
 
 /** The RRef that a message is about, if its kind is about one: no message overtakes an earlier one about the same. */

@@ -8,6 +8,7 @@ import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
+import type { MailboxOptions } from './call-credits.js'
 import type { FunctionRegistry } from './function-registry.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 
@@ -66,6 +67,8 @@ export class Gate implements Link {
 
 export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id' | 'clock'>> {
   readonly registryOf?: (id: number) => FunctionRegistry
+  /** Windows of their own, as no cluster that `launch` makes has them. */
+  readonly mailboxOf?: (id: number) => MailboxOptions
   /** Pairs that get no link. */
   readonly apart?: readonly (readonly [number, number])[]
 }
@@ -76,7 +79,7 @@ export class Cluster {
   readonly bugs: unknown[] = []
   private readonly gates = new Map<string, Gate>()
 
-  constructor(seed: number, size: number, { registryOf, apart = [], ...options }: ClusterOptions = {}) {
+  constructor(seed: number, size: number, { registryOf, mailboxOf, apart = [], ...options }: ClusterOptions = {}) {
     this.world = new SimWorld(seed)
     this.workers = Array.from({ length: size }, (_, id) => {
       const name = `worker${id}`
@@ -88,6 +91,7 @@ export class Cluster {
         onBug: (error) => this.bugs.push(error),
         ...options,
         ...(registryOf === undefined ? {} : { registry: registryOf(id) }),
+        ...(mailboxOf === undefined ? {} : { mailbox: mailboxOf(id) }),
       })
     })
     for (const a of this.workers) {

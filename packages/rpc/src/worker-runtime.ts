@@ -8,6 +8,7 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
+import type { MailboxOptions } from './call-credits.js'
 import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
@@ -42,6 +43,8 @@ export interface WorkerOptions {
   readonly generator?: Generator
   /** Default deadline of a call in ms; 0 is none. */
   readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another. The same for all workers of a cluster: each end counts by its own. */
+  readonly mailbox?: MailboxOptions
   /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
   readonly finalizers?: 'release' | 'report'
   /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
@@ -104,6 +107,7 @@ export class WorkerRuntime {
       clock: this.clock,
       scope: this.scope,
       rrefs: this.rrefs,
+      mailbox: options.mailbox,
       onBug: options.onBug ?? ((error) => throwLater(this.clock, error)),
     })
     this.requests = new RequestCallback({
@@ -198,6 +202,18 @@ export class WorkerRuntime {
       waiter.requestId = this.agent.request(peer, out, waiter, timeoutMs)
       future.cancelWith(waiter)
       if (signal !== undefined) future.cancelOn(signal)
+    } catch (error) {
+      future.reject(error)
+    }
+    return future
+  }
+
+  /** See `ready` in `api.ts`. */
+  ready(to: Target, { timeoutMs, signal }: CallOptions = {}): Future<void> {
+    const future = new Future<void>()
+    try {
+      const peer = this.agent.resolve(to)
+      this.agent.whenReady(peer, future, this.timeLeft(timeoutMs, 'ready', peer.info), signal)
     } catch (error) {
       future.reject(error)
     }

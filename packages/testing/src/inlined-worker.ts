@@ -65,6 +65,11 @@ export class InlinedWorker extends WorkerRuntime {
     })
   }
 
+  /** A call is a function call here: none waits. */
+  override ready(to: Target): Future<void> {
+    return settle(async () => void this.find(to))
+  }
+
   protected override callByName(peer: Peer, name: string, args: readonly unknown[]): Future<unknown> {
     return settle(async () => this.cross(await this.find(peer.info).serve(name, this.cross(args))))
   }

@@ -3,7 +3,7 @@
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
+import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
@@ -20,6 +20,8 @@ export interface SimulateOptions {
   readonly dataSeed?: number
   /** Default deadline of calls, in ms of virtual time; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another. */
+  readonly mailbox?: MailboxOptions
   /**
    * What happens to messages on their way: lost, repeated, put off, and workers that crash or are restarted by one. Their kinds are the protocol's
    * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost.
@@ -120,7 +122,7 @@ class SimulatedWorkers implements SimCluster {
   }
 
   private start(name: string, id: number, life: number): WorkerRuntime {
-    const { dataSeed = 0, rpcTimeoutMs, referenceStacks = false } = this.options
+    const { dataSeed = 0, rpcTimeoutMs, mailbox, referenceStacks = false } = this.options
     const runtime = new WorkerRuntime({
       name,
       id,
@@ -129,6 +131,7 @@ class SimulatedWorkers implements SimCluster {
       finalizers: 'report',
       referenceStacks,
       ...(rpcTimeoutMs === undefined ? {} : { rpcTimeoutMs }),
+      ...(mailbox === undefined ? {} : { mailbox }),
     })
     installDistAutograd(runtime)
     return runtime

@@ -49,6 +49,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.BLOCKS_TAKEN]: [300],
   [MessageType.CALL_CANCEL]: [70_000],
   [MessageType.GROUP_UPDATE]: [3, [0, [[1, 2, 3]]], null],
+  [MessageType.CREDITS]: [8192, 70_000],
   [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], true],
   [MessageType.PASS_REPORT]: [
     3,

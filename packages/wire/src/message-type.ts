@@ -32,6 +32,8 @@ export const MessageType = {
   CALL_CANCEL: 0x0b,
   /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
+  /** So many of the receiver's calls, and of their bytes, have begun at the sender of this: there is room for others. */
+  CREDITS: 0x0e,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
   PROPAGATE_GRADIENTS: 0x10,
   /** What a worker has received, sent and misses in a pass, to its root. */
@@ -63,6 +65,7 @@ export interface MessageBodies {
   [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
   [MessageType.CALL_CANCEL]: readonly [requestId: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
+  [MessageType.CREDITS]: readonly [begun: number, bytes: number]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
@@ -165,6 +168,10 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     ['what', count],
     ['data', anything],
     ['error', errorOrNull],
+  ]),
+  [MessageType.CREDITS]: row('CREDITS', control, null, [
+    ['begun', count],
+    ['bytes', count],
   ]),
   [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
     ['grads', grads],

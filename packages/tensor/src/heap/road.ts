@@ -3,7 +3,7 @@
  * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
 import { currentDevice } from '../device.js'
-import type { DType } from '../dtype.js'
+import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
 import { copy_ } from '../raw/inplace.js'
 import { contiguousStrides, type Shape } from '../shape.js'
 import { Storage } from '../storage.js'
@@ -17,6 +17,9 @@ export class HeapRoad {
   private readonly heap: Heap
   /** Whether a block was taken since somebody looked. */
   hasTaken = false
+  /** Of all blocks that were named to the peer, and by it. */
+  givenBytes = 0
+  takenBytes = 0
   /** Tokens of the message that is being written. */
   private writing: number[] = []
   /** In the order of messages. */
@@ -31,21 +34,22 @@ export class HeapRoad {
    * Null: the heap has no room, or the copy would be made by a device that computes late; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
-    if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset)
+    if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset, tensor.numel)
     const storage = currentDevice().synchronous ? Storage.inHeap(tensor.dtype, tensor.numel) : null
     if (storage === null) return null
     try {
       copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
-      return storage.lease?.heap === this.heap ? this.named(storage, 0) : null
+      return storage.lease?.heap === this.heap ? this.named(storage, 0, tensor.numel) : null
     } finally {
       // If it was named, the message holds the block by now.
       storage.close()
     }
   }
 
-  private named(storage: Storage, offset: number): BlockName {
+  private named(storage: Storage, offset: number, numel: number): BlockName {
     const { place, token } = storage.share(offset)!
     this.writing.push(token)
+    this.givenBytes += numel * BYTES_PER_ELEMENT[storage.dtype]
     return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
 
@@ -84,6 +88,7 @@ export class HeapRoad {
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
     const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })
     this.hasTaken = true
+    this.takenBytes += numel * BYTES_PER_ELEMENT[dtype]
     return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
 }
