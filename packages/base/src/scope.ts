@@ -25,6 +25,8 @@ export class Scope {
   readonly deadlineMs: number
   /** The call that is being served; null outside of any. Owner: rpc. */
   readonly serving: object | null
+  /** Where calls are noted for the `waitAll(fn)` around them; null outside of one. Owner: rpc. */
+  readonly collected: object | null
 
   constructor(from: ScopePatch, base: ScopePatch) {
     this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
@@ -36,6 +38,7 @@ export class Scope {
     this.job = pick(from.job, base.job)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
     this.serving = pick(from.serving, base.serving)
+    this.collected = pick(from.collected, base.collected)
   }
 }
 

@@ -505,13 +505,15 @@ export {
   type AnyClass,
   type AnyFunction,
   allGather,
+  asyncExecution,
   barrier,
   type CallOptions,
   call,
+  collectAll,
   currentSignal,
   currentWorker,
   expose,
-  type Future,
+  Future,
   type GroupOptions,
   type HeldReference,
   leave,
@@ -536,6 +538,7 @@ export {
   UserRRef,
   type WorkerInfo,
   type WorkerRuntime,
+  waitAll,
 } from '@postgrad/rpc'
 export type { SimWorld, SimWorldOptions, Trace, TraceEvent, TraceKind } from '@postgrad/sim'
 export {

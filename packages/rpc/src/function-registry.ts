@@ -3,6 +3,7 @@
  * evaluated. The registry only names functions; each runtime looks the names up for itself, so that simulated workers can share it.
  */
 import { PostgradError } from '@postgrad/base'
+import { checkFuture, isAsyncExecution } from './async-execution.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a function of any signature; `unknown[]` would refuse every typed one
 export type AnyFunction = (...args: any[]) => any
@@ -13,6 +14,17 @@ export interface Exposed {
   readonly name: string
   readonly target: AnyFunction | AnyClass
   readonly isClass: boolean
+  /** What a static method is called on; null for all others. */
+  readonly receiver: AnyClass | null
+  /** Marked with `asyncExecution`. */
+  readonly isAsync: boolean
+}
+
+/** Runs what is exposed. @throws ASYNC_EXECUTION_NO_FUTURE, and what it throws */
+export function runExposed({ name, target, isClass, receiver, isAsync }: Exposed, args: readonly unknown[]): unknown {
+  if (isClass) return new (target as AnyClass)(...args)
+  const value = receiver === null ? (target as AnyFunction)(...args) : (target as AnyFunction).apply(receiver, args as unknown[])
+  return isAsync ? checkFuture(name, value) : value
 }
 
 export class FunctionRegistry {
@@ -22,12 +34,12 @@ export class FunctionRegistry {
 
   /**
    * Names functions and classes, all of `record` or, when one is refused, none. The same pair again is no error, so a module may be imported
-   * twice. A function with several names is called by the first.
+   * twice. A function with several names is called by the first. With a class go its own static methods, as `Class.method`.
    * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE
    */
   expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
-    const entries = Object.entries(record)
-    for (const [name, target] of entries) {
+    const entries = withStatics(record)
+    for (const { name, target } of entries) {
       if (typeof target !== 'function') {
         throw new PostgradError('EXPOSE_NOT_CALLABLE', {
           op: 'expose',
@@ -46,9 +58,9 @@ export class FunctionRegistry {
         })
       }
     }
-    for (const [name, target] of entries) {
+    for (const { name, target, receiver } of entries) {
       if (this.byName.has(name)) continue
-      const exposed = { name, target, isClass: isClass(target) }
+      const exposed = { name, target, isClass: isClass(target), receiver, isAsync: isAsyncExecution(target as AnyFunction) }
       this.byName.set(name, exposed)
       if (!this.byTarget.has(target)) this.byTarget.set(target, exposed)
     }
@@ -66,7 +78,16 @@ export class FunctionRegistry {
         remedy: 'Pass the function itself, not its name.',
       })
     }
-    throw notExposed(target.name || '(anonymous)', 'this worker')
+    throw notExposed(target.name || '(anonymous)', 'this worker', this.insteadOf(target))
+  }
+
+  /** What to do with a method that was taken off its object; null when it is none. */
+  private insteadOf({ name }: AnyFunction | AnyClass): string | null {
+    const isBound = name.startsWith('bound ')
+    const method = isBound ? name.slice('bound '.length) : name
+    const isMethod = [...this.byTarget.values()].some(({ target, isClass }) => isClass && Object.hasOwn(target.prototype as object, method))
+    if (!isBound && !isMethod) return null
+    return `A method belongs to one object: make that where it shall live, with remote(to, Class) or rref(object), and use ref.call('${method}', args).`
   }
 
   /** @throws FUNCTION_NOT_EXPOSED on the callee */
@@ -90,17 +111,40 @@ export class FunctionRegistry {
   }
 }
 
+interface Entry {
+  readonly name: string
+  readonly target: AnyFunction | AnyClass
+  readonly receiver: AnyClass | null
+}
+
+/** The record, and the static methods of its classes. What a class inherits goes with the class that has it; getters are not looked at. */
+function withStatics(record: Readonly<Record<string, AnyFunction | AnyClass>>): readonly Entry[] {
+  return Object.entries(record).flatMap(([name, target]): Entry[] => {
+    const entry = { name, target, receiver: null }
+    if (typeof target !== 'function' || !isClass(target)) return [entry]
+    const statics = Object.entries(Object.getOwnPropertyDescriptors(target)).filter(
+      ([, { value }]) => typeof value === 'function' && !isClass(value as AnyFunction),
+    )
+    return [
+      entry,
+      ...statics.map(([key, { value }]) => ({ name: `${name}.${key}`, target: value as AnyFunction, receiver: target as AnyClass })),
+    ]
+  })
+}
+
 /** Written with `class`: must be called with `new`. A method that is named `class` starts like one, but its prototype is not its own. */
 function isClass(target: AnyFunction | AnyClass): boolean {
   if (!/^class\b/.test(Function.prototype.toString.call(target))) return false
   return Object.getOwnPropertyDescriptor(target, 'prototype')?.writable === false
 }
 
-function notExposed(name: string, where: string): PostgradError {
+function notExposed(name: string, where: string, remedy: string | null = null): PostgradError {
   return new PostgradError('FUNCTION_NOT_EXPOSED', {
     op: 'call',
     message: `function '${name}' is not exposed on ${where}`,
-    remedy: `Add expose({ ${/^\w+$/.test(name) ? name : 'name: fn'} }) to a module that every worker imports; functions travel by name, their code does not.`,
+    remedy:
+      remedy ??
+      `Add expose({ ${/^\w+$/.test(name) ? name : 'name: fn'} }) to a module that every worker imports; functions travel by name, their code does not.`,
     values: { function: name },
   })
 }

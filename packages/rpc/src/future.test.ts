@@ -1,7 +1,8 @@
 /** The promise of a call. */
 import { describe, expect, test } from '@jest/globals'
 import { Future } from './future.js'
-import { failure } from './sim-cluster.suite.js'
+import { failure, thrown } from './sim-cluster.suite.js'
+import { collectAll, waitAll } from './wait-all.js'
 
 describe('a Future', () => {
   test("RPC-37: await gives the value, any number of times; wait is PyTorch's name for it", async () => {
@@ -61,3 +62,109 @@ describe('a Future', () => {
     expect(order).toEqual(['future', 'promise', 'turn'])
   })
 })
+
+describe('a Future of a program', () => {
+  test('FUT-1: ends by setResult or setException, once', async () => {
+    const future = new Future<number>()
+    future.setResult(1)
+    expect(await future).toBe(1)
+    for (const again of [() => future.setResult(2), () => future.setException(new Error('late'))]) {
+      expect(thrown(again)).toMatchObject({ code: 'FUTURE_COMPLETED', message: expect.stringContaining('only be marked completed once') })
+    }
+    const failed = new Future<number>()
+    const error = new RangeError('no')
+    failed.setException(error)
+    expect(await failure(failed)).toBe(error)
+    expect(thrown(() => failed.setResult(1)).code).toBe('FUTURE_COMPLETED')
+    expect(thrown(() => new Future<unknown>().setResult(Promise.resolve(1))).code).toBe('INVALID_ARGUMENT')
+  })
+
+  test('FUT-2: value() gives what it brought, each time; before that it says that it is not done', async () => {
+    const future = new Future<string>()
+    expect(thrown(() => future.value()).code).toBe('FUTURE_NOT_DONE')
+    future.setResult('here')
+    expect([future.value(), future.value()]).toEqual(['here', 'here'])
+    const error = new TypeError('no')
+    const failed = Future.rejected(error)
+    expect([thrown(() => failed.value()), thrown(() => failed.value())]).toEqual([error, error])
+    await failure(failed)
+  })
+
+  test('FUT-3: callbacks get the future, in order, behind the running code, also when it was done before', async () => {
+    const order: string[] = []
+    const future = new Future<number>()
+    for (const n of [1, 2, 3]) future.addDoneCallback((done) => order.push(`${n}: ${done.value()}`))
+    future.setResult(7)
+    order.push('behind setResult')
+    await future
+    expect(order).toEqual(['behind setResult', '1: 7', '2: 7', '3: 7'])
+    const last = new Future<void>()
+    future.addDoneCallback((done) => {
+      expect(done).toBe(future)
+      last.setResult()
+    })
+    await last
+    const failed = Future.rejected(new Error('no'))
+    const seen = new Future<string>()
+    failed.addDoneCallback((done) => seen.setResult(thrown(() => done.value()).message))
+    expect(await seen).toBe('no')
+    for (const wrong of [null, 5, undefined]) {
+      expect(thrown(() => future.addDoneCallback(wrong as unknown as () => void)).code).toBe('INVALID_ARGUMENT')
+    }
+  })
+
+  test('FUT-8: cancel ends it; the first end counts', async () => {
+    const future = new Future<number>()
+    expect(future.cancel('why')).toBe(true)
+    expect(await failure(future)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'why' })
+    expect(future.cancel()).toBe(false)
+    expect(thrown(() => future.setResult(1)).code).toBe('FUTURE_COMPLETED')
+  })
+})
+
+describe('several futures', () => {
+  test('FUT-5: collectAll gives the futures when all are done, whatever they brought', async () => {
+    const [a, b] = [new Future<number>(), new Future<string>()]
+    const all = collectAll([a, b, Promise.resolve(true)])
+    b.setException(new Error('b'))
+    await turns()
+    expect(all.done).toBe(false)
+    a.setResult(1)
+    const [first, second, third] = await all
+    expect([first, second]).toEqual([a, b])
+    expect(first.value()).toBe(1)
+    expect(thrown(() => second.value()).message).toBe('b')
+    expect(third.value()).toBe(true)
+    expect(await collectAll([])).toEqual([])
+  })
+
+  test('FUT-6: waitAll gives the values, or the first error at once', async () => {
+    const [a, b, c] = [new Future<number>(), new Future<string>(), new Future<number>()]
+    const all = waitAll([a, b])
+    b.setResult('b')
+    a.setResult(1)
+    const values: [number, string] = await all
+    expect(values).toEqual([1, 'b'])
+    const d = new Future<number>()
+    const failing = waitAll([c, d])
+    d.setException(new Error('d'))
+    expect(await failure(failing)).toMatchObject({ message: 'd' })
+    expect(c.done).toBe(false)
+  })
+
+  test('FUT-8: cancel of what waits for several cancels those that are not done', async () => {
+    for (const wait of [waitAll, collectAll]) {
+      const [a, b] = [new Future<number>(), new Future<number>()]
+      a.setResult(1)
+      const all = wait([a, b])
+      all.cancel('enough')
+      expect(await failure(b)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })
+      expect(a.value()).toBe(1)
+      await all.catch(() => {})
+    }
+  })
+})
+
+async function turns(): Promise<void> {
+  for (let i = 0; i < 10; i++) await null
+}

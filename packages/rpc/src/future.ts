@@ -1,7 +1,10 @@
 /**
- * The result of a call that is under way: a promise with PyTorch's words. It settles with the callee's value, the callee's error, the
- * callee's death, its deadline, or its cancellation; it never stays pending for ever. PyTorch: `torch.futures.Future`.
+ * The result of a call that is under way, or of something that a program will do: a promise with PyTorch's words. That of a call settles with the
+ * callee's value, the callee's error, the callee's death, its deadline, or its cancellation; it never stays pending for ever. The rules FUT-1 to
+ * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
+import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
 import { callCancelled } from './served-call.js'
 
 /** What ends a future early. */
@@ -10,10 +13,15 @@ export interface Canceller {
   cancel(reason: unknown): void
 }
 
+/**
+ * `new Future<T>()` is one that `setResult` or `setException` ends, for functions marked with `asyncExecution`. `then` is the promise's: its callback
+ * gets the value, and it gives a plain promise; PyTorch's callback, which gets the future, is `addDoneCallback`. It cannot be sent: send its value.
+ */
 export class Future<T> extends Promise<T> {
   private readonly settle: (value: unknown) => void
   private readonly fail: (error: unknown) => void
-  private settled = false
+  private state: 'pending' | 'value' | 'error' = 'pending'
+  private outcome: unknown
   private canceller: Canceller | null = null
   /** Run at the end, at once. Null: nobody asked. */
   private listeners: (() => void)[] | null = null
@@ -38,7 +46,7 @@ export class Future<T> extends Promise<T> {
 
   /** True once there is a value or an error. */
   get done(): boolean {
-    return this.settled
+    return this.state !== 'pending'
   }
 
   /** PyTorch's name for awaiting it; may be called any number of times. */
@@ -46,12 +54,61 @@ export class Future<T> extends Promise<T> {
     return this
   }
 
+  /** The value of a future that is done, without waiting. @throws its error; FUTURE_NOT_DONE */
+  value(): T {
+    if (this.state === 'value') return this.outcome as T
+    if (this.state === 'error') throw this.outcome
+    throw new PostgradError('FUTURE_NOT_DONE', {
+      op: 'value',
+      message: 'the future is not done yet',
+      remedy: 'Await it, or look at done first.',
+    })
+  }
+
+  /** Ends it with a value, which must not be a promise. @throws FUTURE_COMPLETED, INVALID_ARGUMENT. PyTorch: `set_result`. */
+  setResult(value: T): void {
+    this.checkPending('setResult')
+    if (isThenable(value)) {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'setResult',
+        expected: 'a value',
+        got: 'a promise',
+        remedy: 'Await it first: promise.then((value) => future.setResult(value), (error) => future.setException(error)).',
+      })
+    }
+    this.resolve(value)
+  }
+
+  /** Ends it with an error, which everybody who waits for it gets, each time. @throws FUTURE_COMPLETED. PyTorch: `set_exception`. */
+  setException(error: unknown): void {
+    this.checkPending('setException')
+    this.reject(error)
+  }
+
+  /**
+   * `fn` runs with this future once it is done, behind the code that is running, in the scope of here. Callbacks run in the order in which they were
+   * added. What one throws is an unhandled rejection, and stops no other. PyTorch: `add_done_callback`.
+   * @throws INVALID_ARGUMENT what is no function
+   */
+  addDoneCallback(fn: (future: Future<T>) => void): void {
+    if (typeof fn !== 'function') {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'addDoneCallback',
+        expected: 'a function',
+        got: fn === null ? 'null' : typeof fn,
+        remedy: 'Pass a function that takes the future.',
+      })
+    }
+    const run = () => fn(this)
+    void this.then(run, run)
+  }
+
   /**
    * Gives the call up: it ends here with CALL_CANCELLED, whose `cause` is `reason`, and the callee is told. What has not begun there is not run;
    * what has finds its `currentSignal()` aborted, and the calls that it has made in turn are cancelled. Returns false when it had ended already.
    */
   cancel(reason?: unknown): boolean {
-    if (this.settled) return false
+    if (this.done) return false
     if (this.canceller !== null) this.canceller.cancel(reason)
     else this.reject(callCancelled('cancel', null, reason))
     return true
@@ -74,20 +131,25 @@ export class Future<T> extends Promise<T> {
   }
 
   private listen(listener: () => void): void {
-    if (this.settled) listener()
+    if (this.done) listener()
     else if (this.listeners === null) this.listeners = [listener]
     else this.listeners.push(listener)
   }
 
-  /** The agent's side: the first of `resolve` and `reject` counts. */
+  /** The agent's side: the first of `resolve` and `reject` counts. @internal */
   resolve(value: T): void {
-    this.settled = true
+    if (this.state !== 'pending') return
+    this.state = 'value'
+    this.outcome = value
     this.settle(value)
     if (this.listeners !== null) this.ended()
   }
 
+  /** @internal */
   reject(error: unknown): void {
-    this.settled = true
+    if (this.state !== 'pending') return
+    this.state = 'error'
+    this.outcome = error
     this.fail(error)
     if (this.listeners !== null) this.ended()
   }
@@ -95,8 +157,16 @@ export class Future<T> extends Promise<T> {
   private ended(): void {
     const listeners = this.listeners!
     this.listeners = null
-    this.canceller = null
     for (const listener of listeners) listener()
+  }
+
+  private checkPending(op: string): void {
+    if (this.state === 'pending') return
+    throw new PostgradError('FUTURE_COMPLETED', {
+      op,
+      message: 'a Future can only be marked completed once',
+      remedy: 'Look at done first, or make one future for each result.',
+    })
   }
 }
 

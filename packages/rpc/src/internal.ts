@@ -1,5 +1,6 @@
+export { isAsyncExecution } from './async-execution.js'
 export { checkMailbox } from './call-credits.js'
-export { FunctionRegistry, threadRegistry } from './function-registry.js'
+export { FunctionRegistry, runExposed, threadRegistry } from './function-registry.js'
 export { Future } from './future.js'
 export type { Interceptor } from './interceptor.js'
 export type { Peer } from './rpc-agent.js'

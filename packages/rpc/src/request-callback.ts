@@ -5,7 +5,7 @@
 import type { PostgradError } from '@postgrad/base'
 import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
-import type { AnyClass, AnyFunction, FunctionRegistry } from './function-registry.js'
+import { type FunctionRegistry, runExposed } from './function-registry.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
@@ -121,9 +121,8 @@ export class RequestCallback {
 
   private readonly callWork: Work = {
     run: ({ delivery: { message } }) => {
-      const { target, isClass } = this.registry.lookup(message.body[0] as string, this.agent.info.name)
-      const args = message.body[1] as readonly unknown[]
-      return isClass ? new (target as AnyClass)(...args) : (target as AnyFunction)(...args)
+      const exposed = this.registry.lookup(message.body[0] as string, this.agent.info.name)
+      return runExposed(exposed, message.body[1] as readonly unknown[])
     },
     done: ({ delivery: { message, peer } }, value) => this.reply(peer, message.requestId, MessageType.RESULT, [value], true),
     failed: ({ delivery: { message, peer } }, error) => this.replyError(peer, message.requestId, error),

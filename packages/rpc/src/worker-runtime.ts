@@ -8,6 +8,7 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
+import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { MailboxOptions } from './call-credits.js'
 import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
@@ -22,6 +23,7 @@ import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
 import type { References } from './rref-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
+import { collect } from './wait-all.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 export type { Runnable } from './rpc-agent.js'
@@ -205,6 +207,7 @@ export class WorkerRuntime {
     } catch (error) {
       future.reject(error)
     }
+    collect(future)
     return future
   }
 
@@ -558,7 +561,8 @@ function invoke(value: unknown, method: string, args: readonly unknown[]): unkno
       values: { method },
     })
   }
-  return callable.apply(value, args)
+  const given = callable.apply(value, args)
+  return isAsyncExecution(callable as AnyFunction) ? checkFuture(`call of '${method}'`, given) : given
 }
 
 function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {

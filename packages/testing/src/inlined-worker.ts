@@ -6,7 +6,7 @@
 import { gradientEdge, Node, setHistory } from '@postgrad/autograd/internal'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
 import { type AnyClass, type AnyFunction, type OwnerRRef, RRef, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
-import { Future, type Peer, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import { Future, type Peer, runExposed, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
@@ -127,9 +127,9 @@ export class InlinedWorker extends WorkerRuntime {
   }
 
   private serve(name: string, args: readonly unknown[]): unknown {
-    const { target, isClass } = this.registry.lookup(name, this.info.name)
+    const exposed = this.registry.lookup(name, this.info.name)
     const scope = new Scope({ context: carriedContext() }, this.scope)
-    return inScope(scope, () => (isClass ? new (target as AnyClass)(...args) : (target as AnyFunction)(...args)))
+    return inScope(scope, runExposed, exposed, args)
   }
 }
 

@@ -1,0 +1,48 @@
+/** Functions whose answer comes later than their end, so that many callers can share one result. */
+import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
+
+// Functions of this thread, as their names are: no state of any worker.
+// biome-ignore lint/suspicious/noExplicitAny: functions of any signature
+const marked = new WeakSet<(...args: any[]) => any>()
+
+/**
+ * Marks a function, a static method or a method whose calls are answered when the `Future` (or promise) that it returns is done. Returns the function
+ * itself, so it is a decorator as well: `@asyncExecution add(…) {…}`, inside of any other decorator.
+ *
+ * Any exposed function may return a promise, and is answered with its value. What the mark adds: that it does return one is checked
+ * (ASYNC_EXECUTION_NO_FUTURE is the error of the call), by the compiler and at run time, so that a forgotten `return` is no answer of undefined; and an
+ * actor that takes one call at a time takes the next one as soon as such a method has returned, since its answer waits for the calls of others.
+ *
+ * Many callers that share one future are what PyTorch calls batch RPC: each call adds to the batch, the last of a batch computes for all.
+ * PyTorch: `rpc.functions.async_execution`.
+ */
+export function asyncExecution<F extends (this: never, ...args: never[]) => PromiseLike<unknown>>(fn: F, _context?: object): F {
+  if (typeof fn !== 'function') {
+    throw new PostgradError('NOT_CALLABLE', {
+      op: 'asyncExecution',
+      expected: 'a function or a method',
+      got: fn === null ? 'null' : typeof fn,
+      remedy: 'Mark the function itself: expose({ name: asyncExecution(fn) }).',
+    })
+  }
+  marked.add(fn)
+  return fn
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: functions of any signature
+export function isAsyncExecution(fn: (...args: any[]) => any): boolean {
+  return marked.has(fn)
+}
+
+/** What a marked function has returned. @throws ASYNC_EXECUTION_NO_FUTURE */
+export function checkFuture<T>(name: string, returned: T): T {
+  if (isThenable(returned)) return returned
+  throw new PostgradError('ASYNC_EXECUTION_NO_FUTURE', {
+    op: name,
+    expected: 'a Future, since the function is marked with asyncExecution',
+    got: returned === null ? 'null' : Array.isArray(returned) ? 'an array' : typeof returned,
+    remedy: 'Return the Future (or promise) that all of its callers wait for, or take the mark away.',
+    values: { function: name },
+  })
+}
