@@ -1,0 +1,149 @@
+/**
+ * What the tests under faults keep account of: how often each request was run, and that everything that a worker waited for ended by its deadline.
+ * The functions that count are exposed here; the account in force is the one that `use` made, since simulated workers share their modules.
+ */
+import { isPostgradError } from '@postgrad/base'
+import { type CallOptions, call, currentWorker, expose, type RRef, remote, type WorkerRuntime } from '@postgrad/rpc'
+import type { SimCluster } from './simulate.js'
+
+/** A deadline is so late at most on an exact clock (RPC-25). */
+const GRAIN_MS = 10
+
+interface Wait {
+  readonly what: string
+  readonly worker: WorkerRuntime
+  readonly dueMs: number
+}
+
+export class Account {
+  /** How often each way to end was met: 'value', or a code. */
+  readonly ends = new Map<string, number>()
+  /** What must not be. */
+  readonly problems: string[] = []
+  private readonly runs = new Map<string, number>()
+  private readonly waits = new Map<number, Wait>()
+  private waited = 0
+
+  get requestsRun(): number {
+    return this.runs.size
+  }
+
+  /** A request is run here. */
+  ran(key: string): void {
+    const times = (this.runs.get(key) ?? 0) + 1
+    this.runs.set(key, times)
+    if (times > 1) this.problems.push(`${key} was run ${times} times`)
+  }
+
+  /** Waits as the current worker, and gives how it ended: the value, or the code of the error. */
+  async wait<T>(what: string, timeoutMs: number, make: () => PromiseLike<T>): Promise<T | string> {
+    const worker = currentWorker()
+    const startMs = worker.clock.now()
+    const id = this.waited++
+    this.waits.set(id, { what: `${what} on ${worker.info.name} (id ${worker.info.id})`, worker, dueMs: startMs + timeoutMs })
+    let end = 'value'
+    try {
+      return await make()
+    } catch (error) {
+      end = isPostgradError(error) ? error.code : String(error)
+      return end
+    } finally {
+      this.ends.set(end, (this.ends.get(end) ?? 0) + 1)
+      this.waits.delete(id)
+      const lateMs = worker.clock.now() - startMs - timeoutMs
+      if (lateMs > GRAIN_MS) this.problems.push(`${what} ended with ${end} ${lateMs} ms after its deadline`)
+    }
+  }
+
+  /** What a living worker still waits for though its time is over. */
+  overdue(sim: SimCluster): string[] {
+    const nowMs = sim.world.nowMs
+    const late = [...this.waits.values()].filter(({ worker, dueMs }) => dueMs + GRAIN_MS < nowMs && lives(sim, worker))
+    return late.map(({ what, dueMs }) => `${what} should have ended at ${dueMs} ms`)
+  }
+}
+
+export function lives(sim: SimCluster, worker: WorkerRuntime): boolean {
+  const { name } = worker.info
+  return sim.on(name).runtime === worker && !sim.world.isCrashed(name)
+}
+
+let account = new Account()
+
+/** What is run from now on is counted in a fresh account. */
+export function freshAccount(): Account {
+  account = new Account()
+  return account
+}
+
+export class Cell {
+  private sum: number
+  constructor(key: string, sum: number) {
+    account.ran(key)
+    this.sum = sum
+  }
+  add(key: string, n: number): number {
+    account.ran(key)
+    this.sum += n
+    return this.sum
+  }
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => currentWorker().clock.setTimer(ms, resolve))
+
+/** Comes back after a while. */
+const echo = async (key: string, value: unknown, ms: number): Promise<unknown> => {
+  account.ran(key)
+  if (ms > 0) await sleep(ms)
+  return value
+}
+const fail = async (key: string, ms: number): Promise<never> => {
+  account.ran(key)
+  if (ms > 0) await sleep(ms)
+  throw new RangeError('thrown on purpose')
+}
+/** Calls on, through the workers that are left. */
+const relay = async (key: string, path: readonly string[]): Promise<string> => {
+  account.ran(key)
+  const [next, ...rest] = path
+  if (next === undefined) return key
+  return await call(next, relay, [`${key}/${next}`, rest])
+}
+/** Uses a reference that it was sent, and gives it up. */
+const useRef = async (key: string, ref: RRef<Cell>): Promise<number> => {
+  account.ran(key)
+  try {
+    return await ref.call('add', [`${key}/add`, 1])
+  } finally {
+    ref.dispose()
+  }
+}
+/** Sends on a reference that it was sent, then gives it up. */
+const passOn = async (key: string, ref: RRef<Cell>, to: string): Promise<number> => {
+  account.ran(key)
+  try {
+    return await call(to, useRef, [`${key}/${to}`, ref])
+  } finally {
+    ref.dispose()
+  }
+}
+expose({
+  'faults.Cell': Cell,
+  'faults.echo': echo,
+  'faults.fail': fail,
+  'faults.relay': relay,
+  'faults.useRef': useRef,
+  'faults.passOn': passOn,
+})
+
+export const served = { echo, fail, relay, useRef, passOn }
+
+/** Makes a cell elsewhere; null where that cannot even be tried. */
+export function makeCell(to: string, key: string, options: CallOptions): RRef<Cell> | null {
+  try {
+    return remote(to, Cell, [key, 0], options) as RRef<Cell>
+  } catch (error) {
+    if (isPostgradError(error, 'WORKER_DIED')) return null
+    throw error
+  }
+}
