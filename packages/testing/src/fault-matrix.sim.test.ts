@@ -5,26 +5,27 @@
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, mul } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { call, expose, type RRef } from '@postgrad/rpc'
+import { allGather, call, currentWorker, expose, type RRef, shutdown } from '@postgrad/rpc'
 import type { FaultAction, FaultRule } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from './expect-clean.js'
-import { type Account, type Cell, freshAccount, lives, makeCell, served } from './faulty.suite.js'
+import { type Account, type Cell, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
 import { MESSAGE_KINDS } from './message-kind.js'
 import { type SimCluster, simulate } from './simulate.js'
 
 const WORKERS = ['worker0', 'worker1', 'worker2']
-const TIMEOUT_MS = 2000
+const TIMEOUT_MS = 3000
+/** Who waits for the others' leader gives it a second more. */
+const GATHER_MS = 1500
 const SEEDS = 3
 
 /** Kinds that this program does not send, and why. */
 const ABSENT: Readonly<Record<string, string>> = {
   BLOCKS_TAKEN: 'no heap is shared between simulated workers',
-  CALL_CANCEL: 'of calls, whose own tests lose it',
   STREAM_ITEM: 'of streams, whose own tests lose it',
   STREAM_CREDIT: 'of streams, whose own tests lose it',
   CREDITS: 'leaves after half a window of 16,384 calls',
-  GROUP_UPDATE: 'of groups, whose own tests lose it',
+  GROUP_UPDATE: 'of leave and shutdown, which end a worker: see below',
 }
 
 const failsBackward = defineFunction({
@@ -39,7 +40,9 @@ const double = (x: Tensor): Tensor => mul(x, 2)
 /** Over both other workers, and back. */
 const doubleBoth = async (x: Tensor): Promise<Tensor> => mul(await call('worker2', double, [x]), 3)
 const failing = async (x: Tensor): Promise<Tensor> => failsBackward(await call('worker2', double, [x]))
-expose({ 'matrix.double': double, 'matrix.doubleBoth': doubleBoth, 'matrix.failing': failing })
+const gather = async (): Promise<string> =>
+  [...(await allGather(currentWorker().info.name, WORKERS, { timeoutMs: GATHER_MS })).values()].join()
+expose({ 'matrix.gather': gather, 'matrix.double': double, 'matrix.doubleBoth': doubleBoth, 'matrix.failing': failing })
 
 /** Uses every kind of message, as worker0; gives how each step ended. */
 async function program(account: Account): Promise<unknown[]> {
@@ -65,6 +68,13 @@ async function program(account: Account): Promise<unknown[]> {
     ends.push(await wait('fetch', () => value.toHere()))
     value.dispose()
   }
+  const cancelled = call('worker2', served.echo, ['cancelled', 'x', 2000])
+  const cancels = wait('cancel', () => cancelled)
+  // By then it has begun, also when it was lost three times.
+  await sleep(1000)
+  cancelled.cancel()
+  ends.push(await cancels)
+  ends.push(...(await Promise.all([wait('gather', gather), ...['worker1', 'worker2'].map((to) => wait('gather', () => call(to, gather)))])))
   const leaf = ones([2], { requiresGrad: true })
   const passes = (fn: (x: Tensor) => Promise<Tensor>) =>
     distAutograd.context(async (ctx) => {
@@ -155,7 +165,8 @@ describe('FLT-5, FLT-9, FLT-10 every kind of message under every fault', () => {
     expect([...counts.keys()].filter((kind) => !KINDS.includes(kind))).toEqual([])
     expect(ends).toEqual([
       ...['x', 'RangeError: thrown on purpose', 'relay/worker2/worker0/worker1'],
-      ...[expect.any(Number), expect.any(Number), expect.any(Number), 'WIRE_UNSUPPORTED_VALUE'],
+      ...[expect.any(Number), expect.any(Number), expect.any(Number), 'WIRE_UNSUPPORTED_VALUE', 'CALL_CANCELLED'],
+      ...new Array(3).fill(WORKERS.join()),
       ...[undefined, undefined, [12, 12]],
       ...['TypeError: a backward that fails on purpose', 'TypeError: a backward that fails on purpose', undefined],
     ])
@@ -186,3 +197,27 @@ describe('FLT-5, FLT-9, FLT-10 every kind of message under every fault', () => {
     }
   })
 })
+
+test.each(FAULTS.filter(([, fault]) => fault.do !== 'crash' && fault.do !== 'restart'))(
+  'SHD-1, SHD-3 GROUP_UPDATE under %s: workers shut down together all the same',
+  async (_, fault) => {
+    for (let seed = 0; seed < 2 * SEEDS; seed++) {
+      const account = freshAccount()
+      const match = fault.timesEach === undefined ? { kind: 'GROUP_UPDATE', nth: 1 + (seed % 4) } : { kind: 'GROUP_UPDATE' }
+      const simulation = await simulate({ workers: WORKERS, seed, faults: [{ match, ...fault }] }, async (sim) => {
+        const ends = WORKERS.map((name) =>
+          sim.on(name).run(async () => {
+            const to = WORKERS[(currentWorker().info.id + 1) % 3] as string
+            const called = account.wait('echo', TIMEOUT_MS, () => call(to, served.echo, [name, 'x', 10]))
+            await account.wait('shutdown', 2 * TIMEOUT_MS, () => shutdown({ timeoutMs: 2 * TIMEOUT_MS }))
+            return await called
+          }),
+        )
+        return await Promise.all(ends)
+      })
+      expect({ seed, ends: simulation.result, problems: account.problems }).toEqual({ seed, ends: ['x', 'x', 'x'], problems: [] })
+      expect(account.ends).toEqual(new Map([['value', 6]]))
+      expect(Object.values(simulation.faults).some((count) => count > 0)).toBe(true)
+    }
+  },
+)

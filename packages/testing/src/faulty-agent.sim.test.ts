@@ -148,7 +148,7 @@ describe('messages to delay', () => {
       made.dispose()
     }))
 
-  test('RPC-22: rpc timeouts (rpc_builtin_timeout): per call, none; what comes late is run once (time on the way is not known there), and its reply is nobody’s', () =>
+  test('RPC-22: rpc timeouts (rpc_builtin_timeout): per call, none; what comes behind its deadline is called off before it begins', () =>
     overSeeds(
       [late('CALL', 1500)],
       async () => {
@@ -161,7 +161,8 @@ describe('messages to delay', () => {
         expect(await call('worker1', echo, ['no limit'], { timeoutMs: 0 })).toBe('no limit')
         expect(await call('worker1', echo, ['the default'])).toBe('the default')
         await sleep(2000)
-        expect(Object.fromEntries(runs)).toEqual({ 1000: 1, 1: 1, 1400: 1 })
+        // The word that the caller gave up came with it.
+        expect(runs.size).toBe(0)
       },
       undefined,
       ['deadLetters'],
