@@ -534,6 +534,7 @@ export {
   rref,
   type ShutdownOptions,
   shutdown,
+  storeOn,
   type Target,
   UserRRef,
   type WorkerInfo,
@@ -637,7 +638,19 @@ export {
   zeros,
   zerosLike,
 } from '@postgrad/tensor'
-export type { Clock, Frame, Link, LinkClosed, LinkReceiver, Timer } from '@postgrad/transport'
+export {
+  type Clock,
+  type Frame,
+  HashStore,
+  type Link,
+  type LinkClosed,
+  type LinkReceiver,
+  PrefixStore,
+  type Store,
+  type StoreValue,
+  type StoreWaitOptions,
+  type Timer,
+} from '@postgrad/transport'
 export type { RemoteErrorInfo } from '@postgrad/wire'
 export type {
   CloseOptions,

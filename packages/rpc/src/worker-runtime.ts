@@ -23,6 +23,7 @@ import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
 import type { References } from './rref-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
+import { callStore, STORE_CALL } from './store-host.js'
 import { collect } from './wait-all.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -127,7 +128,7 @@ export class WorkerRuntime {
     })
     this.onPeerDeath((peer, error) => this.group.onPeerDeath(peer, error))
     this.onClose(() => this.group.onClose())
-    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady, [ARRIVE]: arrive })
+    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady, [ARRIVE]: arrive, [STORE_CALL]: callStore })
   }
 
   // --- membership

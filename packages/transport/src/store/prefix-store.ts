@@ -1,0 +1,69 @@
+/**
+ * A part of another store: every key gets a prefix, so that groups which share a store do not meet each other's keys. PyTorch: `PrefixStore`.
+ */
+import { timeLimit } from '@postgrad/base/internal'
+import type { Store, StoreValue, StoreWaitOptions } from './store.js'
+
+export class PrefixStore implements Store {
+  readonly prefix: string
+  readonly underlyingStore: Store
+  /** Its own, apart from that of the store below. */
+  private timeoutMs: number | undefined
+
+  constructor(prefix: string, store: Store) {
+    this.prefix = prefix
+    this.underlyingStore = store
+  }
+
+  set(key: string, value: StoreValue): Promise<void> {
+    return this.underlyingStore.set(this.full(key), value)
+  }
+
+  get(key: string, options?: StoreWaitOptions): Promise<Uint8Array> {
+    return this.underlyingStore.get(this.full(key), this.timed(options))
+  }
+
+  getText(key: string, options?: StoreWaitOptions): Promise<string> {
+    return this.underlyingStore.getText(this.full(key), this.timed(options))
+  }
+
+  add(key: string, amount: number): Promise<number> {
+    return this.underlyingStore.add(this.full(key), amount)
+  }
+
+  compareSet(key: string, expected: StoreValue, desired: StoreValue): Promise<Uint8Array> {
+    return this.underlyingStore.compareSet(this.full(key), expected, desired)
+  }
+
+  wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void> {
+    return this.underlyingStore.wait(
+      keys.map((key) => this.full(key)),
+      this.timed(options),
+    )
+  }
+
+  check(keys: readonly string[]): Promise<boolean> {
+    return this.underlyingStore.check(keys.map((key) => this.full(key)))
+  }
+
+  deleteKey(key: string): Promise<boolean> {
+    return this.underlyingStore.deleteKey(this.full(key))
+  }
+
+  numKeys(): Promise<number> {
+    return this.underlyingStore.numKeys()
+  }
+
+  setTimeout(timeoutMs: number): void {
+    timeLimit('setTimeout', timeoutMs)
+    this.timeoutMs = timeoutMs
+  }
+
+  private full(key: string): string {
+    return `${this.prefix}/${key}`
+  }
+
+  private timed(options: StoreWaitOptions = {}): StoreWaitOptions {
+    return this.timeoutMs === undefined ? options : { timeoutMs: this.timeoutMs, ...options }
+  }
+}
