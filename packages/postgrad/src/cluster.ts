@@ -2,15 +2,18 @@
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
  * thread is not one of its workers. The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
  */
-import { PostgradError } from '@postgrad/base'
+import type { Supervisor } from '@postgrad/actor/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
+import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
 import type { Members } from './members.js'
+import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
 import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
 import type { ThreadEnd, WorkerThread } from './worker-thread.js'
@@ -36,6 +39,8 @@ export interface ClusterEnd {
   readonly deaths: readonly PostgradError[]
   /** References that nobody had given up when the cluster was closed. */
   readonly leaks: readonly ReferenceLeak[]
+  /** SUPERVISOR_GAVE_UP, if that ended it. */
+  readonly error?: PostgradError
 }
 
 export interface ClusterParts {
@@ -46,6 +51,8 @@ export interface ClusterParts {
   readonly stallMs: number
   readonly onStall: 'report' | 'kill'
   readonly referenceLeaks: LeakPolicy
+  /** Null: what dies stays dead until somebody restarts it. */
+  readonly supervision: SupervisionOptions | null
 }
 
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
@@ -79,6 +86,9 @@ export class Cluster {
   /** Null: nobody looks. */
   private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
+  private readonly supervision: SupervisionOptions | null
+  private supervisor: Supervisor<WorkerChild> | null = null
+  private gaveUp: PostgradError | null = null
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
@@ -86,12 +96,13 @@ export class Cluster {
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks }: ClusterParts) {
+  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
     this.leakPolicy = referenceLeaks
     this.members = members
     this.payloads = payloads
     this.clock = clock
     this.launchTimeoutMs = launchTimeoutMs
+    this.supervision = supervision
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve
     })
@@ -102,11 +113,19 @@ export class Cluster {
             onStalled: (thread, silentMs) => this.onStalled(thread, silentMs, onStall),
             onRecovered: ({ info }) => this.tell(this.recoveryListeners, (listener) => listener(info)),
           })
-    this.stalls?.start(() => clock.now())
-    for (const thread of members.threads) void this.watch(thread)
   }
 
-  /** In the order of their ids: of each name the worker that came last, dead or alive, without those that left. */
+  /**
+   * Starts the first workers: all at once, or one by one under supervision. If one cannot, none is left. For `launch`.
+   * Rejects as `join` does. @internal
+   */
+  async begin(names: readonly string[]): Promise<void> {
+    if (this.supervision === null) await this.start('launch', names, {})
+    else await this.supervise(names, this.supervision)
+    this.stalls?.start(() => this.clock.now())
+  }
+
+  /** In the order in which their names came: of each name the worker that came last, dead or alive, without those that left. */
   get workers(): readonly WorkerInfo[] {
     return this.members.workers
   }
@@ -115,27 +134,32 @@ export class Cluster {
    * Starts further workers with the same program. When it resolves they have loaded it, every living worker can call them, and they can call every
    * living worker. All of them join, or none. Channels are added to those that are there: nothing of what is under way stops. A worker that is busy
    * for more than 5 s learns of newcomers when it comes to itself. PyTorch: `init_rpc` without a `world_size`.
+   * Supervised ones join one by one, behind the others.
    * Rejects with WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, WORKER_IDS_SPENT, LAUNCH_FAILED (`values.worker`,
    * and why in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
    */
   join(name: string, options?: JoinOptions): Promise<WorkerInfo>
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
   async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
-    const infos = await this.start('cluster.join', workerNames(typeof names === 'string' ? [names] : names), options)
+    const wanted = workerNames(typeof names === 'string' ? [names] : names)
+    const infos = await (this.supervisor === null
+      ? this.start('cluster.join', wanted, options)
+      : this.addChildren(this.supervisor, wanted, options))
     return typeof names === 'string' ? infos[0]! : infos
   }
 
   /**
    * Ends a worker in peace: the others are told first (`workers()` leaves it out), then its runs and its calls, made and served, have `timeoutMs` to
    * end, then its references are given up and its thread ends. What it owned is gone: who still refers to it meets WORKER_DIED with the cause `left`. It
-   * is no death. Resolves when the thread is gone; a dead worker is forgotten.
+   * is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its `shutdownMs` stands for `timeoutMs`.
    * Rejects with UNKNOWN_WORKER, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
     const thread = this.thread(target)
+    if (this.supervisor !== null) return this.removeChild(this.supervisor, thread.info.name)
     if (!thread.dead) await this.part('cluster.leave', thread, options)
-    this.members.remove(thread)
+    this.members.remove(thread.info.name)
   }
 
   /**
@@ -148,6 +172,7 @@ export class Cluster {
     this.admit('cluster.restart')
     const thread = this.thread(target)
     const { name } = thread.info
+    if (this.supervisor !== null) return (await this.supervisor.restart(name)).thread.info
     return this.change(async () => {
       if (!thread.dead)
         await this.part('cluster.restart', thread, options.leaveTimeoutMs === undefined ? {} : { timeoutMs: options.leaveTimeoutMs })
@@ -158,7 +183,10 @@ export class Cluster {
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
   on(target: Target, options: ControllerOptions = {}): Controller {
-    return new Controller(this.thread(target), this.payloads, options, (op) => this.admit(op))
+    return new Controller(this.thread(target), this.payloads, options, {
+      workers: this.workers,
+      admit: (op) => this.admit(op),
+    })
   }
 
   /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
@@ -243,11 +271,13 @@ export class Cluster {
   private async shutDown(): Promise<void> {
     await this.untilQuiet()
     this.stalls?.stop()
-    const running = this.members.running
     const left = this.quietDeadline - this.clock.now()
     // Who wants the end at once does not wait for this.
-    if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(running, Math.min(left, ANSWER_MS))
-    for (const thread of running) thread.rejectAll(closed)
+    if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(this.members.running, Math.min(left, ANSWER_MS))
+    for (const thread of this.members.running) thread.rejectAll((op) => this.closedError(op))
+    if (this.supervisor !== null) await this.supervisor.stop()
+    const running = this.members.running
+    for (const thread of running) thread.rejectAll((op) => this.closedError(op))
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
     await Promise.all(running.map((thread) => this.end(thread, 0)))
     this.endIfEmpty()
@@ -289,6 +319,75 @@ export class Cluster {
     })
   }
 
+  private async supervise(names: readonly string[], options: SupervisionOptions): Promise<void> {
+    const endMs = this.clock.now() + this.launchTimeoutMs
+    let isLaunched = false
+    const starter = this.starter(() =>
+      isLaunched ? ['cluster.restart', this.launchTimeoutMs] : ['launch', Math.max(1, endMs - this.clock.now())],
+    )
+    const supervisor = attempt('launch', null, () => superviseWorkers(names, this.clock, options, starter))
+    try {
+      await supervisor.start()
+    } catch (error) {
+      throw isPostgradError(error, 'SUPERVISOR_START_FAILED') ? error.cause : error
+    }
+    isLaunched = true
+    this.supervisor = supervisor
+    void this.change(async () => {
+      const { reason } = await supervisor.exited
+      if (reason === undefined) return
+      this.gaveUp = reason as PostgradError
+      await this.close({ timeoutMs: 0 })
+    })
+  }
+
+  /** Adds them one by one, all or none. */
+  private async addChildren(
+    supervisor: Supervisor<WorkerChild>,
+    names: readonly string[],
+    { timeoutMs }: JoinOptions,
+  ): Promise<readonly WorkerInfo[]> {
+    const op = 'cluster.join'
+    this.admit(op)
+    const limitMs = timeoutMs === undefined ? this.launchTimeoutMs : timeLimit(op, timeoutMs)
+    const added: WorkerInfo[] = []
+    try {
+      for (const name of names) {
+        // The name of a dead worker is taken as well: its supervisor starts it anew.
+        if (supervisor.names.includes(name)) throw nameTaken(name)
+        const spec = workerSpec(
+          name,
+          this.supervision!,
+          this.starter(() => [op, limitMs]),
+        )
+        added.push((await supervisor.add(spec)).thread.info)
+      }
+      return added
+    } catch (error) {
+      for (const { name } of added) await this.removeChild(supervisor, name).catch(() => {})
+      this.admit(op)
+      throw error
+    }
+  }
+
+  private async removeChild(supervisor: Supervisor<WorkerChild>, name: string): Promise<void> {
+    await supervisor.remove(name)
+    this.members.remove(name)
+  }
+
+  private starter(now: () => readonly [op: string, timeoutMs: number]): WorkerStarter {
+    return {
+      start: async (name) => {
+        const [op, timeoutMs] = now()
+        const [thread] = await this.members.start(op, [name], timeoutMs)
+        void this.watch(thread!)
+        return thread!
+      },
+      stop: (thread, deadlineMs) =>
+        this.part('cluster', thread, { timeoutMs: Math.min(deadlineMs, Math.max(0, this.quietDeadline - this.clock.now())) }),
+    }
+  }
+
   private async part(op: string, thread: WorkerThread, { timeoutMs }: LeaveOptions): Promise<void> {
     const endMs = this.clock.now() + checkTime(op, timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     if (thread.leaving !== null) return thread.leaving
@@ -297,10 +396,11 @@ export class Cluster {
   }
 
   private async depart(op: string, thread: WorkerThread, endMs: number): Promise<void> {
-    await this.members.depart(thread, ANSWER_MS)
+    // When everybody ends nobody needs to be told.
+    if (this.closing === null) await this.members.depart(thread, ANSWER_MS)
     const left = () => Math.max(0, endMs - this.clock.now())
     while (!thread.dead && thread.waitingCount > 0 && left() > 0) await this.sleep(QUIET_POLL_MS)
-    if (thread.dead) throw thread.death(op)
+    if (thread.dead && !thread.isExpectedToEnd) throw thread.death(op)
     thread.isExpectedToEnd = true
     await this.end(thread, left())
   }
@@ -317,7 +417,9 @@ export class Cluster {
   }
 
   private endIfEmpty(): void {
-    if (this.changes === 0 && this.members.running.length === 0) this.resolveClosed({ deaths: this.deaths, leaks: this.leaks })
+    if (this.changes > 0 || this.members.running.length > 0) return
+    const { deaths, leaks, gaveUp } = this
+    this.resolveClosed({ deaths, leaks, ...(gaveUp === null ? {} : { error: gaveUp }) })
   }
 
   private async end(thread: WorkerThread, drainMs: number): Promise<void> {
@@ -358,8 +460,8 @@ export class Cluster {
     this.deaths.push(error)
     this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    if (this.deathListeners.size === 0 && rejected === 0 && !this.killed.has(thread.info.id))
-      process.emitWarning(error.message, { type: error.code })
+    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0
+    if (!isHeard && !this.killed.has(thread.info.id)) process.emitWarning(error.message, { type: error.code })
   }
 
   private onStalled(thread: WorkerThread, silentMs: number, onStall: 'report' | 'kill'): void {
@@ -407,7 +509,16 @@ export class Cluster {
   }
 
   private admit(op: string): void {
-    if (this.closing !== null) throw closed(op)
+    if (this.closing !== null) throw this.closedError(op)
+  }
+
+  private closedError(op: string): PostgradError {
+    return new PostgradError('CLUSTER_CLOSED', {
+      op,
+      message: this.gaveUp === null ? 'the cluster has been closed' : 'the cluster has ended, because its supervisor gave up',
+      remedy: this.gaveUp === null ? 'Await what runs before close(), or give close({ timeoutMs }) more time.' : 'Look at the cause.',
+      ...(this.gaveUp === null ? {} : { cause: this.gaveUp }),
+    })
   }
 
   private sleep(delayMs: number): Promise<void> {
@@ -415,10 +526,11 @@ export class Cluster {
   }
 }
 
-function closed(op: string): PostgradError {
-  return new PostgradError('CLUSTER_CLOSED', {
-    op,
-    message: 'the cluster has been closed',
-    remedy: 'Await what runs before close(), or give close({ timeoutMs }) more time.',
+function nameTaken(name: string): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op: 'cluster.join',
+    message: `there is a supervised worker '${name}' already`,
+    remedy: 'Use another name, or cluster.restart(name) for a new worker in its place.',
+    values: { worker: name },
   })
 }

@@ -15,23 +15,27 @@ export interface ControllerOptions {
   readonly timeoutMs?: number
 }
 
+/** What a controller asks of its cluster. */
+export interface ClusterView {
+  readonly workers: readonly WorkerInfo[]
+  /** Throws when the cluster takes no more work. */
+  admit(op: string): void
+}
+
 export class Controller {
   readonly info: WorkerInfo
   private readonly thread: WorkerThread
   private readonly payloads: PayloadCodec
   private readonly timeoutMs: number
-  private readonly admit: (op: string) => void
+  private readonly cluster: ClusterView
 
-  /**
-   * @param admit throws when the cluster takes no more work
-   * @throws TIMEOUT_INVALID
-   */
-  constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, admit: (op: string) => void) {
+  /** @throws TIMEOUT_INVALID */
+  constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, cluster: ClusterView) {
     this.info = thread.info
     this.thread = thread
     this.payloads = payloads
     this.timeoutMs = timeLimit('cluster.on', options.timeoutMs ?? 0)
-    this.admit = admit
+    this.cluster = cluster
   }
 
   /**
@@ -43,7 +47,7 @@ export class Controller {
   run<F extends AnyFunction>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
-    this.admit('run')
+    this.cluster.admit('run')
     const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
     return this.request((facade) => facade.run(transfer(call, transferables(call))))
   }
@@ -53,8 +57,10 @@ export class Controller {
    * Rejects as `run` does, and with MAIN_MISSING.
    */
   async runMain(args: readonly string[] = []): Promise<void> {
-    this.admit('runMain')
-    await this.request((facade) => facade.runMain([...args]))
+    this.cluster.admit('runMain')
+    const { workers } = this.cluster
+    const rank = workers.findIndex(({ id }) => id === this.info.id)
+    await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))
   }
 
   private request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {

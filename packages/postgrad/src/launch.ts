@@ -17,6 +17,7 @@ import { attempt } from './launch-failed.js'
 import type { LeakPolicy } from './leaks.js'
 import { Members } from './members.js'
 import type { Progress } from './protocol.js'
+import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
 
@@ -33,6 +34,12 @@ export interface LaunchOptions {
   readonly mailbox?: MailboxOptions
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
   readonly launchTimeoutMs?: number
+  /**
+   * Workers that die are started anew, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
+   * names and stopped in reverse order. If it comes to that too often, the cluster ends, with SUPERVISOR_GAVE_UP in `(await cluster.closed).error`.
+   * By default what dies stays dead.
+   */
+  readonly supervision?: SupervisionOptions
   /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
   readonly stallMs?: number
   /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
@@ -82,14 +89,16 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
   const members = new Members({
-    program: url,
-    seed,
-    device: options.device ?? null,
-    rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-    mailbox: options.mailbox ?? null,
-    typescript: options.typescript ?? null,
-    stallMs,
-    referenceStacks: options.referenceStacks ?? false,
+    common: {
+      program: url,
+      seed,
+      device: options.device ?? null,
+      rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+      mailbox: options.mailbox ?? null,
+      typescript: options.typescript ?? null,
+      stallMs,
+      referenceStacks: options.referenceStacks ?? false,
+    },
     heap: sharedHeap(),
     payloads,
     clock,
@@ -99,8 +108,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
     onProgress: options.onProgress ?? (() => {}),
   })
-  await members.start('launch', names, launchTimeoutMs)
-  return new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks: options.referenceLeaks ?? 'warn' })
+  const supervision = options.supervision ?? null
+  const cluster = new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks: options.referenceLeaks ?? 'warn', supervision })
+  await cluster.begin(names)
+  return cluster
 }
 
 function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {

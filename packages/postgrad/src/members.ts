@@ -10,26 +10,19 @@
 import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
-import type { MailboxOptions, WorkerInfo } from '@postgrad/rpc'
+import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
 import { makeHeartbeat } from './heartbeat.js'
 import { attempt, launchFailed } from './launch-failed.js'
-import type { PeerPort, Progress } from './protocol.js'
+import type { BootData, PeerPort, Progress } from './protocol.js'
 import { type OutputSink, WorkerThread } from './worker-thread.js'
 
 export interface MembersOptions {
-  /** `file:` URL. */
-  readonly program: string
-  readonly seed: number
-  readonly device: string | null
-  readonly rpcTimeoutMs: number | null
-  readonly mailbox: MailboxOptions | null
-  readonly typescript: string | null
-  readonly stallMs: number
-  readonly referenceStacks: boolean
+  /** What all of them are born with. */
+  readonly common: Omit<BootData, 'info' | 'life' | 'peers' | 'control' | 'heap' | 'heartbeat'>
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -72,13 +65,13 @@ export class Members {
     this.options = options
   }
 
-  /** In the order of their ids, dead ones included, those that have not been ready yet excluded. */
+  /** In the order in which their names came, which a restart keeps; dead ones included, those that have not been ready yet excluded. */
   get workers(): readonly WorkerInfo[] {
     return this.threads.map(({ info }) => info)
   }
 
   get threads(): readonly WorkerThread[] {
-    return [...this.ready.values()].map(({ thread }) => thread).sort((a, b) => a.info.id - b.info.id)
+    return [...this.ready.values()].map(({ thread }) => thread)
   }
 
   /** Every thread that may still be running. */
@@ -130,16 +123,14 @@ export class Members {
     await Promise.allSettled(others.map((other) => other.thread.request('leave', (facade) => facade.leaving(thread.info.id), timeoutMs)))
   }
 
-  /** Forgets a worker whose thread has ended. */
-  remove(thread: WorkerThread): void {
-    const { name } = thread.info
-    if (this.ready.get(name)?.thread === thread) this.ready.delete(name)
+  /** Forgets a name whose worker has ended. */
+  remove(name: string): void {
+    if (this.ready.get(name)?.thread.dead) this.ready.delete(name)
   }
 
   private startThreads(op: string, names: readonly string[], group: Member[], doors: Door[]): void {
     const { heap } = this.options
     const there = this.linked()
-    const worldSize = there.length + names.length
     const newcomers = names.map((name) => ({ info: { name, id: this.nextId++ }, slot: heap?.handle() ?? null, peers: [] as PeerPort[] }))
     const outside: { member: Member; port: MessagePort; newcomer: number }[] = []
     newcomers.forEach((a, index) => {
@@ -156,7 +147,7 @@ export class Members {
     })
     try {
       for (const { info, slot, peers } of newcomers) {
-        const thread = attempt(op, info.name, () => this.startThread(info, slot, peers, worldSize))
+        const thread = attempt(op, info.name, () => this.startThread(info, slot, peers))
         const member = { thread, hasHeap: slot !== null, isLeaving: false, former: null }
         group.push(member)
         this.starting.set(info.name, member)
@@ -170,28 +161,12 @@ export class Members {
     for (const { member, port, newcomer } of outside) doors.push({ member, port, to: group[newcomer]! })
   }
 
-  private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[], worldSize: number): WorkerThread {
-    const { program, seed, device, rpcTimeoutMs, mailbox, typescript, referenceStacks, stallMs, payloads } = this.options
-    const { clock, stdout, stderr, env, resourceLimits, onProgress } = this.options
+  private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[]): WorkerThread {
+    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress } = this.options
     const life = this.lives.get(info.name) ?? 0
     const heartbeat = makeHeartbeat()
     const thread = new WorkerThread({
-      boot: {
-        info,
-        life,
-        worldSize,
-        peers,
-        program,
-        seed,
-        device,
-        rpcTimeoutMs,
-        mailbox,
-        heap,
-        heartbeat,
-        stallMs,
-        typescript,
-        referenceStacks,
-      },
+      boot: { ...common, info, life, peers, heap, heartbeat },
       payloads,
       clock,
       stdout,

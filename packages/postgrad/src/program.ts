@@ -5,7 +5,7 @@ import { PostgradError } from '@postgrad/base'
 export interface MainContext {
   /** The worker's name. */
   readonly name: string
-  /** The worker's number, 0…worldSize-1. */
+  /** The worker's place among the cluster's workers when this began, 0…worldSize-1; a restart keeps it. Its id only while nobody was started anew. */
   readonly rank: number
   readonly worldSize: number
   /** What stood behind `--` on the command line. */

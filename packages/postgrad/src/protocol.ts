@@ -22,6 +22,7 @@ import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import type { Heartbeat } from './heartbeat.js'
+import type { MainContext } from './program.js'
 
 /** A port to another worker, made by the launcher: one channel per pair. */
 export interface PeerPort {
@@ -36,7 +37,6 @@ export interface BootData {
   readonly info: WorkerInfo
   /** How many workers had this name before. */
   readonly life: number
-  readonly worldSize: number
   readonly peers: readonly PeerPort[]
   readonly control: MessagePort
   /** `file:` URL of the program. */
@@ -67,7 +67,7 @@ export interface WorkerFacade {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
   run(call: Payload): Promise<Payload>
   /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
-  runMain(args: readonly string[]): Promise<Payload>
+  runMain(context: Omit<MainContext, 'name'>): Promise<Payload>
   debugInfo(): Promise<Payload>
   /** Who holds references to what. */
   references(): Promise<Payload>

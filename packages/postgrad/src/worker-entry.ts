@@ -13,7 +13,7 @@ import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/intern
 import { expose, transfer } from 'comlink'
 import { beat, beatWhileTurning } from './heartbeat.js'
 import { NodeEndpoint } from './node-endpoint.js'
-import { type MainContext, mainOf } from './program.js'
+import { mainOf } from './program.js'
 import { progressOf } from './progress.js'
 import type { BootData, FatalEvent, PeerPort, ProgressEvent, WorkerFacade } from './protocol.js'
 import { threadUsage } from './usage.js'
@@ -85,12 +85,11 @@ const facade: WorkerFacade = {
       const exposed = threadRegistry.lookup(name, boot.info.name)
       return runtime.run(() => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
     }),
-  runMain: (args) =>
+  runMain: (context) =>
     reply(async () => {
       const main = mainOf(program, boot.program)
-      const context: MainContext = { name: boot.info.name, rank: boot.info.id, worldSize: boot.worldSize, args }
       // What main returns stays here: it may be anything, and the command line has no use for it.
-      await runtime.run(() => main(context))
+      await runtime.run(() => main({ ...context, name: boot.info.name }))
     }),
   debugInfo: () => reply(() => ({ ...runtime.debugInfo(), ...threadUsage() })),
   references: () => reply(() => runtime.references()),

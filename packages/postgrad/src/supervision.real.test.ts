@@ -1,0 +1,166 @@
+/** Supervised workers: what dies is started anew as the strategy has it, in order; too often ends the cluster. Rules CLU-30 to CLU-35 in SPEC.md. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
+import type { Cluster } from './cluster.js'
+import { launcher } from './clusters.fixture.js'
+import * as logged from './fixtures/logged.js'
+import * as members from './fixtures/members.js'
+import { script } from './script.fixture.js'
+import type { SupervisionOptions } from './supervision.js'
+
+const launch = launcher()
+const LOGGED = new URL('./fixtures/logged.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/members.js', import.meta.url)
+const LOG = join(tmpdir(), `postgrad-supervision-${process.pid}.log`)
+
+beforeEach(() => writeFileSync(LOG, ''))
+afterEach(() => rmSync(LOG, { force: true }))
+const logOf = (): string[] => readFileSync(LOG, 'utf8').trimEnd().split('\n')
+
+function rejection(promise: Promise<unknown>): Promise<PostgradError> {
+  return promise.then(
+    () => {
+      throw new Error('it did not reject')
+    },
+    (error) => error,
+  )
+}
+
+/** A supervised cluster, and a wait until so many workers have been started anew. */
+async function supervised(program: URL, workers: readonly string[], supervision: SupervisionOptions) {
+  const restarted: string[] = []
+  let wake = (): void => {}
+  const cluster = await launch(program, {
+    workers,
+    workerOptions: { env: { LOG } },
+    supervision: {
+      ...supervision,
+      onRestart: async (worker) => {
+        await supervision.onRestart?.(worker)
+        restarted.push(`${worker.name}:${worker.id}`)
+        // Behind the restart itself, of which this is a part.
+        setImmediate(() => wake())
+      },
+    },
+  })
+  const until = async (count: number): Promise<readonly string[]> => {
+    while (restarted.length < count) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    return restarted
+  }
+  return { cluster, until }
+}
+
+const ids = (cluster: Cluster): string[] => cluster.workers.map(({ name, id }) => `${name}:${id}`)
+
+describe('strategies', () => {
+  test.each<[SupervisionOptions['strategy'], string[], string[]]>([
+    ['one-for-one', ['b:3'], ['a:0', 'b:3', 'c:2']],
+    ['rest-for-one', ['b:3', 'c:4'], ['a:0', 'b:3', 'c:4']],
+    ['one-for-all', ['a:3', 'b:4', 'c:5'], ['a:3', 'b:4', 'c:5']],
+  ])('CLU-30 %s starts anew whom it binds together, in order', async (strategy, expected, there) => {
+    const { cluster, until } = await supervised(PROGRAM, ['a', 'b', 'c'], { strategy })
+    expect(await rejection(cluster.on('b').run(members.exit, 5))).toMatchObject({ code: 'WORKER_DIED', values: { exitCode: 5 } })
+    expect(await until(expected.length)).toEqual(expected)
+    expect(ids(cluster)).toEqual(there)
+    for (const name of ['a', 'b', 'c']) {
+      expect([...(await cluster.on(name).run(members.whoIsThere))].sort()).toEqual(there)
+      expect((await cluster.on(name).run(members.askAll)).length).toBe(2)
+    }
+    await cluster.close()
+    const { deaths, error } = await cluster.closed
+    expect(deaths.map(({ values }) => values.worker)).toEqual(['b'])
+    expect(error).toBeUndefined()
+  })
+})
+
+test('CLU-31 workers start one by one in the order of their names and stop in reverse order', async () => {
+  const { cluster } = await supervised(LOGGED, ['c', 'a', 'b'], {})
+  expect(logOf()).toEqual(['start c', 'start a', 'start b'])
+  await cluster.close()
+  expect(logOf().slice(3)).toEqual(['stop b', 'stop a', 'stop c'])
+})
+
+test('CLU-31 one that does not stop within shutdownMs is killed, and the others still stop in order', async () => {
+  const { cluster } = await supervised(LOGGED, ['a', 'b', 'c'], { shutdownMs: 200 })
+  const spinning = rejection(cluster.on('b').run(logged.spinForEver))
+  await cluster.close({ timeoutMs: 50 })
+  expect(await spinning).toMatchObject({ code: 'CLUSTER_CLOSED' })
+  expect(logOf().slice(3)).toEqual(['stop c', 'stop a'])
+  expect(await cluster.closed).toEqual({ deaths: [] })
+})
+
+test('CLU-32 onRestart runs before the next worker starts, and what it throws is a start that failed', async () => {
+  let times = 0
+  const { cluster, until } = await supervised(LOGGED, ['a', 'b', 'c'], {
+    strategy: 'rest-for-one',
+    intensity: 3,
+    onRestart: async (worker) => {
+      if (worker.name === 'b' && times++ === 0) throw new Error('not prepared')
+      await cluster.on(worker).run(logged.log, 'prepared')
+    },
+  })
+  await cluster.on('b').run(logged.exitSoon, 1)
+  expect((await until(2)).map((text) => text[0])).toEqual(['b', 'c'])
+  // The first new b was not prepared and is ended; of its log nothing is asked.
+  expect(
+    logOf()
+      .slice(3)
+      .filter((line) => !line.startsWith('stop')),
+  ).toEqual(['start b', 'start b', 'prepared b', 'start c', 'prepared c'])
+  await cluster.close()
+})
+
+test('CLU-33 too many deaths in too short a time end the cluster with the reason', async () => {
+  const { cluster, until } = await supervised(LOGGED, ['a', 'b'], { intensity: 1, periodMs: 60_000, shutdownMs: 300 })
+  const waits = rejection(cluster.on('a').run(logged.waitForEver))
+  await cluster.on('b').run(logged.exitSoon, 1)
+  await until(1)
+  await cluster.on('b').run(logged.exitSoon, 1)
+  const { deaths, error } = await cluster.closed
+  expect(deaths.length).toBe(2)
+  expect(error).toMatchObject({
+    code: 'SUPERVISOR_GAVE_UP',
+    values: { child: 'b', intensity: 1, periodMs: 60_000 },
+    cause: { code: 'WORKER_DIED' },
+  })
+  expect(['WORKER_DIED', 'CLUSTER_CLOSED']).toContain((await waits).code)
+  expect(await rejection((async () => cluster.on('a').run(logged.waitForEver))())).toMatchObject({
+    code: 'CLUSTER_CLOSED',
+    cause: { code: 'SUPERVISOR_GAVE_UP' },
+  })
+  await cluster.close()
+})
+
+test('CLU-34 a supervised cluster grows and shrinks; newcomers are supervised too, and restarts by hand do not count', async () => {
+  const { cluster, until } = await supervised(PROGRAM, ['a'], { intensity: 1, periodMs: 60_000 })
+  expect(await cluster.join(['b', 'c'])).toMatchObject([{ name: 'b' }, { name: 'c' }])
+  expect(await rejection(cluster.join('b'))).toMatchObject({ code: 'WORKER_NAME_TAKEN', values: { worker: 'b' } })
+  for (let round = 0; round < 3; round++) await cluster.restart('c')
+  expect(ids(cluster)).toEqual(['a:0', 'b:1', 'c:5'])
+  await cluster.leave('c')
+  expect(ids(cluster)).toEqual(['a:0', 'b:1'])
+  await rejection(cluster.on('b').run(members.exit, 1))
+  expect(await until(4)).toEqual(['c:3', 'c:4', 'c:5', 'b:6'])
+  expect(await cluster.on('a').run(members.askAll)).toEqual(['b 8192'])
+  await cluster.close()
+})
+
+test('CLU-35 a launch whose workers cannot all start leaves nothing, and wrong options are refused', async () => {
+  const broken = new URL('./fixtures/throws-at-import.js', import.meta.url)
+  const error = await rejection(launch(broken, { workers: ['a', 'b'], supervision: {} }))
+  expect(error).toMatchObject({ code: 'LAUNCH_FAILED', op: 'launch', values: { worker: 'a' }, cause: { code: 'BROKEN_PROGRAM' } })
+  const wrong = rejection(launch(PROGRAM, { workers: 1, supervision: { strategy: 'one-for-none' as 'one-for-one' } }))
+  expect(await wrong).toMatchObject({ code: 'LAUNCH_FAILED', cause: { code: 'INVALID_ARGUMENT' } })
+})
+
+test('CLU-33 the process of a cluster that gave up ends by itself', async () => {
+  const { code, out, err } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'gives-up')
+  expect([code, out, err]).toEqual([0, 'SUPERVISOR_GAVE_UP 2\nend of script\n', ''])
+})

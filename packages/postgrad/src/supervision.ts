@@ -1,0 +1,75 @@
+/**
+ * Supervised workers: actor's supervisor with worker threads as its children. It starts them in order, starts anew what dies as its strategy has it,
+ * stops them in reverse order, and gives up when that happens too often, which ends the cluster. `cluster.ts` above starts and ends single workers.
+ */
+import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { Clock } from '@postgrad/transport'
+import type { WorkerThread } from './worker-thread.js'
+
+export interface SupervisionOptions extends RestartOptions {
+  /** How long a worker may take to end in peace when it is stopped, in ms, before it is killed; 0 kills at once. Default 5000. */
+  readonly shutdownMs?: number
+  /**
+   * Runs on the main thread after a worker was started anew and before the next one is: the place to give it back what it needs
+   * (`cluster.on(worker).run(…)`). What it throws fails the restart, which is tried again.
+   */
+  readonly onRestart?: (worker: WorkerInfo) => unknown
+}
+
+/** A worker as its supervisor holds it. */
+export interface WorkerChild extends Child {
+  readonly thread: WorkerThread
+}
+
+export interface WorkerStarter {
+  /** Starts a worker and says what is to be done before the next one. */
+  start(name: string): Promise<WorkerThread>
+  stop(thread: WorkerThread, deadlineMs: number): Promise<void>
+}
+
+export function workerSpec(name: string, { shutdownMs, onRestart }: SupervisionOptions, starter: WorkerStarter): ChildSpec<WorkerChild> {
+  let isFirst = true
+  return {
+    name,
+    ...(shutdownMs === undefined ? {} : { shutdownMs }),
+    start: async () => {
+      const thread = await starter.start(name)
+      if (!isFirst && onRestart !== undefined) await untilDone(thread, onRestart)
+      isFirst = false
+      return {
+        thread,
+        exited: thread.ended.then(() => ({ normal: thread.isExpectedToEnd, reason: thread.death('cluster') })),
+        stop: (deadlineMs) => starter.stop(thread, deadlineMs),
+        kill: () => {
+          // At the end of the time that it had to leave.
+          if (thread.leaving !== null) thread.isExpectedToEnd = true
+          void thread.terminate()
+        },
+      }
+    },
+  }
+}
+
+/** @throws INVALID_ARGUMENT, TIMEOUT_INVALID */
+export function superviseWorkers(
+  names: readonly string[],
+  clock: Clock,
+  options: SupervisionOptions,
+  starter: WorkerStarter,
+): Supervisor<WorkerChild> {
+  return new Supervisor({ ...options, clock, children: names.map((name) => workerSpec(name, options, starter)) })
+}
+
+/** A start must settle: one that waits for the worker that it prepares ends with that worker at the latest. A worker that was not prepared is ended. */
+async function untilDone(thread: WorkerThread, onRestart: (worker: WorkerInfo) => unknown): Promise<void> {
+  const died = thread.ended.then(() => {
+    throw thread.death('onRestart')
+  })
+  try {
+    await Promise.race([(async () => onRestart(thread.info))(), died])
+  } catch (error) {
+    await thread.terminate()
+    throw error
+  }
+}
