@@ -7,12 +7,13 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
-import type { PayloadCodec } from '@postgrad/wire/internal'
+import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
 import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
 import type { Members } from './members.js'
+import type { WorkerFacade } from './protocol.js'
 import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
 import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
@@ -149,9 +150,10 @@ export class Cluster {
   }
 
   /**
-   * Ends a worker in peace: the others are told first (`workers()` leaves it out), then its runs and its calls, made and served, have `timeoutMs` to
-   * end, then its references are given up and its thread ends. What it owned is gone: who still refers to it meets WORKER_DIED with the cause `left`. It
-   * is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its `shutdownMs` stands for `timeoutMs`.
+   * Ends a worker in peace: its runs and the calls that it has made have `timeoutMs` to end, then the others are told (`workers()` leaves it out, they call
+   * it no more), what they called before is served, its references are given up and its thread ends. What it owned is gone: who still refers to it
+   * meets WORKER_DIED with the cause `left`. It is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its
+   * `shutdownMs` stands for `timeoutMs`.
    * Rejects with UNKNOWN_WORKER, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
@@ -396,13 +398,13 @@ export class Cluster {
   }
 
   private async depart(op: string, thread: WorkerThread, endMs: number): Promise<void> {
-    // When everybody ends nobody needs to be told.
-    if (this.closing === null) await this.members.depart(thread, ANSWER_MS)
+    this.members.depart(thread)
     const left = () => Math.max(0, endMs - this.clock.now())
     while (!thread.dead && thread.waitingCount > 0 && left() > 0) await this.sleep(QUIET_POLL_MS)
     if (thread.dead && !thread.isExpectedToEnd) throw thread.death(op)
     thread.isExpectedToEnd = true
-    await this.end(thread, left())
+    // When everybody ends nobody needs to be told.
+    await this.end(thread, this.closing === null ? left() : 0)
   }
 
   /** While `work` goes on, a cluster without a thread has not ended. */
@@ -422,14 +424,14 @@ export class Cluster {
     this.resolveClosed({ deaths, leaks, ...(gaveUp === null ? {} : { error: gaveUp }) })
   }
 
-  private async end(thread: WorkerThread, drainMs: number): Promise<void> {
+  /** @param leaveMs how long what is under way there may still take; 0: nothing is waited for */
+  private async end(thread: WorkerThread, leaveMs: number): Promise<void> {
     if (!thread.dead) {
-      const asked = await thread
-        .request('close', (facade) => facade.close(drainMs), drainMs + ANSWER_MS)
-        .then(
-          () => true,
-          () => false,
-        )
+      const ask = (facade: WorkerFacade): Promise<Payload> => (leaveMs === 0 ? facade.close() : facade.leave(leaveMs))
+      const asked = await thread.request('close', ask, leaveMs + ANSWER_MS).then(
+        () => true,
+        () => false,
+      )
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
       if (asked && (await this.withinGrace(thread))) return

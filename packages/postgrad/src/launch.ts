@@ -109,7 +109,16 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     onProgress: options.onProgress ?? (() => {}),
   })
   const supervision = options.supervision ?? null
-  const cluster = new Cluster({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks: options.referenceLeaks ?? 'warn', supervision })
+  const cluster = new Cluster({
+    members,
+    payloads,
+    clock,
+    launchTimeoutMs,
+    stallMs,
+    onStall,
+    referenceLeaks: options.referenceLeaks ?? 'warn',
+    supervision,
+  })
   await cluster.begin(names)
   return cluster
 }

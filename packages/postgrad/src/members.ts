@@ -114,13 +114,10 @@ export class Members {
     }
   }
 
-  /** Newcomers are not linked with it any more, and the others are told that its end will be no accident. Resolves when they know. */
-  async depart(thread: WorkerThread, timeoutMs: number): Promise<void> {
+  /** It is about to end in peace: newcomers are not linked with it any more. */
+  depart(thread: WorkerThread): void {
     const member = this.ready.get(thread.info.name)
     if (member?.thread === thread) member.isLeaving = true
-    const others = this.linked().filter((other) => other.thread !== thread)
-    // One that does not answer is busy or dead; it reads of a death instead.
-    await Promise.allSettled(others.map((other) => other.thread.request('leave', (facade) => facade.leaving(thread.info.id), timeoutMs)))
   }
 
   /** Forgets a name whose worker has ended. */

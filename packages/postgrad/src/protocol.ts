@@ -11,7 +11,7 @@
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
  *        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
- *        │ ── leaving(id) ─────────────────────▸ │ a peer that will end in peace
+ *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
  *        │ closes the port                       │ nothing is left open: the thread ends by itself
  */
@@ -73,10 +73,10 @@ export interface WorkerFacade {
   references(): Promise<Payload>
   /** Links newcomers, who are ready. */
   connect(peers: readonly PeerPort[]): Promise<Payload>
-  /** The peer with this id is about to end in peace. */
-  leaving(id: number): Promise<Payload>
-  /** Closes the runtime; calls that are under way have `drainMs` to end. */
-  close(drainMs: number): Promise<Payload>
+  /** Leaves the others in peace; what is under way has `timeoutMs` to end. */
+  leave(timeoutMs: number): Promise<Payload>
+  /** Closes the runtime. */
+  close(): Promise<Payload>
 }
 
 /** Sent by the worker beside comlink's messages, in the same port, hence in order with results. Comlink ignores what has no `type`. */

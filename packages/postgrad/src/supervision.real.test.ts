@@ -93,7 +93,7 @@ test('CLU-31 one that does not stop within shutdownMs is killed, and the others 
   await cluster.close({ timeoutMs: 50 })
   expect(await spinning).toMatchObject({ code: 'CLUSTER_CLOSED' })
   expect(logOf().slice(3)).toEqual(['stop c', 'stop a'])
-  expect(await cluster.closed).toEqual({ deaths: [] })
+  expect((await cluster.closed).deaths).toEqual([])
 })
 
 test('CLU-32 onRestart runs before the next worker starts, and what it throws is a start that failed', async () => {

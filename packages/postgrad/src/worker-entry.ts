@@ -100,7 +100,8 @@ const facade: WorkerFacade = {
         connect(peer)
       }
     }),
-  leaving: (id) => reply(() => runtime.onLeaving(id)),
-  close: (drainMs) => reply(() => runtime.close({ drainMs })),
+  // What is left at the deadline is cut off, which whoever set it knows.
+  leave: (timeoutMs) => reply(() => runtime.leave({ timeoutMs }).catch(() => {})),
+  close: () => reply(() => runtime.close()),
 }
 expose(facade, new NodeEndpoint(boot.control))

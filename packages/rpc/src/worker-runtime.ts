@@ -157,11 +157,6 @@ export class WorkerRuntime {
     return this.agent.resolve(target).info
   }
 
-  /** The peer is about to end in peace (CLU-7): `workers()` leaves it out, and what still meets its end reads that it left. */
-  onLeaving(id: WorkerId): void {
-    this.agent.onLeaving(id)
-  }
-
   /** Self included; the dead, and those that are leaving, excluded. */
   workers(): WorkerInfo[] {
     return this.agent.workers()
