@@ -209,9 +209,14 @@ interface SlotHolder {
   slot<T>(key: symbol, make: () => T): T
 }
 
-/** Gives a worker its pools, by name. */
-export function attachJobs(worker: SlotHolder, find: (name: string) => Jobs): void {
-  worker.slot(SLOT, () => find)
+/** Gives a worker its pools, by name; each is made when it is first asked for. */
+export function attachJobs(worker: SlotHolder, make: (name: string) => Jobs): void {
+  const known = new Map<string, Jobs>()
+  worker.slot(SLOT, () => (name: string) => {
+    const jobs = known.get(name) ?? make(name)
+    known.set(name, jobs)
+    return jobs
+  })
 }
 
 /**

@@ -64,10 +64,10 @@ export class PortHost {
     return this.waiting.size
   }
 
-  /** The pool of that name. How many threads it has is not known here; as many as there are cores is what it has mostly. */
-  pool(pool: string): JobHost {
+  /** The pool of that name. How many threads it has is mostly not known here; as many as there are cores is a guess. */
+  pool(pool: string, threads: number = availableParallelism()): JobHost {
     return {
-      threads: availableParallelism(),
+      threads,
       submit: (job) => this.submit(pool, job),
       // Only what this worker has submitted is known here.
       counts: () => ({ running: this.waiting.size, waiting: 0 }),

@@ -6,7 +6,7 @@
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, receiveMessageOnPort } from 'node:worker_threads'
 import { type Payload, transferables } from '@postgrad/wire/internal'
-import { Piscina } from 'piscina'
+import type { Piscina } from 'piscina'
 import type { JobRequest } from './job-host.js'
 import type { Places, RunningPlace } from './job-queue.js'
 import type { Progress } from './progress.js'
@@ -19,22 +19,11 @@ export interface ThreadPlacesOptions {
 }
 
 export class ThreadPlaces implements Places {
-  private readonly piscina: Piscina
+  /** Imported when it is needed: every worker loads this package, few make a pool. */
+  private readonly piscina: Promise<Piscina>
 
-  constructor({ boot, threads, resourceLimits }: ThreadPlacesOptions) {
-    this.piscina = new Piscina({
-      filename: new URL('./job-entry.cjs', import.meta.url).href,
-      workerData: boot,
-      minThreads: threads,
-      maxThreads: threads,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      // A thread that waits by atomics stops its event loop, and with it what a job has open.
-      atomics: 'disabled',
-      recordTiming: false,
-      ...(resourceLimits === undefined ? {} : { resourceLimits }),
-    })
-    // A thread that dies between two jobs is replaced: nobody waits for it. Without a listener the event would be thrown.
-    this.piscina.on('error', () => {})
+  constructor(options: ThreadPlacesOptions) {
+    this.piscina = start(options)
   }
 
   run({ call, seed, onProgress, isCancellable }: JobRequest): RunningPlace {
@@ -42,7 +31,8 @@ export class ThreadPlaces implements Places {
     const killer = isCancellable ? new AbortController() : null
     const task: JobTask = { call, seed, port: way?.there ?? null }
     const transferList = [...transferables(call), ...(way === null ? [] : [way.there])]
-    const reply = this.piscina.run(task, { transferList, ...(killer === null ? {} : { signal: killer.signal }) }) as Promise<Payload>
+    const options = { transferList, ...(killer === null ? {} : { signal: killer.signal }) }
+    const reply = this.piscina.then((piscina) => piscina.run(task, options) as Promise<Payload>)
     if (way !== null) {
       const end = (): void => way.end()
       reply.then(end, end)
@@ -51,9 +41,27 @@ export class ThreadPlaces implements Places {
   }
 
   /** See Note [How a pool ends]. */
-  close(): Promise<void> {
-    return this.piscina.destroy()
+  async close(): Promise<void> {
+    await (await this.piscina).destroy()
   }
+}
+
+async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Promise<Piscina> {
+  const { Piscina } = await import('piscina')
+  const piscina = new Piscina({
+    filename: new URL('./job-entry.cjs', import.meta.url).href,
+    workerData: boot,
+    minThreads: threads,
+    maxThreads: threads,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    // A thread that waits by atomics stops its event loop, and with it what a job has open.
+    atomics: 'disabled',
+    recordTiming: false,
+    ...(resourceLimits === undefined ? {} : { resourceLimits }),
+  })
+  // A thread that dies between two jobs is replaced: nobody waits for it. Without a listener the event would be thrown.
+  piscina.on('error', () => {})
+  return piscina
 }
 
 /** The channel of one job: progress here, cancellation there. */

@@ -5,9 +5,11 @@
 import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
+import type { Jobs } from '@postgrad/jobs'
 import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import type { ClusterJobs, ClusterJobsOptions } from './cluster-jobs.js'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
 import { attempt } from './launch-failed.js'
@@ -46,6 +48,7 @@ export interface ClusterEnd {
 
 export interface ClusterParts {
   readonly members: Members
+  readonly pools: ClusterJobs
   readonly payloads: PayloadCodec
   readonly clock: Clock
   readonly launchTimeoutMs: number
@@ -75,6 +78,7 @@ export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
   private readonly members: Members
+  private readonly pools: ClusterJobs
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
   private readonly launchTimeoutMs: number
@@ -97,9 +101,10 @@ export class Cluster {
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
+  constructor({ members, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
     this.leakPolicy = referenceLeaks
     this.members = members
+    this.pools = pools
     this.payloads = payloads
     this.clock = clock
     this.launchTimeoutMs = launchTimeoutMs
@@ -189,6 +194,15 @@ export class Cluster {
       workers: this.workers,
       admit: (op) => this.admit(op),
     })
+  }
+
+  /**
+   * A pool of threads for stateless work: the exposed functions of a module, which may be the program itself. The main thread uses what is returned, workers
+   * `currentJobs(name)`. It ends with the cluster at the latest. @throws JOBS_MODULE_NOT_FOUND, JOBS_NAME_TAKEN, INVALID_ARGUMENT, CLUSTER_CLOSED
+   */
+  jobs(url: URL | string, options: ClusterJobsOptions = {}): Jobs {
+    this.admit('cluster.jobs')
+    return this.pools.open(url, options)
   }
 
   /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
@@ -281,7 +295,7 @@ export class Cluster {
     const running = this.members.running
     for (const thread of running) thread.rejectAll((op) => this.closedError(op))
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
-    await Promise.all(running.map((thread) => this.end(thread, 0)))
+    await Promise.all([this.pools.close(), ...running.map((thread) => this.end(thread, 0))])
     this.endIfEmpty()
     if (this.leaks.length === 0) return
     const error = referencesLeft(this.leaks)

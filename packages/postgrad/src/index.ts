@@ -296,6 +296,17 @@ export {
 } from '@postgrad/data'
 export { currentContext, type DistAutogradContext, type DistBackwardOptions, distAutograd } from '@postgrad/dist-autograd'
 export {
+  type CurrentJob,
+  currentJob,
+  currentJobs,
+  type JobCounts,
+  type JobFunction,
+  type JobOptions,
+  type Jobs,
+  type MapOptions,
+  type Progress,
+} from '@postgrad/jobs'
+export {
   Adadelta,
   type AdadeltaOptions,
   type AdadeltaSettings,
@@ -663,12 +674,13 @@ export type {
   StallListener,
   WorkerDebugInfo,
 } from './cluster.js'
+export type { ClusterJobsOptions } from './cluster-jobs.js'
 export type { Controller, ControllerOptions } from './controller.js'
+export { type JobsOptions, jobs } from './job-pool.js'
 export { type LaunchOptions, launch } from './launch.js'
 export type { LeakPolicy } from './leaks.js'
 export type { Main, MainContext } from './program.js'
 export { reportProgress } from './progress.js'
-export type { Progress } from './protocol.js'
 export type { SupervisionOptions } from './supervision.js'
 export type { ThreadUsage } from './usage.js'
 export type { OutputSink } from './worker-thread.js'

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, timeLimit } from '@postgrad/base/internal'
+import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
@@ -13,10 +14,10 @@ import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
+import { ClusterJobs } from './cluster-jobs.js'
 import { attempt } from './launch-failed.js'
 import type { LeakPolicy } from './leaks.js'
 import { Members } from './members.js'
-import type { Progress } from './protocol.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
@@ -88,6 +89,11 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
+  const pools = new ClusterJobs({
+    seed,
+    ...(options.device === undefined ? {} : { device: options.device }),
+    ...(options.typescript === undefined ? {} : { typescript: options.typescript }),
+  })
   const members = new Members({
     common: {
       program: url,
@@ -107,10 +113,12 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     env: () => options.workerOptions?.env,
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
     onProgress: options.onProgress ?? (() => {}),
+    onJob: (message, thread) => pools.receive(message, thread),
   })
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
+    pools,
     payloads,
     clock,
     launchTimeoutMs,

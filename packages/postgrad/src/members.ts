@@ -10,6 +10,7 @@
 import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
+import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
@@ -17,7 +18,7 @@ import type { PayloadCodec } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
 import { makeHeartbeat } from './heartbeat.js'
 import { attempt, launchFailed } from './launch-failed.js'
-import type { BootData, PeerPort, Progress } from './protocol.js'
+import type { BootData, PeerPort } from './protocol.js'
 import { type OutputSink, WorkerThread } from './worker-thread.js'
 
 export interface MembersOptions {
@@ -31,6 +32,7 @@ export interface MembersOptions {
   readonly env: () => NodeJS.ProcessEnv | undefined
   readonly resourceLimits: (name: string) => ResourceLimits | undefined
   readonly onProgress: (progress: Progress, worker: string) => void
+  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
 }
 
 interface Member {
@@ -159,7 +161,7 @@ export class Members {
   }
 
   private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[]): WorkerThread {
-    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress } = this.options
+    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
     const life = this.lives.get(info.name) ?? 0
     const heartbeat = makeHeartbeat()
     const thread = new WorkerThread({
@@ -171,6 +173,7 @@ export class Members {
       resourceLimits: resourceLimits(info.name),
       env: env(),
       onProgress,
+      onJob,
     })
     this.lives.set(info.name, life + 1)
     void thread.ended.then(() => this.giveBack(heap))

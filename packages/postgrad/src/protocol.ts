@@ -12,11 +12,13 @@
  *        │ ◂───────────────────────── Payload ── │
  *        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
  *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
+ *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
  *        │ closes the port                       │ nothing is left open: the thread ends by itself
  */
 
 import type { MessagePort } from 'node:worker_threads'
+import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
@@ -89,13 +91,4 @@ export interface ProgressEvent {
 export interface FatalEvent {
   readonly event: 'fatal'
   readonly origin: NodeJS.UncaughtExceptionOrigin
-}
-
-/** How far a program is, in its own units. */
-export interface Progress {
-  readonly done: number
-  /** Unknown when left out. */
-  readonly total?: number
-  /** What a person wants to read beside the numbers: a loss, a rate. */
-  readonly text?: string
 }

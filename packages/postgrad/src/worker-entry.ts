@@ -5,6 +5,7 @@
 import { workerData } from 'node:worker_threads'
 import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { attachThreadHeap, HeapRoad, installKernelPause } from '@postgrad/tensor/internal'
@@ -17,6 +18,7 @@ import { mainOf } from './program.js'
 import { progressOf } from './progress.js'
 import type { BootData, FatalEvent, PeerPort, ProgressEvent, WorkerFacade } from './protocol.js'
 import { threadUsage } from './usage.js'
+import { jobsOfMainThread } from './worker-jobs.js'
 
 const boot = workerData as BootData
 // First: kernels bind to the heap that they meet.
@@ -41,6 +43,8 @@ installKernelPause(() => {
 })
 if (boot.stallMs > 0) beatWhileTurning(boot.heartbeat, boot.stallMs)
 const progress = progressOf(runtime, (latest) => boot.control.postMessage({ event: 'progress', progress: latest } satisfies ProgressEvent))
+const jobs = jobsOfMainThread(runtime, boot, (message, transfer) => boot.control.postMessage(message, transfer))
+boot.control.on('message', (data: unknown) => isJobMessage(data) && jobs.receive(data as JobToWorker))
 process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()

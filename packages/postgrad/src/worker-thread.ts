@@ -9,13 +9,14 @@
 
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
+import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import type { Heartbeat } from './heartbeat.js'
 import { NodeEndpoint } from './node-endpoint.js'
-import type { BootData, FatalEvent, Progress, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, FatalEvent, ProgressEvent, WorkerFacade } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void
@@ -29,6 +30,7 @@ export interface ThreadOptions {
   readonly resourceLimits: ResourceLimits | undefined
   readonly env: NodeJS.ProcessEnv | undefined
   readonly onProgress: (progress: Progress, worker: string) => void
+  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
 }
 
 /** Why a thread ended, one gloss a line. */
@@ -96,7 +98,7 @@ export class WorkerThread {
   private endedBy: EndCause | null = null
   private restartedAs: WorkerInfo | null = null
 
-  constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress }: ThreadOptions) {
+  constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob }: ThreadOptions) {
     this.info = boot.info
     this.heartbeat = boot.heartbeat
     this.payloads = payloads
@@ -119,6 +121,7 @@ export class WorkerThread {
       const event = data as ProgressEvent | FatalEvent | { readonly event?: undefined } | null
       if (event?.event === 'progress') onProgress(event.progress, boot.info.name)
       else if (event?.event === 'fatal') this.fatal = event.origin
+      else if (isJobMessage(data)) onJob(data as JobFromWorker, this)
     })
     this.facade = wrap<WorkerFacade>(this.endpoint)
     this.worker.on('error', (error) => {
@@ -161,6 +164,11 @@ export class WorkerThread {
       }, entry.reject)
     })
     return this.payloads.decodeReply(payload)
+  }
+
+  /** Says something beside the requests; nobody hears it when the thread has ended. */
+  post(message: unknown, transfer: readonly ArrayBuffer[]): void {
+    if (!this.dead) this.endpoint.postMessage(message, transfer)
   }
 
   /** Rejects everything that waits, each with an error of its own. */

@@ -61,6 +61,7 @@ export class SimWorld implements LinkHost, TimeHost {
   private readonly time: VirtualTime
   private readonly workers = new Map<string, WorkerTurns>()
   private readonly crashed = new Set<string>()
+  private readonly crashListeners: ((worker: string) => void)[] = []
   private links: SimLink[] = []
   /** Of workers that live, where there are fault rules. */
   private sessions: { readonly worker: string; readonly session: Session }[] = []
@@ -133,6 +134,11 @@ export class SimWorld implements LinkHost, TimeHost {
     return life
   }
 
+  /** `fn` runs in the step in which a worker crashes: for what is not linked with it and yet must know. */
+  onCrash(fn: (worker: string) => void): void {
+    this.crashListeners.push(fn)
+  }
+
   /**
    * Ends a worker between two of its turns, as a killed thread ends: its timers and deferred turns never run, frames to it vanish, of its
    * frames in flight a seeded number still arrives, in order, and then its peers hear that the link has closed. What its code still does (a
@@ -144,6 +150,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.trace.add(this.steps, this.nowMs, 'crash', worker, '', 0, 0)
     this.turnsOf(worker).crash()
     for (const link of this.links) if (link.worker === worker) link.crash(`worker '${worker}' crashed`)
+    for (const listener of this.crashListeners) listener(worker)
     this.links = this.links.filter((link) => link.worker !== worker)
     this.sessions = this.sessions.filter((each) => each.worker !== worker)
   }

@@ -16,6 +16,7 @@ const HELD: Readonly<Record<string, string>> = {
   pendingUsers: 'a reference was never confirmed by its owner',
   pendingChildren: 'a reference was sent and never accepted',
   gathers: 'not every member has come to a barrier or allGather',
+  pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',
 }
 

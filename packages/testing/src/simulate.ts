@@ -10,6 +10,7 @@ import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { messageKind } from './message-kind.js'
+import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 
 export interface SimulateOptions {
   /** Names, or a count: worker0, worker1, … */
@@ -27,6 +28,8 @@ export interface SimulateOptions {
    * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost.
    */
   readonly faults?: readonly FaultRule[]
+  /** Pools by name, for `currentJobs(name)`: their jobs run in this thread, in an order that the seed decides. */
+  readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
   /** Keeps where references are made, for `leaks`. Default false. */
   readonly referenceStacks?: boolean
   readonly world?: Omit<SimWorldOptions, 'faults'>
@@ -66,6 +69,7 @@ class SimulatedWorkers implements SimCluster {
   readonly world: SimWorld
   readonly cluster: InThreadCluster
   private readonly options: SimulateOptions
+  private readonly jobs: SimulatedJobs
 
   constructor(options: SimulateOptions) {
     const { workers, seed = 0, faults, world } = options
@@ -73,6 +77,7 @@ class SimulatedWorkers implements SimCluster {
     this.seed = seed
     const faultOptions = faults && { rules: faults, classify: messageKind, restart: (name: string) => void this.restart(name) }
     this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
+    this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
     this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
     const { runtimes } = this.cluster
     for (const a of runtimes) {
@@ -134,6 +139,7 @@ class SimulatedWorkers implements SimCluster {
       ...(mailbox === undefined ? {} : { mailbox }),
     })
     installDistAutograd(runtime)
+    this.jobs.attach(runtime, life)
     return runtime
   }
 }
