@@ -241,6 +241,7 @@ export class RpcAgent {
     })
   }
 
+  /** The peer that has this name; undefined for a name that is known by a death alone. */
   private namesake(name: string): Peer | undefined {
     return this.peersById.get(this.idsByName.get(name) ?? -1)
   }
@@ -285,7 +286,9 @@ export class RpcAgent {
 
   /** A worker that died before this one began: what is about it meets its death, and is not taken for a stranger's. */
   noteDeath(worker: WorkerInfo, detail: string): void {
-    if (!this.peersById.has(worker.id)) this.liveness.report({ worker, cause: 'exited', detail, atMs: this.clock.now() })
+    if (this.peersById.has(worker.id)) return
+    this.liveness.report({ worker, cause: 'exited', detail, atMs: this.clock.now() })
+    if (this.namesake(worker.name) === undefined) this.idsByName.set(worker.name, worker.id)
   }
 
   /** The peer leaves and has asked for no more calls: such are refused from now on. */
@@ -332,7 +335,7 @@ export class RpcAgent {
     const death = this.liveness.deathOf(id)
     if (death === undefined) return null
     const peer = this.peersById.get(id)
-    return workerDied('worker', death, peer === undefined ? this.idsByName.get(death.worker.name) : peer.restartedAs)
+    return workerDied('worker', death, peer === undefined ? this.namesake(death.worker.name)?.info.id : peer.restartedAs)
   }
 
   /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */

@@ -109,7 +109,6 @@ interface Outcome {
 async function run(seed: number, faults: readonly FaultRule[], allow: readonly string[]): Promise<Outcome> {
   const account = freshAccount()
   let dead: string[] = []
-  let problems: string[] = []
   const simulation = await simulate({ workers: WORKERS, seed, rpcTimeoutMs: TIMEOUT_MS, faults }, async (sim) => {
     let done = false
     const main = sim
@@ -121,12 +120,11 @@ async function run(seed: number, faults: readonly FaultRule[], allow: readonly s
     const ends = await Promise.race([main, lifeEnds(sim, 'worker0', () => done)])
     // What is late has come, and what was to end has ended.
     await after(sim, 4 * TIMEOUT_MS)
-    // Before the end of the simulation, which shuts the dead down as well.
-    problems = [...account.problems, ...account.overdue(sim)]
+    account.close(sim)
     dead = WORKERS.filter((name) => sim.world.isCrashed(name))
     return ends
   })
-  expect(problems).toEqual([])
+  expect(account.problems).toEqual([])
   expectClean(simulation, { except: dead, allow })
   return { ends: simulation.result, injected: Object.values(simulation.faults).reduce((sum, count) => sum + count, 0) }
 }

@@ -23,6 +23,7 @@ export class Account {
   private readonly runs = new Map<string, number>()
   private readonly waits = new Map<number, Wait>()
   private waited = 0
+  private closed = false
 
   get requestsRun(): number {
     return this.runs.size
@@ -48,18 +49,22 @@ export class Account {
       end = isPostgradError(error) ? error.code : String(error)
       return end
     } finally {
-      this.ends.set(end, (this.ends.get(end) ?? 0) + 1)
-      this.waits.delete(id)
-      const lateMs = worker.clock.now() - startMs - timeoutMs
-      if (lateMs > GRAIN_MS) this.problems.push(`${what} ended with ${end} ${lateMs} ms after its deadline`)
+      if (!this.closed) this.count(id, what, end, worker.clock.now() - startMs - timeoutMs)
     }
   }
 
-  /** What a living worker still waits for though its time is over. */
-  overdue(sim: SimCluster): string[] {
+  private count(id: number, what: string, end: string, lateMs: number): void {
+    this.ends.set(end, (this.ends.get(end) ?? 0) + 1)
+    this.waits.delete(id)
+    if (lateMs > GRAIN_MS) this.problems.push(`${what} ended with ${end} ${lateMs} ms after its deadline`)
+  }
+
+  /** Counts what a living worker still waits for though its time is over; nothing is counted after it, as the end of a simulation shuts the dead down too. */
+  close(sim: SimCluster): void {
     const nowMs = sim.world.nowMs
     const late = [...this.waits.values()].filter(({ worker, dueMs }) => dueMs + GRAIN_MS < nowMs && lives(sim, worker))
-    return late.map(({ what, dueMs }) => `${what} should have ended at ${dueMs} ms`)
+    this.problems.push(...late.map(({ what, dueMs }) => `${what} should have ended at ${dueMs} ms`))
+    this.closed = true
   }
 }
 

@@ -111,6 +111,7 @@ describe('restart', () => {
           const ofOther = await failure(call(two as WorkerInfo, echo, [1]))
           expect(ofOther).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 2 } })
           expect(ofOther.values).not.toHaveProperty('restartedAs')
+          expect(await failure(call('worker2', echo, [1]))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 2 } })
           expect(await failure(call(77, echo, [1]))).toMatchObject({ code: 'UNKNOWN_WORKER' })
         })
       })
