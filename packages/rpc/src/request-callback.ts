@@ -6,6 +6,7 @@ import type { PostgradError } from '@postgrad/base'
 import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import { type FunctionRegistry, runExposed } from './function-registry.js'
+import type { Outcome } from './metrics.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
@@ -158,7 +159,7 @@ export class RequestCallback {
       for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
       scope = this.servingScope(request.delivery)
     } catch (error) {
-      agent.begun(request.delivery)
+      agent.notBegun(request.delivery)
       if (received !== null) this.rrefs.discard(received)
       peer.served.delete(message.requestId)
       request.work.failed(request, error)
@@ -189,16 +190,19 @@ export class RequestCallback {
       this.start(request)
       return
     }
-    this.agent.begun(request.delivery)
+    this.agent.notBegun(request.delivery)
     if (request.delivery.received !== null) this.rrefs.discard(request.delivery.received)
     this.abandon(request, problem)
   }
 
   private readonly start = (request: Request): void => {
-    this.agent.begun(request.delivery)
+    const { agent } = this
+    agent.begun(request.delivery)
+    if (agent.inspection !== null) agent.inspection.begun(request.delivery)
     let value: unknown
     try {
       value = request.work.run(request)
+      if (agent.inspection !== null) agent.inspection.firstTurnOver(request.delivery)
       // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
       if (isThenable(value)) value = Promise.resolve(value)
     } catch (error) {
@@ -216,17 +220,19 @@ export class RequestCallback {
   }
 
   private finish(request: Request, value: unknown): void {
-    if (this.end(request)) request.work.done(request, value)
+    if (this.end(request, 'value')) request.work.done(request, value)
   }
 
   private abandon(request: Request, error: unknown): void {
-    if (this.end(request)) request.work.failed(request, error)
+    if (this.end(request, 'error')) request.work.failed(request, error)
   }
 
   /** Whether anybody waits for the outcome. */
-  private end({ delivery: { message, peer, served } }: Request): boolean {
+  private end({ delivery }: Request, outcome: Outcome): boolean {
+    const { message, peer, served } = delivery
     this.serving--
     peer.served.delete(message.requestId)
+    if (this.agent.inspection !== null) this.agent.inspection.ended(delivery, served!.givenUp === null ? outcome : 'given-up')
     return served!.givenUp === null
   }
 

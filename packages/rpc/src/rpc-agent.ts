@@ -31,6 +31,7 @@ import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
 import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
+import type { Inspection } from './inspection.js'
 import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
@@ -92,6 +93,10 @@ export class Delivery implements Runnable {
   callBytes: number
   /** Its sender had no room for it. */
   isRefused = false
+  /** See `Inspected`. */
+  receivedMs = -1
+  begunMs = -1
+  isCounted = false
   /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
   unconfirmed: readonly Promise<unknown>[] | null = null
 
@@ -163,6 +168,8 @@ export class RpcAgent {
   readonly liveness = new Liveness()
   readonly activity = new Activity()
   readonly interceptors: Interceptor[] = []
+  /** Null while nobody looks. */
+  inspection: Inspection | null = null
   /** Answers a request that could not be read, ends what waits for a reply that could not. */
   onUnreadable: (unreadable: Unreadable) => void = () => {}
   /** Answers a call for which its sender had no room. */
@@ -353,7 +360,10 @@ export class RpcAgent {
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
     this.checkOpen(peer, op)
     if (peer.takesNoCalls && REFUSED.has(type)) throw this.diedError(peer, op)
-    if (isCall(type) && peer.outgoing.isFull) throw mailboxFull(op, peer.info, peer.outgoing)
+    if (isCall(type) && peer.outgoing.isFull) {
+      this.inspection?.noRoom('mailbox-full', peer.info.name, op, peer.outgoing)
+      throw mailboxFull(op, peer.info, peer.outgoing)
+    }
     peer.env.sending = null
     return this.codec.prepare(type, body, peer.env)
   }
@@ -378,6 +388,7 @@ export class RpcAgent {
       const frame = this.codec.encode(out, env, blocks?.road)
       const bytes = isCall(out.type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes) : 0
       if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
+      if (this.inspection !== null) this.inspection.sent(peer.info.name, out)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
@@ -469,6 +480,7 @@ export class RpcAgent {
       timedOut: () => noRoom(peer.info, timeoutMs),
     }
     const endWait = this.wait(waiting, timeoutMs, 'ready')
+    this.inspection?.noRoom('credit-stall', peer.info.name, '', outgoing)
     signal?.addEventListener('abort', onAbort)
     outgoing.waiters.add(waiter)
   }
@@ -560,6 +572,7 @@ export class RpcAgent {
       // From here on, and not only from its turn on: a cancellation waits in a higher lane.
       peer.served.set(message.requestId, served)
     }
+    if (this.inspection !== null) this.inspection.received(delivery)
     this.pump.mailbox.pushFrom(peer.source, lane, delivery, context, aboutRRef(message))
   }
 
@@ -618,6 +631,12 @@ export class RpcAgent {
     else this.post(peer, MessageType.CREDITS, [incoming.begun, incoming.begunBytes])
   }
 
+  /** A request ends before it has begun. */
+  notBegun(delivery: Delivery): void {
+    this.begun(delivery)
+    this.inspection?.notBegun(delivery)
+  }
+
   /** The call that a reply belongs to. A reply to nothing that waits is a dead letter. */
   takePending(peer: Peer, type: MessageType, requestId: number): PendingCall | undefined {
     const waiting = peer.pending.take(requestId)
@@ -628,13 +647,15 @@ export class RpcAgent {
   /** Nobody gets this message, nor the references in it. */
   discard(delivery: Delivery, reason: DeadLetterReason, what: string): void {
     const { peer, received } = delivery
-    this.begun(delivery)
+    this.notBegun(delivery)
     if (received !== null) this.rrefs.discard(received)
     this.letter(reason, peer, what)
   }
 
   letter(reason: DeadLetterReason, peer: Peer, what: string): void {
-    this.deadLetters.add({ reason, atMs: this.clock.now(), from: peer.info.name, what })
+    const letter = { reason, atMs: this.clock.now(), from: peer.info.name, what }
+    this.deadLetters.add(letter)
+    this.inspection?.deadLetter(letter)
   }
 
   get pendingCount(): number {
@@ -669,7 +690,9 @@ export class RpcAgent {
   private onDeath(peer: Peer, { detail }: LinkClosed): void {
     peer.blocks?.road.close()
     try {
-      this.liveness.report(this.deathBy(peer, detail))
+      const death = this.deathBy(peer, detail)
+      this.inspection?.death(peer.info.name, peer.info.id, death.cause)
+      this.liveness.report(death)
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
       peer.outgoing.fail(() => this.diedError(peer, 'ready'))

@@ -2,6 +2,8 @@
  * One worker: everything that belongs to it hangs off this object, so that a simulated cluster is N of them in one thread. What comes
  * from the machine (clock, links, generator, device) is passed in. Packages above add theirs with `slot`, `handle` and `intercept`.
  */
+import assert from 'node:assert'
+import { type DeadLetter, type DeadLetterReason, Lane } from '@postgrad/actor/internal'
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch, timeLimit } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
@@ -14,8 +16,10 @@ import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
 import { ARRIVE, arrive } from './gather.js'
+import { Inspection, type InspectListener, InspectStream, type InspectStreamOptions } from './inspection.js'
 import type { Interceptor } from './interceptor.js'
 import { Membership } from './membership.js'
+import { Metrics, type WorkerMetrics } from './metrics.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
@@ -63,6 +67,14 @@ export interface ShutdownOptions {
   readonly timeoutMs?: number
 }
 
+/** What nobody got. */
+export interface DeadLetterReport {
+  readonly total: number
+  readonly counts: Readonly<Record<DeadLetterReason, number>>
+  /** Oldest first. */
+  readonly last: readonly DeadLetter[]
+}
+
 export class WorkerRuntime {
   readonly info: WorkerInfo
   readonly clock: Clock
@@ -78,6 +90,9 @@ export class WorkerRuntime {
   private readonly group: Membership
   private readonly slots = new Map<symbol, unknown>()
   private readonly contributions: (() => Record<string, number>)[] = []
+  private readonly onBug: (error: unknown) => void
+  /** Of the last event that was told to anybody. */
+  private lastEvent = 0
   private readonly closeListeners: ((error: PostgradError) => void)[] = []
 
   constructor(options: WorkerOptions) {
@@ -89,6 +104,7 @@ export class WorkerRuntime {
     this.rpcTimeoutMs = checkTime('rpcTimeoutMs', options.rpcTimeoutMs ?? RPC_TIMEOUT_MS, '0 for no limit')
     this.registry = options.registry ?? threadRegistry
     this.scope = new Scope({ worker: this, device: options.device ?? null, generator: options.generator ?? null }, {})
+    this.onBug = options.onBug ?? ((error) => throwLater(this.clock, error))
     this.rrefs = new RRefContext(
       {
         info: this.info,
@@ -111,7 +127,7 @@ export class WorkerRuntime {
       scope: this.scope,
       rrefs: this.rrefs,
       mailbox: options.mailbox,
-      onBug: options.onBug ?? ((error) => throwLater(this.clock, error)),
+      onBug: this.onBug,
     })
     this.requests = new RequestCallback({
       agent: this.agent,
@@ -354,6 +370,63 @@ export class WorkerRuntime {
     return this.agent.codec
   }
 
+  // --- what happens here
+
+  /**
+   * `listener` is told of everything that happens at this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths,
+   * full mailboxes. It runs in the middle of that and should be short; what it throws goes to `onBug`. Returns its removal.
+   * PyTorch has none but its profiler.
+   */
+  inspect(listener: InspectListener): () => void {
+    const { listeners } = this.inspection()
+    listeners.add(listener)
+    return () => {
+      listeners.delete(listener)
+      this.endIdleInspection()
+    }
+  }
+
+  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. What is too much for it is dropped and counted. */
+  inspectStream({ capacity = 1024 }: InspectStreamOptions = {}): InspectStream {
+    return new InspectStream((listener) => this.inspect(listener), capacity)
+  }
+
+  /**
+   * How many calls wait here, how long they waited and ran, by actor too. Counting begins with the first call of this and goes on until
+   * `stopMetrics`; before, it costs nothing. PyTorch: `get_debug_info` with `enable_gil_profiling`.
+   */
+  metrics(): WorkerMetrics {
+    const inspection = this.inspection()
+    inspection.metrics ??= new Metrics(this.clock.now())
+    const { mailbox } = this.agent.pump
+    const lanes = Object.fromEntries(Object.entries(Lane).map(([name, lane]) => [name, mailbox.depth(lane)]))
+    return inspection.metrics.read(this.clock.now(), lanes as unknown as WorkerMetrics['lanes'])
+  }
+
+  /** Counts no more, and forgets what was counted. */
+  stopMetrics(): void {
+    if (this.agent.inspection !== null) this.agent.inspection.metrics = null
+    this.endIdleInspection()
+  }
+
+  /** What this worker received or held and could not do: how much by reason, and the last few. */
+  deadLetters(): DeadLetterReport {
+    const { counts, total } = this.agent.deadLetters
+    return { total, counts: { ...counts }, last: this.agent.deadLetters.last() }
+  }
+
+  private inspection(): Inspection {
+    this.agent.inspection ??= new Inspection(this.clock, this.onBug, this.lastEvent)
+    return this.agent.inspection
+  }
+
+  private endIdleInspection(): void {
+    const { inspection } = this.agent
+    if (inspection === null || !inspection.isIdle) return
+    this.lastEvent = inspection.lastSeq
+    this.agent.inspection = null
+  }
+
   // --- state and end
 
   /** What this worker holds and waits for; all of it is back at its start when a program has cleaned up. */
@@ -365,8 +438,29 @@ export class WorkerRuntime {
       deadLetters: this.agent.deadLetters.total,
       ...this.rrefs.debugInfo(),
     }
-    for (const contribute of this.contributions) Object.assign(info, contribute())
+    for (const contribute of this.contributions) {
+      for (const [key, count] of Object.entries(contribute())) {
+        assert(!(key in info), `two counts are called ${key}`)
+        info[key] = count
+      }
+    }
     return info
+  }
+
+  /**
+   * PyTorch's `_get_debug_info`: what its agent says (`agent.…`), with the counts of references and of autograd (`debugInfo`), their keys disjoint. Its
+   * numbers of threads have no counterpart: a worker is one.
+   */
+  getDebugInfo(): Record<string, number> {
+    const { pendingCalls, servingCalls, openLinks, deadLetters, ...others } = this.debugInfo() as Record<string, number>
+    return {
+      'agent.clientActiveCalls': pendingCalls!,
+      'agent.serverActiveCalls': servingCalls! + this.agent.pump.mailbox.depth(Lane.call),
+      'agent.serverActiveAsyncCalls': servingCalls!,
+      'agent.openLinks': openLinks!,
+      'agent.deadLetters': deadLetters!,
+      ...others,
+    }
   }
 
   /** Which of its values others refer to, who they are, and which references it holds itself; for how long, and where they were made if that is kept. */
