@@ -1,6 +1,6 @@
 /**
  * The leader's side of `barrier` and `allGather`: it holds what has arrived until all have, then everybody's call returns the same values. Calls
- * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-13 are in SPEC.md.
+ * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 are in SPEC.md.
  * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
  */
 import type { PostgradError } from '@postgrad/base'

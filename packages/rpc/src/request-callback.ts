@@ -201,7 +201,10 @@ export class RequestCallback {
     if (agent.inspection !== null) agent.inspection.begun(request.delivery)
     let value: unknown
     try {
-      value = request.work.run(request)
+      const { callInterceptors } = agent
+      const { message, peer } = request.delivery
+      value =
+        callInterceptors === null ? request.work.run(request) : callInterceptors.serve(message, peer.info, () => request.work.run(request))
       if (agent.inspection !== null) agent.inspection.firstTurnOver(request.delivery)
       // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
       if (isThenable(value)) value = Promise.resolve(value)

@@ -29,6 +29,7 @@ import {
 } from '@postgrad/wire/internal'
 import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
+import { type CallInterceptors, ObservedCall } from './call-interceptors.js'
 import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
 import type { Inspection } from './inspection.js'
@@ -170,6 +171,8 @@ export class RpcAgent {
   readonly interceptors: Interceptor[] = []
   /** Null while nobody looks. */
   inspection: Inspection | null = null
+  /** Those of users; null while there are none. */
+  callInterceptors: CallInterceptors | null = null
   /** Answers a request that could not be read, ends what waits for a reply that could not. */
   onUnreadable: (unreadable: Unreadable) => void = () => {}
   /** Answers a call for which its sender had no room. */
@@ -426,14 +429,25 @@ export class RpcAgent {
     const requestId = this.nextRequest++
     out.requestId = requestId
     if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
-    peer.pending.add(requestId, waiting, timeoutMs, currentServing())
+    const observed = this.callInterceptors === null ? waiting : this.observe(this.callInterceptors, peer, out, waiting)
+    peer.pending.add(requestId, observed, timeoutMs, currentServing())
     try {
       this.send(peer, out)
     } catch (error) {
       peer.pending.take(requestId)
+      if (observed instanceof ObservedCall) observed.unsent(error)
       throw error
     }
     return requestId
+  }
+
+  private observe(interceptors: CallInterceptors, { info }: Peer, out: OutgoingMessage, waiting: PendingCall): PendingCall {
+    try {
+      return interceptors.leave(out, info, waiting)
+    } catch (error) {
+      for (const interceptor of this.interceptors) interceptor.unsent?.(out)
+      throw error
+    }
   }
 
   /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */

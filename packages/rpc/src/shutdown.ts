@@ -1,6 +1,6 @@
 /**
  * The end of a whole group: every worker calls `shutdown`, and all of them end when nothing is under way anywhere, which is known by counting
- * and not by time. The rules SHD-1 to SHD-9 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
+ * and not by time. The rules SHD-1 to SHD-8 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
  *
  * Note [The end of a group]. The worker with the smallest name leads. Each member tells it, whenever it is quiet (`quiet.ts`) and has something new to
  * say, how many messages it has sent to and received from each other member. Messages count at the receiver when they come off the link.

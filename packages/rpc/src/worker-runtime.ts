@@ -12,6 +12,7 @@ import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { MailboxOptions } from './call-credits.js'
+import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
 import { type CallOptions, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
@@ -319,6 +320,18 @@ export class WorkerRuntime {
 
   intercept(interceptor: Interceptor): void {
     this.agent.interceptors.push(interceptor)
+  }
+
+  /** See `intercept`. Returns what takes it away. */
+  interceptCalls(interceptor: CallInterceptor): () => void {
+    const { agent } = this
+    agent.callInterceptors ??= new CallInterceptors({ info: this.info, clock: this.clock, onBug: this.onBug })
+    const interceptors = agent.callInterceptors
+    interceptors.add(interceptor)
+    return () => {
+      interceptors.remove(interceptor)
+      if (interceptors.isEmpty && agent.callInterceptors === interceptors) agent.callInterceptors = null
+    }
   }
 
   /** Sends a one-way message, past the interceptors. @throws UNKNOWN_WORKER, WORKER_DIED, RPC_SHUT_DOWN */

@@ -5,7 +5,7 @@
 
 /** What a header may be: plain values that every tracer and log can take. */
 export type HeaderValue = string | number | boolean | bigint | null
-export type Headers = Readonly<Record<string, HeaderValue>>
+export type CallHeaders = Readonly<Record<string, HeaderValue>>
 
 interface Room {
   readonly trace: unknown
@@ -21,7 +21,7 @@ export function chainOf({ trace }: Room): bigint | null {
 }
 
 /** Null if there are none, or if they are none of this layout; what is no header in them is left out. */
-export function headersOf({ trace }: Room): Headers | null {
+export function headersOf({ trace }: Room): CallHeaders | null {
   const headers: unknown = Array.isArray(trace) ? trace[1] : null
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => isHeaderValue(value)))
@@ -31,7 +31,7 @@ export function setChain(message: WritableRoom, chain: bigint): void {
   message.trace = [chain, headersOf(message)]
 }
 
-export function setHeaders(message: WritableRoom, headers: Headers): void {
+export function setHeaders(message: WritableRoom, headers: CallHeaders): void {
   message.trace = [chainOf(message), headers]
 }
 
