@@ -1,5 +1,5 @@
 /**
- * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, served call. One
+ * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, served call, call chain. One
  * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.
@@ -27,6 +27,8 @@ export class Scope {
   readonly serving: object | null
   /** Where calls are noted for the `waitAll(fn)` around them; null outside of one. Owner: rpc. */
   readonly collected: object | null
+  /** The chain of calls that the running code belongs to, which a serial actor lets in again while it serves it; null is none. Owner: rpc. */
+  readonly chain: bigint | null
 
   constructor(from: ScopePatch, base: ScopePatch) {
     this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
@@ -39,6 +41,7 @@ export class Scope {
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
     this.serving = pick(from.serving, base.serving)
     this.collected = pick(from.collected, base.collected)
+    this.chain = pick(from.chain, base.chain)
   }
 }
 

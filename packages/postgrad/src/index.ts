@@ -513,6 +513,7 @@ export {
 } from '@postgrad/nn'
 export { DistributedOptimizer, type OptimizerClass, type OptionsOf, type StepOptions } from '@postgrad/parallel'
 export {
+  Actor,
   type AnyClass,
   type AnyFunction,
   allGather,
@@ -569,6 +570,7 @@ export {
   type WorkerMetrics,
   type WorkerRuntime,
   waitAll,
+  workerLocal,
 } from '@postgrad/rpc'
 export type { SimWorld, SimWorldOptions, Trace, TraceEvent, TraceKind } from '@postgrad/sim'
 export {

@@ -1,5 +1,6 @@
 export type { DeadLetter, DeadLetterReason, DeathCause } from '@postgrad/actor/internal'
 export type { CallHeaders, HeaderValue } from '@postgrad/wire/internal'
+export { Actor } from './actor.js'
 export { call, currentSignal, currentWorker, ready, remote, rpcAsync, rpcSync, rref } from './api.js'
 export { asyncExecution } from './async-execution.js'
 export type { MailboxOptions } from './call-credits.js'
@@ -16,4 +17,5 @@ export type { HeldReference, OwnedReference, ReferenceLeak, References } from '.
 export { storeOn } from './store-over-rpc.js'
 export { collectAll, waitAll } from './wait-all.js'
 export type { Target, WorkerInfo } from './worker-info.js'
+export { workerLocal } from './worker-local.js'
 export type { DeadLetterReport, ShutdownOptions, WorkerRuntime } from './worker-runtime.js'

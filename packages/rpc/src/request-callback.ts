@@ -5,7 +5,8 @@
 import type { PostgradError } from '@postgrad/base'
 import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
-import { type FunctionRegistry, runExposed } from './function-registry.js'
+import type { Actors } from './actors.js'
+import { type AnyClass, type FunctionRegistry, runExposed } from './function-registry.js'
 import type { Outcome } from './metrics.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
@@ -40,6 +41,7 @@ export interface Serving {
   readonly agent: RpcAgent
   readonly registry: FunctionRegistry
   readonly rrefs: RRefContext
+  readonly actors: Actors
   /** The scope in which this message's call runs. */
   servingScope(delivery: Delivery): Scope
 }
@@ -49,12 +51,14 @@ export class RequestCallback {
   private readonly agent: RpcAgent
   private readonly registry: FunctionRegistry
   private readonly rrefs: RRefContext
+  private readonly actors: Actors
   private readonly servingScope: (delivery: Delivery) => Scope
 
-  constructor({ agent, registry, rrefs, servingScope }: Serving) {
+  constructor({ agent, registry, rrefs, actors, servingScope }: Serving) {
     this.agent = agent
     this.registry = registry
     this.rrefs = rrefs
+    this.actors = actors
     this.servingScope = servingScope
     agent.handle(MessageType.CALL, (delivery) => this.onCall(delivery))
     agent.handle(MessageType.REMOTE_CALL, (delivery) => this.onRemoteCall(delivery))
@@ -130,7 +134,11 @@ export class RequestCallback {
   }
 
   private readonly remoteWork: Work = {
-    run: this.callWork.run,
+    run: (request) => {
+      const { target, isClass } = this.registry.lookup(request.delivery.message.body[0] as string, this.agent.info.name)
+      if (!isClass) return this.callWork.run(request)
+      return this.actors.construct(target as AnyClass, request.delivery.message.body[1] as readonly unknown[], request.owner!)
+    },
     done: ({ owner }, value) => owner?.setValue(value),
     failed: ({ owner }, error) => owner?.setError(error),
   }
@@ -197,15 +205,18 @@ export class RequestCallback {
 
   private readonly start = (request: Request): void => {
     const { agent } = this
-    agent.begun(request.delivery)
-    if (agent.inspection !== null) agent.inspection.begun(request.delivery)
+    const { delivery } = request
+    const served = delivery.served!
+    if (agent.inspection !== null) agent.inspection.begun(delivery)
     let value: unknown
     try {
       const { callInterceptors } = agent
-      const { message, peer } = request.delivery
+      const { message, peer } = delivery
       value =
         callInterceptors === null ? request.work.run(request) : callInterceptors.serve(message, peer.info, () => request.work.run(request))
-      if (agent.inspection !== null) agent.inspection.firstTurnOver(request.delivery)
+      if (served.isPutOff) served.onBegin = () => agent.begun(delivery)
+      else agent.begun(delivery)
+      if (agent.inspection !== null) agent.inspection.firstTurnOver(delivery)
       // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
       if (isThenable(value)) value = Promise.resolve(value)
     } catch (error) {
@@ -232,11 +243,14 @@ export class RequestCallback {
 
   /** Whether anybody waits for the outcome. */
   private end({ delivery }: Request, outcome: Outcome): boolean {
-    const { message, peer, served } = delivery
     this.serving--
+    const { message, peer } = delivery
+    const served = delivery.served!
+    served.onBegin = null
+    this.agent.begun(delivery)
     peer.served.delete(message.requestId)
-    if (this.agent.inspection !== null) this.agent.inspection.ended(delivery, served!.givenUp === null ? outcome : 'given-up')
-    return served!.givenUp === null
+    if (this.agent.inspection !== null) this.agent.inspection.ended(delivery, served.givenUp === null ? outcome : 'given-up')
+    return served.givenUp === null
   }
 
   private reply(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], intercepted: boolean): void {

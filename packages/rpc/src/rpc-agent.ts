@@ -26,6 +26,7 @@ import {
   type OutgoingMessage,
   type RequestHead,
   requestHead,
+  setChain,
 } from '@postgrad/wire/internal'
 import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
@@ -37,7 +38,7 @@ import type { Interceptor } from './interceptor.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
 import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
-import { callCancelled, cancelledByCaller, currentServing, ServedCall } from './served-call.js'
+import { callCancelled, cancelledByCaller, currentServing, ServedCall, servedIn } from './served-call.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Anything that waits in the mailbox. */
@@ -430,7 +431,9 @@ export class RpcAgent {
     out.requestId = requestId
     if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
     const observed = this.callInterceptors === null ? waiting : this.observe(this.callInterceptors, peer, out, waiting)
-    peer.pending.add(requestId, observed, timeoutMs, currentServing())
+    const scope = currentScope()
+    if (scope.chain !== null) setChain(out, scope.chain)
+    peer.pending.add(requestId, observed, timeoutMs, servedIn(scope))
     try {
       this.send(peer, out)
     } catch (error) {

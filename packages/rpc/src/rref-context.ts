@@ -111,6 +111,8 @@ export class RRefContext implements RRefProtocol {
   private readonly finalizer: FinalizationRegistry<{ rrefId: bigint; forkId: bigint; owner: number }>
   /** References that ended without `dispose`. */
   finalized = 0
+  /** Told when nobody elsewhere refers to a value any more. */
+  onReleased: (rrefId: bigint) => void = () => {}
   /** What `rref.backward` does; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
@@ -515,6 +517,11 @@ export class RRefContext implements RRefProtocol {
     return owned
   }
 
+  /** Whether others refer to this value, or are about to. */
+  isShared(rrefId: bigint): boolean {
+    return this.owned.has(rrefId)
+  }
+
   private register(rref: OwnerRRef, forkId: bigint, holder: number): void {
     let owned = this.owned.get(rref.rrefId)
     if (owned === undefined) {
@@ -539,6 +546,7 @@ export class RRefContext implements RRefProtocol {
   private drop(rrefId: bigint): void {
     this.owned.delete(rrefId)
     if (workerOf(rrefId) !== this.self.id) this.tombstones.add(rrefId)
+    this.onReleased(rrefId)
   }
 
   private neverMade(rrefId: bigint, owned: Owned, error: unknown): void {

@@ -135,6 +135,8 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
   private error: unknown
+  /** Its value is an instance that `remote` of a class made here. @internal */
+  isActor = false
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
 

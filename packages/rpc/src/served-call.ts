@@ -4,7 +4,7 @@
  * message: a scope may outlive its call by far. The rules CAN-1 to CAN-10 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
+import { currentScope, type Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
 export class ServedCall {
@@ -12,6 +12,10 @@ export class ServedCall {
   givenUp: PostgradError | null = null
   /** Where the value of a remote call goes, from its turn on. */
   owner: { readonly rrefId: bigint; setError(error: unknown): void } | null = null
+  /** It waits for its turn at a serial actor: it has not begun. */
+  isPutOff = false
+  /** Tells its worker that what was put off begins. */
+  onBegin: (() => void) | null = null
   private controller: AbortController | null = null
 
   /** The first reason counts. Listeners of the signal run now. */
@@ -34,7 +38,12 @@ export class ServedCall {
 
 /** The call that is being served here; null outside of any. */
 export function currentServing(): ServedCall | null {
-  return currentScope().serving as ServedCall | null
+  return servedIn(currentScope())
+}
+
+/** The call that is served in this scope. */
+export function servedIn({ serving }: Scope): ServedCall | null {
+  return serving as ServedCall | null
 }
 
 /** `reason` is what was given to `cancel`, or why the call that this one was part of was given up. */

@@ -3,9 +3,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
+import { Actor } from './actor.js'
 import { call, currentSignal, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
 import type { RRef } from './rref.js'
+import { workerLocal } from './worker-local.js'
 
 export const echo = <T>(value: T): T => value
 export const add = (a: number, b: number): number => a + b
@@ -98,7 +100,50 @@ export const collect = async (): Promise<number> => {
   return currentWorker().rrefs.finalized
 }
 
+export class Observer {
+  async run(agent: RRef<Agent>, steps: number): Promise<number> {
+    using ref = agent
+    let sum = 0
+    for (let i = 0; i < steps; i++) sum += await ref.call('act', [i])
+    return sum
+  }
+}
+
+/** Awaits its observers, which ask it. */
+export class Agent extends Actor {
+  static readonly serial = true
+  private episodes = 0
+  private inside = 0
+
+  act(state: number): number {
+    return state
+  }
+
+  async runEpisode(observers: readonly RRef<Observer>[], steps: number): Promise<readonly number[]> {
+    if (++this.inside > 1) throw new Error('two episodes at once')
+    const sums = await Promise.all(observers.map((observer) => observer.call('run', [this.self, steps])))
+    for (const observer of observers) observer.dispose()
+    this.inside--
+    this.setTimer(1, this.count, [])
+    return sums
+  }
+
+  private count(): void {
+    this.episodes++
+  }
+
+  counted(): number {
+    return this.episodes
+  }
+}
+
+const visits = workerLocal(() => ({ n: 0 }))
+export const visit = (): number => ++visits().n
+
 expose({
+  Agent,
+  Observer,
+  visit,
   untilGivenUp,
   callUntilGivenUp,
   echo,

@@ -87,6 +87,19 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('between threads', () => {
+  test('ACT-1, ACT-3, ACT-7, LOC-1: a serial agent awaits observers that ask it, episode by episode; state per worker', () =>
+    cluster.run(async () => {
+      using agent = remote('worker1', programs.Agent, [])
+      const observers = ['worker0', 'worker1', 'worker2'].map((name) => remote(name, programs.Observer, []))
+      const episodes = Array.from({ length: 20 }, () => agent.call('runEpisode', [observers, 10]))
+      expect(await Promise.all(episodes)).toEqual(Array.from({ length: 20 }, () => [45, 45, 45]))
+      await until(async () => (await agent.call('counted', [])) === 20)
+      for (const observer of observers) observer.dispose()
+      expect([await call('worker1', programs.visit), await call('worker1', programs.visit), await call('worker2', programs.visit)]).toEqual(
+        [1, 2, 1],
+      )
+    }))
+
   test('RPC-9, RPC-12, RPC-14: calls, nested calls, values', () =>
     cluster.run(async () => {
       expect(await call('worker1', add, [1, 2])).toBe(3)

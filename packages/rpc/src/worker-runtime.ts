@@ -9,7 +9,8 @@ import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Scope, type
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, type Message, MessageType } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
+import { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { MailboxOptions } from './call-credits.js'
 import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
@@ -83,6 +84,7 @@ export class WorkerRuntime {
   readonly ids: IdCounter
   readonly agent: RpcAgent
   readonly rrefs: RRefContext
+  readonly actors: Actors
   readonly rpcTimeoutMs: number
   /** The scope of this worker's own work: no context, no deadline, grad mode on. */
   readonly scope: Scope
@@ -130,10 +132,22 @@ export class WorkerRuntime {
       mailbox: options.mailbox,
       onBug: this.onBug,
     })
+    this.actors = new Actors({
+      workerId: this.info.id,
+      clock: this.clock,
+      scope: this.scope,
+      takeId: () => this.ids.take(),
+      later: (fn) => this.later(fn),
+      letter: (reason, what) => this.agent.deadLetters.add({ reason, atMs: this.clock.now(), from: null, what }),
+      isShared: (rrefId) => this.rrefs.isShared(rrefId),
+      makeOwner: (value) => this.rrefs.createOwner({ value }),
+    })
+    this.rrefs.onReleased = (rrefId) => this.actors.onReleased(rrefId)
     this.requests = new RequestCallback({
       agent: this.agent,
       registry: this.registry,
       rrefs: this.rrefs,
+      actors: this.actors,
       servingScope: (delivery) => this.servingScope(delivery),
     })
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
@@ -345,6 +359,12 @@ export class WorkerRuntime {
     this.agent.pump.wake()
   }
 
+  /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */
+  later(fn: () => void): void {
+    this.agent.pump.mailbox.push(Lane.call, { run: fn })
+    this.agent.pump.wake()
+  }
+
   /**
    * Looks at the links in the middle of long work of this thread (a pause of a kernel): what has arrived is read into the mailbox, what was sent
    * leaves, and no user code runs. Returns how much waits.
@@ -450,6 +470,7 @@ export class WorkerRuntime {
       openLinks: this.agent.openLinks,
       deadLetters: this.agent.deadLetters.total,
       ...this.rrefs.debugInfo(),
+      actors: this.actors.count,
     }
     for (const contribute of this.contributions) {
       for (const [key, count] of Object.entries(contribute())) {
@@ -525,7 +546,7 @@ export class WorkerRuntime {
   // --- inside
 
   private servingScope({ message, expiresMs, served }: Delivery): Scope {
-    const patch: ScopePatch = { deadlineMs: expiresMs, serving: served }
+    const patch: ScopePatch = { deadlineMs: expiresMs, serving: served, chain: chainOf(message) }
     for (const interceptor of this.agent.interceptors) {
       if (interceptor.servingScope !== undefined) Object.assign(patch, interceptor.servingScope(message))
     }
@@ -652,9 +673,10 @@ function valueReady(rref: unknown): Promise<void> {
 
 /** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
-  const { registry } = currentScope().worker as WorkerRuntime
+  const { registry, actors } = currentScope().worker as WorkerRuntime
   const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.mayCall(value, method)
-  const callable = mayCall ? (value as Record<string, unknown>)[method] : undefined
+  const cell = mayCall ? actors.find(value) : null
+  const callable = mayCall && !cell?.hidden?.has(method) ? (value as Record<string, unknown>)[method] : undefined
   if (typeof callable !== 'function') {
     throw new PostgradError('METHOD_NOT_FOUND', {
       op: `call of '${method}'`,
@@ -664,8 +686,12 @@ function invoke(value: unknown, method: string, args: readonly unknown[]): unkno
       values: { method },
     })
   }
-  const given = callable.apply(value, args)
-  return isAsyncExecution(callable as AnyFunction) ? checkFuture(`call of '${method}'`, given) : given
+  const isAsync = isAsyncExecution(callable as AnyFunction)
+  const run = () => {
+    const given = callable.apply(value, args)
+    return isAsync ? checkFuture(`call of '${method}'`, given) : given
+  }
+  return cell === null ? run() : cell.invoke(method, run, { endsAtReturn: isAsync })
 }
 
 function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {

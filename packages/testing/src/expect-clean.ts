@@ -15,6 +15,7 @@ const HELD: Readonly<Record<string, string>> = {
   forks: 'dispose() of every RRef that remote() returned or a call received',
   pendingUsers: 'a reference was never confirmed by its owner',
   pendingChildren: 'a reference was sent and never accepted',
+  actors: 'dispose() of every reference to an actor; it ends with the last',
   gathers: 'not every member has come to a barrier or allGather',
   pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',

@@ -1,0 +1,421 @@
+/**
+ * What a worker keeps about one actor, an object whose methods others call: whose turn it is if the actor is serial, what waits and what
+ * is stashed, its timers, and how it ended. `actors.ts` above finds the cell of an object; the rules ACT-1 to ACT-24 are in SPEC.md.
+ *
+ * A serial actor serves one chain of calls at a time. Calls of that chain are let in at once, since what is being served may wait for them:
+ *
+ *   call ─→ nothing runs and nothing waits? ─ yes ─→ runs ──────── its function ends ──→ the next that waits,
+ *             │ no                                    ↑                                 through the mailbox
+ *             ├─ of the chain that runs ──────────────┘
+ *             └─ else ─→ queue, in order of arrival; what waits there has not begun, so it keeps its place in its sender's account
+ */
+import type { Exit } from '@postgrad/actor/internal'
+import { PostgradError } from '@postgrad/base'
+import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
+import type { Clock, Timer } from '@postgrad/transport'
+import { type ServedCall, servedIn } from './served-call.js'
+
+/** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
+export const ACTOR_WAITING_MAX = 16_384
+
+/** What an actor may do about its own end, if its class says so (`Actor` does). */
+export interface ActorHooks {
+  /** Before it ends, unless it crashes. */
+  onStop?(): unknown
+}
+
+/** What a cell needs of its worker. */
+export interface CellHost {
+  readonly clock: Clock
+  /** The scope of this worker's own work. */
+  readonly scope: Scope
+  /** A fresh id for a chain of calls. */
+  takeId(): bigint
+  /** Behind the calls that wait in the mailbox, in the worker's own scope. */
+  later(fn: () => void): void
+  /** A call that waited was not run: nobody waits for it any more. */
+  onDropped(reason: 'cancelled' | 'expired', what: string): void
+  /** Whether anybody knows how it ended. */
+  onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void
+}
+
+/** One call of a method. */
+class Invocation {
+  readonly method: string
+  readonly run: () => unknown
+  /** The scope in which it was called, in which it runs whenever that is. */
+  readonly scope: Scope
+  resolve: (value: unknown) => void = () => {}
+  reject: (error: unknown) => void = () => {}
+  /** It gave its turn up, to be run anew. */
+  isStashed = false
+
+  /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */
+  readonly endsAtReturn: boolean
+
+  constructor(method: string, run: () => unknown, scope: Scope, endsAtReturn: boolean) {
+    this.method = method
+    this.run = run
+    this.scope = scope
+    this.endsAtReturn = endsAtReturn
+  }
+
+  /** What its caller waits for when it does not run at once. */
+  promise(): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+}
+
+export class ActorCell {
+  readonly value: object
+  /** The name of its class, for a reader. */
+  readonly what: string
+  readonly isSerial: boolean
+  /** Methods that are the actor's own affair. */
+  hidden: ReadonlySet<string> | null = null
+  /** How it ended; null while it has not. */
+  exit: Exit | null = null
+  /** Told of its end, once. */
+  readonly watchers = new Set<(exit: Exit) => void>()
+  private readonly host: CellHost
+  /** Methods that have begun and not ended. */
+  private running = 0
+  /** The chain of calls that a serial actor serves. */
+  private chain: bigint | null = null
+  private queue: Invocation[] = []
+  /** The turn of the first in the queue is in the mailbox. */
+  private isTurnSet = false
+  private stashed: Invocation[] = []
+  /** Self-sends that have not begun. */
+  private sends = 0
+  /** The method whose first stretch, up to its first await, is running now. */
+  private current: Invocation | null = null
+  /** Callers of methods that run, to be told if it crashes. */
+  private readonly callers = new Set<(error: unknown) => void>()
+  private readonly timers = new Set<Timer>()
+  /** It was asked to end. */
+  private stopping: Promise<void> | null = null
+  private readonly ended: Promise<void>
+  private settle: () => void = () => {}
+  private onIdle: (() => void) | null = null
+
+  constructor(host: CellHost, value: object) {
+    this.host = host
+    this.value = value
+    this.what = value.constructor?.name || 'an actor'
+    this.isSerial = isSerialClass(value.constructor)
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve
+    })
+  }
+
+  /** Calls that wait for their turn, and those that were put aside. */
+  get waiting(): number {
+    return this.queue.length + this.stashed.length
+  }
+
+  get timerCount(): number {
+    return this.timers.size
+  }
+
+  // --- calls
+
+  /** Runs a method in the current scope, now or when its turn has come, and gives its result or a promise of it. @throws ACTOR_STOPPED, MAILBOX_FULL */
+  invoke(method: string, run: () => unknown, { endsAtReturn = false } = {}): unknown {
+    const scope = currentScope()
+    // What is being served may wait for a call of its own chain, also while the actor is asked to end.
+    const isNested = this.isSerial && this.running > 0 && scope.chain !== null && scope.chain === this.chain
+    if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.stoppedError(method)
+    const invocation = new Invocation(method, run, scope, endsAtReturn)
+    if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
+    const served = servedIn(scope)
+    if (served !== null) served.isPutOff = true
+    this.queue.push(invocation)
+    return invocation.promise()
+  }
+
+  /** The result, or a promise of it. */
+  private begin(invocation: Invocation): unknown {
+    let { scope } = invocation
+    if (this.isSerial) {
+      if (scope.chain === null) scope = new Scope({ chain: this.host.takeId() }, scope)
+      this.chain = scope.chain
+    }
+    this.running++
+    const before = this.current
+    this.current = invocation
+    let result: unknown
+    try {
+      result = inScope(scope, invocation.run)
+    } catch (error) {
+      this.release()
+      throw error
+    } finally {
+      this.current = before
+    }
+    if (invocation.isStashed || invocation.endsAtReturn || !isThenable(result)) {
+      this.release()
+      return result
+    }
+    return this.follow(Promise.resolve(result))
+  }
+
+  /** A promise of the same; a crash of the actor ends it, though the function may go on. */
+  private follow(result: Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.callers.add(reject)
+      result.then(
+        (value) => {
+          this.callers.delete(reject)
+          resolve(value)
+          this.release()
+        },
+        (error) => {
+          this.callers.delete(reject)
+          reject(error)
+          this.release()
+        },
+      )
+    })
+  }
+
+  /** A method has ended. */
+  private release(): void {
+    this.running--
+    this.next()
+  }
+
+  /** When nothing runs, the first that waits has its turn: through the mailbox, so that a long queue leaves room for everything else. */
+  private next(): void {
+    if (this.running > 0) return
+    this.chain = null
+    if (this.queue.length === 0) this.onIdle?.()
+    else if (!this.isTurnSet) {
+      this.isTurnSet = true
+      this.host.later(this.turn)
+    }
+  }
+
+  private readonly turn = (): void => {
+    this.isTurnSet = false
+    if (this.running > 0) return
+    const invocation = this.queue.shift()
+    if (invocation !== undefined) this.rerun(invocation)
+    this.next()
+  }
+
+  /** Runs what had to wait, unless nobody waits for it any more. */
+  private rerun(invocation: Invocation): void {
+    const { scope, method, resolve, reject } = invocation
+    const served: ServedCall | null = servedIn(scope)
+    const isCancelled = (served?.givenUp ?? null) !== null
+    const problem = served?.givenUp ?? (scope.deadlineMs < this.host.clock.now() ? this.expiredError(method) : null)
+    if (problem !== null) {
+      // So nobody is answered who has given up.
+      served?.giveUp(problem)
+      this.host.onDropped(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
+      reject(problem)
+      return
+    }
+    invocation.isStashed = false
+    served?.onBegin?.()
+    try {
+      resolve(this.begin(invocation))
+    } catch (error) {
+      reject(error)
+    }
+  }
+
+  // --- stash
+
+  /** Puts the call that runs now aside. @throws STASH_OUTSIDE_CALL, MAILBOX_FULL */
+  stash(): Promise<unknown> {
+    const { current } = this
+    if (current === null || current.isStashed) {
+      throw new PostgradError('STASH_OUTSIDE_CALL', {
+        op: 'stash',
+        message: `no method of ${this.what} has just begun here`,
+        remedy: "Write `return this.stash()` in a method, before its first await; it puts that method's call aside.",
+      })
+    }
+    this.checkRoom('stash', this.stashed.length)
+    current.isStashed = true
+    this.stashed.push(current)
+    const again = current.promise()
+    // A method that does not return it has nobody who waits for it.
+    again.catch(() => {})
+    return again
+  }
+
+  /** What was put aside goes before what waits, in its own order. */
+  unstashAll(): void {
+    const { stashed } = this
+    this.stashed = []
+    if (this.isSerial) {
+      this.queue.unshift(...stashed)
+      this.next()
+    } else {
+      for (const invocation of stashed)
+        this.host.later(() => (this.exit === null ? this.rerun(invocation) : invocation.reject(this.stoppedError(invocation.method))))
+    }
+  }
+
+  // --- what the actor says to itself: an error of it is nobody's, and ends the actor
+
+  /** Behind the calls that wait in the mailbox. Not of any chain, and without a deadline. */
+  send(method: string, run: () => unknown): void {
+    if (this.exit !== null) throw this.stoppedError(method)
+    this.checkRoom('send', this.sends)
+    this.sends++
+    const begin = () => {
+      this.sends--
+      return run()
+    }
+    this.host.later(() => this.perform(method, begin))
+  }
+
+  /** @returns what cancels it */
+  setTimer(delayMs: number, method: string, run: () => unknown): Timer {
+    if (this.exit !== null) throw this.stoppedError(method)
+    const timer = this.host.clock.setTimer(delayMs, () => {
+      this.timers.delete(timer)
+      inScope(this.host.scope, () => this.perform(method, run))
+    })
+    const own: Timer = {
+      cancel: () => {
+        this.timers.delete(timer)
+        timer.cancel()
+      },
+    }
+    this.timers.add(timer)
+    return own
+  }
+
+  private perform(method: string, run: () => unknown): void {
+    if (this.exit !== null || this.stopping !== null) return
+    const fail = (error: unknown) => this.end({ normal: false, reason: error })
+    try {
+      const result = this.invoke(method, run)
+      if (isThenable(result)) Promise.resolve(result).catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  // --- ends
+
+  /**
+   * What was called before is done (what is stashed is refused), `onStop` runs; then it has ended, normally unless that throws. After `deadlineMs`
+   * it is ended whatever it does.
+   */
+  stop(deadlineMs: number): Promise<void> {
+    if (this.exit !== null) return Promise.resolve()
+    if (deadlineMs === 0) {
+      this.end({ normal: false, reason: this.killedError() })
+      return Promise.resolve()
+    }
+    if (this.stopping === null) {
+      this.refuse(this.stashed.splice(0))
+      this.stopping = this.wind()
+    }
+    if (deadlineMs !== Number.POSITIVE_INFINITY) {
+      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError() }))
+      void this.ended.then(() => timer.cancel())
+    }
+    return this.ended
+  }
+
+  private async wind(): Promise<void> {
+    if (this.running > 0 || this.queue.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.onIdle = resolve
+      })
+    }
+    if (this.exit !== null) return
+    try {
+      await inScope(this.host.scope, () => (this.value as ActorHooks).onStop?.())
+      this.end({ normal: true })
+    } catch (reason) {
+      this.end({ normal: false, reason })
+    }
+  }
+
+  /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
+  end(exit: Exit, { isKnown = this.watchers.size > 0 } = {}): void {
+    if (this.exit !== null) return
+    this.exit = exit
+    for (const timer of this.timers) timer.cancel()
+    this.timers.clear()
+    this.refuse([...this.stashed.splice(0), ...this.queue.splice(0)])
+    if (!exit.normal) {
+      const error = this.stoppedError('call')
+      for (const reject of this.callers) reject(error)
+      this.callers.clear()
+    }
+    this.onIdle?.()
+    this.host.onEnded(this, exit, isKnown)
+    this.settle()
+    const watchers = [...this.watchers]
+    this.watchers.clear()
+    for (const watcher of watchers) watcher(exit)
+  }
+
+  private refuse(waiting: readonly Invocation[]): void {
+    for (const { method, reject } of waiting) reject(this.stoppedError(method))
+  }
+
+  // --- errors
+
+  stoppedError(method: string): PostgradError {
+    const { what, exit } = this
+    const how = exit === null ? 'is being stopped' : exit.normal ? 'has been stopped' : `has crashed: ${textOf(exit.reason)}`
+    return new PostgradError('ACTOR_STOPPED', {
+      op: `call of '${method}'`,
+      message: `this ${what} ${how}`,
+      remedy: 'Make a new one with remote(); supervise() does so by itself.',
+      values: { actor: what, crashed: exit !== null && !exit.normal },
+      ...(exit?.reason === undefined ? {} : { cause: exit.reason }),
+    })
+  }
+
+  private killedError(): PostgradError {
+    return new PostgradError('ACTOR_KILLED', {
+      op: 'stopActor',
+      message: `this ${this.what} had not ended by itself in the time that it was given`,
+      remedy: 'Give it more time, or look at the method that it is in.',
+      values: { actor: this.what },
+    })
+  }
+
+  private expiredError(method: string): PostgradError {
+    return new PostgradError('RPC_TIMEOUT', {
+      op: `call of '${method}'`,
+      message: `its time had passed before ${this.what} was free`,
+      remedy: 'Pass a longer { timeoutMs }, or look at what keeps the actor busy.',
+      values: { actor: this.what, method },
+    })
+  }
+
+  private checkRoom(op: 'stash' | 'send', waiting: number): void {
+    if (waiting < ACTOR_WAITING_MAX) return
+    throw new PostgradError('MAILBOX_FULL', {
+      op,
+      message: `${waiting} ${op === 'stash' ? 'calls are stashed' : 'self-sends wait'} in this ${this.what} already`,
+      remedy:
+        op === 'stash' ? 'Call unstashAll() before, or refuse calls by throwing.' : 'Send the next one from the method that was sent to.',
+      values: { actor: this.what, waiting },
+    })
+  }
+}
+
+/** `static readonly serial = true`, the class's own or inherited. */
+export function isSerialClass(target: unknown): boolean {
+  return typeof target === 'function' && (target as { serial?: unknown }).serial === true
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}

@@ -1,0 +1,554 @@
+/** User actors: serial ones and their chains, self-sends, timers, stash, and their ends. */
+import { describe, expect, test } from '@jest/globals'
+import { currentScope } from '@postgrad/base/internal'
+import { Actor } from './actor.js'
+import { ACTOR_WAITING_MAX } from './actor-cell.js'
+import { call, currentWorker, ready, remote, rref } from './api.js'
+import { expose } from './function-registry.js'
+import type { RRef } from './rref.js'
+import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
+import { workerLocal } from './worker-local.js'
+
+const SEEDS = 20
+
+const sleep = (ms: number): Promise<void> => {
+  const { clock } = currentWorker()
+  return new Promise((resolve) => {
+    clock.setTimer(ms, resolve)
+  })
+}
+
+/** What happened on this worker, in order. */
+const log = workerLocal((): string[] => [])
+const readLog = (): string[] => log()
+/** Notes several names from here, one after the other, none awaited. */
+const noteAll = async (journal: RRef<Journal>, names: readonly string[], ms: number): Promise<readonly string[]> => {
+  using ref = journal
+  return await Promise.all(names.map((name) => ref.call('note', [name, ms])))
+}
+
+class Journal {
+  static readonly serial: boolean = true
+  private inside = 0
+  private mostInside = 0
+
+  async note(name: string, ms: number): Promise<string> {
+    this.inside++
+    this.mostInside = Math.max(this.mostInside, this.inside)
+    log().push(`${name} in`)
+    await sleep(ms)
+    log().push(`${name} out`)
+    this.inside--
+    return name
+  }
+
+  /** How many methods ran at once. */
+  most(): number {
+    return this.mostInside
+  }
+
+  fails(): never {
+    throw new RangeError('not today')
+  }
+}
+
+class Open extends Journal {
+  static override readonly serial: boolean = false
+}
+
+const disposeOf = (ref: RRef<Chatty>): void => ref.dispose()
+const introduce = async (to: string): Promise<readonly string[]> => {
+  const shy = remote(to, Shy, [])
+  using self = await shy.call('introduce', [])
+  shy.dispose()
+  return await self.call('list', [])
+}
+
+const counter = workerLocal(() => ({ n: 0 }))
+const countHere = (): number => ++counter().n
+const made = workerLocal(({ name }) => {
+  const { deadlineMs, chain } = currentScope()
+  return { name, deadlineMs, chain }
+})
+const madeIn = () => made()
+const tries = workerLocal(() => ({ n: 0 }))
+const bad = workerLocal((): number => {
+  throw new Error(`try ${++tries().n}`)
+})
+const madeBadly = (): number => bad()
+
+class Observer {
+  async run(agent: RRef<Agent>, name: string, steps: number): Promise<number> {
+    using ref = agent
+    let sum = 0
+    for (let i = 0; i < steps; i++) {
+      sum += await ref.call('act', [name, i])
+      await sleep(1)
+    }
+    return sum
+  }
+}
+
+/** PyTorch's tutorial: an agent that awaits its observers, which ask it for actions. */
+class Agent extends Actor {
+  static readonly serial = true
+  private episode = ''
+  private readonly seen: string[] = []
+
+  act(name: string, state: number): number {
+    this.seen.push(`${this.episode}:${name}`)
+    return state
+  }
+
+  async runEpisode(episode: string, observers: readonly RRef<Observer>[]): Promise<readonly number[]> {
+    if (this.episode !== '') throw new Error(`${episode} began during ${this.episode}`)
+    this.episode = episode
+    const sums = await Promise.all(observers.map((observer, i) => observer.call('run', [this.self, `o${i}`, 3])))
+    this.episode = ''
+    for (const observer of observers) observer.dispose()
+    return sums
+  }
+
+  all(): readonly string[] {
+    return this.seen
+  }
+}
+
+class Probe {
+  static readonly serial = true
+  async look(ms: number): Promise<{ readonly deadlineMs: number; readonly chain: bigint | null }> {
+    const { deadlineMs, chain } = currentScope()
+    await sleep(ms)
+    return { deadlineMs, chain }
+  }
+}
+
+class Chatty extends Actor {
+  static readonly serial: boolean = true
+  private ready = false
+  private readonly heard: string[] = []
+
+  async talk(words: readonly string[]): Promise<void> {
+    for (const word of words) this.send(this.hear, [word])
+    await sleep(2)
+    this.heard.push('end of talk')
+  }
+
+  hear(word: string): void {
+    this.heard.push(word)
+  }
+
+  later(word: string, ms: number): void {
+    this.setTimer(ms, this.hear, [word])
+  }
+
+  laterFails(ms: number): void {
+    this.setTimer(ms, this.fails, [])
+  }
+
+  sendFails(): void {
+    this.send(this.fails, [])
+  }
+
+  async fails(): Promise<never> {
+    await sleep(1)
+    throw new RangeError('to nobody')
+  }
+
+  async list(): Promise<readonly string[]> {
+    return this.heard
+  }
+
+  wanted(name: string): Promise<string> | string {
+    if (!this.ready) return this.stash()
+    this.heard.push(`wanted ${name}`)
+    return name
+  }
+
+  open(): void {
+    this.ready = true
+    this.unstashAll()
+  }
+
+  async stashLate(): Promise<string> {
+    await sleep(1)
+    return await this.stash()
+  }
+
+  async forever(): Promise<never> {
+    return await new Promise<never>(() => {})
+  }
+
+  quit(): void {
+    this.stop()
+  }
+
+  protected override onStop(): void {
+    log().push('onStop')
+  }
+}
+
+class ChattyOpen extends Chatty {
+  static override readonly serial: boolean = false
+}
+
+class Shy extends Actor {
+  private readonly me: RRef<Shy>
+  constructor() {
+    super()
+    this.me = this.self
+  }
+  introduce(): RRef<Shy> {
+    if (this.me !== this.self) throw new Error('two references')
+    return this.me
+  }
+  list(): readonly string[] {
+    return ['hello']
+  }
+}
+
+class BadEnd extends Actor {
+  ping(): string {
+    return 'pong'
+  }
+  quit(): void {
+    this.stop()
+  }
+  protected override onStop(): never {
+    throw new TypeError('cannot end')
+  }
+}
+
+class Unborn extends Actor {
+  constructor() {
+    super()
+    this.setTimer(5, this.ping, [])
+    throw new TypeError('never born')
+  }
+  ping(): void {
+    log().push('ping of the unborn')
+  }
+}
+
+expose({
+  Journal,
+  Open,
+  Probe,
+  Observer,
+  Agent,
+  Chatty,
+  ChattyOpen,
+  BadEnd,
+  Unborn,
+  Shy,
+  readLog,
+  noteAll,
+  disposeOf,
+  introduce,
+  countHere,
+  madeIn,
+  madeBadly,
+})
+
+/** Runs `main` on worker 0 of fresh clusters, one per seed; nothing may be left but so many dead letters. */
+async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, letters = 0): Promise<void> {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    await withSeed(seed, async () => {
+      const cluster = new Cluster(seed, size)
+      await cluster.run(0, () => main(cluster))
+      expect(await cluster.leftovers({ letters })).toEqual([])
+      for (const { actors } of cluster.workers) expect(actors.count).toBe(0)
+    })
+  }
+}
+
+describe('serial actors', () => {
+  test('ACT-1 methods interleave at awaits; of a serial class one runs at a time, until it has ended', () =>
+    seeds(3, async () => {
+      for (const Class of [Journal, Open]) {
+        using journal = remote('worker1', Class, [])
+        const here = noteAll(journal, ['a', 'b'], 3)
+        const there = call('worker2', noteAll, [journal, ['c', 'd'], 2])
+        expect(await there).toEqual(['c', 'd'])
+        expect(await here).toEqual(['a', 'b'])
+        using again = remote('worker1', Class, [])
+        await Promise.all([again.call('note', ['e', 2]), again.call('note', ['f', 2])])
+        expect(await again.call('most', [])).toBe(Class === Journal ? 1 : 2)
+      }
+    }))
+
+  test('ACT-1 so are instances that were made without `remote`, and those of this worker', () =>
+    seeds(1, async () => {
+      const journal = rref(new Journal())
+      const own = remote('worker0', Journal, [])
+      await Promise.all([
+        journal.call('note', ['a', 3]),
+        journal.call('note', ['b', 1]),
+        own.call('note', ['c', 1]),
+        own.call('note', ['d', 1]),
+      ])
+      expect([await journal.call('most', []), await own.call('most', [])]).toEqual([1, 1])
+    }))
+
+  test('ACT-2 the queue is in the order of arrival, an error frees the actor, and typed proxies stand in it as well', () =>
+    seeds(2, async () => {
+      using journal = remote('worker1', Journal, [])
+      const first = journal.call('note', ['a', 3])
+      const error = failure(journal.call('fails', []))
+      const second = journal.rpcAsync().note('b', 1)
+      using made = journal.remote().note('c', 1)
+      const last = journal.rpcAsync().note('d', 0)
+      expect(await first).toBe('a')
+      expect((await error).name).toBe('RangeError')
+      expect([await second, await made.toHere(), await last]).toEqual(['b', 'c', 'd'])
+      expect(await call('worker1', readLog)).toEqual(['a in', 'a out', 'b in', 'b out', 'c in', 'c out', 'd in', 'd out'])
+    }))
+
+  test('ACT-3 an agent that awaits its observers is asked by them, and nothing hangs', () =>
+    seeds(4, async () => {
+      using agent = remote('worker1', Agent, [])
+      const observers = [remote('worker2', Observer, []), remote('worker3', Observer, []), remote('worker1', Observer, [])]
+      expect(await agent.call('runEpisode', ['e', observers])).toEqual([3, 3, 3])
+      expect((await agent.call('all', [])).length).toBe(9)
+      for (const observer of observers) observer.dispose()
+    }))
+
+  test('ACT-3 two chains take their turns, also where their calls meet on other workers', () =>
+    seeds(4, async () => {
+      using agent = remote('worker1', Agent, [])
+      const observers = [remote('worker2', Observer, []), remote('worker3', Observer, [])]
+      const episodes = ['e1', 'e2', 'e3'].map((name) => agent.call('runEpisode', [name, observers]))
+      const stranger = observers[0]!.call('run', [agent, 'stranger', 3])
+      await Promise.all(episodes)
+      await stranger
+      const seen = await agent.call('all', [])
+      const own = seen.filter((word) => !word.endsWith('stranger')).map((word) => word.slice(0, 2))
+      expect(own).toEqual(['e1', 'e2', 'e3'].flatMap((name) => Array.from({ length: 6 }, () => name)))
+      expect(seen.filter((word) => word.endsWith('stranger'))).toEqual([':stranger', ':stranger', ':stranger'])
+      for (const observer of observers) observer.dispose()
+    }))
+
+  test('ACT-4 what is given up before its turn is not run; what runs keeps the actor until its function has ended', () =>
+    seeds(
+      2,
+      async () => {
+        using journal = remote('worker1', Journal, [])
+        const running = failure(journal.call('note', ['a', 100], { timeoutMs: 40 }))
+        const late = failure(journal.call('note', ['b', 1], { timeoutMs: 60 }))
+        const cancelled = journal.call('note', ['c', 1])
+        const why = failure(cancelled)
+        const last = journal.call('note', ['d', 1])
+        await sleep(30)
+        cancelled.cancel()
+        expect((await why).code).toBe('CALL_CANCELLED')
+        expect((await running).code).toBe('RPC_TIMEOUT')
+        expect((await late).code).toBe('RPC_TIMEOUT')
+        expect(await last).toBe('d')
+        expect(await call('worker1', readLog)).toEqual(['a in', 'a out', 'd in', 'd out'])
+      },
+      2,
+    ))
+
+  test('ACT-5 what waits for a serial actor has not begun: its sender has no room for more until its turn comes', async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const cluster = new Cluster(seed, 2, { mailboxOf: () => ({ callsMax: 20 }) })
+      await cluster.run(0, async () => {
+        using journal = remote('worker1', Journal, [])
+        await journal.created()
+        const first = journal.call('note', ['first', 100])
+        const others = Array.from({ length: 14 }, (_, i) => journal.call('note', [`${i}`, 0]))
+        await sleep(50)
+        const more = Array.from({ length: 10 }, (_, i) => journal.call('note', [`more ${i}`, 0]))
+        const codes = await Promise.all(
+          more.map((future) =>
+            future.then(
+              () => 'done',
+              ({ code }: { code: string }) => code,
+            ),
+          ),
+        )
+        expect(codes.filter((code) => code === 'MAILBOX_FULL').length).toBeGreaterThanOrEqual(4)
+        expect(await first).toBe('first')
+        await Promise.all(others)
+        await ready('worker1')
+        expect(await journal.call('most', [])).toBe(1)
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    }
+  })
+
+  test(`ACT-5 at most ${ACTOR_WAITING_MAX} self-sends wait`, async () => {
+    const cluster = new Cluster(1, 1)
+    await cluster.run(0, async () => {
+      const cell = currentWorker().actors.find(new Journal())!
+      let runs = 0
+      const send = () => cell.send('count', () => runs++)
+      for (let i = 0; i < ACTOR_WAITING_MAX; i++) send()
+      const error = thrown(send)
+      expect(error.code).toBe('MAILBOX_FULL')
+      expect(error.values).toEqual({ actor: 'Journal', waiting: ACTOR_WAITING_MAX })
+      await sleep(1)
+      expect(runs).toBe(ACTOR_WAITING_MAX)
+      send()
+      await sleep(1)
+      expect(runs).toBe(ACTOR_WAITING_MAX + 1)
+    })
+  })
+
+  test('ACT-6 a call that waited runs in its own scope: its deadline, and a chain of its own', () =>
+    seeds(2, async () => {
+      using probe = remote('worker1', Probe, [])
+      const [a, b] = await Promise.all([probe.call('look', [5], { timeoutMs: 500 }), probe.call('look', [5], { timeoutMs: 1000 })])
+      expect(a.deadlineMs).toBeLessThanOrEqual(520)
+      expect(b.deadlineMs).toBeGreaterThan(900)
+      expect(typeof a.chain).toBe('bigint')
+      expect(typeof b.chain).toBe('bigint')
+      expect(a.chain).not.toBe(b.chain)
+      expect(currentScope().chain).toBeNull()
+    }))
+})
+
+describe('what an actor does by itself', () => {
+  test('ACT-7 self-sends come in their order, behind the method of a serial actor that sends them; timers in their turn', () =>
+    seeds(2, async () => {
+      using chatty = remote('worker1', Chatty, [])
+      await chatty.call('later', ['timer', 50])
+      await chatty.call('talk', [['x', 'y', 'z']])
+      await sleep(100)
+      expect(await chatty.call('list', [])).toEqual(['end of talk', 'x', 'y', 'z', 'timer'])
+    }))
+
+  test.each(['sendFails', 'laterFails'] as const)(
+    'ACT-8 an error that nobody asked for ends the actor (%s): who waits and who calls later meets ACTOR_STOPPED, which names it',
+    (how) =>
+      seeds(
+        2,
+        async () => {
+          using chatty = remote('worker1', ChattyOpen, [])
+          const waits = failure(chatty.call('forever', []))
+          const stashed = failure(chatty.call('wanted', ['w']))
+          await (how === 'sendFails' ? chatty.call('sendFails', []) : chatty.call('laterFails', [5]))
+          for (const error of [await waits, await stashed, await failure(chatty.call('list', []))]) {
+            expect(error.code).toBe('ACTOR_STOPPED')
+            expect(error.message).toContain('this ChattyOpen has crashed: to nobody')
+            expect(error.values).toEqual({ actor: 'ChattyOpen', crashed: true })
+            expect((error.cause as Error).name).toBe('RangeError')
+          }
+        },
+        1,
+      ),
+  )
+
+  test('ACT-8 an error of a method that somebody called is theirs, and the actor goes on', () =>
+    seeds(2, async () => {
+      using chatty = remote('worker1', Chatty, [])
+      expect((await failure(chatty.call('fails', []))).name).toBe('RangeError')
+      expect(await chatty.call('list', [])).toEqual([])
+    }))
+
+  test('ACT-9 stash puts a call aside, unstashAll runs what was put aside, in order; the caller gets that result', () =>
+    seeds(3, async () => {
+      for (const Class of [Chatty, ChattyOpen]) {
+        using chatty = remote('worker1', Class, [])
+        const wanted = ['a', 'b', 'c'].map((name) => chatty.call('wanted', [name]))
+        await chatty.call('hear', ['not blocked'])
+        await chatty.call('open', [])
+        const late = chatty.call('wanted', ['d'])
+        expect(await Promise.all([...wanted, late])).toEqual(['a', 'b', 'c', 'd'])
+        expect(await chatty.call('list', [])).toEqual(['not blocked', 'wanted a', 'wanted b', 'wanted c', 'wanted d'])
+      }
+    }))
+
+  test('ACT-9 a stashed call keeps its deadline; after an await there is nothing to put aside', () =>
+    seeds(
+      2,
+      async () => {
+        using chatty = remote('worker1', Chatty, [])
+        const late = failure(chatty.call('wanted', ['a'], { timeoutMs: 20 }))
+        expect((await failure(chatty.call('stashLate', []))).code).toBe('STASH_OUTSIDE_CALL')
+        expect((await late).code).toBe('RPC_TIMEOUT')
+        await chatty.call('open', [])
+        expect(await chatty.call('list', [])).toEqual([])
+      },
+      1,
+    ))
+
+  test('ACT-10 what `Actor` gives its subclasses is not for others to call', () =>
+    seeds(2, async () => {
+      using chatty = remote('worker1', Chatty, [])
+      for (const word of ['stop', 'send', 'onStop', 'unstashAll', 'self']) {
+        expect((await failure(chatty.call(word as 'list', []))).code).toBe('METHOD_NOT_FOUND')
+      }
+    }))
+
+  test('ACT-11 it knows its reference, in its constructor too, and others can use what it gives them', () =>
+    seeds(3, async () => {
+      expect(await call('worker2', introduce, ['worker1'])).toEqual(['hello'])
+    }))
+})
+
+describe('the end of an actor', () => {
+  test('ACT-12 it ends with the last reference that other workers have to it: what was called is done, then onStop runs', () =>
+    seeds(3, async () => {
+      const chatty = remote('worker1', Chatty, [])
+      const talk = chatty.call('talk', [[]])
+      const list = chatty.call('list', [])
+      await call('worker2', disposeOf, [chatty])
+      chatty.dispose()
+      await talk
+      expect(await list).toEqual(['end of talk'])
+      await sleep(10)
+      expect(await call('worker1', readLog)).toEqual(['onStop'])
+    }))
+
+  test('ACT-13 its own stop does the same; what is called later is refused, what is stashed too', () =>
+    seeds(2, async () => {
+      using chatty = remote('worker1', Chatty, [])
+      const stashed = failure(chatty.call('wanted', ['a']))
+      const talk = chatty.call('talk', [['x']])
+      const quit = chatty.call('quit', [])
+      const list = chatty.call('list', [])
+      await Promise.all([talk, quit])
+      expect(await list).toEqual(['end of talk', 'x'])
+      expect((await stashed).code).toBe('ACTOR_STOPPED')
+      const error = await failure(chatty.call('list', []))
+      expect(error).toMatchObject({ code: 'ACTOR_STOPPED', values: { crashed: false } })
+      expect(error.message).toContain('this Chatty has been stopped')
+      expect(await call('worker1', readLog)).toEqual(['onStop'])
+    }))
+
+  test('ACT-14 a constructor that fails is the end: every use throws its error, and no timer of it fires', () =>
+    seeds(2, async () => {
+      using unborn = remote('worker1', Unborn, [])
+      const error = await failure(unborn.call('ping', []))
+      expect([error.name, error.message]).toEqual(['TypeError', 'never born'])
+      await sleep(20)
+      expect(await call('worker1', readLog)).toEqual([])
+    }))
+
+  test('ACT-15 an onStop that throws makes the end a crash', () =>
+    seeds(
+      2,
+      async () => {
+        using bad = remote('worker1', BadEnd, [])
+        expect(await bad.call('ping', [])).toBe('pong')
+        await bad.call('quit', [])
+        expect(await failure(bad.call('ping', []))).toMatchObject({ message: expect.stringContaining('has crashed: cannot end') })
+      },
+      1,
+    ))
+})
+
+test('LOC-1 workerLocal: one value per worker, made once, in the scope of none of its calls', () =>
+  seeds(2, async () => {
+    const before = await call('worker1', countHere)
+    expect([before, await call('worker1', countHere), await call('worker0', countHere)]).toEqual([1, 2, 1])
+    expect(await call('worker1', madeIn)).toEqual({ name: 'worker1', deadlineMs: Number.POSITIVE_INFINITY, chain: null })
+    expect(await failure(call('worker1', madeBadly))).toMatchObject({ message: 'try 1' })
+    expect(await failure(call('worker1', madeBadly))).toMatchObject({ message: 'try 2' })
+  }))
+
+test('LOC-1 outside of any worker there is none', () => {
+  expect(thrown(readLog).code).toBe('RPC_NOT_INITIALIZED')
+  expect(thrown(() => new Chatty()).code).toBe('RPC_NOT_INITIALIZED')
+})

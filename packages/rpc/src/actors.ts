@@ -1,0 +1,129 @@
+/**
+ * The actors of one worker: which object has which cell, and what ends with the last reference to it. An object gets a cell when it needs
+ * one: it is serial, it extends `Actor`, somebody watches it or stops it. All others cost one look-up per call.
+ */
+
+import type { DeadLetterReason, Exit } from '@postgrad/actor/internal'
+import { workerOf } from '@postgrad/base'
+import { ActorCell, type CellHost, isSerialClass } from './actor-cell.js'
+import type { AnyClass } from './function-registry.js'
+import type { OwnerRRef } from './rref.js'
+
+/** What the table needs of its worker. */
+export interface ActorsHost extends Omit<CellHost, 'onDropped' | 'onEnded'> {
+  readonly workerId: number
+  letter(reason: DeadLetterReason, what: string): void
+  /** Whether others refer to it, or are about to. */
+  isShared(rrefId: bigint): boolean
+  makeOwner(value: object): OwnerRRef
+}
+
+/** What `Actor` gives to its subclasses for themselves: no methods that others may call. */
+const ACTOR_WORDS: ReadonlySet<string> = new Set(['self', 'send', 'setTimer', 'stash', 'unstashAll', 'stop', 'onStop'])
+
+export class Actors {
+  private readonly host: ActorsHost
+  private readonly cellHost: CellHost
+  private readonly cells = new WeakMap<object, ActorCell>()
+  /** Actors that other workers made, by the reference that they end with. */
+  private readonly bound = new Map<bigint, ActorCell>()
+  private readonly references = new WeakMap<ActorCell, OwnerRRef>()
+  /** The reference of the instance of this class that is being made. */
+  private making: { readonly target: AnyClass; readonly owner: OwnerRRef } | null = null
+
+  constructor(host: ActorsHost) {
+    this.host = host
+    this.cellHost = {
+      clock: host.clock,
+      scope: host.scope,
+      takeId: () => host.takeId(),
+      later: (fn) => host.later(fn),
+      onDropped: (reason, what) => host.letter(reason, what),
+      onEnded: (cell, exit, isKnown) => this.onEnded(cell, exit, isKnown),
+    }
+  }
+
+  /** Actors that end with the last reference to them. */
+  get count(): number {
+    return this.bound.size
+  }
+
+  /** Makes what `remote` of a class leaves here. */
+  construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef): object {
+    const before = this.making
+    this.making = { target, owner }
+    owner.isActor = true
+    let value: object
+    try {
+      value = new target(...args)
+    } catch (reason) {
+      this.bound.get(owner.rrefId)?.end({ normal: false, reason }, { isKnown: true })
+      throw reason
+    } finally {
+      this.making = before
+    }
+    const cell = isSerialClass(target) ? this.adopt(value) : this.cells.get(value)
+    if (cell !== undefined) this.bind(cell, owner)
+    return value
+  }
+
+  /** In the constructor of `Actor`: what is being made here knows its reference from then on. */
+  adoptNew(value: object, target: unknown): ActorCell {
+    const cell = this.adopt(value)
+    cell.hidden = ACTOR_WORDS
+    if (this.making !== null && this.making.target === target) this.bind(cell, this.making.owner)
+    return cell
+  }
+
+  private adopt(value: object): ActorCell {
+    let cell = this.cells.get(value)
+    if (cell === undefined) {
+      cell = new ActorCell(this.cellHost, value)
+      this.cells.set(value, cell)
+    }
+    return cell
+  }
+
+  /** The cell of an object whose method is called; null if it needs none. */
+  find(value: object): ActorCell | null {
+    return this.cells.get(value) ?? (isSerialClass(value.constructor) ? this.adopt(value) : null)
+  }
+
+  /** The cell of what a reference refers to, to watch or to stop it. */
+  of(rref: OwnerRRef, value: object): ActorCell {
+    const cell = this.adopt(value)
+    if (rref.isActor) this.bind(cell, rref)
+    return cell
+  }
+
+  /** The reference that it was made with, or one of its own. */
+  referenceTo(cell: ActorCell): OwnerRRef {
+    let rref = this.references.get(cell)
+    if (rref === undefined) {
+      rref = this.host.makeOwner(cell.value)
+      this.references.set(cell, rref)
+    }
+    return rref
+  }
+
+  /** Nobody elsewhere refers to this value any more. */
+  onReleased(rrefId: bigint): void {
+    const cell = this.bound.get(rrefId)
+    if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY)
+  }
+
+  /** What another worker made ends with the last reference to it. Of what this worker made itself it may hold more than are counted. */
+  private bind(cell: ActorCell, owner: OwnerRRef): void {
+    if (!this.references.has(cell)) this.references.set(cell, owner)
+    if (workerOf(owner.rrefId) === this.host.workerId || this.bound.has(owner.rrefId) || cell.exit !== null) return
+    this.bound.set(owner.rrefId, cell)
+    if (!this.host.isShared(owner.rrefId)) this.onReleased(owner.rrefId)
+  }
+
+  private onEnded(cell: ActorCell, { normal, reason }: Exit, isKnown: boolean): void {
+    const rref = this.references.get(cell)
+    if (rref !== undefined) this.bound.delete(rref.rrefId)
+    if (!normal && !isKnown)
+      this.host.letter('unwatched-crash', `${cell.what}: ${reason instanceof Error ? reason.message : String(reason)}`)
+  }
+}
