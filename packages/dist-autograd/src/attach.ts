@@ -97,5 +97,7 @@ export class AutogradInterceptor implements Interceptor {
 }
 
 function isReply(type: MessageType): boolean {
-  return type === MessageType.RESULT || type === MessageType.EXCEPTION || type === MessageType.REMOTE_RET
+  return (
+    type === MessageType.RESULT || type === MessageType.EXCEPTION || type === MessageType.REMOTE_RET || type === MessageType.STREAM_ITEM
+  )
 }

@@ -9,6 +9,7 @@ import type { AnyClass, AnyFunction } from './function-registry.js'
 import { Future } from './future.js'
 import type { OwnerRRef, RRef } from './rref.js'
 import { currentServing } from './served-call.js'
+import type { ItemOf, RemoteStream, StreamOptions } from './stream.js'
 import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
 
@@ -66,6 +67,22 @@ export function ready(to: Target, options?: CallOptions): Future<void> {
   } catch (error) {
     return Future.rejected(error)
   }
+}
+
+/**
+ * Runs an exposed generator function on another worker (or on this one) and gives its items one by one, in order, at most `window` (32) of them ahead
+ * of the loop that takes them. Leaving the loop ends the generator there: its `finally` runs, and the loop waits for that. A function may also
+ * give an array or anything else that can be gone through. Items are values like results: tensors and RRefs in them, recorded under a distributed
+ * context. Errors come behind the items before them; they are those of `call`, and STREAM_NOT_ITERABLE. @throws RPC_NOT_INITIALIZED
+ */
+export function stream<F extends AnyFunction>(
+  to: Target,
+  fn: F,
+  ...[args, options]: [] extends Parameters<F>
+    ? [args?: Parameters<F>, options?: StreamOptions]
+    : [args: Parameters<F>, options?: StreamOptions]
+): RemoteStream<ItemOf<Awaited<ReturnType<F>>>> {
+  return currentWorker().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
 }
 
 /** PyTorch's name for `call`, to be awaited at once. */

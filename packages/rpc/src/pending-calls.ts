@@ -31,6 +31,8 @@ export interface PendingCall {
   onError(error: unknown): void
   /** Called when the deadline passes, to make the error. */
   timedOut(): PostgradError
+  /** Of a stream: takes what comes before the reply. */
+  onItem?(item: { readonly value: unknown; readonly received: unknown }): void
 }
 
 /** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
@@ -57,6 +59,11 @@ export class PendingCalls {
     call.deadlineMs = this.deadlines.after(timeoutMs)
     call.parent = parent
     this.waiting.set(requestId, call)
+  }
+
+  /** The call that an item of a stream belongs to. */
+  peek(requestId: number): PendingCall | undefined {
+    return this.waiting.get(requestId)
   }
 
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */

@@ -577,7 +577,9 @@ export class RpcAgent {
     if (type !== MessageType.GROUP_UPDATE) peer.traffic.received++
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
-      type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH ? new ServedCall() : null
+      type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
+        ? new ServedCall(peer.info, message.requestId)
+        : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const bytes = isCall(type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes) : 0
     const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)

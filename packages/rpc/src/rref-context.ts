@@ -26,6 +26,7 @@ import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefP
 import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
 import { callCancelled } from './served-call.js'
+import { RemoteStream, type StreamOptions } from './stream.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** What the protocol needs of its worker. */
@@ -46,6 +47,7 @@ export interface RRefHost {
     options: RRefOptions & { op: string; intercepted: boolean },
   ): Future<Message>
   callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
+  streamByName(to: number, name: string, args: readonly unknown[], options: StreamOptions & { op: string }): RemoteStream<unknown>
   remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
   /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
   wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string }): () => void
@@ -314,6 +316,15 @@ export class RRefContext implements RRefProtocol {
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) throw problem
     return this.host.remoteByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+  }
+
+  streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown> {
+    const op = `stream of '${method}'`
+    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
+    if (problem === null) return this.host.streamByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+    const failed = new RemoteStream<unknown>(op, 1)
+    failed.onError(problem)
+    return failed
   }
 
   backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {

@@ -7,6 +7,7 @@ import type { Tensor } from '@postgrad/tensor'
 import type { CallOptions } from './call-options.js'
 import { Future } from './future.js'
 import { methodProxy } from './rref-proxy.js'
+import type { ItemOf, RemoteStream, StreamOptions } from './stream.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** Of `toHere` and `call`: as of a call. */
@@ -37,6 +38,7 @@ export interface RRefProtocol {
   remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef
   awaitCreated(rref: RRef, options: RRefOptions): Future<void>
   backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void>
+  streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown>
   disposeUser(user: UserRRef): void
 }
 
@@ -99,6 +101,15 @@ export abstract class RRef<T = unknown> {
    */
   call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
+  }
+
+  /** The items that a method of the value gives, one by one; see `stream`. */
+  stream<K extends MethodNames<T>>(
+    method: K,
+    args: MethodArgs<T, K>,
+    options: StreamOptions = {},
+  ): RemoteStream<ItemOf<MethodResult<T, K>>> {
+    return this.context.streamMethod(this, method, args, options) as RemoteStream<ItemOf<MethodResult<T, K>>>
   }
 
   /**

@@ -7,7 +7,15 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentScope, type Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
+/** Of a call that is a stream: how its callee goes on, or ends. */
+export interface Outlet {
+  add(items: number): void
+  stop(): void
+}
+
 export class ServedCall {
+  readonly caller: WorkerInfo
+  readonly requestId: number
   /** Why nobody waits for it any more; null while somebody does. */
   givenUp: PostgradError | null = null
   /** Where the value of a remote call goes, from its turn on. */
@@ -16,21 +24,35 @@ export class ServedCall {
   isPutOff = false
   /** Tells its worker that what was put off begins. */
   onBegin: (() => void) | null = null
+  outlet: Outlet | null = null
   private controller: AbortController | null = null
+  private stopped: PostgradError | null = null
+
+  constructor(caller: WorkerInfo, requestId: number) {
+    this.caller = caller
+    this.requestId = requestId
+  }
 
   /** The first reason counts. Listeners of the signal run now. */
   giveUp(reason: PostgradError): void {
     if (this.givenUp !== null) return
     this.givenUp = reason
     this.owner?.setError(reason)
+    this.stop(reason)
+  }
+
+  /** The signal aborts, and a stream ends; somebody may still wait for the answer. */
+  stop(reason: PostgradError): void {
+    this.stopped ??= reason
     this.controller?.abort(reason)
+    this.outlet?.stop()
   }
 
   /** Made when it is first asked for. */
   get signal(): AbortSignal {
     if (this.controller === null) {
       this.controller = new AbortController()
-      if (this.givenUp !== null) this.controller.abort(this.givenUp)
+      if (this.stopped !== null) this.controller.abort(this.stopped)
     }
     return this.controller.signal
   }

@@ -26,10 +26,12 @@ import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timedOut } from './rpc-agent.js'
 import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
-import { METHOD_CALL, RRefContext, VALUE_READY } from './rref-context.js'
+import { METHOD_CALL, type ReceivedFork, RRefContext, VALUE_READY } from './rref-context.js'
 import type { References } from './rref-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
 import { callStore, STORE_CALL } from './store-host.js'
+import { checkWindow, RemoteStream, STREAM_WINDOW, type StreamOptions } from './stream.js'
+import { handleStreams, STREAM_CALL, serveStream } from './stream-serving.js'
 import { collect } from './wait-all.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -118,6 +120,7 @@ export class WorkerRuntime {
         post: (to, type, body) => this.postIfReachable(to, type, body),
         request: (to, type, body, request) => this.request(to, type, body, request),
         callByName: (to, name, args, callOptions) => this.callByName(this.agent.resolve(to), name, args, callOptions, callOptions.op),
+        streamByName: (to, name, args, callOptions) => this.streamByName(this.agent.resolve(to), name, args, callOptions, callOptions.op),
         remoteByName: (to, name, args, callOptions) => this.remoteByName(this.agent.resolve(to), name, args, callOptions, callOptions.op),
         wait: (fail, waitOptions) => this.wait(fail, waitOptions),
       },
@@ -150,6 +153,7 @@ export class WorkerRuntime {
       actors: this.actors,
       servingScope: (delivery) => this.servingScope(delivery),
     })
+    handleStreams(this.agent, this.rrefs)
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
     this.group = new Membership({
       agent: this.agent,
@@ -159,7 +163,13 @@ export class WorkerRuntime {
     })
     this.onPeerDeath((peer, error) => this.group.onPeerDeath(peer, error))
     this.onClose(() => this.group.onClose())
-    this.registry.expose({ [METHOD_CALL]: callMethod, [VALUE_READY]: valueReady, [ARRIVE]: arrive, [STORE_CALL]: callStore })
+    this.registry.expose({
+      [METHOD_CALL]: callMethod,
+      [STREAM_CALL]: serveStream,
+      [VALUE_READY]: valueReady,
+      [ARRIVE]: arrive,
+      [STORE_CALL]: callStore,
+    })
   }
 
   // --- membership
@@ -254,6 +264,57 @@ export class WorkerRuntime {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
+  stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
+    let peer: Peer
+    let name: string
+    try {
+      peer = this.agent.resolve(to)
+      name = this.registry.nameOf(fn)
+    } catch (error) {
+      const failed = new RemoteStream<unknown>('stream', 1)
+      failed.onError(error)
+      return failed
+    }
+    return this.streamByName(peer, name, args, options)
+  }
+
+  /** Gives the items of what the exposed `name` gives on another worker, one by one. */
+  protected streamByName(
+    peer: Peer,
+    name: string,
+    args: readonly unknown[],
+    { timeoutMs, window = STREAM_WINDOW, signal }: StreamOptions,
+    op: string = name,
+  ): RemoteStream<unknown> {
+    const stream = new RemoteStream<unknown>(op, window)
+    try {
+      checkWindow(op, window)
+      timeLimit(op, timeoutMs ?? this.rpcTimeoutMs)
+      const left = this.timeLeft(0, op, peer.info)
+      checkSignal(signal, op, peer.info)
+      const out = this.agent.prepare(peer, MessageType.CALL, [STREAM_CALL, [name, args, window]], op)
+      this.agent.intercept(out, peer)
+      const requestId = this.agent.request(peer, out, stream, left)
+      const cancel = (reason: unknown) => {
+        peer.pending.cancel(requestId, reason)
+      }
+      const unlisten = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason))
+      const limit = timeoutMs === undefined ? {} : { timeoutMs }
+      stream.begin({
+        cancel,
+        credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
+        wait: (fail) => this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'` }),
+        discard: ({ received }) => {
+          if (received !== null) this.rrefs.discard(received as readonly ReceivedFork[])
+        },
+        ended: unlisten,
+      })
+    } catch (error) {
+      stream.onError(error)
+    }
+    return stream
+  }
+
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
   protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
     const left = this.timeLeft(timeoutMs, op, peer.info)
@@ -318,11 +379,9 @@ export class WorkerRuntime {
 
   /** Also after the reference was confirmed: the function may still be at it. Returns what stops it. */
   private cancelRemoteOn(signal: AbortSignal, peer: Peer, requestId: number): () => void {
-    const abort = () => {
+    return onAbort(signal, () => {
       if (!peer.pending.cancel(requestId, signal.reason)) this.agent.tellCancelled(peer, requestId)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-    return () => signal.removeEventListener('abort', abort)
+    })
   }
 
   // --- for packages above
@@ -607,6 +666,12 @@ export class WorkerRuntime {
     const peer = this.agent.reachable(to)
     if (peer !== undefined) this.agent.post(peer, type, body)
   }
+}
+
+/** Returns what ends it. */
+function onAbort(signal: AbortSignal, fn: () => void): () => void {
+  signal.addEventListener('abort', fn, { once: true })
+  return () => signal.removeEventListener('abort', fn)
 }
 
 /** Waits for the reply of a call and hands its value over. */

@@ -30,6 +30,10 @@ export const MessageType = {
   BLOCKS_TAKEN: 0x0a,
   /** Its caller waits for a call, a remote call or a fetch no more: cancelled, or out of time. */
   CALL_CANCEL: 0x0b,
+  /** One item of a stream, whose call is not answered yet. */
+  STREAM_ITEM: 0x0c,
+  /** So many items of a stream were taken; 0: no more are wanted. */
+  STREAM_CREDIT: 0x0d,
   /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
   /** So many of the receiver's calls, and of their bytes, have begun at the sender of this: there is room for others. */
@@ -64,6 +68,8 @@ export interface MessageBodies {
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
   [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
   [MessageType.CALL_CANCEL]: readonly [requestId: number]
+  [MessageType.STREAM_ITEM]: readonly [requestId: number, value: unknown]
+  [MessageType.STREAM_CREDIT]: readonly [requestId: number, items: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
   [MessageType.CREDITS]: readonly [begun: number, bytes: number]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
@@ -164,6 +170,14 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
   [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
   [MessageType.CALL_CANCEL]: row('CALL_CANCEL', control, null, [['requestId', count]]),
+  [MessageType.STREAM_ITEM]: row('STREAM_ITEM', control, null, [
+    ['requestId', count],
+    ['value', anything],
+  ]),
+  [MessageType.STREAM_CREDIT]: row('STREAM_CREDIT', control, null, [
+    ['requestId', count],
+    ['items', count],
+  ]),
   [MessageType.GROUP_UPDATE]: row('GROUP_UPDATE', call, null, [
     ['what', count],
     ['data', anything],

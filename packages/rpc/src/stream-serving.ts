@@ -1,0 +1,157 @@
+/**
+ * A stream at its callee: runs the generator while the caller has room for items, and sends each in a message of its own, through the same
+ * interceptors as results. The caller's side, with the messages of both, is `stream.ts`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope, inScope, isThenable } from '@postgrad/base/internal'
+import { MessageType } from '@postgrad/wire/internal'
+import { type FunctionRegistry, runExposed } from './function-registry.js'
+import type { Delivery, RpcAgent } from './rpc-agent.js'
+import type { RRefContext } from './rref-context.js'
+import { cancelledByCaller, currentServing, type ServedCall } from './served-call.js'
+
+/** The built-in function behind `stream`. */
+export const STREAM_CALL = 'postgrad.stream'
+
+interface StreamHost {
+  readonly agent: RpcAgent
+  readonly registry: FunctionRegistry
+}
+
+type AnyIterator = AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>
+
+/** How much a stream may still send, and its end. */
+class StreamOutlet {
+  stopped = false
+  private room: number
+  private readonly iterator: AnyIterator
+  private wake: (() => void) | null = null
+  private closing: Promise<unknown> | null = null
+
+  constructor(iterator: AnyIterator, window: number) {
+    this.iterator = iterator
+    this.room = window
+  }
+
+  add(items: number): void {
+    this.room += items
+    this.wake?.()
+  }
+
+  /** No more items are wanted. What the generator waits for between two items it may end by its signal. */
+  stop(): void {
+    this.stopped = true
+    void this.close().catch(() => {})
+    this.wake?.()
+  }
+
+  /** Takes the room for one item; false once it is stopped. */
+  async take(): Promise<boolean> {
+    while (this.room === 0 && !this.stopped) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
+      })
+      this.wake = null
+    }
+    this.room--
+    return !this.stopped
+  }
+
+  async next(): Promise<IteratorResult<unknown, unknown>> {
+    return this.iterator.next()
+  }
+
+  /** Runs the generator's `finally`, once; what has ended by itself does not notice. */
+  close(): Promise<unknown> {
+    this.closing ??= (async () => this.iterator.return?.())()
+    return this.closing
+  }
+}
+
+/** Runs in the scope of the call. Its result is the generator's. */
+export async function serveStream(name: unknown, args: unknown, window: unknown): Promise<unknown> {
+  const { agent, registry } = currentScope().worker as unknown as StreamHost
+  const served = currentServing()
+  // What came from another worker need not be what `stream` sends.
+  if (served === null || typeof name !== 'string' || !Array.isArray(args) || typeof window !== 'number' || !(window >= 1)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: STREAM_CALL,
+      expected: 'a name, arguments and a window',
+      got: 'something else',
+      remedy: 'Use stream(to, fn, args).',
+    })
+  }
+  const outlet = new StreamOutlet(iteratorOf(name, await runExposed(registry.lookup(name, agent.info.name), args)), window)
+  const scope = currentScope()
+  served.outlet = { add: (items) => outlet.add(items), stop: () => inScope(scope, () => outlet.stop()) }
+  if (served.givenUp !== null) outlet.stop()
+  try {
+    while (await outlet.take()) {
+      const step = await outlet.next()
+      // A stop may come between two lines: what the generator's end brought is told all the same.
+      if (outlet.stopped) break
+      if (step.done === true) return step.value
+      send(agent, served, name, isThenable(step.value) ? await step.value : step.value)
+    }
+  } catch (error) {
+    // The first error is the one that counts.
+    await outlet.close().catch(() => {})
+    throw error
+  }
+  await outlet.close()
+  return undefined
+}
+
+function send(agent: RpcAgent, { caller, requestId }: ServedCall, op: string, value: unknown): void {
+  const peer = agent.resolve(caller.id)
+  const out = agent.prepare(peer, MessageType.STREAM_ITEM, [requestId, value], op)
+  agent.intercept(out, peer)
+  agent.send(peer, out)
+}
+
+function iteratorOf(name: string, value: unknown): AnyIterator {
+  if (typeof value === 'object' && value !== null) {
+    const { [Symbol.asyncIterator]: later, [Symbol.iterator]: now } = value as Partial<AsyncIterable<unknown> & Iterable<unknown>>
+    if (later !== undefined) return later.call(value)
+    if (now !== undefined) return now.call(value)
+  }
+  throw new PostgradError('STREAM_NOT_ITERABLE', {
+    op: name,
+    expected: 'a generator, or another object that can be gone through',
+    got: value === null ? 'null' : typeof value,
+    remedy: 'Write async function* to stream its items, or use call() for one result.',
+    values: { function: name },
+  })
+}
+
+/** Takes items and credits; for the worker's constructor. */
+export function handleStreams(agent: RpcAgent, rrefs: RRefContext): void {
+  agent.handle(MessageType.STREAM_ITEM, (delivery) => onItem(agent, rrefs, delivery))
+  agent.handle(MessageType.STREAM_CREDIT, ({ message, peer }) => {
+    const [requestId, items] = message.body as [number, number]
+    const served = peer.served.get(requestId)
+    if (served === undefined) return
+    if (items > 0) served.outlet?.add(items)
+    else served.stop(cancelledByCaller(peer.info))
+  })
+}
+
+function onItem(agent: RpcAgent, rrefs: RRefContext, { message, peer, received }: Delivery): void {
+  const [requestId, value] = message.body as [number, unknown]
+  const stream = peer.pending.peek(requestId)
+  if (stream?.onItem === undefined) {
+    // It crossed the end of its stream, as items do.
+    if (received !== null) rrefs.discard(received)
+    return
+  }
+  try {
+    for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
+  } catch (error) {
+    if (received !== null) rrefs.discard(received)
+    peer.pending.take(requestId)
+    stream.onError(error)
+    agent.tellCancelled(peer, requestId)
+    return
+  }
+  stream.onItem({ value, received })
+}
