@@ -301,3 +301,47 @@ test('MB-2 to MB-14 any history: causal per key, FIFO per lane, nothing lost, no
     { numRuns: 300 },
   )
 })
+
+describe('a flood', () => {
+  test(`MB-9, MB-16 with 100,000 calls waiting, control, gradients and node tasks go first, the calls get one turn in ${PASSED_MAX + 1}, and none is dropped`, () => {
+    const mailbox = new Mailbox<string>()
+    const peers = Array.from({ length: 8 }, (_, i) => new Source(`peer${i}`))
+    const CALLS = 100_000
+    for (let i = 0; i < CALLS; i++) mailbox.pushFrom(peers[i % 8]!, Lane.call, 'call')
+    const taken: Record<string, number> = { call: 0, control: 0, gradient: 0, task: 0 }
+    let longestWait = 0
+    for (let turn = 0; turn < 10_000; turn++) {
+      if (mailbox.depth(Lane.control) === 0) mailbox.pushFrom(peers[turn % 8]!, Lane.control, 'control')
+      if (mailbox.depth(Lane.task) === 0) mailbox.pushTask('task', turn)
+      if (turn % 10 === 0) mailbox.pushFrom(peers[turn % 8]!, Lane.gradient, 'gradient', 7n)
+      longestWait = Math.max(longestWait, mailbox.depth(Lane.control))
+      taken[mailbox.take()!]!++
+    }
+    expect(longestWait).toBe(1)
+    // Lanes that never run empty under one that is never empty have one turn in PASSED_MAX + 1 each.
+    expect(taken.call).toBeGreaterThanOrEqual(Math.floor(10_000 / (PASSED_MAX + 4)))
+    expect(taken.task).toBeGreaterThanOrEqual(Math.floor(10_000 / (PASSED_MAX + 4)))
+    while (mailbox.size > 0) taken[mailbox.take()!]!++
+    expect(taken.call).toBe(CALLS)
+    expect(taken.gradient).toBe(1000)
+  })
+
+  test('MB-9 node tasks that never end leave the calls their turns, and calls that never end the node tasks theirs', () => {
+    for (const [endless, other] of [
+      [Lane.task, Lane.call],
+      [Lane.call, Lane.task],
+    ] as const) {
+      const mailbox = new Mailbox<string>()
+      const push = (lane: typeof Lane.task | typeof Lane.call, item: string) =>
+        lane === Lane.task ? mailbox.pushTask(item, 1) : mailbox.push(lane, item)
+      for (let i = 0; i < 10; i++) push(other, 'other')
+      const turns: number[] = []
+      for (let turn = 0; turns.length < 10; turn++) {
+        expect(turn).toBeLessThan(10 * (PASSED_MAX + 1) + 1)
+        push(endless, 'endless')
+        if (mailbox.take() === 'other') turns.push(turn)
+      }
+      expect(mailbox.depth(other)).toBe(0)
+    }
+  })
+})
