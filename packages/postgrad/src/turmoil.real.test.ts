@@ -1,0 +1,12 @@
+/** Issue item 5 in small: terminations of random workers under load. `turmoil.soak.test.ts` has a thousand. */
+import { expect, test } from '@jest/globals'
+import { turmoil } from './turmoil.fixture.js'
+
+const seed = Number(process.env.POSTGRAD_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 30))
+
+test(`CLU-40 20 workers are terminated under load: no promise hangs, nothing is left, every survivor is right (seed ${seed})`, async () => {
+  const { terminations, done, failed } = await turmoil({ terminations: 20, seed })
+  expect(terminations).toBeGreaterThanOrEqual(20)
+  expect(done).toBeGreaterThan(20)
+  expect(Object.keys(failed).some((code) => code.startsWith('WORKER_DIED'))).toBe(true)
+})
