@@ -23,7 +23,7 @@ import { type OutputSink, WorkerThread } from './worker-thread.js'
 
 export interface MembersOptions {
   /** What all of them are born with. */
-  readonly common: Omit<BootData, 'info' | 'life' | 'peers' | 'control' | 'heap' | 'heartbeat'>
+  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'control' | 'heap' | 'heartbeat'>
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -61,6 +61,8 @@ export class Members {
   private readonly starting = new Map<string, Member>()
   /** How many workers each name has had. */
   private readonly lives = new Map<string, number>()
+  /** Workers whose thread has ended. */
+  private readonly gone: WorkerInfo[] = []
   private nextId = 0
 
   constructor(options: MembersOptions) {
@@ -165,7 +167,7 @@ export class Members {
     const life = this.lives.get(info.name) ?? 0
     const heartbeat = makeHeartbeat()
     const thread = new WorkerThread({
-      boot: { ...common, info, life, peers, heap, heartbeat },
+      boot: { ...common, info, life, gone: [...this.gone], peers, heap, heartbeat },
       payloads,
       clock,
       stdout,
@@ -176,7 +178,10 @@ export class Members {
       onJob,
     })
     this.lives.set(info.name, life + 1)
-    void thread.ended.then(() => this.giveBack(heap))
+    void thread.ended.then(() => {
+      this.giveBack(heap)
+      this.gone.push(info)
+    })
     return thread
   }
 

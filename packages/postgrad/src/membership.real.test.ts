@@ -195,6 +195,8 @@ describe('restart', () => {
     await expectAllLinked(cluster, ['a', 'b'])
     expect(await cluster.on('a').run(members.callTo, 1)).toBe('WORKER_DIED about b as link-closed, now 2')
     expect(await cluster.on('a').run(members.useHeld)).toBe('WORKER_DIED about b as link-closed, now 2')
+    // RPC-41: its own former life is no stranger to the new one.
+    expect(await cluster.on('b').run(members.callTo, 1)).toBe('WORKER_DIED about b as exited, now 2')
     expect(await rejection(former.run(members.whoAmI))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 1, restartedAs: 2 } })
     expect((await ended(cluster)).deaths.map(({ values }) => values)).toEqual([{ worker: 'b', workerId: 1, cause: 'exited', exitCode: 3 }])
   })

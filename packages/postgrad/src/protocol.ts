@@ -39,6 +39,8 @@ export interface BootData {
   readonly info: WorkerInfo
   /** How many workers had this name before. */
   readonly life: number
+  /** Workers that ended before it began, of which others may still have references. */
+  readonly gone: readonly WorkerInfo[]
   readonly peers: readonly PeerPort[]
   readonly control: MessagePort
   /** `file:` URL of the program. */

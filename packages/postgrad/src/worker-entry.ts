@@ -48,6 +48,7 @@ boot.control.on('message', (data: unknown) => isJobMessage(data) && jobs.receive
 process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
 const stayAwake = new StayAwake()
+for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
 for (const peer of boot.peers) connect(peer)
 
 function connect({ info, port, hasHeap }: PeerPort): void {

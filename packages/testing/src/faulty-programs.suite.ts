@@ -2,9 +2,11 @@
  * Random programs of calls and references on three or four workers, under a random plan of faults, both from one seed: what no program may see,
  * whatever happens to its messages and workers. A worker that is restarted begins a program of its own.
  */
+import { distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, type RRef } from '@postgrad/rpc'
 import type { FaultRule } from '@postgrad/sim'
 import { Random } from '@postgrad/sim/internal'
+import { ones } from '@postgrad/tensor'
 import { leaks } from './expect-clean.js'
 import { type Account, type Cell, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
 import { type SimCluster, type Simulation, simulate } from './simulate.js'
@@ -27,6 +29,7 @@ const CRASH_KINDS = [
 /** How a wait may end: what else there is would be a riddle to a user. */
 const FINE: ReadonlySet<string> = new Set([
   ...['value', 'RangeError: thrown on purpose', 'RPC_TIMEOUT', 'WORKER_DIED', 'RREF_CREATION_TIMEOUT', 'CALL_CANCELLED'],
+  'DIST_BACKWARD_TIMEOUT',
 ])
 
 export interface Report {
@@ -78,12 +81,19 @@ async function program(account: Account, random: Random, names: readonly string[
     const ms = random.below(3) === 0 ? random.below(300) : 0
     const wait = <T>(what: string, make: () => PromiseLike<T>) => underWay.push(account.wait(`${key} ${what}`, timeoutMs, make))
     const ref = held.length === 0 ? null : pick(random, held)
-    const what = random.below(9)
+    const what = random.below(11)
     if (what === 0) wait('echo', () => call(to, served.echo, [key, { x: [step] }, ms], { timeoutMs }))
     else if (what === 1) wait('fail', () => call(to, served.fail, [key, ms], { timeoutMs }))
     else if (what === 2) {
       const path = Array.from({ length: random.below(5) }, () => pick(random, names))
       wait('relay', () => call(to, served.relay, [key, path], { timeoutMs }))
+    } else if (what === 9) {
+      const path = Array.from({ length: random.below(4) }, () => pick(random, names))
+      underWay.push(backwardAlong(account, key, [to, ...path], timeoutMs))
+    } else if (what === 10) {
+      const called = call(to, served.echo, [key, 'never', 400], { timeoutMs })
+      wait('cancelled', () => called)
+      underWay.push(sleep(ms).then(() => called.cancel()))
     } else if (what <= 4 || ref === null) {
       const made = makeCell(to, key, { timeoutMs })
       if (made !== null) held.push(made)
@@ -100,6 +110,20 @@ async function program(account: Account, random: Random, names: readonly string[
   }
   await Promise.all(underWay)
   for (const ref of held) ref.dispose()
+}
+
+/** A pass over all workers of the path: the gradient is right to the bit, or there is none. */
+async function backwardAlong(account: Account, key: string, path: readonly string[], timeoutMs: number): Promise<void> {
+  await distAutograd.context(async (ctx) => {
+    const leaf = ones([2], { requiresGrad: true })
+    const [to, ...rest] = path as [string, ...string[]]
+    const y = await account.wait(`${key} forward`, timeoutMs, () => call(to, served.doubleAlong, [key, leaf, rest], { timeoutMs }))
+    if (typeof y === 'string') return
+    await account.wait(`${key} backward`, timeoutMs, () => ctx.backward([y.sum()], { timeoutMs }))
+    const grad = ctx.gradients().get(leaf)?.toArray()
+    const right = 2 ** path.length
+    if (grad !== undefined && String(grad) !== `${right},${right}`) account.problems.push(`${key}: gradient ${grad}, not ${right}`)
+  })
 }
 
 const after = (sim: SimCluster, ms: number) => new Promise<void>((resolve) => sim.world.clock.setTimer(ms, resolve))

@@ -2,8 +2,10 @@
  * What the tests under faults keep account of: how often each request was run, and that everything that a worker waited for ended by its deadline.
  * The functions that count are exposed here; the account in force is the one that `use` made, since simulated workers share their modules.
  */
+import { mul } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
 import { type CallOptions, call, currentWorker, expose, type RRef, remote, type WorkerRuntime } from '@postgrad/rpc'
+import type { Tensor } from '@postgrad/tensor'
 import type { SimCluster } from './simulate.js'
 
 /** A deadline is so late at most on an exact clock (RPC-25). */
@@ -132,7 +134,15 @@ const passOn = async (key: string, ref: RRef<Cell>, to: string): Promise<number>
     ref.dispose()
   }
 }
+/** Doubles, here and on the workers of the path. */
+const doubleAlong = async (key: string, x: Tensor, path: readonly string[]): Promise<Tensor> => {
+  account.ran(key)
+  const y = mul(x, 2)
+  const [next, ...rest] = path
+  return next === undefined ? y : await call(next, doubleAlong, [`${key}/${next}`, y, rest])
+}
 expose({
+  'faults.doubleAlong': doubleAlong,
   'faults.Cell': Cell,
   'faults.echo': echo,
   'faults.fail': fail,
@@ -141,7 +151,7 @@ expose({
   'faults.passOn': passOn,
 })
 
-export const served = { echo, fail, relay, useRef, passOn }
+export const served = { echo, fail, relay, useRef, passOn, doubleAlong }
 
 /** Makes a cell elsewhere; null where that cannot even be tried. */
 export function makeCell(to: string, key: string, options: CallOptions): RRef<Cell> | null {

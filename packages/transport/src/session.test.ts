@@ -1,10 +1,12 @@
 /** Sessions over a carrier that keeps the contract (transport's suite), and over one that keeps none of it, in virtual time. */
+import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Clock, RealClock, type Timer } from './clock.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { describeLink, frame, Recorder, text } from './link.suite.js'
 import { memoryLinkPair } from './memory-link.js'
+import { messagePortLink } from './message-port-link.js'
 import { Session, type SessionOptions } from './session.js'
 import { SessionKind, sessionFrame, sessionHead } from './session-frame.js'
 
@@ -476,6 +478,20 @@ describe('session', () => {
     expect([a.counts.resent, b.counts.resent, a.counts.duplicates, b.counts.duplicates]).toEqual([0, 0, 0, 0])
     expect(clock.timersSet).toBe(0)
     expect(clock.nowMs).toBeLessThan(10)
+  })
+
+  test('SES-16 a MessagePort link posts the frame and nothing of a session: no byte, no acknowledgement', async () => {
+    const { port1, port2 } = new MessageChannel()
+    const posts: unknown[] = []
+    port2.on('message', (post: unknown) => posts.push(post))
+    const link = messagePortLink(port1)
+    link.open(new Recorder())
+    link.send(frame('12345678'))
+    await new Promise((resolve) => realClock.setTimer(30, () => resolve(null)))
+    // The count of frames, the lengths of header and segments, the header: 8 bytes each (`post.ts`). A session would write 32 more.
+    expect(posts.map((post) => (post as string).length)).toEqual([24])
+    link.close()
+    port2.close()
   })
 
   test('what a link is told of its end fits LinkClosed', () => {
