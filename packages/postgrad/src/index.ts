@@ -511,7 +511,15 @@ export {
   vectorToParameters,
   type WalkOptions,
 } from '@postgrad/nn'
-export { DistributedOptimizer, type OptimizerClass, type OptionsOf, type StepOptions } from '@postgrad/parallel'
+export {
+  DistributedOptimizer,
+  type ForwardModule,
+  type ModuleClass,
+  type OptimizerClass,
+  type OptionsOf,
+  RemoteModule,
+  type StepOptions,
+} from '@postgrad/parallel'
 export {
   Actor,
   type AnyClass,

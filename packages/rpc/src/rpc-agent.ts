@@ -39,6 +39,7 @@ import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
 import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
 import { callCancelled, cancelledByCaller, currentServing, ServedCall, servedIn } from './served-call.js'
+import { travellingExtension } from './travelling.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Anything that waits in the mailbox. */
@@ -197,7 +198,7 @@ export class RpcAgent {
     this.scope = scope
     this.rrefs = rrefs
     this.window = checkMailbox(mailbox)
-    this.codec = new Codec({ extensions: [rrefs.extension] })
+    this.codec = new Codec({ extensions: [rrefs.extension, travellingExtension] })
     this.deadlines = new Deadlines(clock, this.activity)
     this.waits = new PendingCalls(this.deadlines, info, () => {})
     this.pump = new Pump({

@@ -122,14 +122,17 @@ export abstract class RRef<T = unknown> {
     return this.context.backward(this, contextId, options)
   }
 
-  /** `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. PyTorch: `rref.rpc_sync()`. */
-  rpcSync(options: RRefOptions = {}): RpcProxy<T> {
-    return this.rpcAsync(options)
+  /**
+   * `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. U is T, unless the caller knows more of the value
+   * (a class that extends T). PyTorch: `rref.rpc_sync()`.
+   */
+  rpcSync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
+    return this.rpcAsync<U>(options)
   }
 
   /** The same, for those who do not await at once. PyTorch: `rref.rpc_async()`. */
-  rpcAsync(options: RRefOptions = {}): RpcProxy<T> {
-    return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<T>
+  rpcAsync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
+    return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<U>
   }
 
   /**
@@ -137,8 +140,8 @@ export abstract class RRef<T = unknown> {
    * method, and METHOD_NOT_FOUND, is thrown by its uses (PyTorch's throws for a name that the value's type lacks, since it asks for the type first).
    * The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
    */
-  remote(options: RRefOptions = {}): RemoteProxy<T> {
-    return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<T>
+  remote<U = T>(options: RRefOptions = {}): RemoteProxy<U> {
+    return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<U>
   }
 }
 

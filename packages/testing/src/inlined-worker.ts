@@ -6,7 +6,7 @@
 import { gradientEdge, Node, setHistory } from '@postgrad/autograd/internal'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
 import { type AnyClass, type AnyFunction, type OwnerRRef, RRef, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
-import { Future, type Peer, runExposed, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import { Future, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
@@ -35,7 +35,7 @@ const references: ValueExtension = {
 
 export class InlinedWorker extends WorkerRuntime {
   private readonly cluster: Map<string, InlinedWorker>
-  private readonly crossing = new Codec({ extensions: [references] })
+  private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
 
   constructor(options: WorkerOptions, cluster: Map<string, InlinedWorker>) {
     super(options)

@@ -1,0 +1,223 @@
+/**
+ * A module that lives on another worker and is called as if it were here: gradients find their way through a distributed context, its parameters are
+ * references. Above it stands whoever trains; below it are RRef and the few functions that run on the owner. PyTorch: `torch.distributed.nn.RemoteModule`.
+ */
+import assert from 'node:assert'
+import { PostgradError } from '@postgrad/base'
+import { Module, type WalkOptions } from '@postgrad/nn'
+import { type CallOptions, call, currentWorker, expose, type Future, OwnerRRef, RRef, remote, rref, type Target } from '@postgrad/rpc'
+import { letTravel } from '@postgrad/rpc/internal'
+import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
+
+/** A class of modules with a forward. */
+// biome-ignore lint/suspicious/noExplicitAny: a module of any constructor and any forward; `unknown[]` would refuse every typed one
+export type ForwardModule = Module & { forward(...args: any[]): any }
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type ModuleClass<M extends ForwardModule = ForwardModule> = new (...args: any[]) => M
+
+type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
+type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
+
+export class RemoteModule<M extends ForwardModule = ForwardModule> extends Module {
+  private readonly moduleRref: RRef<M>
+  /** Where its kernels run; null: on the owner's own device. */
+  private readonly device: string | null
+
+  /**
+   * Makes a module on a worker. Returns at once; `ready()` and every use wait for it, and reject with the error of its constructor.
+   * @param remoteDevice a worker, or 'worker1/wasm': a worker's name and the device on which the module is made and computes
+   * @param moduleClass exposed on the owner, as what it is made of must be able to travel
+   * @throws REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_NOT_INITIALIZED
+   */
+  constructor(remoteDevice: Target, moduleClass: ModuleClass<M>, args?: readonly unknown[])
+  /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
+  constructor(remoteDevice: Target, moduleRref: RRef<M>)
+  constructor(remoteDevice: Target, source: ModuleClass<M> | RRef<M>, args: readonly unknown[] = []) {
+    super()
+    const { worker, device } = parseRemoteDevice(remoteDevice)
+    this.device = device
+    if (source instanceof RRef) {
+      if (!isOwner(worker, source)) throw invalidDevice(remoteDevice, `the worker that owns the reference, '${source.ownerName()}'`)
+      this.moduleRref = source
+    } else {
+      const { registry } = currentWorker()
+      this.moduleRref = remote(worker, makeModule, [registry.nameOf(source), args, device]) as unknown as RRef<M>
+    }
+  }
+
+  /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
+  static initFromModuleRref<M extends ForwardModule>(remoteDevice: Target, moduleRref: RRef<M>): RemoteModule<M> {
+    return new RemoteModule(remoteDevice, moduleRref)
+  }
+
+  /** As it was given, the worker by its name: 'worker1' or 'worker1/wasm'. */
+  get remoteDevice(): string {
+    const name = this.moduleRref.ownerName()
+    return this.device === null ? name : `${name}/${this.device}`
+  }
+
+  /** Waits until the module has been made. Rejects with NOT_A_MODULE, DEVICE_UNKNOWN, FUNCTION_NOT_EXPOSED, what its constructor throws, and as `toHere`. */
+  ready(options: CallOptions = {}): Future<void> {
+    return this.moduleRref.created(options)
+  }
+
+  /** Runs the module's forward on its owner. Rejects with its error, and as `call` does. */
+  forward(...args: ForwardArgs<M>): Future<ForwardResult<M>> {
+    return this.forwardWith({}, ...args)
+  }
+
+  /** The same, for those who do not await at once. PyTorch: `forward_async`. */
+  forwardAsync(...args: ForwardArgs<M>): Future<ForwardResult<M>> {
+    return this.forwardWith({}, ...args)
+  }
+
+  /** `forward` with a deadline or a signal. */
+  forwardWith(options: CallOptions, ...args: ForwardArgs<M>): Future<ForwardResult<M>> {
+    return call(this.moduleRref.owner(), forwardThere, [this.moduleRref, this.device, args], options) as Future<ForwardResult<M>>
+  }
+
+  /** References to the parameters, owned by the module's worker, as DistributedOptimizer takes them. Dispose of them when they are not used any more. */
+  remoteParameters({ recurse = true }: WalkOptions = {}): Future<RRef<Tensor>[]> {
+    return call(this.moduleRref.owner(), parametersThere, [this.moduleRref, recurse])
+  }
+
+  /** The reference to the module itself. PyTorch: `get_module_rref`. */
+  getModuleRref(): RRef<M> {
+    return this.moduleRref
+  }
+
+  /** Says so to the module; what is called later finds it so, since the calls of one worker to another begin in their order. */
+  override train(mode = true): this {
+    this.training = mode
+    // What could go wrong (its constructor failed, its worker died) is said by every later use.
+    call(this.moduleRref.owner(), trainThere, [this.moduleRref, mode]).catch(() => {})
+    return this
+  }
+
+  override eval(): this {
+    return this.train(false)
+  }
+
+  /** Gives the module up; with the last reference to it its worker drops it. */
+  dispose(): void {
+    this.moduleRref.dispose()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  override toString(): string {
+    return `RemoteModule(${this.remoteDevice}, ${this.moduleRref})`
+  }
+}
+
+/** What a module here cannot do for one that lives elsewhere. Of `Module`'s methods only forward, train, eval and toString are left. */
+const UNSUPPORTED = [
+  ...['parameters', 'namedParameters', 'buffers', 'namedBuffers', 'children', 'namedChildren', 'modules', 'namedModules', 'apply'],
+  ...['requiresGrad_', 'zeroGrad', 'to', 'registerBuffer', 'stateDict', 'loadStateDict', 'getParameter', 'getBuffer', 'getSubmodule'],
+  ...['registerForwardPreHook', 'registerForwardHook', 'registerFullBackwardHook', 'extraRepr'],
+] as const satisfies readonly (keyof Module)[]
+
+for (const method of UNSUPPORTED) {
+  Object.defineProperty(RemoteModule.prototype, method, {
+    configurable: true,
+    value: () => {
+      throw notSupported(method)
+    },
+  })
+}
+
+// --- on the owner
+
+function makeModule(name: string, args: readonly unknown[], device: string | null): Module {
+  const worker = currentWorker()
+  const { target, isClass } = worker.registry.lookup(name, worker.info.name)
+  const made = onDevice(device, () => (isClass ? (new (target as ModuleClass)(...args) as unknown) : null))
+  if (made instanceof Module && 'forward' in made && typeof made.forward === 'function') return made
+  throw new PostgradError('NOT_A_MODULE', {
+    op: 'RemoteModule',
+    expected: `'${name}' to be a class of modules, so that new ${name}(…) gives an instance of Module with a forward`,
+    got: isClass ? `an instance of ${(made as object).constructor?.name}` : 'a function',
+    remedy: 'Expose a class that extends Module.',
+    values: { name },
+  })
+}
+
+/** A module that is there is used in the call's own turn, so that calls keep their order. */
+function moduleOf<T>(ref: RRef<ForwardModule>, use: (module: ForwardModule) => T): T | Promise<T> {
+  return ref instanceof OwnerRRef && ref.hasValue ? use(ref.localValue()) : ref.toHere().then(use)
+}
+
+const forwardThere = (ref: RRef<ForwardModule>, device: string | null, args: readonly unknown[]): unknown =>
+  moduleOf(ref, (module) => onDevice(device, () => module.forward(...args)))
+
+const parametersThere = (ref: RRef<ForwardModule>, recurse: boolean): RRef<Tensor>[] | Promise<RRef<Tensor>[]> =>
+  moduleOf(ref, (module) => module.parameters({ recurse }).map((parameter) => rref(parameter)))
+
+const trainThere = (ref: RRef<ForwardModule>, mode: boolean): void | Promise<void> =>
+  moduleOf(ref, (module) => {
+    module.train(mode)
+  })
+
+expose({
+  'postgrad.remoteModule.make': makeModule,
+  'postgrad.remoteModule.forward': forwardThere,
+  'postgrad.remoteModule.parameters': parametersThere,
+  'postgrad.remoteModule.train': trainThere,
+})
+
+function onDevice<T>(device: string | null, fn: () => T): T {
+  return device === null ? fn() : withDevice(device as DeviceSpec, fn)
+}
+
+// --- what travels, and what is refused
+
+/** Only what a RemoteModule is made of; what a program adds to one stays where it is. PyTorch: `_REMOTE_MODULE_PICKLED_ATTRIBUTES`. */
+letTravel<RemoteModule>({
+  name: 'RemoteModule',
+  type: RemoteModule,
+  encode: (module) => [module.remoteDevice, module.getModuleRref(), module.training],
+  decode(plain) {
+    assert(Array.isArray(plain) && plain.length === 3)
+    const [remoteDevice, ref, training] = plain as [string, RRef<ForwardModule>, boolean]
+    assert(typeof remoteDevice === 'string' && ref instanceof RRef && typeof training === 'boolean')
+    const module = new RemoteModule(remoteDevice, ref)
+    module.training = training
+    return module
+  },
+})
+
+/** 'worker', 'worker/device', or a worker by id or info. */
+function parseRemoteDevice(remoteDevice: Target): { readonly worker: Target; readonly device: string | null } {
+  if (typeof remoteDevice !== 'string') return { worker: remoteDevice, device: null }
+  const [worker, device, ...rest] = remoteDevice.split('/')
+  if (rest.length > 0 || worker === '' || device === '') throw invalidDevice(remoteDevice, "'worker' or 'worker/device'")
+  return { worker: worker!, device: device ?? null }
+}
+
+function isOwner(worker: Target, ref: RRef): boolean {
+  const { name, id } = ref.owner()
+  return worker === name || worker === id || (typeof worker === 'object' && worker.id === id)
+}
+
+function invalidDevice(remoteDevice: Target, expected: string): PostgradError {
+  return new PostgradError('REMOTE_DEVICE_INVALID', {
+    op: 'RemoteModule',
+    expected,
+    got: typeof remoteDevice === 'object' ? `'${remoteDevice.name}'` : `'${remoteDevice}'`,
+    remedy: "Pass a worker's name, and behind a slash a device if it is not the worker's own: 'worker1/wasm'.",
+  })
+}
+
+function notSupported(method: string): PostgradError {
+  return new PostgradError('REMOTE_MODULE_UNSUPPORTED', {
+    op: `RemoteModule.${method}`,
+    message: `Method \`${method}\` not supported for RemoteModule`,
+    remedy:
+      method === 'parameters'
+        ? 'Please use `remoteParameters` instead.'
+        : 'Run it on the owner: call a function there with getModuleRref() as its argument.',
+    values: { method },
+  })
+}

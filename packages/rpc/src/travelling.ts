@@ -1,0 +1,44 @@
+/**
+ * Objects of packages above that travel as what they are made of (a RemoteModule: its reference and a name), and are made again from it where they
+ * arrive. Each is registered by its package under a name; nothing else of a class travels. wire's extensions, below, know numbers; this knows names.
+ */
+import assert from 'node:assert'
+import type { ValueExtension } from '@postgrad/wire/internal'
+
+export interface Travelling<T extends object = object> {
+  /** The same on all workers. */
+  readonly name: string
+  readonly type: abstract new (...args: never[]) => T
+  /** What to send: any value that can be sent, references among it. */
+  encode(value: T): unknown
+  /** `plain` comes from another worker: check it. */
+  decode(plain: unknown): T
+}
+
+/** The tag under which they travel. */
+export const TRAVELLING_TAG = 0x21
+
+/** Names that a thread's packages gave. Holds classes only, no state of any worker. */
+const byName = new Map<string, Travelling>()
+const byType = new Map<unknown, Travelling>()
+
+export function letTravel<T extends object>(travelling: Travelling<T>): void {
+  byName.set(travelling.name, travelling as unknown as Travelling)
+  byType.set(travelling.type, travelling as unknown as Travelling)
+}
+
+export const travellingExtension: ValueExtension = {
+  tag: TRAVELLING_TAG,
+  matches: (value) => byType.size > 0 && byType.has(value.constructor),
+  encode(value) {
+    const { name, encode } = byType.get(value.constructor)!
+    return [name, encode(value)]
+  },
+  decode(plain) {
+    // An assertion that fails here makes the message unreadable: no worker that runs this code writes anything else.
+    assert(Array.isArray(plain) && plain.length === 2)
+    const travelling = byName.get(plain[0] as string)
+    assert(travelling !== undefined, 'an object of a package that this worker does not have')
+    return travelling.decode(plain[1])
+  },
+}
