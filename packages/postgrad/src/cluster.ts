@@ -7,6 +7,7 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Jobs } from '@postgrad/jobs'
 import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
+import { type Counts, unsettled } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { ClusterJobs, ClusterJobsOptions } from './cluster-jobs.js'
@@ -303,25 +304,29 @@ export class Cluster {
     process.emitWarning(error.message, { type: error.code })
   }
 
-  /** Waits until no run is under way and, in two looks in a row, no worker has a call under way (PyTorch's shutdown sums active calls likewise). */
+  /** Waits until no run and no call is under way anywhere, also none that a callback makes. It asks again and again, but what it learns is certain. */
   private async untilQuiet(): Promise<void> {
-    let quiet = 0
-    while (quiet < 2) {
+    for (;;) {
       const left = this.quietDeadline - this.clock.now()
       if (left <= 0) return
-      if (this.members.running.some((thread) => thread.waitingCount > 0)) quiet = 0
-      else quiet = (await this.pendingCalls(Math.min(left, ANSWER_MS))) === 0 ? quiet + 1 : 0
-      if (quiet < 2) await this.sleep(QUIET_POLL_MS)
+      const hasRuns = this.members.running.some((thread) => thread.waitingCount > 0)
+      if (!hasRuns && (await this.isQuiet(Math.min(left, ANSWER_MS)))) return
+      await this.sleep(QUIET_POLL_MS)
     }
   }
 
-  /** Calls under way on all live workers; a worker that died or did not answer has none that could still end. */
-  private async pendingCalls(timeoutMs: number): Promise<number> {
-    const infos = await Promise.allSettled(this.members.running.map((thread) => this.infoOf(thread, timeoutMs)))
-    return infos.reduce(
-      (sum, info) => sum + (info.status === 'fulfilled' ? (info.value.pendingCalls ?? 0) + (info.value.servingCalls ?? 0) : 0),
-      0,
-    )
+  /** By counting, as the workers' own shutdown does (SHD-1). A worker that died or did not answer has nothing under way that could still end. */
+  private async isQuiet(timeoutMs: number): Promise<boolean> {
+    const threads = this.members.running
+    const asked = threads.map((thread) => thread.request('close', (facade) => facade.countsIfQuiet(), timeoutMs) as Promise<Counts | null>)
+    const answers = await Promise.allSettled(asked)
+    const reports = new Map<number, Counts>()
+    for (const [i, answer] of answers.entries()) {
+      if (answer.status === 'rejected') continue
+      if (answer.value === null) return false
+      reports.set(threads[i]!.info.id, answer.value)
+    }
+    return unsettled(reports).length === 0
   }
 
   private async start(op: string, names: readonly string[], { timeoutMs }: JoinOptions): Promise<readonly WorkerInfo[]> {

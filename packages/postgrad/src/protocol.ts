@@ -73,6 +73,8 @@ export interface WorkerFacade {
   /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
   runMain(context: Omit<MainContext, 'name'>): Promise<Payload>
   debugInfo(): Promise<Payload>
+  /** What it has sent to its peers and received; null while it is busy. */
+  countsIfQuiet(): Promise<Payload>
   /** Who holds references to what. */
   references(): Promise<Payload>
   /** Links newcomers, who are ready. */

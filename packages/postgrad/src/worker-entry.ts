@@ -106,6 +106,7 @@ const facade: WorkerFacade = {
       }
     }),
   // What is left at the deadline is cut off, which whoever set it knows.
+  countsIfQuiet: () => reply(() => runtime.countsIfQuiet()),
   leave: (timeoutMs) => reply(() => runtime.leave({ timeoutMs }).catch(() => {})),
   close: () => reply(() => runtime.close()),
 }

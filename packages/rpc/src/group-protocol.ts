@@ -10,6 +10,8 @@
  *
  * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
  */
+import type { Counts } from './traffic.js'
+
 export const GroupWhat = {
   LEAVE: 0,
   SEEN: 1,
@@ -21,9 +23,6 @@ export const GroupWhat = {
 } as const
 
 export type GroupWhat = (typeof GroupWhat)[keyof typeof GroupWhat]
-
-/** Of each peer: [its id, messages sent to it, messages received from it], without those of groups. */
-export type Counts = readonly (readonly [peer: number, sent: number, received: number])[]
 
 /** 0: until all are quiet; 1: after the references were given up. */
 export type Phase = 0 | 1

@@ -428,6 +428,24 @@ describe('the end of all', () => {
     }
   })
 
+  test('SHD-4: who calls it when it has failed already hears the same', async () => {
+    await overClusters(4, async (cluster, seed) => {
+      cluster.world.clock.setTimer(50, () => cluster.world.crash('worker1'))
+      const late = seed % 2 === 0 ? 0 : 3
+      const outcomes = await cluster.world.run(
+        Promise.all(
+          [0, 2, 3].map((id) =>
+            cluster.workers[id]!.run(async () => {
+              if (id === late) await sleep(200)
+              return failure(shutdown())
+            }),
+          ),
+        ),
+      )
+      for (const error of outcomes) expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1' } })
+    })
+  })
+
   test('SHD-5: one that never comes, or has no end, is named when the time is over; all end locally', async () => {
     await overClusters(3, async (cluster, seed) => {
       const missing = seed % 3

@@ -12,6 +12,7 @@ export { allGather, barrier, type GroupOptions, leave, shutdown } from './group.
 export type { InspectEvent, InspectListener, InspectStream, InspectStreamOptions } from './inspection.js'
 export { intercept } from './intercept.js'
 export type { CallMetrics, Outcome, WorkerMetrics } from './metrics.js'
+export { getRpcTimeout, getWorkerInfo, getWorkerInfos, setRpcTimeout } from './names.js'
 export { OwnerRRef, type RemoteProxy, type RpcProxy, RRef, type RRefBackwardOptions, type RRefOptions, UserRRef } from './rref.js'
 export type { HeldReference, OwnedReference, ReferenceLeak, References } from './rref-table.js'
 export { storeOn } from './store-over-rpc.js'

@@ -4,12 +4,13 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
-import { type Counts, GroupWhat, isJoin, isReport } from './group-protocol.js'
+import { GroupWhat, isJoin, isReport } from './group-protocol.js'
 import { Leaving } from './leave.js'
 import { Quiet } from './quiet.js'
 import type { Delivery, RpcAgent } from './rpc-agent.js'
 import type { RRefContext } from './rref-context.js'
 import { GroupEnd } from './shutdown.js'
+import type { Counts } from './traffic.js'
 import type { WorkerInfo } from './worker-info.js'
 
 export interface MembershipHost {
@@ -22,17 +23,19 @@ export interface MembershipHost {
 
 export class Membership {
   private readonly agent: RpcAgent
+  private readonly quiet: Quiet
   private readonly leaving: Leaving
   private readonly end: GroupEnd
 
   constructor({ agent, rrefs, serving, close }: MembershipHost) {
     this.agent = agent
-    const quiet = new Quiet({
+    this.quiet = new Quiet({
       clock: agent.clock,
       pending: () => agent.pendingCount,
       serving: () => serving() + agent.pump.mailbox.size,
       listen: (listener) => agent.activity.listen(listener),
     })
+    const { quiet } = this
     const shared = {
       quiet,
       say: (to: WorkerId, what: GroupWhat, data: unknown = null, error: PostgradError | null = null) => this.say(to, what, data, error),
@@ -59,6 +62,11 @@ export class Membership {
       shutDownError: () => agent.shutDownError('shutdown'),
     })
     agent.handle(MessageType.GROUP_UPDATE, (delivery) => this.onUpdate(delivery))
+  }
+
+  /** What this worker has sent and received; null while anything is under way here. To be asked in a turn of its own. */
+  countsIfQuiet(): Counts | null {
+    return this.quiet.isBusy ? null : this.counts()
   }
 
   leave(timeoutMs: number): Promise<void> {
@@ -100,7 +108,8 @@ export class Membership {
   }
 
   private counts(): Counts {
-    return [...this.agent.peers()].map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+    const peers = [...this.agent.peers()].filter(({ info }) => this.agent.reachable(info.id) !== undefined)
+    return peers.map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
   }
 
   private say(to: WorkerId, what: GroupWhat, data: unknown, error: PostgradError | null): void {

@@ -16,8 +16,9 @@
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
 import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
-import { type Counts, GroupWhat, type Phase, type ReportData } from './group-protocol.js'
+import { GroupWhat, type Phase, type ReportData } from './group-protocol.js'
 import type { Quiet } from './quiet.js'
+import { type Counts, unsettled } from './traffic.js'
 import type { WorkerInfo } from './worker-info.js'
 
 export interface GroupEndHost {
@@ -204,9 +205,8 @@ export class GroupEnd {
     const said = members.map(({ id }) => this.joined.get(id))
     const silent = members.filter((_, i) => said[i]?.counts == null || said[i].phase !== this.phase)
     if (silent.length > 0) return silent
-    return members.filter((b, j) =>
-      members.some((a, i) => i !== j && messages(said[i]!.counts!, b.id)[0] !== messages(said[j]!.counts!, a.id)[1]),
-    )
+    const late = unsettled(new Map(members.map(({ id }, i) => [id, said[i]!.counts!])))
+    return members.filter(({ id }) => late.includes(id))
   }
 
   /** A peer is gone. */
@@ -233,7 +233,8 @@ export class GroupEnd {
   private fail(error: PostgradError): void {
     if (this.failed !== null) return
     this.cancelTimers()
-    for (const id of this.joined.keys()) if (id !== this.host.info.id) this.host.say(id, GroupWhat.FAILED, null, error)
+    // To those as well who have not called it yet: when they do, this worker will be gone.
+    for (const { id } of this.host.members()) if (id !== this.host.info.id) this.host.say(id, GroupWhat.FAILED, null, error)
     this.onFailed(error)
   }
 
@@ -263,10 +264,4 @@ export class GroupEnd {
     this.cancelTimers()
     this.own?.end(this.host.shutDownError())
   }
-}
-
-/** What a member has sent to a peer, and received from it. */
-function messages(counts: Counts, peer: WorkerId): readonly [sent: number, received: number] {
-  const row = counts.find(([id]) => id === peer)
-  return row === undefined ? [0, 0] : [row[1], row[2]]
 }

@@ -32,6 +32,7 @@ import { callCancelled, type ServedCall } from './served-call.js'
 import { callStore, STORE_CALL } from './store-host.js'
 import { checkWindow, RemoteStream, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams, STREAM_CALL, serveStream } from './stream-serving.js'
+import type { Counts } from './traffic.js'
 import { collect } from './wait-all.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -87,7 +88,7 @@ export class WorkerRuntime {
   readonly agent: RpcAgent
   readonly rrefs: RRefContext
   readonly actors: Actors
-  readonly rpcTimeoutMs: number
+  private defaultTimeoutMs: number
   /** The scope of this worker's own work: no context, no deadline, grad mode on. */
   readonly scope: Scope
   readonly registry: FunctionRegistry
@@ -106,7 +107,7 @@ export class WorkerRuntime {
     this.info = Object.freeze({ name: options.name, id: options.id })
     this.clock = options.clock
     this.ids = new IdCounter(options.id)
-    this.rpcTimeoutMs = checkTime('rpcTimeoutMs', options.rpcTimeoutMs ?? RPC_TIMEOUT_MS, '0 for no limit')
+    this.defaultTimeoutMs = checkTime('rpcTimeoutMs', options.rpcTimeoutMs ?? RPC_TIMEOUT_MS, '0 for no limit')
     this.registry = options.registry ?? threadRegistry
     this.scope = new Scope({ worker: this, device: options.device ?? null, generator: options.generator ?? null }, {})
     this.onBug = options.onBug ?? ((error) => throwLater(this.clock, error))
@@ -170,6 +171,16 @@ export class WorkerRuntime {
       [ARRIVE]: arrive,
       [STORE_CALL]: callStore,
     })
+  }
+
+  /** Default deadline of a call in ms; 0 is none. */
+  get rpcTimeoutMs(): number {
+    return this.defaultTimeoutMs
+  }
+
+  /** For calls that are made from now on. @throws TIMEOUT_INVALID */
+  setRpcTimeout(timeoutMs: number): void {
+    this.defaultTimeoutMs = checkTime('setRpcTimeout', timeoutMs, '0 for no limit')
   }
 
   // --- membership
@@ -600,6 +611,11 @@ export class WorkerRuntime {
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
     const limitMs = timeLimit('shutdown', timeoutMs)
     await (graceful ? this.group.shutdown(limitMs) : this.close())
+  }
+
+  /** What this worker has sent to its peers and received, if nothing is under way here; else null. See `unsettled`. */
+  countsIfQuiet(): Counts | null {
+    return this.group.countsIfQuiet()
   }
 
   // --- inside
