@@ -9,6 +9,7 @@ export {
   type Exit,
   type Restart,
   type RestartOptions,
+  SHUTDOWN_MS,
   type Strategy,
   Supervisor,
   type SupervisorOptions,

@@ -98,7 +98,8 @@ export class ActorCell {
   private readonly timers = new Set<Timer>()
   /** It was asked to end. */
   private stopping: Promise<void> | null = null
-  private readonly ended: Promise<void>
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>
   private settle: () => void = () => {}
   private onIdle: (() => void) | null = null
 

@@ -102,6 +102,14 @@ export class FunctionRegistry {
     this.methodsOf.set(target, new Set(methods))
   }
 
+  /** Whether an exposed class made it, or one that extends such a class. */
+  isInstance(value: object): boolean {
+    for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {
+      if (this.byTarget.get(proto.constructor)?.isClass) return true
+    }
+    return false
+  }
+
   /** Whether `value` was made by an exposed class or by one that extends it, so that its methods may be called from elsewhere. */
   mayCall(value: object, method: string): boolean {
     for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {

@@ -10,6 +10,7 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
+import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { MailboxOptions } from './call-credits.js'
@@ -34,6 +35,7 @@ import { checkWindow, RemoteStream, STREAM_WINDOW, type StreamOptions } from './
 import { handleStreams, STREAM_CALL, serveStream } from './stream-serving.js'
 import type { Counts } from './traffic.js'
 import { collect } from './wait-all.js'
+import { LINK_ACTOR, notAnActor, STOP_ACTOR, WATCH_ACTOR, Watches } from './watches.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 export type { Runnable } from './rpc-agent.js'
@@ -88,6 +90,7 @@ export class WorkerRuntime {
   readonly agent: RpcAgent
   readonly rrefs: RRefContext
   readonly actors: Actors
+  readonly watches: Watches
   private defaultTimeoutMs: number
   /** The scope of this worker's own work: no context, no deadline, grad mode on. */
   readonly scope: Scope
@@ -146,6 +149,14 @@ export class WorkerRuntime {
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
     })
+    this.watches = new Watches({
+      info: this.info,
+      post: (to, type, body) => this.postIfReachable(to, type, body),
+      callByName: (to, name, args) => this.run(() => this.callByName(this.agent.resolve(to), name, args, { timeoutMs: 0 }, name)),
+      ready: (to) => this.run(() => this.ready(to, { timeoutMs: 0 })),
+      deathOf: (id) => this.agent.deathOf(id),
+      cellOf: (rref, value) => this.cellOf(rref, value),
+    })
     this.rrefs.onReleased = (rrefId) => this.actors.onReleased(rrefId)
     this.requests = new RequestCallback({
       agent: this.agent,
@@ -164,6 +175,11 @@ export class WorkerRuntime {
     })
     this.onPeerDeath((peer, error) => this.group.onPeerDeath(peer, error))
     this.onClose(() => this.group.onClose())
+    this.onPeerDeath((peer, error) => this.watches.onPeerDeath(peer, error))
+    this.onClose((error) => this.watches.onClose(error))
+    this.handle(MessageType.ACTOR_DOWN, (message, from) => this.watches.onDown(message, from))
+    this.handle(MessageType.ACTOR_UNWATCH, (message, from) => this.watches.onUnwatch(message, from))
+    this.registry.expose({ [WATCH_ACTOR]: watchActor, [LINK_ACTOR]: linkActor, [STOP_ACTOR]: endActor })
     this.registry.expose({
       [METHOD_CALL]: callMethod,
       [STREAM_CALL]: serveStream,
@@ -273,6 +289,11 @@ export class WorkerRuntime {
 
   remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
+  }
+
+  /** Calls a function that every worker has by itself. */
+  callBuiltIn(to: Target, name: string, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
+    return this.callByName(this.agent.resolve(to), name, args, options)
   }
 
   stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
@@ -541,6 +562,7 @@ export class WorkerRuntime {
       deadLetters: this.agent.deadLetters.total,
       ...this.rrefs.debugInfo(),
       actors: this.actors.count,
+      ...this.watches.debugInfo(),
     }
     for (const contribute of this.contributions) {
       for (const [key, count] of Object.entries(contribute())) {
@@ -645,6 +667,12 @@ export class WorkerRuntime {
     return left
   }
 
+  /** @throws NOT_AN_ACTOR */
+  private cellOf(rref: OwnerRRef, value: unknown): ActorCell {
+    if (typeof value === 'object' && value !== null && this.registry.isInstance(value)) return this.actors.of(rref, value)
+    throw notAnActor('monitor', value === null ? 'null' : typeof value)
+  }
+
   private wait(fail: (error: unknown) => void, { timeoutMs, op, what }: RRefOptions & { op: string; what: string }): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
@@ -738,6 +766,15 @@ function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
   if (rref instanceof OwnerRRef && rref.hasValue) return invoke(rref.localValue(), method, args)
   return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
 }
+
+function hereWatches(): Watches {
+  return (currentScope().worker as WorkerRuntime).watches
+}
+
+/** The owner's side of `monitor`, `link` and `stopActor`. */
+const watchActor = (rref: unknown, watcher: unknown, id: unknown) => hereWatches().onWatch(rref, watcher, id)
+const linkActor = (rref: unknown, other: RRef) => hereWatches().onLink(rref, other)
+const endActor = (rref: unknown, shutdownMs: unknown) => hereWatches().onStop(rref, shutdownMs)
 
 /** The owner's side of `rref.created`. */
 function valueReady(rref: unknown): Promise<void> {

@@ -16,6 +16,8 @@ const HELD: Readonly<Record<string, string>> = {
   pendingUsers: 'a reference was never confirmed by its owner',
   pendingChildren: 'a reference was sent and never accepted',
   actors: 'dispose() of every reference to an actor; it ends with the last',
+  monitors: 'dispose() of every monitor, or what it watches must have ended',
+  watchers: 'somebody watches an actor of this worker, which has not ended',
   gathers: 'not every member has come to a barrier or allGather',
   pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',

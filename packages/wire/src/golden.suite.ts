@@ -67,6 +67,8 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.PASS_ABORT]: [failure()],
   [MessageType.CLEANUP_CONTEXT]: [],
   [MessageType.PASS_COMMIT]: [],
+  [MessageType.ACTOR_DOWN]: [7, false, failure()],
+  [MessageType.ACTOR_UNWATCH]: [7],
 }
 
 const VALUES: Readonly<Record<string, unknown>> = {

@@ -50,6 +50,10 @@ export const MessageType = {
   CLEANUP_CONTEXT: 0x14,
   /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
+  /** An actor that the receiver watches has ended. */
+  ACTOR_DOWN: 0x20,
+  /** The sender watches an actor of the receiver no longer. */
+  ACTOR_UNWATCH: 0x21,
 } as const
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
@@ -84,6 +88,8 @@ export interface MessageBodies {
   [MessageType.PASS_ABORT]: readonly [error: unknown]
   [MessageType.CLEANUP_CONTEXT]: readonly []
   [MessageType.PASS_COMMIT]: readonly []
+  [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
+  [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
 }
 
 /** How a field is written and checked. */
@@ -202,6 +208,12 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]]),
   [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, []),
   [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, []),
+  [MessageType.ACTOR_DOWN]: row('ACTOR_DOWN', control, null, [
+    ['watchId', count],
+    ['normal', flag],
+    ['reason', errorOrNull],
+  ]),
+  [MessageType.ACTOR_UNWATCH]: row('ACTOR_UNWATCH', control, null, [['watchId', count]]),
 }
 
 function row<const Fields extends readonly FieldSpec[]>(
