@@ -2,6 +2,7 @@
  * `simulate`: a program on N workers in one thread, its messages delivered in an order drawn from a seed. Same seed, same run; every pair keeps its
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
+import { PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
@@ -45,6 +46,11 @@ export interface SimCluster extends TestCluster {
    * that lives. Each of these takes it for the bearer of the name once it has heard of the end of the former life. `on(name)` is the new one.
    */
   restart(name: string): TestWorker
+  /**
+   * Starts a worker that comes late, linked to all that live: they and it may call each other at once. The name is a new one, or that of a worker that has
+   * left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
+   */
+  join(name: string): TestWorker
 }
 
 export interface Simulation<T> {
@@ -108,7 +114,17 @@ class SimulatedWorkers implements SimCluster {
   restart(name: string): TestWorker {
     const former = this.on(name).runtime
     this.crash(name)
-    this.world.revive(name)
+    return this.begin(name, former)
+  }
+
+  join(name: string): TestWorker {
+    const former = this.cluster.current.find(({ info }) => info.name === name)?.runtime ?? null
+    if (former !== null && !former.agent.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
+    return this.begin(name, former)
+  }
+
+  private begin(name: string, former: WorkerRuntime | null): TestWorker {
+    if (this.world.isCrashed(name)) this.world.revive(name)
     const { runtimes } = this.cluster
     const lives = runtimes.filter(({ info }) => info.name === name).length
     const runtime = this.start(name, runtimes.length, lives)
@@ -120,7 +136,7 @@ class SimulatedWorkers implements SimCluster {
       const [here, there] = this.world.link(name, other.info.name)
       runtime.connect(other.info, here)
       const connect = () => other.connect(runtime.info, there)
-      if (other.deathOf(former.info.id) !== null) connect()
+      if (former === null || other.deathOf(former.info.id) !== null) connect()
       else other.onPeerDeath((peer) => peer.id === former.info.id && connect())
     }
     return this.cluster.add(runtime)
@@ -167,6 +183,15 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     resumeHeapStorage()
     await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
   }
+}
+
+function nameTaken({ name, id }: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op: 'join',
+    message: `worker '${name}' (id ${id}) lives`,
+    remedy: 'Give the newcomer a name of its own, or let that one leave first.',
+    values: { worker: name, workerId: id },
+  })
 }
 
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>
