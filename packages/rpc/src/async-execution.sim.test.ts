@@ -92,8 +92,7 @@ async function both<T>(to: string, fn: (...args: never[]) => PromiseLike<T>, arg
 }
 
 describe('asyncExecution', () => {
-  // async_function_{simple, with_future_ctor, chained, nested, multi_chained, multi_fanout} and their remote forms.
-  test('ASY-1, ASY-3: simple, by a constructor, chained, nested, in chains of 20 and fans of 20', async () => {
+  test('ASY-1, ASY-3: async_function_simple, with_future_ctor, chained, nested, multi_chained (20), multi_fanout (20), by call and remote', async () => {
     await overSeeds(3, 3, async () => {
       for (const to of ['worker1', 'worker0']) {
         expect(await both(to, addOn, ['worker2', 1, 2])).toEqual([3, 3])
@@ -106,8 +105,7 @@ describe('asyncExecution', () => {
     })
   })
 
-  // async_function_raise and async_function_wrong_return_type, with their remote forms.
-  test('ASY-2: what it throws is the error of the call, and so is a return of something else', async () => {
+  test('ASY-2: async_function_raise, async_function_wrong_return_type: both are the error of the call, or of the reference', async () => {
     await overSeeds(3, 2, async () => {
       for (const [fn, expected] of [
         [throws, { name: 'RangeError', message: 'inside' }],
@@ -143,8 +141,7 @@ describe('asyncExecution', () => {
     })
   })
 
-  // async_static_method, async_class_method, async_class_rref_proxy (sync, async, remote).
-  test('ASY-1, ASY-3: callers of one method share its result: static, of an instance by call and by proxies', async () => {
+  test('ASY-1, ASY-3: async_static_method, async_class_method, async_class_rref_proxy, _async, _remote: callers share one result', async () => {
     await overSeeds(3, 4, async ({ workers }) => {
       Meeting.hosts.clear()
       const fromAll = <T>(fn: () => Promise<T>) => Promise.all(workers.map((worker) => worker.run(fn)))

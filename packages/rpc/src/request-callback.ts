@@ -13,6 +13,8 @@ import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
 import type { WorkerInfo } from './worker-info.js'
 
+/** A deadline is a sum of times, which may be rounded. */
+const ROUNDING_MS = 1e-3
 /** An error keeps the first and the last so many workers of its way. */
 const HOPS_KEPT = 16
 
@@ -238,7 +240,15 @@ export class RequestCallback {
   }
 
   private abandon(request: Request, error: unknown): void {
-    if (this.end(request, 'error')) request.work.failed(request, error)
+    if (this.end(request, 'error') && !this.isTooLate(request)) request.work.failed(request, error)
+  }
+
+  /**
+   * Whether the caller has timed out before it could hear of this error. What was served waits no longer than its caller does, so both give up in
+   * the same moment, and the word of it would be a dead letter. A remote call's deadline is for its confirmation alone.
+   */
+  private isTooLate({ work, delivery: { expiresMs } }: Request): boolean {
+    return work !== this.remoteWork && expiresMs !== Number.POSITIVE_INFINITY && this.agent.clock.now() > expiresMs - ROUNDING_MS
   }
 
   /** Whether anybody waits for the outcome. */

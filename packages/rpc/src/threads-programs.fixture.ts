@@ -5,7 +5,9 @@ import { type Tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { Actor } from './actor.js'
 import { call, currentSignal, currentWorker, remote } from './api.js'
+import { asyncExecution } from './async-execution.js'
 import { expose } from './function-registry.js'
+import { Future } from './future.js'
 import type { RRef } from './rref.js'
 import { workerLocal } from './worker-local.js'
 
@@ -89,6 +91,49 @@ export const forget = async (to: number, count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await remote(to, Counter, [i]).call('add', [1])
 }
 
+/** The sum of what so many callers bring, which all of them get. */
+export class Meeting {
+  private readonly size: number
+  private brought: number[] = []
+  private future = new Future<number>()
+  constructor(size: number) {
+    this.size = size
+  }
+  bring(n: number): Future<number> {
+    const { future } = this
+    this.brought.push(n)
+    if (this.brought.length === this.size) {
+      future.setResult(this.brought.reduce(add))
+      this.brought = []
+      this.future = new Future<number>()
+    }
+    return future
+  }
+}
+asyncExecution(Meeting.prototype.bring)
+
+export const bringOften = async (ref: RRef<Meeting>, times: number): Promise<number[]> => {
+  using meeting = ref
+  const sums: number[] = []
+  for (let i = 0; i < times; i++) sums.push(await meeting.call('bring', [i]))
+  return sums
+}
+
+/** How many numbers have been given, and whether it has ended. */
+export const given = { numbers: 0, ended: false }
+export const howMany = (): { numbers: number; ended: boolean } => given
+export async function* numbers(n: number): AsyncGenerator<number> {
+  Object.assign(given, { numbers: 0, ended: false })
+  try {
+    for (let i = 0; i < n; i++) {
+      given.numbers++
+      yield i
+    }
+  } finally {
+    given.ended = true
+  }
+}
+
 /** Collects what is forgotten, and lets finalizers run. */
 export const collect = async (): Promise<number> => {
   setFlagsFromString('--expose-gc')
@@ -164,3 +209,4 @@ expose({
   forget,
   collect,
 })
+expose({ Meeting, bringOften, howMany, numbers })

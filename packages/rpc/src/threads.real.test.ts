@@ -4,15 +4,21 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
-import { call, remote, rref } from './api.js'
+import { call, remote, rref, stream } from './api.js'
+import { Future } from './future.js'
 import { GRAIN_MS, STAND_MS } from './pending-calls.js'
 import { failure } from './sim-cluster.suite.js'
 import type { ThreadData } from './threads.fixture.js'
 import * as programs from './threads-programs.fixture.js'
+import { collectAll, waitAll } from './wait-all.js'
 import { WorkerRuntime } from './worker-runtime.js'
 
 const {
+  bringOften,
   callUntilGivenUp,
+  howMany,
+  Meeting,
+  numbers,
   add,
   bounce,
   callNever,
@@ -206,6 +212,51 @@ describe('between threads', () => {
       expect(await call('worker1', notes)).toEqual([])
     }))
 
+  test('ASY-1: async_function on threads: many callers share one result', () =>
+    cluster.run(async () => {
+      const meeting = remote('worker1', Meeting, [3])
+      const sums = await Promise.all([0, 1, 2].map((to) => call(to, bringOften, [meeting, 20])))
+      for (const sum of sums) expect(sum).toEqual(Array.from({ length: 20 }, (_, i) => 3 * i))
+      meeting.dispose()
+    }))
+
+  test('FUT-3, FUT-5, FUT-6, FUT-7: add_done_callback, collect_all, wait_all on threads', () =>
+    cluster.run(async () => {
+      const seen = new Future<number>()
+      call('worker1', add, [1, 2]).addDoneCallback((future) => seen.setResult(future.value()))
+      expect(await seen).toBe(3)
+      expect(await waitAll([call('worker1', add, [1, 2]), call('worker2', echo, ['x'])])).toEqual([3, 'x'])
+      const [good, bad] = await collectAll([call('worker1', add, [1, 2]), call('worker1', fails)])
+      expect(good.value()).toBe(3)
+      expect(() => bad.value()).toThrow('over there')
+      expect(await failure(waitAll([call('worker1', never), call('worker2', fails)]))).toMatchObject({ message: 'over there' })
+      const made: Future<number>[] = []
+      await waitAll(() => {
+        for (let i = 0; i < 100; i++) made.push(call(1 + (i % 2), add, [i, i]))
+      })
+      expect(made.map((future) => future.value())).toEqual(Array.from({ length: 100 }, (_, i) => 2 * i))
+    }))
+
+  test('STR-1, STR-2, STR-3: a stream between threads keeps its order and its window, and ends where its loop is left', () =>
+    cluster.run(async () => {
+      const all: number[] = []
+      for await (const item of stream('worker1', numbers, [5000])) all.push(item)
+      expect(all).toEqual(Array.from({ length: 5000 }, (_, i) => i))
+      for await (const item of stream('worker1', numbers, [5000], { window: 8 })) {
+        if (item < 100) continue
+        expect((await call('worker1', howMany)).numbers).toBeLessThanOrEqual(101 + 8)
+        break
+      }
+      expect(await call('worker1', howMany)).toMatchObject({ ended: true })
+      const cut = stream('worker2', numbers, [5000], { window: 8 })
+      expect((await cut.next()).value).toBe(0)
+      await cluster.threads[1]!.terminate()
+      const rest = async () => {
+        for await (const _ of cut);
+      }
+      expect(await failure(rest())).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker2' } })
+    }))
+
   test('CAN-7: what a terminated thread had called is told', () =>
     cluster.run(async () => {
       const there = failure(call('worker1', callUntilGivenUp, ['worker2']))
@@ -238,7 +289,6 @@ describe('between threads', () => {
     cluster.run(async () => {
       await call('worker1', forget, [0, 50])
       await call('worker1', forget, [2, 50])
-      expect(cluster.runtime.debugInfo().forks).toBeGreaterThan(0)
       await until(async () => {
         await call('worker1', collect)
         return (await call('worker1', info)).userRRefs === 0
