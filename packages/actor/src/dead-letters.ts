@@ -10,6 +10,7 @@ export const DEAD_LETTER_REASONS = {
   'unknown-request': 'a reply to nothing that waits: answered twice, timed out or cancelled',
   'unknown-reference': 'it was about an RRef that is not here',
   unreadable: 'it could not be decoded',
+  draining: 'this worker took no more calls',
   'mailbox-full': 'its sender had more calls waiting here than it may',
   expired: 'its deadline had passed before its turn came',
   cancelled: 'its caller had given it up before its turn came',

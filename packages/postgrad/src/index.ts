@@ -542,6 +542,7 @@ export {
   type DeadLetterReport,
   type DeathCause,
   type Down,
+  drain,
   expose,
   Future,
   type GroupOptions,

@@ -44,6 +44,14 @@ export async function shutdown(options?: ShutdownOptions): Promise<void> {
 }
 
 /**
+ * Ends the worker that runs this by its own decision, without asking its peers: their later calls are refused with WORKER_DRAINING, what waits is
+ * served. Not to be awaited by a function that is served. @throws (rejects) RPC_TIMEOUT, see `WorkerRuntime.drain`
+ */
+export async function drain(options?: { readonly timeoutMs?: number }): Promise<void> {
+  await currentWorker().drain(options)
+}
+
+/**
  * Ends this worker while the others go on: it waits for its own calls and for those that were made to it before its peers heard of it. They see
  * that it has left.
  * @throws (rejects) GROUP_TIMEOUT (it has left all the same), TIMEOUT_INVALID. PyTorch: `rpc.shutdown` of a dynamic group

@@ -25,7 +25,14 @@ class Observer {
     throw new Error('boom')
   }
 }
-expose({ echo, nothing, sleep, fails, Observer })
+class Careful {
+  static readonly serial = true
+  async step(ms: number): Promise<number> {
+    await sleep(ms)
+    return ms
+  }
+}
+expose({ echo, nothing, sleep, fails, Observer, Careful })
 
 /** `kind type what` of each event. */
 const short = (events: readonly InspectEvent[]) =>
@@ -215,6 +222,33 @@ describe('metrics', () => {
       await Promise.all(calls)
       expect(there.metrics()).toMatchObject({ depth: 0, depthMax: 5, messages: 2, lanes: { call: 0 } })
       expect(there.metrics().waitMaxMs).toBeGreaterThanOrEqual(30)
+    })
+  })
+
+  test('INS-1, MET-3: what a serial actor puts off begins when its turn comes, and waits until then', async () => {
+    await overSeeds(3, 2, async ({ workers }) => {
+      const there = workers[1]!
+      using careful = remote('worker1', Careful)
+      await careful.call('step', [0])
+      const events: InspectEvent[] = []
+      const stop = there.inspect((event) => events.push(event))
+      there.metrics()
+      const [first, second, third] = [careful.call('step', [30]), careful.call('step', [30]), careful.call('step', [30])]
+      await sleep(10)
+      expect(there.metrics()).toMatchObject({ depth: 2, messages: 1, actors: { 'Careful#0.0': { depth: 2, messages: 1 } } })
+      third.cancel()
+      await failure(third)
+      await Promise.all([first, second])
+      expect(there.metrics()).toMatchObject({ depth: 0, messages: 2, actors: { 'Careful#0.0': { depth: 0, messages: 2 } } })
+      expect(there.metrics().waitMaxMs).toBeGreaterThanOrEqual(30)
+      const ofSecond = events.filter(
+        (event) => 'requestId' in event && event.requestId === (events.at(-1) as { requestId: number }).requestId,
+      )
+      expect(ofSecond.map(({ kind }) => kind)).toEqual(['received', 'begun', 'put-off', 'begun', 'ended', 'sent'])
+      stop()
+      await sleep(10)
+      expect(there.deadLetters().last).toMatchObject([{ reason: 'cancelled' }])
+      there.agent.deadLetters.counts.cancelled = 0
     })
   })
 

@@ -32,6 +32,8 @@ export type InspectEvent =
   | (OfMessage & { readonly kind: 'received'; readonly from: string })
   /** A request is served from here on, … */
   | (OfMessage & { readonly kind: 'begun'; readonly from: string })
+  /** … unless a serial actor puts it off: then it begins again, … */
+  | (OfMessage & { readonly kind: 'put-off'; readonly from: string })
   /** … and was until here. `runMs` includes what it awaited. */
   | (OfMessage & { readonly kind: 'ended'; readonly from: string; readonly runMs: number; readonly outcome: Outcome })
   /** Nobody got it. */
@@ -94,14 +96,24 @@ export class Inspection {
     if (this.listeners.size > 0) this.tell({ kind: 'begun', ...of(delivery) })
   }
 
+  /** It waits for its turn at a serial actor. */
+  putOff(delivery: Inspected): void {
+    this.metrics?.onPutOff(delivery)
+    delivery.begunMs = -1
+    if (this.listeners.size > 0) this.tell({ kind: 'put-off', ...of(delivery) })
+  }
+
   /** The function has returned, or reached its first await. */
   firstTurnOver(delivery: Inspected): void {
     this.metrics?.onTurn(delivery, this.clock.now())
   }
 
   ended(delivery: Inspected, outcome: Outcome): void {
-    // It began before anybody listened.
-    if (delivery.begunMs < 0) return
+    // It was given up while a serial actor had put it off; or it began before anybody listened.
+    if (delivery.begunMs < 0) {
+      this.notBegun(delivery)
+      return
+    }
     const runMs = this.clock.now() - delivery.begunMs
     this.metrics?.onEnded(delivery, runMs, outcome)
     if (this.listeners.size > 0) this.tell({ kind: 'ended', ...of(delivery), runMs, outcome })

@@ -4,6 +4,7 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
+import { Draining } from './drain.js'
 import { GroupWhat, isJoin, isReport } from './group-protocol.js'
 import { Leaving } from './leave.js'
 import { Quiet } from './quiet.js'
@@ -24,6 +25,7 @@ export interface MembershipHost {
 export class Membership {
   private readonly agent: RpcAgent
   private readonly quiet: Quiet
+  private readonly draining: Draining
   private readonly leaving: Leaving
   private readonly end: GroupEnd
 
@@ -43,6 +45,7 @@ export class Membership {
       setTimer: (delayMs: number, fn: () => void) => agent.clock.setTimer(delayMs, fn),
       close,
     }
+    this.draining = new Draining({ ...shared, name: agent.info.name, begin: () => agent.drain() })
     const peers = () => agent.workers().filter(({ id }) => id !== agent.info.id)
     this.leaving = new Leaving({
       ...shared,
@@ -67,6 +70,10 @@ export class Membership {
   /** What this worker has sent and received; null while anything is under way here. To be asked in a turn of its own. */
   countsIfQuiet(): Counts | null {
     return this.quiet.isBusy ? null : this.counts()
+  }
+
+  drain(timeoutMs: number): Promise<void> {
+    return this.draining.drain(timeoutMs)
   }
 
   leave(timeoutMs: number): Promise<void> {

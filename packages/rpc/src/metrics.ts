@@ -36,7 +36,7 @@ export interface CallMetrics {
   /** From begin to end, with what was awaited; of those that have ended. */
   readonly runMs: number
   readonly runMaxMs: number
-  /** Of that, what kept the worker busy from the begin to the first await. */
+  /** Of that, what kept the worker busy from the begin to the first await; not of what a serial actor had put off. */
   readonly turnMs: number
   readonly turnMaxMs: number
 }
@@ -98,6 +98,14 @@ export class Metrics {
     if (actor !== null) begin(actor, waitMs)
   }
 
+  onPutOff(delivery: Inspected): void {
+    if (!delivery.isCounted) return
+    const waitMs = delivery.begunMs - delivery.receivedMs
+    putOff(this.all, waitMs)
+    const actor = this.actor(delivery)
+    if (actor !== null) putOff(actor, waitMs)
+  }
+
   onNotBegun(delivery: Inspected): void {
     if (!delivery.isCounted) return
     delivery.isCounted = false
@@ -152,6 +160,13 @@ function begin(counts: Counts, waitMs: number): void {
   counts.messages++
   counts.waitMs += waitMs
   if (waitMs > counts.waitMaxMs) counts.waitMaxMs = waitMs
+}
+
+/** What `begin` noted, taken back; the longest wait will be longer by then. */
+function putOff(counts: Counts, waitMs: number): void {
+  counts.depth++
+  counts.messages--
+  counts.waitMs -= waitMs
 }
 
 function turn(counts: Counts, turnMs: number): void {

@@ -216,9 +216,16 @@ export class RequestCallback {
       const { message, peer } = delivery
       value =
         callInterceptors === null ? request.work.run(request) : callInterceptors.serve(message, peer.info, () => request.work.run(request))
-      if (served.isPutOff) served.onBegin = () => agent.begun(delivery)
-      else agent.begun(delivery)
-      if (agent.inspection !== null) agent.inspection.firstTurnOver(delivery)
+      if (served.isPutOff) {
+        agent.inspection?.putOff(delivery)
+        served.onBegin = () => {
+          agent.begun(delivery)
+          agent.inspection?.begun(delivery)
+        }
+      } else {
+        agent.begun(delivery)
+        if (agent.inspection !== null) agent.inspection.firstTurnOver(delivery)
+      }
       // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
       if (isThenable(value)) value = Promise.resolve(value)
     } catch (error) {

@@ -171,6 +171,8 @@ export class RpcAgent {
   readonly liveness = new Liveness()
   readonly activity = new Activity()
   readonly interceptors: Interceptor[] = []
+  /** Calls of other workers are refused: what waits is served, then this worker closes. */
+  isDraining = false
   /** Null while nobody looks. */
   inspection: Inspection | null = null
   /** Those of users; null while there are none. */
@@ -584,7 +586,7 @@ export class RpcAgent {
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const bytes = isCall(type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes) : 0
     const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)
-    if (bytes !== 0 && !peer.incoming.onReceived(bytes)) {
+    if (bytes !== 0 && (!peer.incoming.onReceived(bytes) || (this.isDraining && peer.link !== null))) {
       delivery.isRefused = true
       // Answered without waiting for its turn among the calls.
       lane = Lane.control
@@ -629,8 +631,9 @@ export class RpcAgent {
     const { message, peer, received } = delivery
     if (received !== null) delivery.unconfirmed = this.rrefs.accept(received, peer.info)
     if (delivery.isRefused) {
-      const error = mailboxFull(String(message.body[0]), this.info, peer.incoming)
-      this.discard(delivery, 'mailbox-full', `${nameOf(message.type)} ${String(message.body[0])}`)
+      const op = String(message.body[0])
+      const error = this.isDraining ? this.drainingError(op) : mailboxFull(op, this.info, peer.incoming)
+      this.discard(delivery, this.isDraining ? 'draining' : 'mailbox-full', `${nameOf(message.type)} ${op}`)
       this.onRefused(delivery, error)
       return
     }
@@ -746,9 +749,28 @@ export class RpcAgent {
     })
   }
 
-  /** What waits is rejected with RPC_SHUT_DOWN, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
+  drain(): void {
+    this.isDraining = true
+  }
+
+  /** What a caller learns whose call has not begun here and never will. */
+  private drainingError(op: string): PostgradError {
+    return new PostgradError('WORKER_DRAINING', {
+      op,
+      message: `worker '${this.info.name}' takes no more calls, it is about to end; this one was not run`,
+      remedy: 'Call another worker, or this one when it has been started anew; nothing was done, so it may be repeated.',
+      values: { worker: this.info.name, workerId: this.info.id },
+    })
+  }
+
+  /** What waits is rejected with RPC_SHUT_DOWN, requests of others that have not begun are answered, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
   close(): void {
     if (this.closedBy !== null) return
+    this.pump.stop((item) => {
+      if (!(item instanceof Delivery)) return
+      this.letter('stopped', item.peer, nameOf(item.message.type))
+      if (item.served !== null && item.peer.link !== null) this.onRefused(item, this.drainingError(String(item.message.body[0])))
+    })
     this.closedBy = this.shutDownError('close')
     this.shutdown?.abort(this.closedBy)
     this.waits.failAll(() => this.shutDownError('call'))
@@ -760,9 +782,6 @@ export class RpcAgent {
       peer.blocks?.road.close()
     }
     this.deadlines.close()
-    this.pump.stop((item) => {
-      if (item instanceof Delivery) this.letter('stopped', item.peer, nameOf(item.message.type))
-    })
   }
 
   get isClosed(): boolean {

@@ -596,8 +596,8 @@ export class WorkerRuntime {
 
   /**
    * Ends this worker: waits up to `drainMs` for the calls that it has made, those that it serves, and until large tensors that it has sent are
-   * read; then rejects what waits with RPC_SHUT_DOWN and closes its links; who still waits for it learns that it has died. Later calls meet
-   * RPC_SHUT_DOWN. Idempotent.
+   * read; then rejects what waits with RPC_SHUT_DOWN and closes its links. Callers of what has not begun here learn that it was not run (WORKER_DRAINING),
+   * who else waits for it that it has died. Later calls meet RPC_SHUT_DOWN. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     const endMs = this.clock.now() + drainMs
@@ -614,6 +614,16 @@ export class WorkerRuntime {
     } finally {
       this.agent.close()
     }
+  }
+
+  /**
+   * Ends this worker by its own decision: calls of others that come from now on are refused with WORKER_DRAINING, those that wait are served, its own are
+   * awaited, then it closes. Its peers need not agree, as they do with `leave`, so a function that waits for a call back into this worker fails. Not to be
+   * awaited by a function that is served. Idempotent.
+   * @throws (rejects) TIMEOUT_INVALID; RPC_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0 is no limit), when it has closed all the same
+   */
+  async drain({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
+    await this.group.drain(timeLimit('drain', timeoutMs))
   }
 
   /**

@@ -1,0 +1,56 @@
+/**
+ * One worker ends by its own decision: it takes no more calls, serves what waits, closes. `leave.ts` is the way to end on which no call is refused, with
+ * the word of all peers. The rules DRN-1 to DRN-4 are in SPEC.md.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Timer } from '@postgrad/transport'
+import type { Quiet } from './quiet.js'
+
+export interface DrainHost {
+  readonly name: string
+  readonly quiet: Quiet
+  /** From here on calls are refused. */
+  begin(): void
+  setTimer(delayMs: number, fn: () => void): Timer
+  close(): Promise<void>
+}
+
+export class Draining {
+  private readonly host: DrainHost
+  private ending: Promise<void> | null = null
+
+  constructor(host: DrainHost) {
+    this.host = host
+  }
+
+  drain(timeoutMs: number): Promise<void> {
+    this.ending ??= this.run(timeoutMs)
+    return this.ending
+  }
+
+  private async run(timeoutMs: number): Promise<void> {
+    const { host } = this
+    host.begin()
+    let unwatch = () => {}
+    let timer: Timer | null = null
+    const inTime = await new Promise<boolean>((resolve) => {
+      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = host.setTimer(timeoutMs, () => resolve(false))
+      unwatch = host.quiet.watch(() => {
+        if (!host.quiet.isBusy) resolve(true)
+      })
+    })
+    unwatch()
+    ;(timer as Timer | null)?.cancel()
+    await host.close()
+    if (!inTime) throw drainTimedOut(host.name, timeoutMs)
+  }
+}
+
+function drainTimedOut(worker: string, timeoutMs: number): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op: 'drain',
+    message: `worker '${worker}' still had calls under way after ${Math.round(timeoutMs)} ms, and has closed all the same`,
+    remedy: 'Pass a longer { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
+    values: { worker, timeoutMs },
+  })
+}
