@@ -18,6 +18,8 @@ export class Gate implements Link {
   readonly sent: string[] = []
   /** Changes frames on their way, for tests of what cannot be read. */
   tamper: ((frame: Frame) => Frame) | null = null
+  /** Which messages arrive twice, by name, as over a link that repeats. */
+  repeats: (kind: string) => boolean = () => false
   private readonly link: Link
   private held: Frame[] | null = null
 
@@ -40,8 +42,11 @@ export class Gate implements Link {
     const head = requestHead(frame)
     this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
     const passed = this.tamper === null ? frame : this.tamper(frame)
-    if (this.held !== null) this.held.push(passed)
-    else this.link.send(passed)
+    const times = this.repeats(this.sent.at(-1)!) ? 2 : 1
+    for (let i = 0; i < times; i++) {
+      if (this.held !== null) this.held.push(passed)
+      else this.link.send(passed)
+    }
   }
 
   open(receiver: LinkReceiver): void {

@@ -42,6 +42,11 @@ interface Handle {
   readonly holder: WorkerRuntime
   readonly ref: RRef<Cell>
   readonly value: Value
+  /**
+   * False: it is the owner's and came from a parent that was not confirmed, which may have died and taken the value with it (RREF-22), or was made from such a
+   * one.
+   */
+  readonly isSolid: boolean
   dropped: boolean
 }
 
@@ -121,7 +126,7 @@ class Program {
   private readonly values = new Map<number, Value>()
   private readonly tickets: number[] = []
   private readonly runs = new Map<number, number>()
-  private readonly receivers = new Map<number, Value>()
+  private readonly receivers = new Map<number, { handle: Handle; wasConfirmed: boolean }>()
   private readonly lent = new Map<number, Handle>()
   private readonly lives = new Map<string, WorkerRuntime[]>()
   private nextId = 0
@@ -161,11 +166,12 @@ class Program {
     return live.length === 0 ? undefined : live[at % live.length]
   }
 
-  ticket(value: Value | null): number {
+  /** `shared`: what a function receives under it. */
+  ticket(shared: Handle | null): number {
     const ticket = nextTicket++
     this.tickets.push(ticket)
     tickets.set(ticket, this)
-    if (value !== null) this.receivers.set(ticket, value)
+    if (shared !== null) this.receivers.set(ticket, { handle: shared, wasConfirmed: shared.ref.confirmedByOwner() })
     return ticket
   }
 
@@ -181,8 +187,14 @@ class Program {
     if (runs > 1) this.fail(`once: function ${ticket} ran ${runs} times`)
     for (const ref of refs) {
       if (!ref.confirmedByOwner()) this.fail(`RREF-14: an unconfirmed reference in the arguments of function ${ticket}`)
-      this.handles.push({ holder: on, ref, value: this.receivers.get(ticket)!, dropped: false })
+      const { handle, wasConfirmed } = this.receivers.get(ticket)!
+      this.receive(on, ref, handle, wasConfirmed)
     }
+  }
+
+  private receive(holder: WorkerRuntime, ref: RRef<Cell>, parent: Handle, wasConfirmed: boolean): void {
+    const isSolid = parent.isSolid && (wasConfirmed || ref instanceof UserRRef)
+    this.handles.push({ holder, ref, value: parent.value, isSolid, dropped: false })
   }
 
   lend(ticket: number, by: WorkerRuntime): RRef<Cell> {
@@ -210,7 +222,7 @@ class Program {
       }) as RRef<Cell>
       // The name may have a new life of which the maker does not know yet.
       if (ref.owner().id !== owner.info.id) return
-      this.handles.push({ holder, ref, value, dropped: false })
+      this.handles.push({ holder, ref, value, isSolid: true, dropped: false })
     } catch (error) {
       const isGone = isPostgradError(error, 'WORKER_DIED') || isPostgradError(error, 'UNKNOWN_WORKER')
       if (!isGone || !this.anyDied) this.fail(`remote threw ${error}`)
@@ -218,21 +230,21 @@ class Program {
   }
 
   share(handle: Handle, to: number, haste: Haste): void {
-    const ticket = this.ticket(handle.value)
+    const ticket = this.ticket(handle)
     this.start(`share ${ticket} with ${WORKERS[to]}`, handle, haste, ticket, (options) =>
       call(WORKERS[to]!, take, [ticket, handle.ref], options),
     )
   }
 
   shareTwice(handle: Handle, to: number, haste: Haste): void {
-    const ticket = this.ticket(handle.value)
+    const ticket = this.ticket(handle)
     const refs = { a: handle.ref, b: new Map([['x', handle.ref]]) }
     this.start(`share ${ticket} twice`, handle, haste, ticket, (options) => call(WORKERS[to]!, takeTwice, [ticket, refs], options))
   }
 
   passOn(handle: Handle, to: number, next: number, haste: Haste): void {
     const ticket = this.ticket(null)
-    const then = this.ticket(handle.value)
+    const then = this.ticket(handle)
     this.start(`pass on ${ticket}`, handle, haste, ticket, (options) =>
       call(WORKERS[to]!, passOn, [ticket, handle.ref, WORKERS[next]!, then], options),
     )
@@ -252,9 +264,10 @@ class Program {
     this.lent.set(ticket, handle)
     const by = this.runtime(from)
     const holder = handle.holder.info.name
+    const wasConfirmed = handle.ref.confirmedByOwner()
     const asked = this.start(`ask ${ticket} of ${holder}`, handle, haste, ticket, (options) => call(holder, give, [ticket], options), by)
     void asked?.then(
-      (ref) => this.handles.push({ holder: by, ref, value: handle.value, dropped: false }),
+      (ref) => this.receive(by, ref, handle, wasConfirmed),
       () => {},
     )
   }
@@ -338,7 +351,7 @@ class Program {
     if (isPostgradError(error, 'CALL_CANCELLED')) return isHasty || handle?.value.isHasty === true
     if (isPostgradError(error, 'RREF_CREATION_TIMEOUT')) return handle?.value.isHasty === true
     // G2. A parent that died may take the value with it before its child is confirmed (RREF-22).
-    if (isPostgradError(error, 'RREF_DELETED')) return handle?.dropped === true || (this.anyDied && !wasConfirmed)
+    if (isPostgradError(error, 'RREF_DELETED')) return handle?.dropped === true || (this.anyDied && !(wasConfirmed && handle?.isSolid))
     // A worker that began anew knows no worker that had died before.
     if (isPostgradError(error, 'UNKNOWN_WORKER')) return this.anyDied
     if (error instanceof RangeError) return this.anyDied && error.message === 'asked of a former life'
