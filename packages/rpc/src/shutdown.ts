@@ -10,7 +10,8 @@
  * received before the cut was sent before it, and, the numbers being equal, every message sent before the cut was received before it. All
  * were quiet there: nobody had a call to wait for or to serve, nor anything in the mailbox. What makes a quiet worker busy again is a message, and the
  * first such message would have been sent by a worker that was quiet. (One that a program sends on its own, from a timer say, after its
- * worker has called `shutdown`, nobody can foresee.)
+ * worker has called `shutdown`, nobody can foresee.) A worker that leaves is no member but may still send: its link is among the numbers of each member until
+ * its end has been noticed there, and as long as one is, the end of all waits.
  * Then the references are given up, which sends messages and may run user code; so it is counted once more, and then everybody closes.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
@@ -205,8 +206,11 @@ export class GroupEnd {
     const said = members.map(({ id }) => this.joined.get(id))
     const silent = members.filter((_, i) => said[i]?.counts == null || said[i].phase !== this.phase)
     if (silent.length > 0) return silent
-    const late = unsettled(new Map(members.map(({ id }, i) => [id, said[i]!.counts!])))
-    return members.filter(({ id }) => late.includes(id))
+    const reports = new Map(members.map(({ id }, i) => [id, said[i]!.counts!]))
+    const late = unsettled(reports)
+    // Who still has a link to one that leaves may get something from it.
+    const sees = (id: WorkerId) => reports.get(id)!.some(([peer]) => !reports.has(peer))
+    return members.filter(({ id }) => late.includes(id) || sees(id))
   }
 
   /** A peer is gone. */
