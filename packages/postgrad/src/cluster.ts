@@ -6,13 +6,14 @@ import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Jobs } from '@postgrad/jobs'
-import type { ReferenceLeak, References, Target, WorkerInfo } from '@postgrad/rpc'
+import type { DeadLetterReport, ReferenceLeak, References, Target, WorkerInfo, WorkerMetrics } from '@postgrad/rpc'
 import { type Counts, unsettled } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { ClusterJobs, ClusterJobsOptions } from './cluster-jobs.js'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
+import { type ClusterEventListener, ClusterInspection } from './inspect-road.js'
 import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
 import type { Members } from './members.js'
@@ -89,6 +90,7 @@ export class Cluster {
   private readonly deathListeners = new Set<DeathListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
+  private readonly inspection = new ClusterInspection((fn) => this.callListener(fn))
   /** Null: nobody looks. */
   private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
@@ -118,7 +120,10 @@ export class Cluster {
         ? null
         : new StallWatch(stallMs, clock.now(), {
             onStalled: (thread, silentMs) => this.onStalled(thread, silentMs, onStall),
-            onRecovered: ({ info }) => this.tell(this.recoveryListeners, (listener) => listener(info)),
+            onRecovered: ({ info }) => {
+              this.inspection.saw(info, { kind: 'recovered' })
+              this.tell(this.recoveryListeners, (listener) => listener(info))
+            },
           })
   }
 
@@ -244,6 +249,34 @@ export class Cluster {
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
     return this.ofEach((thread) => this.infoOf(thread, Number.POSITIVE_INFINITY))
+  }
+
+  /**
+   * `listener` is told what happens at every worker, newcomers included: messages sent and received, calls begun and ended, dead letters, full mailboxes,
+   * deaths of peers; and what the main thread sees of them: who joined, left, died, stalled. Events of one worker come in order, a moment late, and before the
+   * result of a run that came about after them; those of different workers as they come. It costs something while anybody listens. Resolves with the
+   * listener's removal when every worker that answers tells. Rejects with CLUSTER_CLOSED.
+   */
+  async inspect(listener: ClusterEventListener): Promise<() => void> {
+    this.admit('cluster.inspect')
+    this.inspection.add(listener)
+    await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
+    return () => {
+      this.inspection.remove(listener)
+      if (!this.inspection.isWanted) for (const thread of this.members.running) void this.askToTell(thread)
+    }
+  }
+
+  /** What each live worker received or held and could not do, by name. Rejects with CLUSTER_CLOSED. */
+  async deadLetters(): Promise<Record<string, DeadLetterReport>> {
+    this.admit('deadLetters')
+    return this.ofEach(async (thread) => (await thread.request('deadLetters', (facade) => facade.deadLetters())) as DeadLetterReport)
+  }
+
+  /** How many calls wait at each live worker, how long they waited and ran, by actor too. Counting begins with the first call of this. Rejects with CLUSTER_CLOSED. */
+  async metrics(): Promise<Record<string, WorkerMetrics>> {
+    this.admit('metrics')
+    return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics())) as WorkerMetrics)
   }
 
   /** Who holds references to what, on every live worker, by name. */
@@ -470,10 +503,20 @@ export class Cluster {
 
   private async watch(thread: WorkerThread): Promise<void> {
     this.stalls?.watch(thread, thread.heartbeat)
+    thread.onInspected = (post) => this.inspection.onPost(thread.info, post)
+    this.inspection.saw(thread.info, { kind: 'joined' })
+    if (this.inspection.isWanted) void this.askToTell(thread)
     const end = await thread.ended
     this.stalls?.unwatch(thread)
+    this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
     if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
     this.endIfEmpty()
+  }
+
+  /** Whether it tells what happens there is as it was wanted last; one that is busy or gone is not waited for. */
+  private async askToTell(thread: WorkerThread): Promise<void> {
+    const taken = this.inspection.isWanted ? thread.taken : null
+    await thread.request('inspect', (facade) => facade.inspect(taken), ANSWER_MS).catch(() => {})
   }
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
@@ -493,21 +536,24 @@ export class Cluster {
       remedy: 'Look for an endless loop, a lock or a call that blocks there; cluster.kill(name) ends it.',
       values: { worker: name, workerId: id, silentMs },
     })
+    this.inspection.saw(thread.info, { kind: 'stalled', silentMs })
     this.tell(this.stallListeners, (listener) => listener(thread.info, error))
     if (onStall === 'kill') void thread.terminate('stalled')
     else if (this.stallListeners.size === 0) process.emitWarning(error.message, { type: error.code })
   }
 
-  /** What a listener throws is the program's own uncaught error: it neither silences the next listener nor keeps `closed` from resolving. */
   private tell<L>(listeners: ReadonlySet<L>, call: (listener: L) => void): void {
-    for (const listener of [...listeners]) {
-      try {
-        call(listener)
-      } catch (thrown) {
-        this.clock.defer(() => {
-          throw thrown
-        })
-      }
+    for (const listener of [...listeners]) this.callListener(() => call(listener))
+  }
+
+  /** What a listener throws is the program's own uncaught error: it neither silences the next listener nor keeps `closed` from resolving. */
+  private callListener(fn: () => void): void {
+    try {
+      fn()
+    } catch (thrown) {
+      this.clock.defer(() => {
+        throw thrown
+      })
     }
   }
 

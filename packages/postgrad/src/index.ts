@@ -718,6 +718,7 @@ export type {
 } from './cluster.js'
 export type { ClusterJobsOptions } from './cluster-jobs.js'
 export type { Controller, ControllerOptions } from './controller.js'
+export type { ClusterEvent, ClusterEventListener } from './inspect-road.js'
 export { type JobsOptions, jobs } from './job-pool.js'
 export { type LaunchOptions, launch } from './launch.js'
 export type { LeakPolicy } from './leaks.js'

@@ -19,7 +19,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Progress } from '@postgrad/jobs'
-import type { MailboxOptions } from '@postgrad/rpc'
+import type { InspectEvent, MailboxOptions } from '@postgrad/rpc'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
@@ -77,6 +77,10 @@ export interface WorkerFacade {
   countsIfQuiet(): Promise<Payload>
   /** Who holds references to what. */
   references(): Promise<Payload>
+  deadLetters(): Promise<Payload>
+  metrics(): Promise<Payload>
+  /** Posts what happens from now on, and looks at the word for how much of it was taken; null: no more. */
+  inspect(taken: Taken | null): Promise<Payload>
   /** Links newcomers, who are ready. */
   connect(peers: readonly PeerPort[]): Promise<Payload>
   /** Leaves the others in peace; what is under way has `timeoutMs` to end. */
@@ -95,4 +99,17 @@ export interface ProgressEvent {
 export interface FatalEvent {
   readonly event: 'fatal'
   readonly origin: NodeJS.UncaughtExceptionOrigin
+}
+
+/** How many posts of a worker the main thread has taken, in shared memory. */
+export type Taken = Int32Array<SharedArrayBuffer>
+
+/** What has happened at a worker since the last of these. */
+export interface InspectPost {
+  readonly event: 'inspect'
+  readonly events: readonly InspectEvent[]
+  /** Events that there was no room for. */
+  readonly dropped: number
+  /** The worker's `performance.timeOrigin`, from which the events' times count. */
+  readonly originMs: number
 }

@@ -13,6 +13,7 @@ import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/inter
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { beat, beatWhileTurning } from './heartbeat.js'
+import { InspectSender } from './inspect-road.js'
 import { NodeEndpoint } from './node-endpoint.js'
 import { mainOf } from './program.js'
 import { progressOf } from './progress.js'
@@ -64,6 +65,8 @@ async function untilNameIsFree(name: string): Promise<void> {
   }
 }
 
+const inspection = new InspectSender(runtime, (post) => boot.control.postMessage(post))
+
 let program: Readonly<Record<string, unknown>> = {}
 
 /** Whatever happens becomes a payload: comlink's own way for errors would lose their class, code and cause. */
@@ -75,6 +78,7 @@ async function reply(work: () => unknown): Promise<Payload> {
     payload = payloads.encodeError(error)
   }
   progress.flush()
+  inspection.flush()
   return transfer(payload, transferables(payload))
 }
 
@@ -98,6 +102,9 @@ const facade: WorkerFacade = {
     }),
   debugInfo: () => reply(() => ({ ...runtime.debugInfo(), ...threadUsage() })),
   references: () => reply(() => runtime.references()),
+  deadLetters: () => reply(() => runtime.deadLetters()),
+  metrics: () => reply(() => runtime.metrics()),
+  inspect: (taken) => reply(() => inspection.listen(taken)),
   connect: (peers) =>
     reply(async () => {
       for (const peer of peers) {

@@ -16,7 +16,7 @@ import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import type { Heartbeat } from './heartbeat.js'
 import { NodeEndpoint } from './node-endpoint.js'
-import type { BootData, FatalEvent, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, FatalEvent, InspectPost, ProgressEvent, Taken, WorkerFacade } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void
@@ -84,6 +84,10 @@ export class WorkerThread {
   leaving: Promise<void> | null = null
   /** Its end was asked for and is no death. */
   isExpectedToEnd = false
+  /** Gets what has happened there, while it was asked to tell. */
+  onInspected: (post: InspectPost) => void = () => {}
+  /** How many batches of that were taken. */
+  readonly taken: Taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   private readonly worker: Worker
   private readonly endpoint: NodeEndpoint
   /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
@@ -118,10 +122,13 @@ export class WorkerThread {
     if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
     this.endpoint = new NodeEndpoint(port1)
     this.endpoint.addEventListener('message', ({ data }: { data: unknown }) => {
-      const event = data as ProgressEvent | FatalEvent | { readonly event?: undefined } | null
+      const event = data as ProgressEvent | FatalEvent | InspectPost | { readonly event?: undefined } | null
       if (event?.event === 'progress') onProgress(event.progress, boot.info.name)
       else if (event?.event === 'fatal') this.fatal = event.origin
-      else if (isJobMessage(data)) onJob(data as JobFromWorker, this)
+      else if (event?.event === 'inspect') {
+        Atomics.add(this.taken, 0, 1)
+        this.onInspected(event)
+      } else if (isJobMessage(data)) onJob(data as JobFromWorker, this)
     })
     this.facade = wrap<WorkerFacade>(this.endpoint)
     this.worker.on('error', (error) => {

@@ -1,0 +1,122 @@
+/**
+ * The road of what happens at workers to the main thread: a worker gathers its events and posts them by the batch through its control port; the cluster
+ * hands them, and what it sees itself, to whoever listens. Nothing is gathered while nobody does. Rules CLU-50 to CLU-54 in SPEC.md.
+ *
+ * A main thread that does not come to its port must not fill the memory: how many batches it has taken stands in a shared word, and a worker that
+ * is too far ahead drops events and counts them.
+ */
+import type { InspectEvent, WorkerInfo, WorkerRuntime } from '@postgrad/rpc'
+import type { Timer } from '@postgrad/transport'
+import type { InspectPost, Taken } from './protocol.js'
+
+/** How long events wait for others to travel with, in ms. */
+const BATCH_MS = 10
+const BATCH_EVENTS_MAX = 1024
+/** So many batches may be on the way. */
+const AHEAD_MAX = 16
+
+/** The worker's side. */
+export class InspectSender {
+  private readonly runtime: WorkerRuntime
+  private readonly post: (message: InspectPost) => void
+  private detach: (() => void) | null = null
+  private taken: Taken | null = null
+  private posted = 0
+  private events: InspectEvent[] = []
+  private dropped = 0
+  private timer: Timer | null = null
+
+  constructor(runtime: WorkerRuntime, post: (message: InspectPost) => void) {
+    this.runtime = runtime
+    this.post = post
+  }
+
+  /** @param taken null: nobody listens any more */
+  listen(taken: Taken | null): void {
+    this.flush()
+    this.detach?.()
+    this.taken = taken
+    this.posted = taken === null ? 0 : Atomics.load(taken, 0)
+    this.detach = taken === null ? null : this.runtime.inspect((event) => this.take(event))
+  }
+
+  /** Before whatever the main thread hears of this worker next. */
+  flush(): void {
+    this.timer?.cancel()
+    this.timer = null
+    if (this.taken === null || (this.events.length === 0 && this.dropped === 0)) return
+    if (this.posted - Atomics.load(this.taken, 0) >= AHEAD_MAX) {
+      this.dropped += this.events.length
+      this.events = []
+      return
+    }
+    this.posted++
+    this.post({ event: 'inspect', events: this.events, dropped: this.dropped, originMs: performance.timeOrigin })
+    this.events = []
+    this.dropped = 0
+  }
+
+  private take(event: InspectEvent): void {
+    this.events.push(event)
+    if (this.events.length >= BATCH_EVENTS_MAX) this.flush()
+    else this.timer ??= this.runtime.clock.setTimer(BATCH_MS, () => this.flush())
+  }
+}
+
+/** What the main thread sees of a worker. */
+type Seen =
+  /** It is a member from here on, … */
+  | { readonly kind: 'joined' }
+  /** … and no more: it left, … */
+  | { readonly kind: 'left' }
+  /** … or it died (`values.cause` of WORKER_DIED). */
+  | { readonly kind: 'died'; readonly cause: string }
+  | { readonly kind: 'stalled'; readonly silentMs: number }
+  | { readonly kind: 'recovered' }
+  /** So many events of this worker were dropped here, because the main thread did not take them in time. */
+  | { readonly kind: 'dropped'; readonly count: number }
+
+/**
+ * Something that happened at a worker, or that the main thread sees of it. `on` is the worker's name, `onId` its id; `atMs` is on the main thread's clock
+ * (`performance.now()`).
+ */
+export type ClusterEvent = { readonly on: string; readonly onId: number } & (InspectEvent | (Seen & { readonly atMs: number }))
+export type ClusterEventListener = (event: ClusterEvent) => void
+
+/** The main thread's side, of all workers. */
+export class ClusterInspection {
+  private readonly listeners = new Set<ClusterEventListener>()
+  /** Hands a listener its event; what that throws is the cluster's to report. */
+  private readonly call: (fn: () => void) => void
+
+  constructor(call: (fn: () => void) => void) {
+    this.call = call
+  }
+
+  get isWanted(): boolean {
+    return this.listeners.size > 0
+  }
+
+  add(listener: ClusterEventListener): void {
+    this.listeners.add(listener)
+  }
+
+  remove(listener: ClusterEventListener): void {
+    this.listeners.delete(listener)
+  }
+
+  /** A batch has come from a worker. */
+  onPost({ name, id }: WorkerInfo, { events, dropped, originMs }: InspectPost): void {
+    const shiftMs = originMs - performance.timeOrigin
+    for (const event of events) this.tell({ ...event, on: name, onId: id, atMs: event.atMs + shiftMs })
+    if (dropped > 0) this.saw({ name, id }, { kind: 'dropped', count: dropped })
+  }
+
+  saw({ name, id }: WorkerInfo, seen: Seen): void {
+    if (this.isWanted) this.tell({ ...seen, on: name, onId: id, atMs: performance.now() })
+  }
+
+  private tell(event: ClusterEvent): void {
+    for (const listener of [...this.listeners]) this.call(() => listener(event))
+  }
+}
