@@ -20,12 +20,13 @@ import {
 import type { PendingCall } from './pending-calls.js'
 import { METHOD_CALL } from './rref-context.js'
 import type { ServedCall } from './served-call.js'
+import { STREAM_CALL, type StreamItem } from './stream.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** One call as an interceptor sees it. */
 export interface CallInfo {
-  /** `call` for calls of functions and methods, `remote` for what makes an RRef, `fetch` for `toHere`. */
-  readonly kind: 'call' | 'remote' | 'fetch'
+  /** `call` for calls of functions and methods, `remote` for what makes an RRef, `fetch` for `toHere`, `stream` for a stream as a whole. */
+  readonly kind: 'call' | 'remote' | 'fetch' | 'stream'
   /** The name under which the function is exposed, or the method's; `toHere` for a fetch. */
   readonly functionName: string
   /** Whether it is a method of the value that an RRef refers to. */
@@ -161,6 +162,7 @@ export class ObservedCall implements PendingCall {
   parent: ServedCall | null = null
   deadlineMs = Number.POSITIVE_INFINITY
   readonly op: string
+  readonly onItem?: (item: StreamItem) => void
   private readonly inner: PendingCall
   private readonly end: (error: unknown) => void
 
@@ -168,6 +170,7 @@ export class ObservedCall implements PendingCall {
     this.inner = inner
     this.op = inner.op
     this.end = end
+    if (inner.onItem !== undefined) this.onItem = (item) => inner.onItem!(item)
   }
 
   onReply(message: Message): void {
@@ -198,6 +201,10 @@ function seen({ type, body }: Pick<Message, 'type' | 'body'>, from: WorkerInfo, 
   if (kind === undefined) return null
   if (kind === 'fetch') return { kind, functionName: 'toHere', isMethod: false, from, to }
   const [name, args] = body as [string, readonly unknown[]]
+  if (name === STREAM_CALL) {
+    const inner = seen({ type, body: args }, from, to)
+    return inner === null ? null : { ...inner, kind: 'stream' }
+  }
   if (name === METHOD_CALL) return { kind, functionName: String(args[1]), isMethod: true, from, to }
   return name.startsWith(BUILT_IN) ? null : { kind, functionName: name, isMethod: false, from, to }
 }

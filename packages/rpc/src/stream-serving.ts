@@ -9,9 +9,7 @@ import { type FunctionRegistry, runExposed } from './function-registry.js'
 import type { Delivery, RpcAgent } from './rpc-agent.js'
 import type { RRefContext } from './rref-context.js'
 import { cancelledByCaller, currentServing, type ServedCall } from './served-call.js'
-
-/** The built-in function behind `stream`. */
-export const STREAM_CALL = 'postgrad.stream'
+import { STREAM_CALL } from './stream.js'
 
 interface StreamHost {
   readonly agent: RpcAgent
@@ -109,7 +107,8 @@ function send(agent: RpcAgent, { caller, requestId }: ServedCall, op: string, va
   agent.send(peer, out)
 }
 
-function iteratorOf(name: string, value: unknown): AnyIterator {
+/** @throws STREAM_NOT_ITERABLE */
+export function iteratorOf(name: string, value: unknown): AnyIterator {
   if (typeof value === 'object' && value !== null) {
     const { [Symbol.asyncIterator]: later, [Symbol.iterator]: now } = value as Partial<AsyncIterable<unknown> & Iterable<unknown>>
     if (later !== undefined) return later.call(value)

@@ -362,6 +362,33 @@ describe('a stream', () => {
     })
   })
 
+  test('STR-10: interceptors see a stream as one call, under the name of its function', async () => {
+    const cluster = await inCluster(2, async ({ workers }) => {
+      const seen: string[] = []
+      workers[0]!.interceptCalls({
+        outgoing: ({ kind, functionName, isMethod }) => {
+          seen.push(`${kind} ${functionName} ${isMethod}`)
+          return ({ error }) => seen.push(error === null ? 'ended' : 'failed')
+        },
+      })
+      workers[1]!.interceptCalls({
+        incoming: ({ kind, functionName }, next) => {
+          seen.push(`serves ${kind} ${functionName}`)
+          return next()
+        },
+      })
+      expect(await collect(stream('worker1', countTo, [3]))).toEqual([0, 1, 2])
+      expect(seen.splice(0)).toEqual(['stream countTo false', 'serves stream countTo', 'ended'])
+      const replay = remote('worker1', Replay, [[1]])
+      await sleep(5)
+      seen.length = 0
+      expect(await collect(replay.stream('all', []))).toEqual([1])
+      expect(seen).toEqual(['stream all true', 'serves stream all', 'ended'])
+      replay.dispose()
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
   test('STR-3: whenever it is left, nothing is left of it', async () => {
     for (let seed = 1; seed <= 40; seed++) {
       await withSeed(seed, async () => {

@@ -16,6 +16,8 @@ import type { CallOptions } from './call-options.js'
 import type { PendingCall } from './pending-calls.js'
 import type { ServedCall } from './served-call.js'
 
+/** The built-in function behind `stream`. */
+export const STREAM_CALL = 'postgrad.stream'
 export const STREAM_WINDOW = 32
 
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
@@ -112,6 +114,11 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
 
   // --- the worker's side
 
+  /** Whether items are still wanted. @internal */
+  get isOpen(): boolean {
+    return this.state === 'open'
+  }
+
   /** @internal */
   begin(port: StreamPort): void {
     this.port = port
@@ -134,7 +141,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   }
 
   /** @internal */
-  onReply(message: Message): void {
+  onReply(message: Pick<Message, 'body'>): void {
     this.result = message.body[0]
     this.finish()
   }

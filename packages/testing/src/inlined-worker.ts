@@ -5,8 +5,17 @@
  */
 import { gradientEdge, Node, setHistory } from '@postgrad/autograd/internal'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
-import { type AnyClass, type AnyFunction, type OwnerRRef, RRef, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
-import { Future, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import {
+  type AnyClass,
+  type AnyFunction,
+  type OwnerRRef,
+  RemoteStream,
+  RRef,
+  type RRefOptions,
+  type Target,
+  type WorkerInfo,
+} from '@postgrad/rpc'
+import { Future, iteratorOf, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
@@ -72,6 +81,46 @@ export class InlinedWorker extends WorkerRuntime {
 
   protected override callByName(peer: Peer, name: string, args: readonly unknown[]): Future<unknown> {
     return settle(async () => this.cross(await this.find(peer.info).serve(name, this.cross(args))))
+  }
+
+  override stream(to: Target, fn: AnyFunction, args: readonly unknown[]): RemoteStream<unknown> {
+    return this.streamFrom(this.find(to), this.registry.nameOf(fn), args)
+  }
+
+  protected override streamByName(peer: Peer, name: string, args: readonly unknown[]): RemoteStream<unknown> {
+    return this.streamFrom(this.find(peer.info), name, args)
+  }
+
+  /** One item ahead of nobody: the generator goes on when the next one is asked for. */
+  private streamFrom(callee: InlinedWorker, name: string, args: readonly unknown[]): RemoteStream<unknown> {
+    const stream = new RemoteStream<unknown>(name, 1)
+    const scope = new Scope({ context: carriedContext() }, callee.scope)
+    const passed = this.cross(args)
+    let iterator: ReturnType<typeof iteratorOf> | null = null
+    const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
+      try {
+        iterator ??= iteratorOf(name, await inScope(scope, runExposed, this.registry.lookup(name, callee.info.name), passed))
+        const items = iterator
+        const { done, value } = (await inScope(scope, () => work(items))) as IteratorResult<unknown, unknown>
+        if (done === true) stream.onReply({ body: [this.cross(value)] })
+        else stream.onItem({ value: this.cross(await value), received: null })
+      } catch (error) {
+        stream.onError(error)
+      }
+    }
+    stream.begin({
+      credit: (items) => {
+        if (items === 0) void step(async (generator) => (await generator.return?.()) ?? { done: true, value: undefined })
+      },
+      cancel: () => {},
+      wait: () => {
+        if (stream.isOpen) void step((generator) => generator.next())
+        return () => {}
+      },
+      discard: () => {},
+      ended: () => {},
+    })
+    return stream
   }
 
   override remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[]): RRef {
