@@ -2,12 +2,12 @@
  * The main job itself: launches the three workers, lets them train, and shows what came of it. Above it: `main.ts`, the command; below: `program.ts`,
  * what the workers run.
  */
-import { mkdir, stat } from 'node:fs/promises'
-import { dirname, relative } from 'node:path'
+import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Cluster, launch, PostgradError } from 'postgrad'
+import { type Cluster, launch } from 'postgrad'
+import { prepareOut } from '../shared/out-file.js'
+import { progressDisplay } from '../shared/progress-display.js'
 import { type TrainOptions, type TrainReport, train, WORKERS } from './program.js'
-import { progressDisplay } from './progress-display.js'
 import { readable } from './readable.js'
 import type { Settings } from './settings.js'
 import { type Corpus, unigramLoss } from './text.js'
@@ -32,7 +32,7 @@ export interface JobOptions {
 
 /** @throws (rejects) what the workers throw, WORKER_DIED as soon as one of them dies, CLUSTER_CLOSED after an abort */
 export async function runJob({ program, settings, corpus, out, signal }: JobOptions): Promise<void> {
-  await prepare(out)
+  await prepareOut(out)
   const unigram = unigramLoss(corpus)
   const { alphabet, training, heldOut } = corpus
   console.log(`text: ${corpus.source}, ${training.length} characters and ${heldOut.length} held out, ${alphabet.length} symbols`)
@@ -62,14 +62,6 @@ export async function runJob({ program, settings, corpus, out, signal }: JobOpti
   const { writeCurve } = await import('./curve.js')
   await writeCurve(out, report, unigram, corpus.source)
   console.log(`loss curve: ${relative(process.cwd(), out)}`)
-}
-
-/** First of all, so that a wrong path is heard of before the work. @throws OUT_IS_A_FOLDER, or the system's error */
-async function prepare(out: string): Promise<void> {
-  await mkdir(dirname(out), { recursive: true })
-  const found = await stat(out).catch(() => null)
-  if (found?.isDirectory() !== true) return
-  throw new PostgradError('OUT_IS_A_FOLDER', { op: '--out', message: `${out} is a folder`, remedy: 'Name a file in it.', values: { out } })
 }
 
 function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt }: Corpus): TrainOptions {

@@ -1,14 +1,11 @@
 /** The main job as a user runs it, in a process of its own, small: what it prints and writes, how it is interrupted, and what it says when it cannot. */
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type End, expectWellFormed, runScript } from '../shared/script.suite.js'
 import { SENTENCES } from './fixtures/sentences.js'
-
-const PATIENCE_MS = 50_000
 
 let folder = ''
 let data = ''
@@ -21,52 +18,10 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-interface End {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-/** `onOutput` sees all of stdout so far, and may kill. */
-function run(
-  script: string,
-  args: readonly string[],
-  onOutput?: (stdout: string, kill: (signal: NodeJS.Signals) => void) => void,
-): Promise<End> {
-  return new Promise((resolve) => {
-    // jest's own flags (and their warnings) must not reach the child.
-    const { NODE_OPTIONS: _, ...env } = process.env
-    const child = spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url)), ...args], { env, timeout: PATIENCE_MS })
-    let [stdout, stderr] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-      onOutput?.(stdout, (signal) => child.kill(signal))
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-  })
-}
-
+const run = (script: string, args: readonly string[], onOutput?: Parameters<typeof runScript>[2]): Promise<End> =>
+  runScript(new URL(script, import.meta.url), args, onOutput)
 const main = (...args: string[]): Promise<End> => run('./main.js', args)
 const small = (...more: string[]): string[] => ['--data', data, '--hidden', '24', '--batch', '16', '--sequence', '8', '--out', out, ...more]
-
-/** Tags that open and close in order, attributes in quotes: what a browser insists on. */
-function expectWellFormed(picture: string): void {
-  const svg = picture.replaceAll(/<!\[CDATA\[.*?\]\]>/gs, '')
-  const open: string[] = []
-  const tag = /<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/y
-  for (let at = svg.indexOf('<'); at >= 0; at = svg.indexOf('<', tag.lastIndex)) {
-    tag.lastIndex = at
-    const found = tag.exec(svg)
-    if (found === null) throw new Error(`not well-formed: ${svg.slice(at, at + 200)}`)
-    const [, end, name, , empty] = found
-    if (end === '/') expect(open.pop()).toBe(name)
-    else if (empty === '') open.push(name!)
-  }
-  expect(open).toEqual([])
-}
 
 describe('a run', () => {
   test.each([

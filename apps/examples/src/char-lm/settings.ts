@@ -1,6 +1,7 @@
 /** What the user chose: the command line of the main job, read and checked, with defaults that fit the device. */
 import { parseArgs } from 'node:util'
 import type { DeviceSpec } from 'postgrad'
+import { countOption, numberOption, positiveOption } from '../shared/number-option.js'
 
 export interface Settings {
   /** Null: this repository's own text. */
@@ -87,31 +88,18 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!DEVICES.includes(device)) throw new RangeError(`--device: expected one of ${DEVICES.join(', ')}, got '${device}'`)
   const sizes = BY_DEVICE[device]
 
-  function read<D>(name: keyof typeof values, fallback: D, expected: string, fits: (value: number) => boolean): number | D {
-    const given = values[name]
-    if (given === undefined) return fallback
-    const value = Number(given)
-    if (String(given).trim() === '' || !Number.isFinite(value) || !fits(value)) {
-      throw new RangeError(`--${name}: expected ${expected}, got '${given}'`)
-    }
-    return value
-  }
-  const count = <D>(name: keyof typeof values, fallback: D): number | D =>
-    read(name, fallback, 'a positive whole number', (v) => v > 0 && Number.isSafeInteger(v))
-  const positive = (name: keyof typeof values, fallback: number): number => read(name, fallback, 'a positive number', (v) => v > 0)
-
   return {
     data: values.data ?? null,
     device,
-    seconds: positive('seconds', SECONDS),
-    steps: count('steps', null),
-    hidden: count('hidden', sizes.hidden),
-    embedding: count('embedding', sizes.embedding),
-    batch: count('batch', sizes.batch),
-    sequence: count('sequence', sizes.sequence),
-    learningRate: positive('lr', sizes.learningRate),
-    momentum: read('momentum', MOMENTUM, 'a number from 0 to below 1', (v) => v >= 0 && v < 1),
-    seed: read('seed', 0, 'a whole number', Number.isSafeInteger),
+    seconds: positiveOption(values, 'seconds', SECONDS),
+    steps: countOption(values, 'steps', null),
+    hidden: countOption(values, 'hidden', sizes.hidden),
+    embedding: countOption(values, 'embedding', sizes.embedding),
+    batch: countOption(values, 'batch', sizes.batch),
+    sequence: countOption(values, 'sequence', sizes.sequence),
+    learningRate: positiveOption(values, 'lr', sizes.learningRate),
+    momentum: numberOption(values, 'momentum', MOMENTUM, 'a number from 0 to below 1', (v) => v >= 0 && v < 1),
+    seed: numberOption(values, 'seed', 0, 'a whole number', Number.isSafeInteger),
     out: values.out ?? null,
     heldOutMax: sizes.heldOutMax,
   }

@@ -1,0 +1,16 @@
+/** What the main thread and the agent say to each other. */
+
+/** Who plays. */
+export interface Team {
+  readonly observers: readonly string[]
+  readonly seed: number
+  /** The agent answers all observers at once. */
+  readonly batched: boolean
+}
+
+export interface Episode {
+  /** Of each observer that has finished it. */
+  readonly rewards: readonly number[]
+  /** Observers that have died in it. */
+  readonly lost: readonly string[]
+}

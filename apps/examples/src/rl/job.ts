@@ -1,0 +1,83 @@
+/**
+ * The run itself: launches the agent with its observers, lets them play episode after episode, and shows what comes of it. Above it: `main.ts`, the
+ * command; below: `program.ts` and `actor-critic.ts`, what the workers run.
+ */
+import { availableParallelism } from 'node:os'
+import { relative } from 'node:path'
+import { isPostgradError, launch } from 'postgrad'
+import { prepareOut } from '../shared/out-file.js'
+import { progressDisplay } from '../shared/progress-display.js'
+import { actorCriticEpisode } from './actor-critic.js'
+import type { Point } from './curve.js'
+import type { Episode, Team } from './episode.js'
+import { episode } from './program.js'
+import type { Settings } from './settings.js'
+
+/** How much of the running reward an episode replaces; PyTorch's tutorial has the same. */
+const SHARE = 0.05
+/** Of an untrained policy, about. */
+const RUNNING_AT_FIRST = 10
+
+const PROGRAMS = { reinforce: './program.js', batched: './program.js', 'actor-critic': './actor-critic.js' } as const
+
+export interface RunOptions {
+  readonly settings: Settings
+  /** Where the picture goes. */
+  readonly out: string
+  /** Ends the run; what has been played is shown and written. */
+  readonly signal: AbortSignal
+}
+
+/** @throws (rejects) what the workers throw, WORKER_DIED when the agent or the last observer dies */
+export async function run({ settings, out, signal }: RunOptions): Promise<void> {
+  await prepareOut(out)
+  const { variant, observers: count, seed, episodes, target } = settings
+  const observers = Array.from({ length: count }, (_, i) => `observer${i + 1}`)
+  const program = new URL(PROGRAMS[variant], import.meta.url)
+  const inJobs = variant === 'actor-critic'
+  const team: Team = { observers, seed, batched: variant === 'batched' }
+  const points: Point[] = []
+  let [running, steps, seconds] = [RUNNING_AT_FIRST, 0, 0]
+  const cluster = await launch(program, { workers: inJobs ? ['agent'] : ['agent', ...observers], seed })
+  const cut = (): void => void cluster.close({ timeoutMs: 0 })
+  const display = progressDisplay(process.stdout)
+  // The agent says who was lost; without a listener the cluster would warn of each.
+  cluster.onWorkerDeath(() => {})
+  try {
+    signal.addEventListener('abort', cut)
+    if (signal.aborted) cut()
+    if (inJobs) cluster.jobs(program, { name: 'rollouts', threads: Math.min(count, availableParallelism()) })
+    const startedMs = performance.now()
+    while (points.length < episodes && running <= target) {
+      const { rewards, lost }: Episode = await cluster.on('agent').run(inJobs ? actorCriticEpisode : episode, team)
+      for (const name of lost) console.log(`\n${name} has died; the others go on`)
+      if (rewards.length > 0) {
+        const reward = rewards.reduce((sum, r) => sum + r, 0) / rewards.length
+        running = SHARE * reward + (1 - SHARE) * running
+        points.push({ reward, running })
+        steps += rewards.reduce((sum, r) => sum + r, 0)
+      }
+      seconds = (performance.now() - startedMs) / 1000
+      display.update({
+        done: Math.min(running, target),
+        total: target,
+        text: `episode ${points.length}: ${points.at(-1)?.reward.toFixed(0)}, running ${running.toFixed(1)}`,
+      })
+    }
+  } catch (error) {
+    if (!(signal.aborted && isPostgradError(error, 'CLUSTER_CLOSED'))) throw error
+  } finally {
+    signal.removeEventListener('abort', cut)
+    display.close()
+    await cluster.close({ timeoutMs: 0 })
+  }
+  const solved = running > target ? 'solved' : 'not solved'
+  const rate = seconds === 0 ? 0 : Math.round(steps / seconds)
+  console.log(
+    `${solved}: running reward ${running.toFixed(1)} after ${points.length} episodes, ${steps} steps in ${seconds.toFixed(1)} s (${rate} a second)`,
+  )
+  // Loaded when it is needed: the charts take a while.
+  const { writeCurve } = await import('./curve.js')
+  await writeCurve(out, points, settings, seconds)
+  console.log(`learning curve: ${relative(process.cwd(), out)}`)
+}

@@ -1,0 +1,90 @@
+/** The programs in the simulation: the same seed gives the same run, gradients are finite, an observer that dies is left out, nothing is left behind. */
+import { describe, expect, test } from '@jest/globals'
+import { expectClean, simulate } from 'postgrad/testing'
+import { actorCriticEpisode, actorCriticGradients } from './actor-critic.js'
+import type { Episode, Team } from './episode.js'
+import { episode, finish, gradients } from './program.js'
+
+// As many as PyTorch's own test has (reinforcement_learning_rpc_test).
+const observers = ['observer1', 'observer2', 'observer3']
+const workers = ['agent', ...observers]
+
+interface Run {
+  readonly episodes: readonly Episode[]
+  readonly weights: readonly unknown[]
+}
+
+async function play(batched: boolean, seed: number, episodes = 3): Promise<Run & { steps: number }> {
+  const team: Team = { observers, seed: 5, batched }
+  const simulation = await simulate({ workers, seed }, (sim) =>
+    sim.on('agent').run(async (): Promise<Run> => {
+      const played: Episode[] = []
+      for (let i = 0; i < episodes; i++) played.push(await episode(team))
+      const weights = gradients(team).map((gradient) => [...gradient.dataSync()])
+      finish(team)
+      return { episodes: played, weights }
+    }),
+  )
+  expectClean(simulation)
+  return { ...simulation.result, steps: simulation.steps }
+}
+
+describe.each([
+  ['reinforce', false],
+  ['batched', true],
+])('%s', (_name, batched) => {
+  test('all observers play, and the policy gets a gradient', async () => {
+    const { episodes, weights } = await play(batched, 1)
+    expect(episodes).toHaveLength(3)
+    for (const { rewards, lost } of episodes) {
+      expect([rewards.length, lost]).toEqual([3, []])
+      for (const reward of rewards) expect(reward).toBeGreaterThanOrEqual(8)
+    }
+    const all = weights.flat() as number[]
+    expect(all.every(Number.isFinite)).toBe(true)
+    expect(all.some((x) => x !== 0)).toBe(true)
+  })
+
+  test('the same seed gives the same run', async () => {
+    expect(await play(batched, 7)).toEqual(await play(batched, 7))
+  })
+
+  test('an observer that dies in an episode is left out, the others go on', async () => {
+    const team: Team = { observers, seed: 5, batched }
+    const { result } = await simulate({ workers, seed: 3 }, async (sim) => {
+      const first = sim.on('agent').run(episode, team)
+      // In the middle of it: a step takes some of the world's steps.
+      await sim.on('observer2').run(async () => {
+        for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => sim.world.clock.defer(resolve))
+      })
+      sim.crash('observer2')
+      return [await first, await sim.on('agent').run(episode, team)]
+    })
+    expect(result[0]!.lost).toEqual(['observer2'])
+    expect(result.map(({ rewards }) => rewards.length)).toEqual([2, 2])
+    expect(result[1]!.lost).toEqual([])
+  })
+})
+
+describe('actor-critic', () => {
+  const run = async (seed: number): Promise<Run> => {
+    const team: Team = { observers, seed: 5, batched: false }
+    const simulation = await simulate({ workers: ['agent'], seed, jobs: { rollouts: { threads: 2 } } }, (sim) =>
+      sim.on('agent').run(async (): Promise<Run> => {
+        const episodes = [await actorCriticEpisode(team), await actorCriticEpisode(team)]
+        return { episodes, weights: actorCriticGradients().map((gradient) => [...gradient.dataSync()]) }
+      }),
+    )
+    expectClean(simulation)
+    return simulation.result
+  }
+
+  test('rollouts in jobs: the order in which they run changes nothing', async () => {
+    const first = await run(1)
+    for (const { rewards } of first.episodes) expect(rewards).toHaveLength(3)
+    const all = first.weights.flat() as number[]
+    expect(all.every(Number.isFinite)).toBe(true)
+    expect(all.some((x) => x !== 0)).toBe(true)
+    for (const seed of [2, 3]) expect(await run(seed)).toEqual(first)
+  })
+})

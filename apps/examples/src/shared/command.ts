@@ -1,0 +1,66 @@
+/** What every example's command does alike: its help, mistakes in its options, Ctrl-C, errors that a user can mend, and the exit code of each. */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isPostgradError } from 'postgrad'
+
+// npm runs a script in the package's folder and says here where the user was.
+const FROM = process.env.INIT_CWD ?? process.cwd()
+const EXIT_FAILURE = 1
+const EXIT_USAGE = 2
+/** As a shell reports a process that SIGINT has ended. */
+const EXIT_INTERRUPTED = 130
+
+/** Where results go by default. */
+export const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url))
+
+export interface Command<S> {
+  /** As the user calls it: 'npm start'. */
+  readonly name: string
+  readonly help: string
+  /** Null: help was asked for. @throws with a message for the user */
+  readonly read: (argv: readonly string[]) => S | null
+  /** Ends early when the signal aborts: by an error, or with what there is then. */
+  readonly run: (settings: S, signal: AbortSignal) => Promise<void>
+  /** What became of the results when it was interrupted. */
+  readonly interrupted: string
+}
+
+/** A path that the user gave. */
+export function userPath(path: string): string {
+  return resolve(FROM, path)
+}
+
+/** Runs a command and gives its exit code. */
+export async function runCommand<S>({ name, help, read, run, interrupted }: Command<S>, argv: readonly string[]): Promise<number> {
+  let settings: S | null
+  try {
+    settings = read(argv)
+  } catch (error) {
+    console.error(`${name}: ${(error as Error).message}\nTry: ${name} -- --help`)
+    return EXIT_USAGE
+  }
+  if (settings === null) {
+    console.log(help)
+    return 0
+  }
+  const abort = new AbortController()
+  // Once: whoever presses it again means it.
+  process.once('SIGINT', () => abort.abort())
+  try {
+    await run(settings, abort.signal)
+  } catch (error) {
+    if (!abort.signal.aborted) {
+      console.error(`${name}: ${describe(error)}`)
+      return EXIT_FAILURE
+    }
+  }
+  if (!abort.signal.aborted) return 0
+  console.error(`\n${name}: interrupted; ${interrupted}`)
+  return EXIT_INTERRUPTED
+}
+
+/** What the user can mend needs no stack: our own errors, and the system's about files. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return isPostgradError(error) || 'syscall' in error ? error.message : (error.stack ?? error.message)
+}
