@@ -2,7 +2,7 @@
 import { expect, jest, test } from '@jest/globals'
 import { referenceLeaks } from '@postgrad/rpc/internal'
 import { launcher } from './clusters.fixture.js'
-import { drop, keep } from './fixtures/references.js'
+import { backwardThere, drop, keep, moduleThere, proxies, useKept } from './fixtures/references.js'
 import { launch as realLaunch } from './launch.js'
 
 const program = new URL('./fixtures/references.js', import.meta.url)
@@ -57,4 +57,35 @@ test('RREF-32 as an error close rejects, when all threads have ended; ignored, i
   } finally {
     warn.mockRestore()
   }
+})
+
+test('RREF-27 RREF-28 RREF-29 proxies on threads: methods of a class and of a tensor, results that stay, a name that is none, a third worker', async () => {
+  const cluster = await launch(program, { workers: ['a', 'b', 'c'], referenceLeaks: 'error' })
+  for (const at of ['b', 'a']) {
+    expect(await cluster.on('a').run(proxies, at, 'c')).toEqual([[101, 112, 102], 117, 120, 'METHOD_NOT_FOUND', 4])
+  }
+  await cluster.close()
+})
+
+test('RREF-30 RM-1 RM-3 RM-6 a pass that begins at a reference, and a module on another thread', async () => {
+  const cluster = await launch(program, { workers, referenceLeaks: 'error' })
+  expect(await cluster.on('a').run(backwardThere, 'b')).toEqual([2, 2, 2])
+  const { there, here } = await cluster.on('a').run(moduleThere, 'b/wasm')
+  expect(there).toEqual(here)
+  await cluster.close()
+})
+
+test('RREF-20 RREF-21 an owner that is started anew: a reference to its former life fails and says so; a user that is: its forks end', async () => {
+  const cluster = await launch(program, { workers })
+  await cluster.on('a').run(keep, 'b')
+  await cluster.kill('b')
+  const { id } = await cluster.restart('b')
+  const stale = await cluster.on('a').run(useKept)
+  expect(stale).toMatchObject({ code: 'WORKER_DIED', restartedAs: id })
+  expect(stale.message).toMatch(/'b'/)
+  await cluster.on('a').run(drop)
+  await cluster.on('a').run(keep, 'b')
+  await cluster.restart('a')
+  const { b } = await cluster.references()
+  expect(b).toEqual({ owned: [], held: [] })
 })

@@ -11,6 +11,7 @@ import {
   type OwnerRRef,
   RemoteStream,
   RRef,
+  type RRefBackwardOptions,
   type RRefOptions,
   type Target,
   type WorkerInfo,
@@ -62,8 +63,12 @@ export class InlinedWorker extends WorkerRuntime {
 
   /** One container for all of them: contexts are the program's, whatever worker it is at. */
   override slot<T>(key: symbol, make: () => T): T {
-    const first = this.cluster.values().next().value as InlinedWorker
-    return first === this ? super.slot(key, make) : first.slot(key, make)
+    return this.first === this ? super.slot(key, make) : this.first.slot(key, make)
+  }
+
+  /** The one that has what belongs to the whole program. */
+  get first(): InlinedWorker {
+    return this.cluster.values().next().value as InlinedWorker
   }
 
   override call(to: Target, fn: AnyFunction, args: readonly unknown[], _options?: RRefOptions): Future<unknown> {
@@ -222,6 +227,10 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
 
   localValue(): T {
     return this.held.localValue()
+  }
+
+  override backward(this: InlinedRRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
+    return this.worker.first.rrefs.backward(this, contextId, options)
   }
 
   dispose(): void {
