@@ -70,7 +70,7 @@ export class RequestCallback {
     agent.handle(MessageType.RREF_ACK, (delivery) => this.onReply(delivery))
     agent.handle(MessageType.EXCEPTION, (delivery) => this.onException(delivery))
     agent.handle(MessageType.RREF_USER_DELETE, (delivery) => this.onUserDelete(delivery))
-    agent.handle(MessageType.RREF_CHILD_ACCEPT, ({ message, peer }) => rrefs.onChildAccept(message.body[0] as bigint, peer.info.id))
+    agent.handle(MessageType.RREF_CHILD_ACCEPT, (delivery) => this.onChildAccept(delivery))
     agent.handle(MessageType.RREF_FORK_REQUEST, (delivery) => this.onForkRequest(delivery))
     agent.onUnreadable = (unreadable) => this.onUnreadable(unreadable)
     agent.onRefused = ({ message, peer }, error) => this.replyError(peer, message.requestId, error)
@@ -119,6 +119,11 @@ export class RequestCallback {
       return
     }
     this.reply(peer, message.requestId, MessageType.RREF_ACK, [forkId], false)
+  }
+
+  private onChildAccept({ message, peer }: Delivery): void {
+    const forkId = message.body[0] as bigint
+    if (!this.rrefs.onChildAccept(forkId, peer.info.id)) this.agent.letter('unknown-reference', peer, `RREF_CHILD_ACCEPT ${forkId}`)
   }
 
   private onUserDelete({ message, peer }: Delivery): void {

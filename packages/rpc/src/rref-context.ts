@@ -377,12 +377,14 @@ export class RRefContext implements RRefProtocol {
     this.ownedOf(rrefId).forks.set(forkId, this.holder(from))
   }
 
-  onChildAccept(forkId: bigint, from: number): void {
+  /** Returns whether such a child of that worker was waited for. */
+  onChildAccept(forkId: bigint, from: number): boolean {
     const child = this.pendingChildren.get(forkId)
-    if (child === undefined || child.receiver !== from) return
+    if (child === undefined || child.receiver !== from) return false
     this.pendingChildren.delete(forkId)
     child.parent.children--
     this.end(child.parent)
+    return true
   }
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {

@@ -1,7 +1,8 @@
 /** Crash and restart in the simulation: a name lives again under a fresh id, and whatever is about its former life says so. */
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, type RRef, remote, type WorkerInfo } from '@postgrad/rpc'
+import { call, currentWorker, expose, type RRef, remote, type UserRRef, type WorkerInfo } from '@postgrad/rpc'
+import { MessageType } from '@postgrad/wire/internal'
 import { expectClean } from './expect-clean.js'
 import { type SimCluster, simulate } from './simulate.js'
 
@@ -153,6 +154,24 @@ describe('restart', () => {
       expect(again.debugInfo().deadLetters).toBe(0)
     })
     expectClean(simulation, { allow: ['servingCalls'] })
+  })
+
+  test('RPC-41 what is said to the new life about the former is a dead letter: a deletion, an acceptance, a reply', async () => {
+    const simulation = await simulate({ workers: 2 }, async (sim) => {
+      const held = sim.on('worker0').runtime.run(() => remote('worker1', echo, [1])) as UserRRef
+      await held.toHere()
+      const again = sim.restart('worker1')
+      await sim.on('worker0').run(() => heardOf('worker1', 1))
+      const { runtime } = sim.on('worker0')
+      // As a worker would that takes the one life for the other.
+      runtime.post(again.info.id, MessageType.RREF_USER_DELETE, [held.rrefId, held.forkId])
+      runtime.post(again.info.id, MessageType.RREF_CHILD_ACCEPT, [held.forkId])
+      runtime.post(again.info.id, MessageType.RREF_ACK, [held.forkId])
+      runtime.post(again.info.id, MessageType.RESULT, [1])
+      held.dispose()
+    })
+    expect(simulation.debugInfo.worker1?.deadLetters).toBe(4)
+    expectClean(simulation, { allow: ['deadLetters'] })
   })
 
   test('RPC-41 a seed gives the same run, with crashes and restarts in it', async () => {

@@ -439,6 +439,21 @@ describe('session', () => {
     expect(atA.texts).toEqual(sent.filter((each) => !each.startsWith('between')))
   })
 
+  test('SES-13 what was under way when the carrier ended is sent again at once, and the peer is told at once what has arrived', () => {
+    const { clock, a, b, ofA, atB } = pair(() => [], fine, { reconnectMs: 5000 })
+    for (const each of numbers(10)) a.send(frame(each))
+    b.send(frame('arrived'))
+    clock.run(1)
+    ofA.close()
+    clock.run(2)
+    const [ofNewA, ofNewB] = carriers(clock, fine)
+    a.reconnect(ofNewA)
+    b.reconnect(ofNewB)
+    clock.run(2)
+    expect(atB.texts).toEqual(numbers(10))
+    expect(b.unacknowledged).toBe(0)
+  })
+
   test('SES-13 a session that nobody reconnects breaks, and one that is over closes what it is given', () => {
     const { clock, a, ofA, atA } = pair(fine, fine, { reconnectMs: 5000 })
     ofA.close()
