@@ -201,16 +201,49 @@ def tensor_round_trips(n, length):
     return timed(n, lambda: rpc.rpc_sync("worker1", same, args=(x,)))
 
 
+PR_SET_PDEATHSIG = 1
+
+
+def joined(rank, size, port, ready, end):
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(port)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=size)
+    ready.put(rank)
+    end.wait()
+    rpc.shutdown()
+
+
+def launch(n, size):
+    """Seconds until `size` processes have found each other; their end is not timed."""
+    total = 0.0
+    context = mp.get_context("spawn")
+    for _ in range(n):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        start = time.perf_counter()
+        ready, end = context.Queue(), context.Event()
+        processes = [context.Process(target=joined, args=(rank, size, port, ready, end)) for rank in range(size)]
+        for process in processes:
+            process.start()
+        for _ in processes:
+            ready.get()
+        total += time.perf_counter() - start
+        end.set()
+        for process in processes:
+            process.join()
+    return total
+
+
 WORK = {
     f.__name__: f
     for f in (
         round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
+        launch,
     )
 }
-
-
-PR_SET_PDEATHSIG = 1
 
 
 def worker(rank, port, commands, other=None):

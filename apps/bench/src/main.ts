@@ -10,6 +10,7 @@ import { simdPeak } from './peers/peak.js'
 import { TfjsPeer } from './peers/tfjs.js'
 import { TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
+import { clusterRows } from './plans/cluster.js'
 import { numberRows } from './plans/numbers.js'
 import type { TorchWork } from './plans/plan.js'
 import { rawPair } from './raw.js'
@@ -39,7 +40,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name, ...args), share } }
-    const plans = [...callRows(worker0, raw, comlink, withTorch), ...numberRows(worker0, peak, tfjs, withTorch)]
+    const plans = [...callRows(worker0, raw, comlink, withTorch), ...numberRows(worker0, peak, tfjs, withTorch), ...clusterRows(withTorch)]
     const chosen = plans.filter((plan) => plan.name.includes(only))
     if (chosen.length === 0)
       throw new UsageError(`--only: no row's name contains '${only}'; there are: ${plans.map((plan) => plan.name).join('; ')}`)

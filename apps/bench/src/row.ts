@@ -21,6 +21,8 @@ export interface RowPlan {
   readonly unit: string
   /** How often each contestant does its work per turn. */
   readonly n: number
+  /** At most so many turns, for work that takes seconds. */
+  readonly turnsMax?: number
   /** A figure from the seconds that n times took. */
   readonly figure: (seconds: number, n: number) => number
   readonly higherIsBetter: boolean
@@ -50,7 +52,7 @@ export async function measure(plan: RowPlan, turns: number, tick: () => void): P
   for (const [, run, n] of contestants) {
     for (let spent = 0; spent < WARM_UP_SECONDS; ) spent += Math.max(await run(n), WARM_UP_SECONDS / WARM_UP_TURNS_MAX)
   }
-  for (let turn = 0; turn < turns; turn++) {
+  for (let turn = 0; turn < Math.min(turns, plan.turnsMax ?? turns); turn++) {
     for (const [name, run, n] of contestants) figures.get(name)!.push(plan.figure(await run(n), n))
     tick()
   }

@@ -1,0 +1,44 @@
+/** Rows of clusters: how long `launch` takes, and what a worker weighs. */
+import type { RowPlan } from '../row.js'
+import { launchSeconds, memoryPerWorker, threadSeconds } from '../start-up.js'
+import { milliseconds, type TorchWork } from './plan.js'
+
+/** Of PyTorch, whose processes take seconds. */
+const TORCH_SIZES_MAX = 4
+/** A turn takes as long as its answer; more of them would say no more. */
+const TURNS_MAX = 3
+
+export function clusterRows(withTorch: TorchWork): RowPlan[] {
+  return [...[2, 4, 16, 64].map((size) => launchRow(size, withTorch)), ...[4, 64].map(memoryRow)]
+}
+
+function launchRow(size: number, withTorch: TorchWork): RowPlan {
+  return {
+    name: `launch of ${size} workers until ready`,
+    unit: 'ms',
+    n: 1,
+    turnsMax: TURNS_MAX,
+    figure: milliseconds,
+    higherIsBetter: false,
+    ours: () => launchSeconds(size),
+    limit: () => threadSeconds(size),
+    peers: size <= TORCH_SIZES_MAX ? withTorch('launch', 1, size) : {},
+    aim: () => null,
+  }
+}
+
+function memoryRow(size: number): RowPlan {
+  return {
+    name: `memory per worker, ${size} workers`,
+    unit: 'MiB',
+    n: 1,
+    turnsMax: TURNS_MAX,
+    // The contestants give what they weigh, not how long they took.
+    figure: (mebibytes) => mebibytes,
+    higherIsBetter: false,
+    ours: () => memoryPerWorker('cluster', size),
+    limit: () => memoryPerWorker('threads', size),
+    peers: {},
+    aim: () => null,
+  }
+}
