@@ -1,4 +1,6 @@
 /** Barriers and gathers, leaving, and the end of a group, over seeds. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rref } from './api.js'
@@ -376,6 +378,29 @@ describe('the end of all', () => {
       }
       expect(noLetters(cluster)).toEqual([])
     })
+  })
+
+  test('SHD-3: also those that the collector took before anybody gave them up', async () => {
+    const cluster = new Cluster(7, 2)
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    let probe: WeakRef<object> | undefined
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 0) {
+        await (async () => {
+          const ref = remote('worker1', echo, ['forgotten'])
+          await ref.toHere()
+          probe = new WeakRef(ref)
+        })()
+        for (let i = 0; i < 20 && probe!.deref() !== undefined; i++) {
+          await sleep(1)
+          collect()
+        }
+        expect(probe!.deref()).toBeUndefined()
+      }
+      await shutdown()
+    })
+    for (const id of [0, 1]) expect(cluster.info(id)).toMatchObject({ ownerRRefs: 0, userRRefs: 0, forks: 0, deadLetters: 0 })
   })
 
   test('SHD-4: a member that dies, at whatever step, ends it for all, by name if it was needed; everybody ends locally', async () => {

@@ -71,6 +71,14 @@ export interface ReceivedFork {
   readonly forkId: bigint
 }
 
+/** A live reference of this worker to a value elsewhere, so that it may be collected. */
+interface TrackedUser {
+  readonly ref: WeakRef<UserRRef>
+  readonly rrefId: bigint
+  readonly forkId: bigint
+  readonly owner: number
+}
+
 /** One value of this worker that others refer to, or are about to. */
 class Owned {
   readonly rref: OwnerRRef
@@ -107,10 +115,10 @@ export class RRefContext implements RRefProtocol {
   private readonly pendingUsers = new Map<bigint, UserRRef>()
   private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number }>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
-  private readonly users = new Map<bigint, WeakRef<UserRRef>>()
+  private readonly users = new Map<bigint, TrackedUser>()
   /** Where references were made, if the worker keeps that: 2 µs each. */
   private readonly stacks: WeakMap<RRef, string> | null
-  private readonly finalizer: FinalizationRegistry<{ rrefId: bigint; forkId: bigint; owner: number }>
+  private readonly finalizer: FinalizationRegistry<TrackedUser>
   /** References that ended without `dispose`. */
   finalized = 0
   /** Told when nobody elsewhere refers to a value any more. */
@@ -121,11 +129,9 @@ export class RRefContext implements RRefProtocol {
   constructor(host: RRefHost, finalizers: 'release' | 'report', keepsStacks: boolean) {
     this.host = host
     this.stacks = keepsStacks ? new WeakMap() : null
-    this.finalizer = new FinalizationRegistry(({ rrefId, forkId, owner }) => {
+    this.finalizer = new FinalizationRegistry((user) => {
       this.finalized++
-      if (finalizers === 'report') return
-      this.users.delete(forkId)
-      this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
+      if (finalizers === 'release') this.releaseCollected(user)
     })
   }
 
@@ -162,8 +168,8 @@ export class RRefContext implements RRefProtocol {
     }))
     // What was given up and cannot end yet is held by those tables alone.
     const users = new Set<UserRRef>([...this.pendingUsers.values(), ...[...this.pendingChildren.values()].map(({ parent }) => parent)])
-    for (const weak of this.users.values()) {
-      const user = weak.deref()
+    for (const { ref } of this.users.values()) {
+      const user = ref.deref()
       if (user !== undefined) users.add(user)
     }
     const held: HeldReference[] = [...users].map((user) => ({
@@ -347,7 +353,17 @@ export class RRefContext implements RRefProtocol {
 
   /** Gives up every reference that this worker has to a value of another; its program may use none any more. */
   releaseAll(): void {
-    for (const user of [...this.users.values()].map((weak) => weak.deref())) if (user !== undefined) this.disposeUser(user)
+    for (const tracked of [...this.users.values()]) {
+      const user = tracked.ref.deref()
+      // What is said does not depend on the collector: one that it took was confirmed and had no children.
+      if (user !== undefined) this.disposeUser(user)
+      else this.releaseCollected(tracked)
+    }
+  }
+
+  /** For a reference that no program can reach any more; once. */
+  private releaseCollected({ rrefId, forkId, owner }: TrackedUser): void {
+    if (this.users.delete(forkId)) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
   /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
@@ -393,9 +409,11 @@ export class RRefContext implements RRefProtocol {
       if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(rrefId, owned, error)
     }
     for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId, peer.id)
-    for (const weak of [...this.users.values()]) {
-      const user = weak.deref()
-      if (user?.owner().id === peer.id) this.failUser(user, error)
+    for (const { ref, forkId, owner } of [...this.users.values()]) {
+      if (owner !== peer.id) continue
+      const user = ref.deref()
+      if (user !== undefined) this.failUser(user, error)
+      else this.users.delete(forkId)
     }
   }
 
@@ -570,8 +588,10 @@ export class RRefContext implements RRefProtocol {
 
   private track(user: UserRRef): void {
     user.sinceMs = this.host.now()
-    this.users.set(user.forkId, new WeakRef(user))
-    this.finalizer.register(user, { rrefId: user.rrefId, forkId: user.forkId, owner: user.owner().id }, user)
+    const { rrefId, forkId } = user
+    const tracked = { ref: new WeakRef(user), rrefId, forkId, owner: user.owner().id }
+    this.users.set(forkId, tracked)
+    this.finalizer.register(user, tracked, user)
   }
 
   private untrack(user: UserRRef): void {
