@@ -1,4 +1,4 @@
-export type { DeadLetter, DeadLetterReason, DeathCause } from '@postgrad/actor/internal'
+export type { DeadLetter, DeadLetterReason, DeathCause, Exit, Restart, RestartOptions, Strategy } from '@postgrad/actor/internal'
 export type { CallHeaders, HeaderValue } from '@postgrad/wire/internal'
 export { Actor } from './actor.js'
 export { call, currentSignal, currentWorker, ready, remote, rpcAsync, rpcSync, rref, stream } from './api.js'
@@ -18,6 +18,7 @@ export { OwnerRRef, type RemoteProxy, type RpcProxy, RRef, type RRefBackwardOpti
 export type { HeldReference, OwnedReference, ReferenceLeak, References } from './rref-table.js'
 export { storeOn } from './store-over-rpc.js'
 export { RemoteStream, type StreamOptions } from './stream.js'
+export { type ActorHandle, type ActorSpec, type Placement, type SuperviseOptions, type Supervision, supervise } from './supervise.js'
 export { collectAll, waitAll } from './wait-all.js'
 export type { Down } from './watches.js'
 export type { Target, WorkerInfo } from './worker-info.js'

@@ -182,10 +182,28 @@ export class Agent extends Actor {
   }
 }
 
+export class Part extends Actor {
+  private readonly name: string
+  constructor(name: string) {
+    super()
+    this.name = name
+  }
+  where(): string {
+    return `${this.name} on ${currentWorker().info.name}`
+  }
+  crash(): void {
+    this.send(this.fails, [])
+  }
+  private fails(): never {
+    throw new RangeError(`${this.name} broke`)
+  }
+}
+
 const visits = workerLocal(() => ({ n: 0 }))
 export const visit = (): number => ++visits().n
 
 expose({
+  Part,
   Agent,
   Observer,
   visit,

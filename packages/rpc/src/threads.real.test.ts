@@ -6,8 +6,10 @@ import { type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { call, remote, rref, stream } from './api.js'
 import { Future } from './future.js'
+import { monitor } from './monitor.js'
 import { GRAIN_MS, STAND_MS } from './pending-calls.js'
 import { failure } from './sim-cluster.suite.js'
+import { supervise } from './supervise.js'
 import type { ThreadData } from './threads.fixture.js'
 import * as programs from './threads-programs.fixture.js'
 import { collectAll, waitAll } from './wait-all.js'
@@ -93,6 +95,31 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('between threads', () => {
+  test('ACS-2, ACS-3, MON-1, MON-5: a supervised actor that crashes, then loses its thread, is there again', () =>
+    cluster.run(async () => {
+      const worker1 = monitor('worker1')
+      await using supervision = await supervise({
+        intensity: 2,
+        children: [{ name: 'part', actor: programs.Part, args: ['part'], worker: ['worker1', 'worker2', 'worker1'] }],
+      })
+      const part = supervision.actor('part')
+      expect(await part.call('where', [])).toBe('part on worker1')
+      const old = part.current
+      const first = monitor(old)
+      await part.call('crash', [])
+      expect((await first.down).reason).toMatchObject({ name: 'RangeError', message: 'part broke' })
+      await until(() => part.isRunning && part.current !== old)
+      expect(await part.call('where', [])).toBe('part on worker2')
+      await part.call('crash', [])
+      await until(() => part.isRunning && part.current.ownerName() === 'worker1')
+      await cluster.threads[0]!.terminate()
+      expect((await worker1.down).reason).toMatchObject({ code: 'WORKER_DIED' })
+      expect(await supervision.exited).toMatchObject({
+        normal: false,
+        reason: { code: 'SUPERVISOR_GAVE_UP', cause: { code: 'WORKER_DIED' } },
+      })
+    }))
+
   test('ACT-1, ACT-3, ACT-7, LOC-1: a serial agent awaits observers that ask it, episode by episode; state per worker', () =>
     cluster.run(async () => {
       using agent = remote('worker1', programs.Agent, [])

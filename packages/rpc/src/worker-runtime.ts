@@ -145,7 +145,7 @@ export class WorkerRuntime {
       scope: this.scope,
       takeId: () => this.ids.take(),
       later: (fn) => this.later(fn),
-      letter: (reason, what) => this.agent.deadLetters.add({ reason, atMs: this.clock.now(), from: null, what }),
+      letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
     })
@@ -448,6 +448,11 @@ export class WorkerRuntime {
   pushTask(task: Runnable, priority: number): void {
     this.agent.pump.mailbox.pushTask(task, priority)
     this.agent.pump.wake()
+  }
+
+  /** A dead letter that arose here. */
+  letter(reason: DeadLetterReason, what: string): void {
+    this.agent.deadLetters.add({ reason, atMs: this.clock.now(), from: null, what })
   }
 
   /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */

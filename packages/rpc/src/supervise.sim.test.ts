@@ -1,0 +1,327 @@
+/** Supervised actors over workers that crash. The strategies and counts themselves are tested in actor; here, that they hold for actors. */
+import { describe, expect, test } from '@jest/globals'
+import { Actor } from './actor.js'
+import { call, currentWorker } from './api.js'
+import { expose } from './function-registry.js'
+import type { RRef } from './rref.js'
+import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
+import { supervise } from './supervise.js'
+import { workerLocal } from './worker-local.js'
+
+const SEEDS = 15
+
+const sleep = (ms: number): Promise<void> => {
+  const { clock } = currentWorker()
+  return new Promise((resolve) => {
+    clock.setTimer(ms, resolve)
+  })
+}
+
+const log = workerLocal((): string[] => [])
+const readLog = (): string[] => log()
+
+class Part extends Actor {
+  private readonly name: string
+  private n = 0
+  constructor(name: string) {
+    super()
+    this.name = name
+    log().push(`start ${name}`)
+    if (log().includes(`no ${name}`)) throw new Error(`${name} cannot start`)
+  }
+  count(): number {
+    return ++this.n
+  }
+  where(): string {
+    return currentWorker().info.name
+  }
+  crash(): void {
+    this.send(this.fails, [])
+  }
+  finish(): void {
+    this.stop()
+  }
+  async hold(ms: number): Promise<void> {
+    await sleep(ms)
+  }
+  private fails(): never {
+    throw new RangeError(`${this.name} broke`)
+  }
+  protected override onStop(): void {
+    log().push(`stop ${this.name}`)
+  }
+}
+
+class Bare {
+  get(): number {
+    return 1
+  }
+}
+
+const forbid = (name: string): void => {
+  log().push(`no ${name}`)
+}
+/** Supervises from here until it has ended, and says how. */
+const superviseAndCrash = async (to: string): Promise<string> => {
+  const supervision = await supervise({ intensity: 0, children: [{ name: 'a', actor: Part, args: ['a'], worker: to }] })
+  await supervision.actor('a').call('crash', [])
+  const { reason } = await supervision.exited
+  return (reason as { code: string }).code
+}
+
+expose({ Part, Bare, readLog, forbid, superviseAndCrash })
+
+async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, { letters = 0, except = [] as number[] } = {}) {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    await withSeed(seed, async () => {
+      const cluster = new Cluster(seed, size)
+      await cluster.run(0, () => main(cluster))
+      expect(await cluster.leftovers({ letters, except })).toEqual([])
+      for (const { info, watches, actors } of cluster.workers) {
+        if (!except.includes(info.id)) expect([watches.debugInfo(), actors.count]).toEqual([{ monitors: 0, watchers: 0 }, 0])
+      }
+    })
+  }
+}
+
+describe('supervise', () => {
+  test('ACS-1 children start in order, on the workers that they are given, and stop in reverse order; their handles are typed', () =>
+    seeds(3, async () => {
+      {
+        await using supervision = await supervise({
+          children: [
+            { name: 'a', actor: Part, args: ['a'], worker: 'worker1' },
+            { name: 'b', actor: Part, args: ['b'], worker: 'worker1' },
+            { name: 'c', actor: Bare, worker: 2 },
+          ],
+        })
+        expect(await supervision.actor('a').call('count', [])).toBe(1)
+        expect(await supervision.actor('a').rpcAsync().count()).toBe(2)
+        expect(await supervision.actor('c').call('get', [])).toBe(1)
+        expect(supervision.actor('c').current.ownerName()).toBe('worker2')
+        expect(thrown(() => supervision.actor('d' as 'a')).code).toBe('UNKNOWN_CHILD')
+        // @ts-expect-error a Part needs its name
+        const nameless = () => supervise({ children: [{ name: 'a', actor: Part, worker: 'worker1' }] })
+        // @ts-expect-error which is a string
+        const numbered = () => supervise({ children: [{ name: 'a', actor: Part, args: [1], worker: 'worker1' }] })
+        expect([nameless, numbered].length).toBe(2)
+        // @ts-expect-error a Bare has no such method
+        expect((await failure(supervision.actor('c').call('count', []))).code).toBe('METHOD_NOT_FOUND')
+      }
+      expect(await call('worker1', readLog)).toEqual(['start a', 'start b', 'stop b', 'stop a'])
+    }))
+
+  test('ACS-2 one that crashes is made anew; the handle goes with it, a reference to the old one says what it is', () =>
+    seeds(2, async () => {
+      for (const worker of ['worker1', 'worker0']) {
+        await using supervision = await supervise({ children: [{ name: 'a', actor: Part, args: ['a'], worker }] })
+        const handle = supervision.actor('a')
+        const old = handle.current
+        expect(await handle.call('count', [])).toBe(1)
+        const held = failure(handle.call('hold', [10_000]))
+        await handle.call('crash', [])
+        expect((await held).code).toBe('ACTOR_STOPPED')
+        const again = await handle.ready()
+        expect(await handle.call('count', [])).toBe(1)
+        expect(again).toBe(handle.current)
+        const error = await failure(old.call('count', []))
+        expect(error.code).toBe('ACTOR_STOPPED')
+        if (worker === 'worker1') {
+          expect(error.message).toContain('this reference is to an earlier Part, which has ended: a broke')
+          expect(error.values).toEqual({ actor: 'Part', child: 'a', stale: true })
+        }
+        expect((error.cause as Error).message).toBe('a broke')
+        expect(supervision.restarts).toBe(1)
+      }
+      await sleep(10_000)
+    }))
+
+  test('ACS-3 when its worker dies it is made on the next that lives', () =>
+    seeds(
+      4,
+      async ({ world }) => {
+        await using supervision = await supervise({
+          intensity: 3,
+          children: [
+            { name: 'list', actor: Part, args: ['list'], worker: ['worker1', 'worker2', 'worker3'] },
+            { name: 'chosen', actor: Part, args: ['chosen'], worker: (start) => (start === 0 ? 'worker1' : 'worker3') },
+          ],
+        })
+        const [list, chosen] = [supervision.actor('list'), supervision.actor('chosen')]
+        const old = list.current
+        expect(await list.call('where', [])).toBe('worker1')
+        world.crash('worker1')
+        const error = await failure(list.call('hold', [1000]))
+        expect(['WORKER_DIED', 'ACTOR_STOPPED', 'ACTOR_NOT_RUNNING']).toContain(error.code)
+        await Promise.all([list.ready(), chosen.ready()])
+        expect([await list.call('where', []), await chosen.call('where', [])]).toEqual(['worker2', 'worker3'])
+        expect(await failure(old.call('count', []))).toMatchObject({
+          code: 'ACTOR_STOPPED',
+          values: { stale: true },
+          cause: { code: 'WORKER_DIED' },
+        })
+        await list.call('crash', [])
+        await sleep(20)
+        expect(await (await list.ready()).call('where', [])).toBe('worker3')
+      },
+      { except: [1] },
+    ))
+
+  test('ACS-4 strategies hold over workers: one-for-all makes all anew, behind each other', () =>
+    seeds(3, async () => {
+      await using supervision = await supervise({
+        strategy: 'one-for-all',
+        children: [
+          { name: 'a', actor: Part, args: ['a'], worker: 'worker1' },
+          { name: 'b', actor: Part, args: ['b'], worker: 'worker2' },
+        ],
+      })
+      await supervision.actor('a').call('count', [])
+      await supervision.actor('b').call('crash', [])
+      await sleep(50)
+      await supervision.actor('b').ready()
+      expect(await supervision.actor('a').call('count', [])).toBe(1)
+      expect(await call('worker1', readLog)).toEqual(['start a', 'stop a', 'start a'])
+      expect(await call('worker2', readLog)).toEqual(['start b', 'start b'])
+    }))
+
+  test('ACS-5 what ends normally is made anew only if it is permanent; calls of one that is gone say so', () =>
+    seeds(2, async () => {
+      await using supervision = await supervise({
+        children: [
+          { name: 'p', actor: Part, args: ['p'], worker: 'worker1' },
+          { name: 't', actor: Part, args: ['t'], worker: 'worker1', restart: 'transient' },
+          { name: 'x', actor: Part, args: ['x'], worker: 'worker1', restart: 'temporary' },
+        ],
+      })
+      for (const name of ['p', 't', 'x'] as const) await supervision.actor(name).call('finish', [])
+      await sleep(50)
+      expect(await supervision.actor('p').call('count', [])).toBe(1)
+      for (const name of ['t', 'x'] as const) {
+        expect((await failure(supervision.actor(name).call('count', []))).code).toBe('ACTOR_NOT_RUNNING')
+        expect(thrown(() => supervision.actor(name).current).message).toContain('no Part runs as')
+        expect((await failure(supervision.actor(name).ready({ timeoutMs: 10 }))).code).toBe('ACTOR_NOT_RUNNING')
+      }
+    }))
+
+  test('ACS-6 too many restarts stop all; who asks hears the last reason, else it is a dead letter', () =>
+    seeds(
+      2,
+      async () => {
+        for (const isAsked of [true, false]) {
+          const supervision = await supervise({
+            intensity: 1,
+            children: [
+              { name: 'a', actor: Part, args: ['a'], worker: 'worker1' },
+              { name: 'b', actor: Part, args: ['b'], worker: 'worker1' },
+            ],
+          })
+          const exited = isAsked ? supervision.exited : null
+          await supervision.actor('b').call('crash', [])
+          await sleep(50)
+          await (await supervision.actor('b').ready()).call('crash', [])
+          await sleep(50)
+          if (exited !== null) {
+            expect(await exited).toMatchObject({ normal: false, reason: { code: 'SUPERVISOR_GAVE_UP', cause: { message: 'b broke' } } })
+          }
+          expect((await failure(supervision.actor('a').ready())).code).toBe('ACTOR_NOT_RUNNING')
+          expect((await call('worker1', readLog)).slice(-1)).toEqual(['stop a'])
+          await supervision.stop()
+        }
+      },
+      { letters: 1 },
+    ))
+
+  test('ACS-7 a child that cannot be made fails the start, and stops those before it; later it counts as a restart', () =>
+    seeds(2, async () => {
+      await call('worker1', forbid, ['b'])
+      const children = [
+        { name: 'a', actor: Part, args: ['a'], worker: 'worker1' },
+        { name: 'b', actor: Part, args: ['b'], worker: 'worker1' },
+      ] as const
+      const error = await failure(supervise({ children }))
+      expect(error.code).toBe('SUPERVISOR_START_FAILED')
+      expect((error.cause as Error).message).toBe('b cannot start')
+      expect((await call('worker1', readLog)).slice(-3)).toEqual(['start a', 'start b', 'stop a'])
+      const supervision = await supervise({ intensity: 5, children: [children[0]] })
+      await call('worker1', forbid, ['a'])
+      await supervision.actor('a').call('crash', [])
+      expect(await supervision.exited).toMatchObject({ reason: { code: 'SUPERVISOR_GAVE_UP', cause: { message: 'a cannot start' } } })
+      expect((await call('worker1', readLog)).filter((word) => word === 'start a').length).toBe(2 + 5)
+    }))
+
+  test('ACS-7 a place where nobody comes fails the start after `workerWaitMs`', () =>
+    seeds(1, async () => {
+      const { clock } = currentWorker()
+      const children = [{ name: 'a', actor: Part, args: ['a'], worker: 'nobody' }] as const
+      expect((await failure(supervise({ workerWaitMs: 200, children }))).cause).toMatchObject({ code: 'UNKNOWN_WORKER' })
+      expect(clock.now()).toBeGreaterThanOrEqual(200)
+    }))
+
+  test('ACS-8 it outlives the call that made it, whose deadline is none of its own; it ends with its worker, and its actors with it', () =>
+    seeds(
+      3,
+      async ({ workers, world }) => {
+        expect(await call('worker2', superviseAndCrash, ['worker1'], { timeoutMs: 1000 })).toBe('SUPERVISOR_GAVE_UP')
+        await workers[2]!.run(() => supervise({ children: [{ name: 'k', actor: Part, args: ['k'], worker: 'worker1' }] }))
+        await sleep(20)
+        expect(workers[1]!.actors.count).toBe(1)
+        world.crash('worker2')
+        await sleep(20)
+        expect(workers[1]!.actors.count).toBe(0)
+        expect((await call('worker1', readLog)).at(-1)).toBe('stop k')
+      },
+      { except: [2] },
+    ))
+
+  test('ACS-8 when its worker shuts down nothing is made anew', async () => {
+    const cluster = new Cluster(1, 2)
+    const worker = cluster.workers[0]!
+    await cluster.run(0, async () => {
+      const supervision = await supervise({
+        intensity: Number.POSITIVE_INFINITY,
+        children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }],
+      })
+      await worker.close()
+      expect((await supervision.exited).normal).toBe(true)
+    })
+    await cluster.world.drain()
+    expect(cluster.workers[1]!.actors.count).toBe(0)
+  })
+
+  test('ACS-9 random crashes of actors and workers: the handles find living actors in the end, and nothing is left', () =>
+    seeds(
+      5,
+      async ({ world }) => {
+        const everywhere = ['worker1', 'worker2', 'worker3', 'worker4']
+        await using supervision = await supervise({
+          strategy: (['one-for-one', 'one-for-all', 'rest-for-one'] as const)[world.random.below(3)]!,
+          intensity: 1000,
+          children: [
+            { name: 'a', actor: Part, args: ['a'], worker: everywhere },
+            { name: 'b', actor: Part, args: ['b'], worker: everywhere },
+            { name: 'c', actor: Part, args: ['c'], worker: everywhere },
+          ],
+        })
+        const victims = ['worker1', 'worker2']
+        for (let i = 0; i < 12; i++) {
+          const name = (['a', 'b', 'c'] as const)[world.random.below(3)]!
+          if (i % 5 === 4) world.crash(victims.pop() ?? 'worker1')
+          else
+            await failure(
+              supervision
+                .actor(name)
+                .call('crash', [])
+                .then(() => supervision.actor(name).call('hold', [1000])),
+            )
+          await sleep(world.random.below(4))
+        }
+        await sleep(200)
+        for (const name of ['a', 'b', 'c'] as const) {
+          const rref: RRef<Part> = await supervision.actor(name).ready()
+          expect(await rref.call('count', [])).toBe(1)
+        }
+      },
+      { except: [1, 2] },
+    ))
+})

@@ -1,0 +1,397 @@
+/**
+ * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
+ * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-8 in SPEC.md. The
+ * counterpart is Erlang's `supervisor`; PyTorch has none.
+ */
+import { type Child, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime, timeLimit } from '@postgrad/base/internal'
+import { currentWorker } from './api.js'
+import type { AnyClass } from './function-registry.js'
+import { Future } from './future.js'
+import {
+  type MethodArgs,
+  type MethodNames,
+  type MethodResult,
+  type RemoteProxy,
+  type RpcProxy,
+  type RRef,
+  type RRefOptions,
+  UserRRef,
+} from './rref.js'
+import { STOP_ACTOR, type Watch } from './watches.js'
+import type { Target } from './worker-info.js'
+import type { WorkerRuntime } from './worker-runtime.js'
+
+/** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
+export type Placement = Target | readonly Target[] | ((start: number) => Target)
+
+export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
+  /** Unique among the children. */
+  readonly name: N
+  /** An exposed class. */
+  readonly actor: C
+  /** Sent at each start, so what they refer to must live as long. */
+  readonly args?: readonly unknown[]
+  readonly worker: Placement
+  /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
+  readonly restart?: Restart
+  /** How long it may take to end when it is stopped, in ms, before it is ended whatever it does; 0: at once. Default 5000. */
+  readonly shutdownMs?: number
+}
+
+export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
+  /** In the order in which they start. */
+  readonly children: S
+  /** How long a start waits for a worker that has died to be there again (the cluster may be starting it anew), in ms. Default 5000. */
+  readonly workerWaitMs?: number
+}
+
+/** With what its constructor takes. */
+type WithArgs<A extends AnyClass> =
+  [] extends ConstructorParameters<A>
+    ? { readonly args?: Readonly<ConstructorParameters<A>> }
+    : { readonly args: Readonly<ConstructorParameters<A>> }
+/** The children, each checked against its own class. */
+type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] & WithArgs<S[I]['actor']> }
+type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
+
+const WORKER_WAIT_MS = 5000
+/** How often a start looks whether its worker is there again. */
+const WORKER_LOOK_MS = 10
+
+/**
+ * Makes actors and keeps them running. When one crashes or its worker dies it is made anew, with others as `strategy` has it ('one-for-one', the default,
+ * 'one-for-all', 'rest-for-one'); `intensity` (1) restarts within `periodMs` (5000) are borne, one more stops all of them (`supervision.exited`).
+ *
+ * ```ts
+ * await using supervision = await supervise({
+ *   strategy: 'one-for-all',
+ *   children: [
+ *     { name: 'agent', actor: Agent, args: [128], worker: 'worker0' },
+ *     { name: 'observer', actor: Observer, worker: ['worker1', 'worker2'] },
+ *   ],
+ * })
+ * await supervision.actor('agent').call('step', [])
+ * ```
+ *
+ * It runs on the worker that calls it, and its actors end with that worker.
+ * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped those that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ */
+export async function supervise<const S extends readonly ActorSpec[]>(
+  options: Omit<SuperviseOptions, 'children'> & { readonly children: Checked<S> },
+): Promise<Supervision<S>> {
+  const supervision = new Supervision<S>(currentWorker(), options as SuperviseOptions<S>)
+  await supervision.start()
+  return supervision
+}
+
+export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
+  private readonly worker: WorkerRuntime
+  private readonly supervisor: Supervisor<Incarnation>
+  private readonly handles = new Map<string, ActorHandle<unknown>>()
+  private readonly workerWaitMs: number
+  private isEndWatched = false
+  private isStopping = false
+
+  /** @internal */
+  constructor(worker: WorkerRuntime, { children, workerWaitMs = WORKER_WAIT_MS, ...restarts }: SuperviseOptions<S>) {
+    this.worker = worker
+    this.workerWaitMs = checkTime('workerWaitMs', workerWaitMs, '0 for no wait')
+    const specs = children.map((spec) => {
+      const handle = new ActorHandle<unknown>(spec.name, spec.actor.name)
+      this.handles.set(spec.name, handle)
+      const { name, restart, shutdownMs } = spec
+      let starts = 0
+      return {
+        name,
+        ...(restart === undefined ? {} : { restart }),
+        ...(shutdownMs === undefined ? {} : { shutdownMs }),
+        start: () => worker.run(() => this.begin(spec, handle, starts++)),
+      }
+    })
+    this.supervisor = new Supervisor({ ...restarts, clock: worker.clock, children: specs })
+    void this.supervisor.exited.then(({ normal, reason }) => {
+      this.isStopping = true
+      running(worker).delete(this)
+      for (const handle of this.handles.values()) handle.over()
+      const isKnown = this.isEndWatched || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
+      if (!normal && !isKnown) worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
+    })
+  }
+
+  /** @internal */
+  async start(): Promise<void> {
+    running(this.worker).add(this)
+    await this.worker.run(() => this.supervisor.start())
+  }
+
+  /** Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. */
+  get exited(): Promise<Exit> {
+    this.isEndWatched = true
+    return this.supervisor.exited
+  }
+
+  /** How many restarts there were within the last period. */
+  get restarts(): number {
+    return this.supervisor.restarts
+  }
+
+  /** The actor that runs under this name, whichever it is by then. @throws UNKNOWN_CHILD */
+  actor<N extends S[number]['name']>(name: N): ActorHandle<InstanceNamed<S, N>> {
+    const handle = this.handles.get(name)
+    if (handle !== undefined) return handle as ActorHandle<InstanceNamed<S, N>>
+    throw new PostgradError('UNKNOWN_CHILD', {
+      op: 'actor',
+      expected: `one of ${[...this.handles.keys()].map((known) => `'${known}'`).join(', ')}`,
+      got: `'${name}'`,
+      remedy: 'Use the name that was given to supervise().',
+      values: { child: name },
+    })
+  }
+
+  /** Stops the actors in reverse order, each when the one behind it has ended, and resolves when all have. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.worker.run(() => this.supervisor.stop())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  /** Its worker ends. @internal */
+  kill(): void {
+    this.isStopping = true
+    this.worker.run(() => this.supervisor.kill())
+  }
+
+  /** Makes an actor, and waits until it has been made. */
+  private async begin(
+    { name, actor, args = [], worker: place }: ActorSpec,
+    handle: ActorHandle<unknown>,
+    start: number,
+  ): Promise<Incarnation> {
+    const { worker } = this
+    const to = await this.place(place, start)
+    const rref = worker.remote(to, actor, args)
+    try {
+      await rref.created()
+    } catch (error) {
+      rref.dispose()
+      throw error
+    }
+    const watch = worker.watches.watchActor(rref)
+    const incarnation = new Incarnation(worker, rref, watch)
+    handle.begin(rref)
+    void incarnation.exited.then(({ reason }) => {
+      handle.end()
+      worker.watches.unwatch(watch)
+      retire(worker, rref, staleError(name, actor.name, reason))
+    })
+    return incarnation
+  }
+
+  /** The first that lives, from the one whose turn it is; if there is none, one of them may be about to be started anew. */
+  private async place(place: Placement, start: number): Promise<Target> {
+    const { clock } = this.worker
+    const untilMs = clock.now() + this.workerWaitMs
+    for (;;) {
+      const candidates = typeof place === 'function' ? [place(start)] : isList(place) ? place : [place]
+      for (let i = 0; i < candidates.length; i++) {
+        const target = candidates[(start + i) % candidates.length] as Target
+        if (this.lives(target)) return target
+      }
+      const first = candidates[start % candidates.length]
+      if (first === undefined || clock.now() >= untilMs || this.isStopping) return first as Target
+      await new Promise<void>((resolve) => clock.setTimer(WORKER_LOOK_MS, resolve))
+    }
+  }
+
+  private lives(target: Target): boolean {
+    try {
+      return this.worker.deathOf(this.worker.resolve(target).id) === null
+    } catch (error) {
+      // It may be on its way.
+      if (isPostgradError(error, 'UNKNOWN_WORKER')) return false
+      throw error
+    }
+  }
+}
+
+/** One life of a supervised actor. */
+class Incarnation implements Child {
+  readonly exited: Promise<Exit>
+  private readonly worker: WorkerRuntime
+  private readonly rref: RRef
+  private settle!: (exit: Exit) => void
+
+  constructor(worker: WorkerRuntime, rref: RRef, watch: Watch) {
+    this.worker = worker
+    this.rref = rref
+    this.exited = new Promise((resolve) => {
+      this.settle = resolve
+    })
+    void watch.down.then((down) => this.settle(down))
+  }
+
+  stop(shutdownMs: number): Promise<unknown> {
+    return this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], { timeoutMs: 0 }))
+  }
+
+  /** Its worker may not even hear of it: here it has ended from now on. */
+  kill(): void {
+    void this.stop(0).catch(() => {})
+    this.settle({ normal: false, reason: killed(this.rref) })
+  }
+}
+
+interface Waiter<T> {
+  resolve(rref: RRef<T>): void
+  reject(): void
+}
+
+/** What users hold of a supervised actor: the way to the one that runs now. */
+export class ActorHandle<T> {
+  readonly name: string
+  /** No more of it will run. */
+  private isOver = false
+  private readonly what: string
+  private rref: RRef<T> | null = null
+  private readonly waiting = new Set<Waiter<T>>()
+
+  /** @internal */
+  constructor(name: string, what: string) {
+    this.name = name
+    this.what = what
+  }
+
+  /** The reference to the one that runs now; it does not go with later ones. @throws ACTOR_NOT_RUNNING while none does */
+  get current(): RRef<T> {
+    if (this.rref !== null) return this.rref
+    throw this.notRunning()
+  }
+
+  get isRunning(): boolean {
+    return this.rref !== null
+  }
+
+  /** Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING when none will, or after `timeoutMs` (default the worker's) */
+  async ready({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<RRef<T>> {
+    if (this.rref !== null) return this.rref
+    if (this.isOver) throw this.notRunning()
+    const worker = currentWorker()
+    const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
+    return await new Promise((resolve, reject) => {
+      const waiter: Waiter<T> = {
+        resolve: (rref) => {
+          timer?.cancel()
+          resolve(rref)
+        },
+        reject: () => {
+          timer?.cancel()
+          this.waiting.delete(waiter)
+          reject(this.notRunning())
+        },
+      }
+      const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, waiter.reject)
+      this.waiting.add(waiter)
+    })
+  }
+
+  /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
+  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
+    return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
+  }
+
+  /** As `RRef.rpcSync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  rpcSync(options?: RRefOptions): RpcProxy<T> {
+    return this.current.rpcSync(options)
+  }
+
+  /** As `RRef.rpcAsync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  rpcAsync(options?: RRefOptions): RpcProxy<T> {
+    return this.current.rpcAsync(options)
+  }
+
+  /** As `RRef.remote`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  remote(options?: RRefOptions): RemoteProxy<T> {
+    return this.current.remote(options)
+  }
+
+  /** @internal */
+  begin(rref: RRef): void {
+    this.rref = rref as RRef<T>
+    for (const { resolve } of this.waiting) resolve(this.rref)
+    this.waiting.clear()
+  }
+
+  /** @internal */
+  end(): void {
+    this.rref = null
+  }
+
+  /** @internal */
+  over(): void {
+    this.isOver = true
+    for (const { reject } of [...this.waiting]) reject()
+  }
+
+  private notRunning(): PostgradError {
+    return new PostgradError('ACTOR_NOT_RUNNING', {
+      op: this.name,
+      message: `no ${this.what} runs as '${this.name}' at the moment: it ${this.isOver ? 'was stopped' : 'has ended or is being made anew'}`,
+      remedy: this.isOver
+        ? 'Its supervision has ended; call supervise() again.'
+        : "Await its ready() first, or look at the supervision's exited.",
+      values: { child: this.name, actor: this.what },
+    })
+  }
+}
+
+/** The supervisions of a worker, which end with it. */
+const SUPERVISIONS = Symbol('postgrad.supervisions')
+
+function running(worker: WorkerRuntime): Set<Supervision> {
+  return worker.slot(SUPERVISIONS, () => {
+    const all = new Set<Supervision>()
+    worker.onClose(() => {
+      for (const supervision of [...all]) supervision.kill()
+    })
+    return all
+  })
+}
+
+/** Gives a reference up; whoever uses it later reads that the actor has been made anew. */
+function retire(worker: WorkerRuntime, rref: RRef, error: PostgradError): void {
+  if (!(rref instanceof UserRRef)) return
+  worker.rrefs.failUser(rref, error)
+  rref.failure = error
+}
+
+function staleError(name: string, what: string, cause: unknown): PostgradError {
+  return new PostgradError('ACTOR_STOPPED', {
+    op: `supervised actor '${name}'`,
+    message: `this reference is to an earlier ${what}, which has ended${cause instanceof Error ? `: ${cause.message}` : ''}`,
+    remedy: `Use supervision.actor('${name}'), which goes with the one that runs now.`,
+    values: { actor: what, child: name, stale: true },
+    ...(cause === null || cause === undefined ? {} : { cause }),
+  })
+}
+
+function killed(rref: RRef): PostgradError {
+  return new PostgradError('ACTOR_KILLED', {
+    op: 'supervise',
+    message: `an actor on worker '${rref.ownerName()}' did not end in the time that it was given`,
+    remedy: 'Give it a longer { shutdownMs }, or look at the method that it is in.',
+    values: { worker: rref.ownerName() },
+  })
+}
+
+function isList(place: Placement): place is readonly Target[] {
+  return Array.isArray(place)
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}
