@@ -269,4 +269,17 @@ describe('fault rules', () => {
   ])('FLT-11 %s is INVALID_ARGUMENT when the world is made', (_, rule) => {
     expect(() => two([rule as FaultRule])).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
   })
+
+  test('FLT-11 a rule about a kind that there is not is refused where the kinds are known; what the session sends is known', () => {
+    const world = (kind: string | readonly string[]) =>
+      new SimWorld(1, { faults: { rules: [{ match: { kind }, do: 'drop' }], kinds: ['CALL'] } })
+    expect(() => world('CALLS')).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', values: { unknown: ['CALLS'] } }))
+    expect(() => world(['CALL', 'SESSION_ACK', 'SESSION_END'])).not.toThrow()
+  })
+
+  test('FLT-11 a rule that crashes a worker that is not there ends the run when it applies', async () => {
+    const pair = two([{ do: 'crash', worker: 'c' }])
+    pair.a.send(frame('x'))
+    await expect(pair.world.drain()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', values: { worker: 'c' } })
+  })
 })

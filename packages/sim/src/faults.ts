@@ -78,6 +78,8 @@ export interface FaultOptions {
   readonly rules: readonly FaultRule[]
   /** The kind of message that a frame of the program is. */
   readonly classify?: (frame: Frame) => string
+  /** All that `classify` can say; a rule about another kind is refused, since it would never apply. */
+  readonly kinds?: readonly string[]
   /** Brings a crashed worker back, for the action restart. */
   readonly restart?: (worker: string) => void
 }
@@ -145,7 +147,8 @@ export class Faults {
   private readonly classify: (frame: Frame) => string
 
   /** @throws INVALID_ARGUMENT */
-  constructor({ rules, classify = () => '', restart = cannotRestart }: FaultOptions, seed: number) {
+  constructor({ rules, classify = () => '', kinds, restart = cannotRestart }: FaultOptions, seed: number) {
+    if (kinds !== undefined) for (const rule of rules) checkKinds(rule, [...kinds, ...Object.values(SESSION_KINDS)])
     const random = new Random(mix32(seed ^ 0xfa017))
     this.rules = rules.map((rule) => new Rule(rule, random))
     this.classify = classify
@@ -166,6 +169,19 @@ export class Faults {
 
 function isOneOf(name: string, names: string | readonly string[] | undefined): boolean {
   return names === undefined || (typeof names === 'string' ? names === name : names.includes(name))
+}
+
+function checkKinds({ match }: FaultRule, known: readonly string[]): void {
+  const { kind = [] } = typeof match === 'object' ? match : {}
+  const unknown = (typeof kind === 'string' ? [kind] : kind).filter((each) => !known.includes(each))
+  if (unknown.length === 0) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: `kinds of messages: ${known.join(', ')}`,
+    got: unknown.join(', '),
+    remedy: 'A rule about a kind that there is not would never apply.',
+    values: { unknown },
+  })
 }
 
 function checkRule(rule: FaultRule): void {

@@ -190,6 +190,7 @@ export class SimWorld implements LinkHost, TimeHost {
     const { doomed } = this
     this.doomed = []
     for (const { worker, restartMs } of doomed) {
+      if (!this.workers.has(worker)) throw noSuchWorker(worker, [...this.workers.keys()])
       this.crash(worker)
       if (restartMs !== null) this.later(restartMs, () => this.crashed.has(worker) && this.faults?.restart(worker))
     }
@@ -319,6 +320,16 @@ export class SimWorld implements LinkHost, TimeHost {
       values: { seed: this.seed, steps: this.steps, timeMs: this.nowMs, unopened, real },
     })
   }
+}
+
+function noSuchWorker(worker: string, known: readonly string[]): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: `one of the workers ${known.join(', ')}`,
+    got: `a rule that crashes '${worker}'`,
+    remedy: 'Name a worker that is there when the rule applies.',
+    values: { worker },
+  })
 }
 
 /** The kinds of real things that keep this process busy; what the run added hints at what the program waits for. */

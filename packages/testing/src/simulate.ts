@@ -10,7 +10,7 @@ import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim
 import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
-import { messageKind } from './message-kind.js'
+import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 
 export interface SimulateOptions {
@@ -81,7 +81,12 @@ class SimulatedWorkers implements SimCluster {
     const { workers, seed = 0, faults, world } = options
     this.options = options
     this.seed = seed
-    const faultOptions = faults && { rules: faults, classify: messageKind, restart: (name: string) => void this.restart(name) }
+    const faultOptions = faults && {
+      rules: faults,
+      classify: messageKind,
+      kinds: [...MESSAGE_KINDS, UNREADABLE],
+      restart: (name: string) => void this.restart(name),
+    }
     this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
     this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
     this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
