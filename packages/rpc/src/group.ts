@@ -36,7 +36,8 @@ export async function allGather<T>(value: T, names?: readonly Target[], options?
 
 /**
  * Ends this worker together with all others, once each has called it and no call is under way anywhere, nested ones and those that callbacks make
- * included; or at once with `graceful: false`. The local end comes about whatever goes wrong; nothing can be called after it.
+ * included; or at once with `graceful: false`. The local end comes about whatever goes wrong; nothing can be called after it. In a function that serves a
+ * call it may be begun and not awaited: it waits for that call.
  * @throws (rejects) GROUP_TIMEOUT, WORKER_DIED, TIMEOUT_INVALID. PyTorch: `rpc.shutdown`, which waits for ever for one that has died
  */
 export async function shutdown(options?: ShutdownOptions): Promise<void> {
