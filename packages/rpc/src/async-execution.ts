@@ -17,7 +17,11 @@ const marked = new WeakSet<(...args: any[]) => any>()
  * Many callers that share one future are what PyTorch calls batch RPC: each call adds to the batch, the last of a batch computes for all.
  * PyTorch: `rpc.functions.async_execution`.
  */
-export function asyncExecution<F extends (this: never, ...args: never[]) => PromiseLike<unknown>>(fn: F, _context?: object): F {
+// biome-ignore lint/suspicious/noExplicitAny: functions of any signature; a constraint on their result would decide what their callbacks' types are
+export function asyncExecution<F extends (this: any, ...args: any[]) => any>(
+  fn: F & (ReturnType<F> extends PromiseLike<unknown> ? unknown : never),
+  _context?: object,
+): F {
   if (typeof fn !== 'function') {
     throw new PostgradError('NOT_CALLABLE', {
       op: 'asyncExecution',

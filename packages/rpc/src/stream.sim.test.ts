@@ -1,8 +1,11 @@
 /** Results that come one by one: order, back-pressure, every way in which a stream ends, and what is left of it. */
 import { describe, expect, test } from '@jest/globals'
+import { PostgradError } from '@postgrad/base'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { call, currentSignal, currentWorker, remote, rref, stream } from './api.js'
+import { asyncExecution } from './async-execution.js'
 import { type AnyFunction, expose } from './function-registry.js'
+import { Future } from './future.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, overSeeds, withSeed } from './sim-cluster.suite.js'
 
@@ -254,6 +257,20 @@ describe('a stream', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
+  test('RPC-17, RPC-18, STR-4: an error passes streams, shared results and calls whole, over any number of hops', async () => {
+    await overSeeds(3, 3, async () => {
+      const hops = [1, 2, 0, 2, 1, 0, 1, 2]
+      for (const first of ['stream', 'call', 'shared'] as const) {
+        const error = await failure(throughAll(hops, first))
+        expect(error).toBeInstanceOf(PostgradError)
+        expect(error).toMatchObject({ code: 'SHAPE_MISMATCH', op: 'matmul', values: { shape: [2, 3] }, remedy: 'Transpose it.' })
+        expect(error.cause).toBeInstanceOf(TypeError)
+        expect(error.workers.map(({ id }) => id)).toEqual([...hops].reverse())
+        expect(error.remoteStack).toContain('throwsOurs')
+      }
+    })
+  })
+
   test('STR-5: what cannot begin is the error of the first next', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const unexposed = function* () {}
@@ -410,6 +427,30 @@ describe('a stream', () => {
     }
   })
 })
+
+const throwsOurs = (): never => {
+  const parts = { op: 'matmul', expected: '[3, 2]', got: '[2, 3]', remedy: 'Transpose it.', values: { shape: [2, 3] } }
+  throw new PostgradError('SHAPE_MISMATCH', { ...parts, cause: new TypeError('why') })
+}
+const ROADS = ['stream', 'call', 'shared'] as const
+/** Goes to the first of these workers by one road, to the next by another, and throws at the last. */
+const throughAll = async ([next, ...rest]: readonly number[], road: (typeof ROADS)[number]): Promise<void> => {
+  if (next === undefined) throwsOurs()
+  const then = ROADS[(ROADS.indexOf(road) + 1) % ROADS.length]!
+  if (road === 'call') await call(next!, throughAll, [rest, then])
+  else if (road === 'shared') await call(next!, throughShared, [rest, then])
+  else for await (const _ of stream(next!, throughStream, [rest, then]));
+}
+const throughShared = asyncExecution((rest: readonly number[], road: (typeof ROADS)[number]) => {
+  const future = new Future<void>()
+  throughAll(rest, road).catch((error) => future.setException(error))
+  return future
+})
+async function* throughStream(rest: readonly number[], road: (typeof ROADS)[number]) {
+  yield 'before'
+  await throughAll(rest, road)
+}
+expose({ throughAll, throughShared, throughStream })
 
 async function breakAtOnce(items: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of items) break
