@@ -549,6 +549,7 @@ export {
   expose,
   Future,
   type GroupOptions,
+  getDebugInfo,
   getRpcTimeout,
   getWorkerInfo,
   getWorkerInfos,

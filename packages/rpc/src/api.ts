@@ -85,6 +85,11 @@ export function stream<F extends AnyFunction>(
   return currentWorker().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
 }
 
+/** What the worker that runs this holds and waits for: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`. */
+export function getDebugInfo(): Record<string, number> {
+  return currentWorker().getDebugInfo()
+}
+
 /** PyTorch's name for `call`, to be awaited at once. */
 export const rpcSync = call
 /** PyTorch's name for `call`. */

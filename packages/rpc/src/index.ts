@@ -1,7 +1,7 @@
 export type { DeadLetter, DeadLetterReason, DeathCause, Exit, Restart, RestartOptions, Strategy } from '@postgrad/actor/internal'
 export type { CallHeaders, HeaderValue } from '@postgrad/wire/internal'
 export { Actor } from './actor.js'
-export { call, currentSignal, currentWorker, ready, remote, rpcAsync, rpcSync, rref, stream } from './api.js'
+export { call, currentSignal, currentWorker, getDebugInfo, ready, remote, rpcAsync, rpcSync, rref, stream } from './api.js'
 export { asyncExecution } from './async-execution.js'
 export type { MailboxOptions } from './call-credits.js'
 export type { CallInfo, CallInterceptor, CallOutcome, OutgoingCall } from './call-interceptors.js'

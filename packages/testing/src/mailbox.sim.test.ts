@@ -1,7 +1,7 @@
 /** Backward passes beside full mailboxes: what a pass consists of needs no room. */
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { call, currentWorker, expose } from '@postgrad/rpc'
+import { call, currentWorker, expose, getDebugInfo, ready } from '@postgrad/rpc'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from './expect-clean.js'
 import { simulate } from './simulate.js'
@@ -55,4 +55,55 @@ test('MB-17, MB-18: a pass of many more gradients than calls may wait ends, besi
     expectClean(run)
   }
   expect(refusedInAll).toBeGreaterThan(SEEDS)
+})
+
+test('CRE-3: a refused call leaves no send behind: the pass of its context is complete without it', async () => {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const run = await simulate({ workers: 2, seed, mailbox: { callsMax: WINDOW } }, (sim) =>
+      sim.on('worker0').run(() =>
+        distAutograd.context(async (ctx) => {
+          const x = ones([2], { requiresGrad: true })
+          const y = await call('worker1', scale, [x, 3])
+          await ready('worker1')
+          const fill = Array.from({ length: WINDOW }, () => call('worker1', wait, [1]).catch((error: { code: string }) => error.code))
+          const refused = await call('worker1', scale, [x, 5]).catch((error: { code: string }) => error.code)
+          expect(refused).toBe('MAILBOX_FULL')
+          await Promise.all(fill)
+          await ctx.backward([y.sum()])
+          return [...ctx.gradients().get(x)!.dataSync()]
+        }),
+      ),
+    )
+    expect(run.result).toEqual([3, 3])
+    expectClean(run)
+  }
+})
+
+test('CRE-4, CRE-7: whatever becomes of the words of credit on their way, everybody who waits for room gets it', async () => {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const run = await simulate(
+      {
+        workers: 2,
+        seed,
+        mailbox: { callsMax: 4 },
+        faults: (['drop', 'duplicate', 'delay'] as const).map((does) => ({
+          match: { kind: 'CREDITS', probability: 0.3 },
+          do: does,
+          ...(does === 'delay' ? { delayMs: 7 } : {}),
+        })),
+      },
+      (sim) =>
+        sim.on('worker0').run(async () => {
+          const calls: PromiseLike<void>[] = []
+          for (let i = 0; i < 60; i++) {
+            await ready('worker1')
+            calls.push(call('worker1', wait, [1]))
+          }
+          await Promise.all(calls)
+          return getDebugInfo()['agent.clientActiveCalls']
+        }),
+    )
+    expect(run.result).toBe(0)
+    expectClean(run)
+  }
 })
