@@ -8,7 +8,7 @@ import { createGunzip } from 'node:zlib'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { type DType, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument, isDType } from '@postgrad/tensor/internal'
-import { type Info, type Parser, parse } from 'csv-parse'
+import type { Info, Parser } from 'csv-parse'
 import { textOf } from './batch.js'
 import type { IterableDataset } from './dataset.js'
 
@@ -91,7 +91,7 @@ async function* rowsOf<C extends CsvSchema>(
   }
   let names = options.header === undefined || options.header === true ? null : options.header
   let fields: Field[] | null = null
-  const parser = parserOf(source, options, (error) => bad(unreadable(name, error)))
+  const parser = await parserOf(source, options, (error) => bad(unreadable(name, error)))
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: string[]; info: Info }>) {
       if (names === null) {
@@ -113,11 +113,13 @@ async function* rowsOf<C extends CsvSchema>(
   }
 }
 
-function parserOf<C extends CsvSchema>(
+async function parserOf<C extends CsvSchema>(
   source: CsvSource,
   { delimiter = ',', comment, onBadRow }: CsvOptions<C>,
   skipped: (error: CsvParseError) => void,
-): Parser {
+): Promise<Parser> {
+  // Late: every worker's start would load it, and few read CSV.
+  const { parse } = await import('csv-parse')
   const parser = parse({
     bom: true,
     info: true,
