@@ -83,6 +83,9 @@ class Cell {
   read(): number {
     return this.id
   }
+  copy(id: number): Cell {
+    return new Cell(id)
+  }
   bump(ticket: number): number {
     arrive(ticket, [])
     return this.id
@@ -229,6 +232,21 @@ class Program {
     }
   }
 
+  /** A value that is made of another, where that is. */
+  derive({ holder, ref, value, isSolid }: Handle, haste: Haste): void {
+    const id = this.nextId++
+    const options = haste.timeoutMs === undefined ? {} : { timeoutMs: haste.timeoutMs }
+    const derived = { owner: value.owner, id, isHasty: value.isHasty || haste.timeoutMs !== undefined }
+    const wasConfirmed = ref.confirmedByOwner()
+    try {
+      const made = holder.run(() => ref.remote(options).copy(id))
+      this.handles.push({ holder, ref: made, value: derived, isSolid: isSolid && wasConfirmed, dropped: false })
+    } catch (error) {
+      const failed = ref instanceof UserRRef ? ref.failure : null
+      if (error !== failed && !(isPostgradError(error, 'WORKER_DIED') && this.anyDied)) this.fail(`remote() threw ${error}`)
+    }
+  }
+
   share(handle: Handle, to: number, haste: Haste): void {
     const ticket = this.ticket(handle)
     this.start(`share ${ticket} with ${WORKERS[to]}`, handle, haste, ticket, (options) =>
@@ -346,9 +364,8 @@ class Program {
   }
 
   private mayFail({ handle, wasConfirmed, isHasty }: Operation, error: unknown): boolean {
-    if (isPostgradError(error, 'RPC_TIMEOUT')) return isHasty
-    // Also a creation that timed out, for those who share what it was to make.
-    if (isPostgradError(error, 'CALL_CANCELLED')) return isHasty || handle?.value.isHasty === true
+    // Also of a creation that timed out, for those who share what it was to make.
+    if (isPostgradError(error, 'RPC_TIMEOUT') || isPostgradError(error, 'CALL_CANCELLED')) return isHasty || handle?.value.isHasty === true
     if (isPostgradError(error, 'RREF_CREATION_TIMEOUT')) return handle?.value.isHasty === true
     // G2. A parent that died may take the value with it before its child is confirmed (RREF-22).
     if (isPostgradError(error, 'RREF_DELETED')) return handle?.dropped === true || (this.anyDied && !(wasConfirmed && handle?.isSolid))
@@ -527,6 +544,7 @@ const commands = fc.commands<object, Program, false>(
     onHandle('passOn', (program, handle, to, how) => program.passOn(handle, to, (to + 1) % WORKERS.length, how)),
     onHandle('useThere', (program, handle, to, how) => program.useThere(handle, to, how)),
     onHandle('ask', (program, handle, to, how) => program.ask(handle, to, how)),
+    onHandle('derive', (program, handle, _, how) => program.derive(handle, how)),
     onHandle('bump', (program, handle, _, how) => program.bump(handle, how)),
     onHandle('created', (program, handle, _, how) => program.created(handle, how)),
     onHandle('drop', (program, handle) => program.drop(handle)),
