@@ -3,7 +3,6 @@
  * the word of all peers. The rules DRN-1 to DRN-4 are in SPEC.md.
  */
 import { PostgradError } from '@postgrad/base'
-import type { Timer } from '@postgrad/transport'
 import type { Quiet } from './quiet.js'
 
 export interface DrainHost {
@@ -11,7 +10,6 @@ export interface DrainHost {
   readonly quiet: Quiet
   /** From here on calls are refused. */
   begin(): void
-  setTimer(delayMs: number, fn: () => void): Timer
   close(): Promise<void>
 }
 
@@ -31,16 +29,7 @@ export class Draining {
   private async run(timeoutMs: number): Promise<void> {
     const { host } = this
     host.begin()
-    let unwatch = () => {}
-    let timer: Timer | null = null
-    const inTime = await new Promise<boolean>((resolve) => {
-      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = host.setTimer(timeoutMs, () => resolve(false))
-      unwatch = host.quiet.watch(() => {
-        if (!host.quiet.isBusy) resolve(true)
-      })
-    })
-    unwatch()
-    ;(timer as Timer | null)?.cancel()
+    const inTime = await host.quiet.until(() => !host.quiet.isBusy, timeoutMs)
     await host.close()
     if (!inTime) throw drainTimedOut(host.name, timeoutMs)
   }

@@ -284,6 +284,18 @@ describe('one worker leaves', () => {
     expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 
+  test('GRP-5: closed meanwhile, it waits no more', async () => {
+    const cluster = new Cluster(4, 2)
+    await cluster.run(1, async () => {
+      const waits = failure(call('worker0', never))
+      const leaving = leave({ timeoutMs: 0 })
+      await sleep(10)
+      await currentWorker().close()
+      await leaving
+      expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN' })
+    })
+  })
+
   test('GRP-1: a worker that comes later calls and is called at once; when it has left, its name is free', async () => {
     await overClusters(2, async (cluster) => {
       const late = cluster.join('late')

@@ -3,7 +3,6 @@
  * its references up and closes. Peers see that it has left and not that it died. The rules GRP-1 to GRP-5 are in SPEC.md.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
-import type { Timer } from '@postgrad/transport'
 import { groupTimeout } from './group-errors.js'
 import { GroupWhat } from './group-protocol.js'
 import type { Quiet } from './quiet.js'
@@ -20,7 +19,6 @@ export interface LeaveHost {
   releaseAll(): void
   /** References that were passed on and not accepted yet. */
   pendingChildren(): number
-  setTimer(delayMs: number, fn: () => void): Timer
   close(): Promise<void>
 }
 
@@ -53,17 +51,11 @@ export class Leaving {
 
   private async run(timeoutMs: number): Promise<void> {
     const { host } = this
-    let unwatch = () => {}
-    let timer: Timer | null = null
-    const late = await new Promise<PostgradError | null>((resolve) => {
-      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = host.setTimer(timeoutMs, () => resolve(this.late(timeoutMs)))
-      unwatch = host.quiet.watch(() => {
-        if (this.unseen === null && !host.quiet.hasPending) this.announce()
-        if (this.unseen?.size === 0 && !host.quiet.isBusy && host.pendingChildren() === 0) resolve(null)
-      })
-    })
-    unwatch()
-    ;(timer as Timer | null)?.cancel()
+    const isDone = () => {
+      if (this.unseen === null && !host.quiet.hasPending) this.announce()
+      return this.unseen?.size === 0 && !host.quiet.isBusy && host.pendingChildren() === 0
+    }
+    const late = (await host.quiet.until(isDone, timeoutMs)) ? null : this.late(timeoutMs)
     host.releaseAll()
     // Also those who came meanwhile, and all of them if there was no time for it before: that this end is no accident.
     for (const { id } of host.peers()) if (!this.told.has(id)) host.say(id, GroupWhat.LEAVE)

@@ -94,7 +94,13 @@ export class Membership {
     this.end.onGone(peer, error, error.values.cause === 'left')
   }
 
+  /** Waits until no call is made or served here, or the time is over. */
+  async untilIdle(isIdle: () => boolean, limitMs: number): Promise<void> {
+    await this.quiet.until(isIdle, limitMs)
+  }
+
   onClose(): void {
+    this.quiet.stop()
     this.end.onClose()
   }
 

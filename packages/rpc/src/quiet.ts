@@ -31,6 +31,8 @@ export interface QuietHost {
 export class Quiet {
   private readonly host: QuietHost
   private readonly watchers = new Set<() => void>()
+  /** What ends each `until`. */
+  private readonly ends = new Set<() => void>()
   private scheduled = false
 
   constructor(host: QuietHost) {
@@ -54,6 +56,33 @@ export class Quiet {
       this.watchers.delete(fn)
       if (this.watchers.size === 0) this.host.listen(null)
     }
+  }
+
+  /** Waits until `isDone` holds after something has happened, or the worker closes: true. When the time is over before that: false. */
+  async until(isDone: () => boolean, limitMs: number): Promise<boolean> {
+    let release = () => {}
+    try {
+      return await new Promise<boolean>((resolve) => {
+        const end = () => resolve(true)
+        const unwatch = this.watch(() => {
+          if (isDone()) end()
+        })
+        const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.host.clock.setTimer(limitMs, () => resolve(false))
+        this.ends.add(end)
+        release = () => {
+          this.ends.delete(end)
+          unwatch()
+          timer?.cancel()
+        }
+      })
+    } finally {
+      release()
+    }
+  }
+
+  /** The worker closes: nobody waits for it to become quiet any more. */
+  stop(): void {
+    for (const end of [...this.ends]) end()
   }
 
   private readonly look = (): void => {

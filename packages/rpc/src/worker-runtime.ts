@@ -42,8 +42,6 @@ export type { Runnable } from './rpc-agent.js'
 
 /** PyTorch's default, in ms. */
 export const RPC_TIMEOUT_MS = 60_000
-/** How often a closing worker looks whether its calls have ended. */
-const DRAIN_CHECK_MS = 2
 
 export interface WorkerOptions {
   readonly name: string
@@ -605,13 +603,8 @@ export class WorkerRuntime {
    * who else waits for it that it has died. Later calls meet RPC_SHUT_DOWN. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
-    const endMs = this.clock.now() + drainMs
-    const left = () => this.agent.pendingCount + this.requests.serving + this.agent.blocksOnTheWay
-    while (!this.agent.isClosed && left() > 0 && this.clock.now() < endMs) {
-      await new Promise<void>((resolve) => {
-        this.clock.setTimer(DRAIN_CHECK_MS, resolve)
-      })
-    }
+    const isIdle = () => this.agent.pendingCount + this.requests.serving + this.agent.blocksOnTheWay === 0
+    if (drainMs > 0 && !this.agent.isClosed && !isIdle()) await this.group.untilIdle(isIdle, drainMs)
     if (this.agent.isClosed) return
     const error = this.agent.shutDownError('close')
     try {
