@@ -58,6 +58,7 @@ export class PendingCalls {
   add(requestId: number, call: PendingCall, timeoutMs: number, parent: ServedCall | null = null): void {
     call.deadlineMs = this.deadlines.after(timeoutMs)
     call.parent = parent
+    if (parent !== null) parent.hasCalled = true
     this.waiting.set(requestId, call)
   }
 

@@ -190,6 +190,8 @@ export class RpcAgent {
   /** Waits for something of this worker itself, which nobody is asked for. */
   private readonly waits: PendingCalls
   private shutdown: AbortController | null = null
+  /** Served calls that were given up in this turn and have called others. */
+  private givenUp = new Set<ServedCall>()
   private readonly window: Required<MailboxOptions>
   private nextRequest = 1
   private closedBy: PostgradError | null = null
@@ -535,9 +537,18 @@ export class RpcAgent {
 
   /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
   private giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
-    const parents = new Set(calls)
-    if (parents.size === 0) return
-    for (const served of parents) served.giveUp(reason)
+    for (const served of calls) {
+      served.giveUp(reason)
+      if (!served.hasCalled) continue
+      // Many may be given up in one turn; their calls are looked for once, behind it.
+      if (this.givenUp.size === 0) void Promise.resolve().then(() => this.cancelChildren())
+      this.givenUp.add(served)
+    }
+  }
+
+  private cancelChildren(): void {
+    const parents = this.givenUp
+    this.givenUp = new Set()
     for (const { pending } of this.peersById.values()) pending.cancelChildren(parents)
     this.waits.cancelChildren(parents)
   }
@@ -796,7 +807,8 @@ export function timedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgra
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,
-    remedy: 'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; it goes on with the call.',
+    remedy:
+      'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; its function goes on until it looks at currentSignal().',
     values: { worker: to.name, workerId: to.id, timeoutMs },
   })
 }

@@ -25,6 +25,8 @@ export class ServedCall {
   /** Tells its worker that what was put off begins. */
   onBegin: (() => void) | null = null
   outlet: Outlet | null = null
+  /** Whether calls were made while it was served, or something was waited for. */
+  hasCalled = false
   private controller: AbortController | null = null
   private stopped: PostgradError | null = null
 

@@ -463,3 +463,10 @@ const takeAll = async (from: string) => {
   }
 }
 expose({ takeAll })
+
+test('RPC-15: a generator that is called instead of streamed says what to do', async () => {
+  await overSeeds(1, 2, async () => {
+    const error = await failure(call('worker1', countTo as AnyFunction, [3]))
+    expect(error).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE', remedy: expect.stringContaining('stream(to, fn, args)') })
+  })
+})

@@ -254,6 +254,9 @@ export class ValueWriter {
     if (bytesKindOf(tag) >= 0 || tag === 'Date' || tag === 'RegExp') return null
     if (tag === 'SharedArrayBuffer') return unsupported(path, 'shared memory', 'Send a typed array; its bytes are copied.')
     if (tag === 'Promise') return unsupported(path, 'a promise', 'Await it and send its value.')
+    if (typeof (value as { next?: unknown }).next === 'function') {
+      return unsupported(path, 'an iterator', 'Take its items one by one with stream(to, fn, args), or send an array of them.')
+    }
     const className = (prototype?.constructor as { name?: unknown } | undefined)?.name
     const what = `an instance of ${typeof className === 'string' && className !== '' ? className : 'a class'}`
     return unsupported(path, what, 'Send its data as a plain object, or keep it where it is and send an RRef to it.')
