@@ -9,7 +9,11 @@ import { call, currentWorker, expose, OwnerRRef, type RRef, remote } from '@post
 import type { FaultRule } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { myAdd } from './cases/backward.js'
+import { bitsText } from './cases/case.js'
+import { designNoteOn } from './cases/documentation.js'
+import { readGolden } from './cases/golden.js'
 import { expectClean } from './expect-clean.js'
+import { inlined } from './inlined.js'
 import { type Simulation, simulate } from './simulate.js'
 
 const SEEDS = 10
@@ -295,4 +299,23 @@ describe('remote messages', () => {
       undefined,
       ['deadLetters'],
     ))
+})
+
+test('FLT-5 the gradients of the design note’s example do not depend on messages that are lost, repeated or late, to the bit', async () => {
+  const { inputs } = readGolden().design_note!
+  const oracle = await inlined({ workers: 2 }, (cluster) => cluster.on('worker0').run(designNoteOn, 'worker1', inputs))
+  const faults: readonly FaultRule[] = [
+    { match: { kind: ['CALL', 'PROPAGATE_GRADIENTS'] }, do: 'drop', timesEach: FAIL_SENDS },
+    { match: { probability: 0.2 }, do: 'duplicate' },
+    { match: { from: 'worker1', every: 4 }, do: 'delay', delayMs: 100 },
+  ]
+  const hashes = new Set<string>()
+  for (let seed = 0; seed < 3 * SEEDS; seed++) {
+    const simulation = await simulate({ workers: 2, seed, faults }, (sim) => sim.on('worker0').run(designNoteOn, 'worker1', inputs))
+    expect(bitsText(simulation.result)).toBe(bitsText(oracle))
+    expect(simulation.faults.drop).toBeGreaterThan(0)
+    expectClean(simulation)
+    hashes.add(simulation.trace.hash)
+  }
+  expect(hashes.size).toBeGreaterThan(SEEDS)
 })

@@ -3,7 +3,7 @@
  * whatever happens to its messages and workers. A worker that is restarted begins a program of its own.
  */
 import { distAutograd } from '@postgrad/dist-autograd'
-import { call, currentWorker, type RRef } from '@postgrad/rpc'
+import { call, currentWorker, type Monitor, monitor, type RRef, stream, type WorkerInfo, type WorkerRuntime } from '@postgrad/rpc'
 import type { FaultRule } from '@postgrad/sim'
 import { Random } from '@postgrad/sim/internal'
 import { ones } from '@postgrad/tensor'
@@ -68,8 +68,36 @@ function planOf(random: Random, names: readonly string[]): FaultRule[] {
   return plan
 }
 
+/** A worker that another watches. */
+interface Watched {
+  readonly watcher: WorkerRuntime
+  readonly worker: WorkerInfo
+  readonly monitor: Monitor
+  told: number
+}
+
+function watch(watches: Watched[], to: string): void {
+  const watcher = currentWorker()
+  // Who died before this worker began was never a peer of it.
+  if (!watcher.workers().some(({ name }) => name === to)) return
+  const watched: Watched = { watcher, worker: watcher.resolve(to), monitor: monitor(to), told: 0 }
+  watches.push(watched)
+  void watched.monitor.down.then(() => {
+    watched.told++
+  })
+}
+
+/** Takes what a generator elsewhere gives, in order. */
+async function takeAll(account: Account, to: string, key: string, count: number, timeoutMs: number): Promise<void> {
+  let expected = 0
+  for await (const n of stream(to, served.count, [key, count], { timeoutMs, window: 4 })) {
+    if (n !== expected++) account.problems.push(`${key}: item ${n} came instead of ${expected - 1}`)
+  }
+  if (expected !== count) account.problems.push(`${key}: ${expected} items came of ${count}`)
+}
+
 /** One life of a worker: some steps, several under way at once, and in the end everything is given up. */
-async function program(account: Account, random: Random, names: readonly string[]): Promise<void> {
+async function program(account: Account, random: Random, names: readonly string[], watches: Watched[]): Promise<void> {
   const { name, id } = currentWorker().info
   const held: RRef<Cell>[] = []
   const underWay: Promise<unknown>[] = []
@@ -81,7 +109,7 @@ async function program(account: Account, random: Random, names: readonly string[
     const ms = random.below(3) === 0 ? random.below(300) : 0
     const wait = <T>(what: string, make: () => PromiseLike<T>) => underWay.push(account.wait(`${key} ${what}`, timeoutMs, make))
     const ref = held.length === 0 ? null : pick(random, held)
-    const what = random.below(11)
+    const what = random.below(13)
     if (what === 0) wait('echo', () => call(to, served.echo, [key, { x: [step] }, ms], { timeoutMs }))
     else if (what === 1) wait('fail', () => call(to, served.fail, [key, ms], { timeoutMs }))
     else if (what === 2) {
@@ -94,6 +122,12 @@ async function program(account: Account, random: Random, names: readonly string[
       const called = call(to, served.echo, [key, 'never', 400], { timeoutMs })
       wait('cancelled', () => called)
       underWay.push(sleep(ms).then(() => called.cancel()))
+    } else if (what === 11) {
+      const items = random.below(15)
+      // The deadline is one of each item.
+      underWay.push(account.wait(`${key} stream`, 20 * timeoutMs, () => takeAll(account, to, key, items, timeoutMs)))
+    } else if (what === 12) {
+      watch(watches, to)
     } else if (what <= 4 || ref === null) {
       const made = makeCell(to, key, { timeoutMs })
       if (made !== null) held.push(made)
@@ -134,6 +168,7 @@ export async function faultyProgram(seed: number): Promise<Report> {
   const names = Array.from({ length: 3 + random.below(2) }, (_, i) => `worker${i}`)
   const plan = planOf(random, names)
   const problems: string[] = []
+  const watches: Watched[] = []
   let dead: readonly string[] = []
   let programs = 0
   const simulation = await simulate({ workers: names, seed, rpcTimeoutMs: 3000, faults: plan }, async (sim) => {
@@ -147,7 +182,7 @@ export async function faultyProgram(seed: number): Promise<Report> {
         const own = new Random(sim.world.seedFor(`${name}#${id}`))
         sim
           .on(name)
-          .run(program, account, own, names)
+          .run(program, account, own, names, watches)
           .catch((error: unknown) => lives(sim, runtime) && problems.push(`the program of ${name} (id ${id}) threw ${error}`))
       }
     }
@@ -155,6 +190,13 @@ export async function faultyProgram(seed: number): Promise<Report> {
     await after(sim, SETTLE_MS)
     account.close(sim)
     problems.push(...account.problems)
+    for (const { watcher, worker, monitor, told } of watches) {
+      const isDown = watcher.deathOf(worker.id) !== null
+      if (lives(sim, watcher) && told !== Number(isDown)) {
+        problems.push(`${watcher.info.name} was told ${told} times of the end of ${worker.name} (id ${worker.id})`)
+      }
+      monitor.dispose()
+    }
     dead = names.filter((name) => sim.world.isCrashed(name))
     const { sent, repeated, delivered, dropped, lost } = sim.world.frames
     if (sent + repeated !== delivered + dropped + lost) problems.push(`frames are missing: ${JSON.stringify(sim.world.frames)}`)

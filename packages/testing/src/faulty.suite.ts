@@ -134,6 +134,10 @@ const passOn = async (key: string, ref: RRef<Cell>, to: string): Promise<number>
     ref.dispose()
   }
 }
+function* count(key: string, to: number): Generator<number> {
+  account.ran(key)
+  for (let n = 0; n < to; n++) yield n
+}
 /** Doubles, here and on the workers of the path. */
 const doubleAlong = async (key: string, x: Tensor, path: readonly string[]): Promise<Tensor> => {
   account.ran(key)
@@ -143,6 +147,7 @@ const doubleAlong = async (key: string, x: Tensor, path: readonly string[]): Pro
 }
 expose({
   'faults.doubleAlong': doubleAlong,
+  'faults.count': count,
   'faults.Cell': Cell,
   'faults.echo': echo,
   'faults.fail': fail,
@@ -151,7 +156,7 @@ expose({
   'faults.passOn': passOn,
 })
 
-export const served = { echo, fail, relay, useRef, passOn, doubleAlong }
+export const served = { echo, fail, relay, useRef, passOn, doubleAlong, count }
 
 /** Makes a cell elsewhere; null where that cannot even be tried. */
 export function makeCell(to: string, key: string, options: CallOptions): RRef<Cell> | null {
