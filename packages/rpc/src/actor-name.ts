@@ -17,7 +17,11 @@ export function actorOf({ type, body }: Called): RRef | null {
 export function actorName(rref: RRef): string {
   const value: unknown = rref instanceof OwnerRRef && rref.hasValue ? rref.localValue() : null
   const className = typeof value === 'object' && value !== null ? (value.constructor?.name ?? '') : ''
-  return `${className}#${workerOf(rref.rrefId)}.${rref.rrefId & 0xffffffffffffn}`
+  return nameOfActor(className, rref.rrefId)
+}
+
+export function nameOfActor(className: string, rrefId: bigint): string {
+  return `${className}#${workerOf(rrefId)}.${rrefId & 0xffffffffffffn}`
 }
 
 /** The function's name, or `Observer#0.17.step`; empty for what is no call. */

@@ -5,11 +5,12 @@ import { Actor } from './actor.js'
 import { ACTOR_WAITING_MAX } from './actor-cell.js'
 import { call, currentWorker, ready, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
+import { monitor } from './monitor.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
 import { workerLocal } from './worker-local.js'
 
-const SEEDS = 20
+const SEEDS = 15
 
 const sleep = (ms: number): Promise<void> => {
   const { clock } = currentWorker()
@@ -538,6 +539,35 @@ describe('the end of an actor', () => {
       1,
     ))
 })
+
+test('INS-8 who inspects a worker hears which actors start and end there, and how', () =>
+  seeds(2, async ({ workers }) => {
+    const heard: string[] = []
+    const remove = workers[1]!.inspect((event) => {
+      if (event.kind === 'actor-started') heard.push(`+ ${event.what.split('#')[0]}`)
+      if (event.kind === 'actor-ended') heard.push(`- ${event.what.split('#')[0]} ${event.normal} ${event.reason}`)
+    })
+    for (const make of [() => remote('worker1', Observer, []), () => remote('worker1', Journal, []), () => remote('worker1', Chatty, [])]) {
+      const actor = make()
+      await actor.created()
+      actor.dispose()
+      await sleep(10)
+    }
+    using unborn = remote('worker1', Unborn, [])
+    await failure(unborn.created())
+    using free = remote('worker1', ChattyOpen, [])
+    const { down } = monitor(free)
+    await free.call('sendFails', [])
+    await down
+    remove()
+    expect(heard).toEqual([
+      ...['Observer', 'Journal', 'Chatty'].flatMap((name) => [`+ ${name}`, `- ${name} true `]),
+      '+ Unborn',
+      '- Unborn false never born',
+      '+ ChattyOpen',
+      '- ChattyOpen false to nobody',
+    ])
+  }))
 
 test('LOC-1 workerLocal: one value per worker, made once, in the scope of none of its calls', () =>
   seeds(2, async () => {

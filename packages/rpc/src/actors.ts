@@ -6,7 +6,9 @@
 import type { DeadLetterReason, Exit } from '@postgrad/actor/internal'
 import { workerOf } from '@postgrad/base'
 import { ActorCell, type CellHost, isSerialClass } from './actor-cell.js'
+import { actorName, nameOfActor } from './actor-name.js'
 import type { AnyClass } from './function-registry.js'
+import type { Inspection } from './inspection.js'
 import type { OwnerRRef } from './rref.js'
 
 /** What the table needs of its worker. */
@@ -16,6 +18,8 @@ export interface ActorsHost extends Omit<CellHost, 'onDropped' | 'onEnded'> {
   /** Whether others refer to it, or are about to. */
   isShared(rrefId: bigint): boolean
   makeOwner(value: object): OwnerRRef
+  /** Null while nobody listens. */
+  inspection(): Inspection | null
 }
 
 /** What `Actor` gives to its subclasses for themselves: no methods that others may call. */
@@ -53,11 +57,15 @@ export class Actors {
     const before = this.making
     this.making = { target, owner }
     owner.isActor = true
+    const name = nameOfActor(target.name, owner.rrefId)
+    this.host.inspection()?.actorStarted(name)
     let value: object
     try {
       value = new target(...args)
     } catch (reason) {
-      this.bound.get(owner.rrefId)?.end({ normal: false, reason }, { isKnown: true })
+      const cell = this.bound.get(owner.rrefId)
+      if (cell === undefined) this.host.inspection()?.actorEnded(name, { normal: false, reason })
+      else cell.end({ normal: false, reason }, { isKnown: true })
       throw reason
     } finally {
       this.making = before
@@ -107,22 +115,33 @@ export class Actors {
   }
 
   /** Nobody elsewhere refers to this value any more. */
-  onReleased(rrefId: bigint): void {
-    const cell = this.bound.get(rrefId)
+  onReleased(rref: OwnerRRef): void {
+    const cell = this.bound.get(rref.rrefId)
     if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY)
+    else if (rref.isActor && rref.hasValue && !this.cells.has(rref.localValue() as object) && this.isElsewhere(rref)) {
+      this.host.inspection()?.actorEnded(actorName(rref), { normal: true })
+    }
   }
 
   /** What another worker made ends with the last reference to it. Of what this worker made itself it may hold more than are counted. */
   private bind(cell: ActorCell, owner: OwnerRRef): void {
     if (!this.references.has(cell)) this.references.set(cell, owner)
-    if (workerOf(owner.rrefId) === this.host.workerId || this.bound.has(owner.rrefId) || cell.exit !== null) return
+    if (!this.isElsewhere(owner) || this.bound.has(owner.rrefId) || cell.exit !== null) return
     this.bound.set(owner.rrefId, cell)
-    if (!this.host.isShared(owner.rrefId)) this.onReleased(owner.rrefId)
+    if (!this.host.isShared(owner.rrefId)) this.onReleased(owner)
   }
 
-  private onEnded(cell: ActorCell, { normal, reason }: Exit, isKnown: boolean): void {
+  private isElsewhere({ rrefId }: OwnerRRef): boolean {
+    return workerOf(rrefId) !== this.host.workerId
+  }
+
+  private onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void {
+    const { normal, reason } = exit
     const rref = this.references.get(cell)
-    if (rref !== undefined) this.bound.delete(rref.rrefId)
+    if (rref !== undefined) {
+      this.bound.delete(rref.rrefId)
+      this.host.inspection()?.actorEnded(nameOfActor(cell.what, rref.rrefId), exit)
+    }
     if (!normal && !isKnown)
       this.host.letter('unwatched-crash', `${cell.what}: ${reason instanceof Error ? reason.message : String(reason)}`)
   }

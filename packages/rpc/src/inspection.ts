@@ -3,7 +3,7 @@
  * default, and then it costs one null check per message. `rpc-agent.ts` and `request-callback.ts` tell; `metrics.ts` counts what is told here.
  * Rules INS-1 to INS-6 in SPEC.md.
  */
-import type { DeadLetter, DeathCause } from '@postgrad/actor/internal'
+import type { DeadLetter, DeathCause, Exit } from '@postgrad/actor/internal'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
 import { whatOf } from './actor-name.js'
@@ -40,6 +40,10 @@ export type InspectEvent =
   | (Happening & { readonly kind: 'dead-letter'; readonly reason: string; readonly from: string | null; readonly what: string })
   /** A worker has ended. */
   | (Happening & { readonly kind: 'death'; readonly worker: string; readonly workerId: number; readonly cause: DeathCause })
+  /** An instance of a class was made by `remote`; for a reader: `Observer#0.17`. */
+  | (Happening & { readonly kind: 'actor-started'; readonly what: string })
+  /** It was stopped, nobody refers to it any more (normal), or it crashed: `reason` is the error's message. */
+  | (Happening & { readonly kind: 'actor-ended'; readonly what: string; readonly normal: boolean; readonly reason: string })
   /** A call of this worker was refused: so many of its calls wait there. */
   | (Happening & {
       readonly kind: 'mailbox-full'
@@ -130,6 +134,16 @@ export class Inspection {
 
   death(worker: string, workerId: number, cause: DeathCause): void {
     if (this.listeners.size > 0) this.tell({ kind: 'death', worker, workerId, cause })
+  }
+
+  actorStarted(what: string): void {
+    if (this.listeners.size > 0) this.tell({ kind: 'actor-started', what })
+  }
+
+  actorEnded(what: string, { normal, reason }: Exit): void {
+    if (this.listeners.size === 0) return
+    const text = reason === undefined ? '' : reason instanceof Error ? reason.message : String(reason)
+    this.tell({ kind: 'actor-ended', what, normal, reason: text })
   }
 
   noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {

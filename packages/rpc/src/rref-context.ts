@@ -122,7 +122,7 @@ export class RRefContext implements RRefProtocol {
   /** References that ended without `dispose`. */
   finalized = 0
   /** Told when nobody elsewhere refers to a value any more. */
-  onReleased: (rrefId: bigint) => void = () => {}
+  onReleased: (rref: OwnerRRef) => void = () => {}
   /** What `rref.backward` does; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
@@ -384,7 +384,7 @@ export class RRefContext implements RRefProtocol {
       return true
     }
     // Its maker gives up what it never made (its REMOTE_CALL, which would be here by now, could not be read): nobody else gets a value either.
-    if (owned !== undefined && !owned.admitted && workerOf(rrefId) === from) this.neverMade(rrefId, owned, deleted('toHere', rrefId))
+    if (owned !== undefined && !owned.admitted && workerOf(rrefId) === from) this.neverMade(owned, deleted('toHere', rrefId))
     return false
   }
 
@@ -406,7 +406,7 @@ export class RRefContext implements RRefProtocol {
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     for (const [rrefId, owned] of [...this.owned]) {
       for (const [forkId, holder] of [...owned.forks]) if (holder.worker === peer.id) this.dropFork(rrefId, forkId)
-      if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(rrefId, owned, error)
+      if (!owned.admitted && workerOf(rrefId) === peer.id) this.neverMade(owned, error)
     }
     for (const [forkId, child] of [...this.pendingChildren]) if (child.receiver === peer.id) this.onChildAccept(forkId, peer.id)
     for (const { ref, forkId, owner } of [...this.users.values()]) {
@@ -571,19 +571,20 @@ export class RRefContext implements RRefProtocol {
     const owned = this.owned.get(rrefId)
     if (owned === undefined) return
     owned.forks.delete(forkId)
-    if (owned.forks.size === 0 && owned.admitted) this.drop(rrefId)
+    if (owned.forks.size === 0 && owned.admitted) this.drop(owned)
   }
 
-  private drop(rrefId: bigint): void {
+  private drop({ rref }: Owned): void {
+    const { rrefId } = rref
     this.owned.delete(rrefId)
     if (workerOf(rrefId) !== this.self.id) this.tombstones.add(rrefId)
-    this.onReleased(rrefId)
+    this.onReleased(rref)
   }
 
-  private neverMade(rrefId: bigint, owned: Owned, error: unknown): void {
+  private neverMade(owned: Owned, error: unknown): void {
     owned.admitted = true
     owned.rref.setError(error)
-    if (owned.forks.size === 0) this.drop(rrefId)
+    if (owned.forks.size === 0) this.drop(owned)
   }
 
   private track(user: UserRRef): void {

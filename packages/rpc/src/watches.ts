@@ -8,6 +8,7 @@
  */
 import type { Exit } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import type { Future } from './future.js'
@@ -192,7 +193,8 @@ export class Watches {
   /** Serves STOP_ACTOR. */
   async onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
     const owned = ownedActor(STOP_ACTOR, rref)
-    await this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(shutdownMs as number)
+    const limitMs = checkTime('stopActor', shutdownMs as number, '0 to end it at once')
+    await this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(limitMs)
   }
 
   // --- ends

@@ -146,6 +146,7 @@ export class WorkerRuntime {
       letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
+      inspection: () => this.agent.inspection,
     })
     this.watches = new Watches({
       info: this.info,
@@ -155,7 +156,7 @@ export class WorkerRuntime {
       deathOf: (id) => this.agent.deathOf(id),
       cellOf: (rref, value) => this.cellOf(rref, value),
     })
-    this.rrefs.onReleased = (rrefId) => this.actors.onReleased(rrefId)
+    this.rrefs.onReleased = (rref) => this.actors.onReleased(rref)
     this.requests = new RequestCallback({
       agent: this.agent,
       registry: this.registry,
