@@ -1,11 +1,13 @@
-"""The same work in PyTorch: two processes under torch.distributed.rpc, driven line by line from the benchmark.
+"""The same work in PyTorch: two processes (or as many as its argument says) under torch.distributed.rpc, driven line by line from the benchmark.
 
 Reads one JSON object a line on stdin, {"name": ..., "n": ..., "args": [...]}, does that work n times on worker0, and answers {"seconds": ...}.
 Its first line names its version and its two processes, which the benchmark stops while others are measured: TensorPipe polls without rest.
 """
 import ctypes
 import json
+import math
 import os
+import random
 import signal
 import socket
 import sys
@@ -32,6 +34,11 @@ def add_one(t):
 def round_trip(n):
     for _ in range(n):
         rpc.rpc_sync("worker1", noop)
+
+
+def remote_to_here(n):
+    for _ in range(n):
+        rpc.remote("worker1", noop).to_here()
 
 
 def pipelined(n):
@@ -236,25 +243,111 @@ def launch(n, size):
     return total
 
 
+class CartPole:
+    def reset(self):
+        self.state, self.steps = [random.uniform(-0.05, 0.05) for _ in range(4)], 0
+        return self.state
+
+    def step(self, action):
+        x, v, angle, spin = self.state
+        force = 10.0 if action == 1 else -10.0
+        sin, cos = math.sin(angle), math.cos(angle)
+        push = (force + 0.05 * spin**2 * sin) / 1.1
+        spin_up = (9.8 * sin - cos * push) / (0.5 * (4.0 / 3.0 - 0.1 * cos**2 / 1.1))
+        acceleration = push - 0.05 * spin_up * cos / 1.1
+        self.state = [x + 0.02 * v, v + 0.02 * acceleration, angle + 0.02 * spin, spin + 0.02 * spin_up]
+        self.steps += 1
+        return self.state, abs(self.state[0]) > 2.4 or abs(self.state[2]) > 12 * math.pi / 180 or self.steps >= 500
+
+
+class Observer:
+    """As in PyTorch's RPC tutorial: rpc_sync for every action and every reward."""
+
+    def __init__(self):
+        self.name = rpc.get_worker_info().name
+        self.environment = CartPole()
+
+    def run_episode(self, agent):
+        state, ended = self.environment.reset(), False
+        while not ended:
+            action = rpc.rpc_sync(agent.owner(), call_method, args=(Agent.select_action, agent, self.name, state))
+            state, ended = self.environment.step(action)
+            rpc.rpc_sync(agent.owner(), call_method, args=(Agent.report_reward, agent, self.name, 1.0))
+
+
+class Agent:
+    def __init__(self, observers):
+        self.self_rref = rpc.RRef(self)
+        self.observers = [rpc.remote(f"worker{i + 1}", Observer) for i in range(observers)]
+        self.policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=1e-2)
+        self.names = [f"worker{i + 1}" for i in range(observers)]
+
+    def select_action(self, observer, state):
+        odds = torch.distributions.Categorical(logits=self.policy(torch.tensor([state])))
+        action = odds.sample()
+        self.log_probs[observer].append(odds.log_prob(action))
+        return action.item()
+
+    def report_reward(self, observer, reward):
+        self.rewards[observer].append(reward)
+
+    def run_episode(self):
+        self.log_probs, self.rewards = ({name: [] for name in self.names} for _ in range(2))
+        rpcs = [rpc.rpc_async(o.owner(), call_method, args=(Observer.run_episode, o, self.self_rref)) for o in self.observers]
+        torch.futures.wait_all(rpcs)
+        log_probs, returns = [], []
+        for name in self.names:
+            value, discounted = 0.0, []
+            for reward in reversed(self.rewards[name]):
+                value = reward + 0.99 * value
+                discounted.insert(0, value)
+            log_probs += self.log_probs[name]
+            returns += discounted
+        returns = torch.tensor(returns)
+        returns = (returns - returns.mean()) / (returns.std() + 1e-8)
+        self.optimizer.zero_grad(set_to_none=True)
+        (-torch.cat(log_probs) * returns).sum().backward()
+        self.optimizer.step()
+        return len(returns)
+
+
+def call_method(method, rref, *args):
+    return method(rref.local_value(), *args)
+
+
+agents = {}
+
+
+def rl_steps(n, observers):
+    if observers not in agents:
+        agents[observers] = Agent(observers)
+    agent = agents[observers]
+    start, steps = time.perf_counter(), 0
+    while steps < n:
+        steps += agent.run_episode()
+    return (time.perf_counter() - start) * n / steps
+
+
 WORK = {
     f.__name__: f
     for f in (
-        round_trip, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
+        round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
         launch,
     )
 }
 
 
-def worker(rank, port, commands, other=None):
+def worker(rank, port, commands, world, others=()):
     # Whoever kills the benchmark or the first process ends the second with it, even while they are stopped.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)
-    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=world)
     if rank == 0:
         lines = os.fdopen(commands)
-        print(json.dumps({"ready": torch.__version__, "processes": [os.getpid(), other]}), flush=True)
+        print(json.dumps({"ready": torch.__version__, "processes": [os.getpid(), *others]}), flush=True)
         for line in lines:
             command = json.loads(line)
             start = time.perf_counter()
@@ -270,7 +363,10 @@ if __name__ == "__main__":
         probe.bind(("127.0.0.1", 0))
         free_port = probe.getsockname()[1]
     context = mp.get_context("fork")
-    other = context.Process(target=worker, args=(1, free_port, -1))
-    other.start()
-    worker(0, free_port, os.dup(sys.stdin.fileno()), other.pid)
-    other.join()
+    world = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    others = [context.Process(target=worker, args=(rank, free_port, -1, world)) for rank in range(1, world)]
+    for other in others:
+        other.start()
+    worker(0, free_port, os.dup(sys.stdin.fileno()), world, [other.pid for other in others])
+    for other in others:
+        other.join()

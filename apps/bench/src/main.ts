@@ -8,11 +8,12 @@ import { touchMemory } from './numbers.js'
 import { comlinkPair } from './peers/comlink-peer.js'
 import { simdPeak } from './peers/peak.js'
 import { TfjsPeer } from './peers/tfjs.js'
-import { TorchPeer } from './peers/torch-peer.js'
+import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
 import { numberRows } from './plans/numbers.js'
 import type { TorchWork } from './plans/plan.js'
+import { RlStage, rlRows } from './plans/rl.js'
 import { rawPair } from './raw.js'
 import { measure, type Row } from './row.js'
 import { rowText, tableHead } from './table.js'
@@ -37,10 +38,17 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
+  const stage = new RlStage()
+  const rlTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name, ...args), share } }
-    const plans = [...callRows(worker0, raw, comlink, withTorch), ...numberRows(worker0, peak, tfjs, withTorch), ...clusterRows(withTorch)]
+    const plans = [
+      ...callRows(worker0, raw, comlink, withTorch),
+      ...numberRows(worker0, peak, tfjs, withTorch),
+      ...clusterRows(withTorch),
+      ...rlRows(stage, raw, rlTorch),
+    ]
     const chosen = plans.filter((plan) => plan.name.includes(only))
     if (chosen.length === 0)
       throw new UsageError(`--only: no row's name contains '${only}'; there are: ${plans.map((plan) => plan.name).join('; ')}`)
@@ -53,7 +61,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       console.log(json ? JSON.stringify(row) : rowText(row))
     }
   } finally {
-    await Promise.all([raw.close(), comlink.close(), torch?.close()])
+    await Promise.all([raw.close(), comlink.close(), stage.close(), torch?.close(), rlTorch?.close()])
   }
 }
 

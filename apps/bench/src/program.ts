@@ -1,5 +1,5 @@
 /** Our side of the benchmarks: what worker0 does n times, with worker1 at the other end. Each gives the seconds that it took. */
-import { add, backward, call, distAutograd, expose, mul, rand, type Tensor } from 'postgrad'
+import { add, backward, call, distAutograd, expose, mul, rand, remote, type Tensor } from 'postgrad'
 
 /** Calls under way at once when they are pipelined. */
 const WINDOW = 1000
@@ -10,6 +10,17 @@ export const addOne = (t: Tensor) => t.add(1)
 export async function roundTrip(n: number): Promise<number> {
   const started = performance.now()
   for (let i = 0; i < n; i++) await call('worker1', noop)
+  return (performance.now() - started) / 1000
+}
+
+/** A reference to the result of an empty function, and its value. */
+export async function remoteToHere(n: number): Promise<number> {
+  const started = performance.now()
+  for (let i = 0; i < n; i++) {
+    const rref = remote('worker1', noop)
+    await rref.toHere()
+    rref.dispose()
+  }
   return (performance.now() - started) / 1000
 }
 
@@ -78,4 +89,4 @@ export function additions(n: number): number {
   return (performance.now() - started) / 1000
 }
 
-expose({ noop, addOne, roundTrip, pipelined, designNote, pingPongBackward, localForward, localBackward, additions })
+expose({ noop, addOne, roundTrip, remoteToHere, pipelined, designNote, pingPongBackward, localForward, localBackward, additions })

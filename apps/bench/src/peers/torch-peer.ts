@@ -33,8 +33,8 @@ export class TorchPeer {
   }
 
   /** Null, with the reason on `say`, where PyTorch is not to be had. */
-  static async start(say: (line: string) => void): Promise<TorchPeer | null> {
-    const child = spawn(PYTHON, [SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'] })
+  static async start(say: (line: string) => void, processes = 2): Promise<TorchPeer | null> {
+    const child = spawn(PYTHON, [SCRIPT, String(processes)], { stdio: ['pipe', 'pipe', 'pipe'] })
     let complaints = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       complaints = (complaints + text).slice(-COMPLAINTS_MAX)
@@ -99,5 +99,31 @@ export class TorchPeer {
     const late = setTimeout(() => this.child.kill('SIGKILL'), CLOSE_MS)
     await this.ended
     clearTimeout(late)
+  }
+}
+
+/** PyTorch with an agent and observers in processes of their own: started when a row asks for it, since its processes would slow the others. */
+export class LazyTorch {
+  readonly name: string
+  private readonly say: (line: string) => void
+  private peer: Promise<TorchPeer | null> | null = null
+
+  constructor(say: (line: string) => void, version: string) {
+    this.say = say
+    this.name = `pytorch ${version}`
+  }
+
+  /** Environment steps of the same program, in whole episodes. */
+  plays(observers: number): Contestant {
+    return async (n) => {
+      this.peer ??= TorchPeer.start(this.say, 1 + observers)
+      const peer = await this.peer
+      if (peer === null) throw new Error('PyTorch was there at first and could not be started again')
+      return peer.work('rl_steps', observers)(n)
+    }
+  }
+
+  async close(): Promise<void> {
+    await (await this.peer)?.close()
   }
 }

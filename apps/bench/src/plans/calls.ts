@@ -19,6 +19,17 @@ export function callRows(worker0: Controller, raw: ThreadPair, comlink: ThreadPa
       aim: (limit) => 1.5 * limit,
     },
     {
+      name: 'remote + toHere of an empty function',
+      unit: 'µs',
+      n: 2000,
+      figure: microseconds,
+      higherIsBetter: false,
+      ours: (n) => worker0.run(program.remoteToHere, n),
+      limit: raw.roundTrip,
+      peers: withTorch('remote_to_here', 0.05),
+      aim: () => null,
+    },
+    {
       name: 'pipelined calls',
       unit: 'calls/s',
       n: 50_000,

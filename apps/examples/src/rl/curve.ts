@@ -29,9 +29,8 @@ export async function writeCurve(
     curves: [
       { name: 'each episode, mean of all observers', kind: 'pale', points: points.map(({ reward }, i) => [i + 1, reward] as const) },
       {
-        name: 'solved',
+        name: `solved (${target})`,
         kind: 'limit',
-        label: `solved ${target}`,
         points: [0, Math.max(points.length, 1)].map((x) => [x, target] as const),
       },
       {
