@@ -38,12 +38,15 @@ export class Observer {
   async runEpisode(agent: RRef<Agent>): Promise<void> {
     const ask = agent.rpcSync()
     let state = this.environment.reset()
+    let reported: Promise<unknown> = Promise.resolve()
     for (let ended = false; !ended; ) {
-      const action = await ask.selectAction(this.name, state)
+      // A report travels with the next question: both leave in one post, and a step waits once.
+      const [action] = await Promise.all([ask.selectAction(this.name, state), reported])
       const step = this.environment.step(action)
-      await ask.reportReward(this.name, step.reward, step.ended)
+      reported = ask.reportReward(this.name, step.reward, step.ended)
       ;({ state, ended } = step)
     }
+    await reported
     agent.dispose()
   }
 }
