@@ -1,7 +1,7 @@
 /**
  * How many calls one worker may have waiting at another, as both ends of the pair count them: what has left and, as far as the receiver has said, not
  * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
- * is noted of it, so a mailbox is bounded without a queue before it. Rules CRE-1 to CRE-12 in SPEC.md; `rpc-agent.ts` above does the sending.
+ * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-12 in SPEC.md; `rpc-agent.ts` above does the sending.
  *
  *     sender                                               receiver
  *     sent − begun < window, else MAILBOX_FULL ── CALL ──▸ received − begun
@@ -155,12 +155,14 @@ export class IncomingCalls {
   }
 }
 
-/** Why a call did not leave, or was not run. */
+/** Why a call did not leave, or was not run; `toHere` is the name of a fetch. */
 export function mailboxFull(op: string, worker: WorkerInfo, { calls, bytes }: { calls: number; bytes: number }): PostgradError {
+  const isFetch = op === 'toHere'
+  const first = isFetch ? 'Have fewer fetches under way' : `Await ready('${worker.name}') before each call, or have fewer calls under way`
   return new PostgradError('MAILBOX_FULL', {
     op,
-    message: `${calls} calls (${bytes} bytes) of this worker wait at worker '${worker.name}' and have not begun; there is no room for another`,
-    remedy: `Await ready('${worker.name}') before each call, or have fewer calls under way; the window is { mailbox: { callsMax, bytesMax } }.`,
+    message: `${calls} ${isFetch ? 'fetches' : 'calls'} (${bytes} bytes) of this worker wait at worker '${worker.name}' and have not begun; there is no room for another`,
+    remedy: `${first}; the window is { mailbox: { callsMax, bytesMax } }.`,
     values: { worker: worker.name, workerId: worker.id, calls, bytes },
   })
 }

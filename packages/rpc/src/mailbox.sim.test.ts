@@ -229,6 +229,33 @@ describe('a full mailbox', () => {
       { mailbox: { callsMax: 4 } },
     )
   })
+
+  test('CRE-13: fetches have a window of their own: calls do not use it up, nor they that of calls', async () => {
+    await overSeeds(
+      5,
+      2,
+      async (cluster) => {
+        using value = remote('worker1', make)
+        await value.toHere()
+        const { pump } = cluster.workers[1]!.agent
+        const run = pump.runNow
+        pump.runNow = () => {}
+        const fetches = Array.from({ length: 20 }, () => value.toHere())
+        const all = settled(fetches)
+        const calls = Array.from({ length: 2 }, () => call('worker1', nothing))
+        await wait(10)
+        pump.runNow = run
+        cluster.workers[1]!.pushTask({ run: () => {} }, 0)
+        await Promise.all(calls)
+        const { served, errors } = await all
+        // Of the first fetch its sender has not heard that it has begun.
+        expect(served).toBe(3)
+        expect(errors.map(({ code }) => code)).toEqual(Array(17).fill('MAILBOX_FULL'))
+        for (let i = 0; i < 20; i++) expect(await value.toHere()).toEqual({ n: 7 })
+      },
+      { mailbox: { callsMax: 4 } },
+    )
+  })
 })
 
 describe('ready', () => {

@@ -79,6 +79,9 @@ export interface Peer {
   readonly outgoing: OutgoingCalls
   /** Of the peer's calls that wait here. */
   readonly incoming: IncomingCalls
+  /** The same of fetches: they go ahead of calls, so calls may not use up their room. */
+  readonly outgoingFetches: OutgoingCalls
+  readonly incomingFetches: IncomingCalls
 }
 
 /** One message in the mailbox. */
@@ -92,7 +95,7 @@ export class Delivery implements Runnable {
   readonly received: readonly ReceivedFork[] | null
   /** Null for what is no call. */
   readonly served: ServedCall | null
-  /** Of a call that has not begun: what it counts in its sender's account; 0 for all else. */
+  /** Of a call or fetch that has not begun: what it counts in its sender's account; 0 for all else. */
   callBytes: number
   /** Its sender had no room for it. */
   isRefused = false
@@ -121,6 +124,10 @@ export class Delivery implements Runnable {
     this.received = received
   }
 
+  get type(): MessageType {
+    return this.message.type
+  }
+
   run(): void {
     this.agent.deliver(this)
   }
@@ -141,6 +148,10 @@ export class Unreadable implements Runnable {
     this.head = head
     this.error = error
     this.callBytes = callBytes
+  }
+
+  get type(): MessageType {
+    return this.head.type
   }
 
   run(): void {
@@ -213,7 +224,10 @@ export class RpcAgent {
     this.pump.onDrained(() => this.activity.changed())
     this.addPeer(info, null, null)
     this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
-    this.handle(MessageType.CREDITS, ({ message: { body }, peer }) => peer.outgoing.onCredits(body[0] as number, body[1] as number))
+    this.handle(MessageType.CREDITS, ({ message: { body }, peer }) => {
+      peer.outgoing.onCredits(body[0] as number, body[1] as number)
+      peer.outgoingFetches.onCredits(body[2] as number, body[3] as number)
+    })
     this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
   }
 
@@ -282,6 +296,8 @@ export class RpcAgent {
       restartedAs: null,
       outgoing: new OutgoingCalls(this.window, this.clock),
       incoming: new IncomingCalls(this.window),
+      outgoingFetches: new OutgoingCalls(this.window, this.clock),
+      incomingFetches: new IncomingCalls(this.window),
     }
     this.peersById.set(info.id, peer)
     this.idsByName.set(info.name, info.id)
@@ -369,9 +385,10 @@ export class RpcAgent {
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
     this.checkOpen(peer, op)
     if (peer.takesNoCalls && REFUSED.has(type)) throw this.diedError(peer, op)
-    if (isCall(type) && peer.outgoing.isFull) {
-      this.inspection?.noRoom('mailbox-full', peer.info.name, op, peer.outgoing)
-      throw mailboxFull(op, peer.info, peer.outgoing)
+    const account = isCall(type) ? peer.outgoing : type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
+    if (account?.isFull) {
+      this.inspection?.noRoom('mailbox-full', peer.info.name, op, account)
+      throw mailboxFull(op, peer.info, account)
     }
     peer.env.sending = null
     return this.codec.prepare(type, body, peer.env)
@@ -395,7 +412,8 @@ export class RpcAgent {
     try {
       const givenBytes = blocks === null ? 0 : blocks.road.givenBytes
       const frame = this.codec.encode(out, env, blocks?.road)
-      const bytes = isCall(out.type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes) : 0
+      const account = isCall(out.type) ? peer.outgoing : out.type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
+      const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes)
       if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
       if (this.inspection !== null) this.inspection.sent(peer.info.name, out)
       if (link === null) {
@@ -407,7 +425,7 @@ export class RpcAgent {
         peer.traffic.sent++
         this.activity.changed()
       }
-      if (bytes !== 0) peer.outgoing.onSent(bytes)
+      account?.onSent(bytes)
       blocks?.onSent()
     } catch (error) {
       blocks?.onUnsent()
@@ -595,9 +613,10 @@ export class RpcAgent {
         ? new ServedCall(peer.info, message.requestId)
         : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
-    const bytes = isCall(type) ? bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes) : 0
+    const account = accountOf(type, peer)
+    const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes)
     const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)
-    if (bytes !== 0 && (!peer.incoming.onReceived(bytes) || (this.isDraining && peer.link !== null))) {
+    if (account !== null && (!account.onReceived(bytes) || (this.isDraining && peer.link !== null && isCall(type)))) {
       delivery.isRefused = true
       // Answered without waiting for its turn among the calls.
       lane = Lane.control
@@ -633,8 +652,9 @@ export class RpcAgent {
     const head = requestHead(frame)
     if (head === null) return
     const lane = MESSAGE_TABLE[head.type].lane as MessageLane
-    const callBytes = isCall(head.type) ? bytes : 0
-    if (callBytes !== 0) peer.incoming.onReceived(callBytes)
+    const account = accountOf(head.type, peer)
+    account?.onReceived(bytes)
+    const callBytes = account === null ? 0 : bytes
     this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, error, callBytes))
   }
 
@@ -642,9 +662,10 @@ export class RpcAgent {
     const { message, peer, received } = delivery
     if (received !== null) delivery.unconfirmed = this.rrefs.accept(received, peer.info)
     if (delivery.isRefused) {
-      const op = String(message.body[0])
-      const error = this.isDraining ? this.drainingError(op) : mailboxFull(op, this.info, peer.incoming)
-      this.discard(delivery, this.isDraining ? 'draining' : 'mailbox-full', `${nameOf(message.type)} ${op}`)
+      const op = isCall(message.type) ? String(message.body[0]) : 'toHere'
+      const isDraining = this.isDraining && isCall(message.type)
+      const error = isDraining ? this.drainingError(op) : mailboxFull(op, this.info, accountOf(message.type, peer)!)
+      this.discard(delivery, isDraining ? 'draining' : 'mailbox-full', `${nameOf(message.type)} ${op}`)
       this.onRefused(delivery, error)
       return
     }
@@ -653,16 +674,21 @@ export class RpcAgent {
     else this.discard(delivery, 'unreadable', `${nameOf(message.type)}: nothing handles it here`)
   }
 
-  /** A call begins, or ends without: its place is its sender's again. Without effect for all else, and when it is said twice. */
-  begun(item: { readonly peer: Peer; callBytes: number }): void {
-    const { peer, callBytes } = item
+  /** A call or fetch begins, or ends without: its place is its sender's again. Without effect for all else, and when it is said twice. */
+  begun(item: { readonly peer: Peer; readonly type: MessageType; callBytes: number }): void {
+    const { peer, callBytes, type } = item
     if (callBytes === 0) return
     item.callBytes = 0
-    const { incoming } = peer
-    if (!incoming.onBegun(callBytes) || this.reachable(peer.info.id) === undefined) return
+    if (!accountOf(type, peer)!.onBegun(callBytes) || this.reachable(peer.info.id) === undefined) return
+    const { incoming, incomingFetches } = peer
     incoming.onTold()
-    if (peer.link === null) peer.outgoing.onCredits(incoming.begun, incoming.begunBytes)
-    else this.post(peer, MessageType.CREDITS, [incoming.begun, incoming.begunBytes])
+    incomingFetches.onTold()
+    if (peer.link !== null) {
+      this.post(peer, MessageType.CREDITS, [incoming.begun, incoming.begunBytes, incomingFetches.begun, incomingFetches.begunBytes])
+      return
+    }
+    peer.outgoing.onCredits(incoming.begun, incoming.begunBytes)
+    peer.outgoingFetches.onCredits(incomingFetches.begun, incomingFetches.begunBytes)
   }
 
   /** A request ends before it has begun. */
@@ -825,6 +851,11 @@ function noRoom(worker: WorkerInfo, timeoutMs: number): PostgradError {
 /** Whether messages of this kind need credits of the receiver: those that wait in its call lane. */
 function isCall(type: MessageType): boolean {
   return type === MessageType.CALL || type === MessageType.REMOTE_CALL
+}
+
+/** Where a request of the peer counts until it begins; null: it needs no room. */
+function accountOf(type: MessageType, peer: Peer): IncomingCalls | null {
+  return isCall(type) ? peer.incoming : type === MessageType.RREF_FETCH ? peer.incomingFetches : null
 }
 
 function bytesOf({ header, segments }: Frame): number {

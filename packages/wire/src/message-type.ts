@@ -36,7 +36,7 @@ export const MessageType = {
   STREAM_CREDIT: 0x0d,
   /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
-  /** So many of the receiver's calls, and of their bytes, have begun at the sender of this: there is room for others. */
+  /** So many of the receiver's calls, and of their bytes, and so many of its fetches have begun at the sender of this: there is room for others. */
   CREDITS: 0x0e,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
   PROPAGATE_GRADIENTS: 0x10,
@@ -75,7 +75,7 @@ export interface MessageBodies {
   [MessageType.STREAM_ITEM]: readonly [requestId: number, value: unknown]
   [MessageType.STREAM_CREDIT]: readonly [requestId: number, items: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
-  [MessageType.CREDITS]: readonly [begun: number, bytes: number]
+  [MessageType.CREDITS]: readonly [begun: number, bytes: number, fetchesBegun: number, fetchBytes: number]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
@@ -192,6 +192,8 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.CREDITS]: row('CREDITS', control, null, [
     ['begun', count],
     ['bytes', count],
+    ['fetchesBegun', count],
+    ['fetchBytes', count],
   ]),
   [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
     ['grads', grads],
