@@ -8,6 +8,7 @@ import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
 import { whatOf } from './actor-name.js'
 import type { Inspected, Metrics, Outcome } from './metrics.js'
+import { type ReferenceLeak, type References, referenceLeaks } from './rref-table.js'
 
 interface Happening {
   /** Counts the events of this worker that were told to anybody, from 1: a gap is what a listener missed. */
@@ -54,6 +55,8 @@ export type InspectEvent =
     })
   /** Code of this worker waits for room there (`ready`). */
   | (Happening & { readonly kind: 'credit-stall'; readonly to: string; readonly calls: number; readonly bytes: number })
+  /** This worker closes, and nobody has given this reference up. */
+  | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-left' })
 
 export type InspectListener = (event: InspectEvent) => void
 
@@ -144,6 +147,12 @@ export class Inspection {
     if (this.listeners.size === 0) return
     const text = reason === undefined ? '' : reason instanceof Error ? reason.message : String(reason)
     this.tell({ kind: 'actor-ended', what, normal, reason: text })
+  }
+
+  /** `tables` is asked for only if anybody listens. */
+  closing(worker: string, tables: () => References): void {
+    if (this.listeners.size === 0) return
+    for (const { madeAt: _, ...leak } of referenceLeaks({ [worker]: tables() })) this.tell({ kind: 'reference-left', ...leak })
   }
 
   noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {

@@ -119,4 +119,24 @@ describe('leaks', () => {
       expect(referenceLeaks(tables())).toEqual([])
     })
   })
+
+  test('RREF-32: who inspects a worker is told of its own when it closes', async () => {
+    const cluster = new Cluster(1, 2)
+    const told: unknown[] = []
+    await cluster.run(0, async () => {
+      const thing = remote('worker1', Thing)
+      await thing.created()
+      for (const worker of cluster.workers) {
+        worker.inspect((event) => {
+          if (event.kind === 'reference-left')
+            told.push({ at: worker.info.name, owner: event.owner, holder: event.holder, type: event.type })
+        })
+      }
+      await cluster.workers[1]!.close()
+      expect(told).toEqual([{ at: 'worker1', owner: 'worker1', holder: 'worker0', type: 'Thing' }])
+      thing.dispose()
+      await currentWorker().close()
+      expect(told).toHaveLength(1)
+    })
+  })
 })

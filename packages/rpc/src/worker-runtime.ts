@@ -607,6 +607,7 @@ export class WorkerRuntime {
     const isIdle = () => this.agent.pendingCount + this.requests.serving + this.agent.blocksOnTheWay === 0
     if (drainMs > 0 && !this.agent.isClosed && !isIdle()) await this.group.untilIdle(isIdle, drainMs)
     if (this.agent.isClosed) return
+    this.agent.inspection?.closing(this.info.name, () => this.references())
     const error = this.agent.shutDownError('close')
     try {
       for (const listener of this.closeListeners) listener(error)
