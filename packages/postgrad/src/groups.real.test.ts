@@ -42,6 +42,14 @@ describe('groups on threads', () => {
     expect(await second.on('worker1').run(groups.shutdownCode, 50)).toBe('GROUP_TIMEOUT worker0')
   })
 
+  test('SHD-1: close waits for what callbacks call, on any worker, after the run that began it', async () => {
+    const out: string[] = []
+    const cluster = await launch(GROUPS, { workers: 3, stdout: (text) => void out.push(text) })
+    await Promise.all(cluster.workers.map((worker) => cluster.on(worker).run(groups.wander, 20)))
+    await cluster.close({ timeoutMs: 30_000 })
+    expect(out.join('').split('wandered to the end').length - 1).toBe(3)
+  })
+
   test('GRP-2: a worker leaves by itself, and its peers know that it has not died', async () => {
     const cluster = await launch(GROUPS, { workers: 2 })
     await cluster.on('worker1').run(groups.leaveGroup)
