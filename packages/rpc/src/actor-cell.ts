@@ -129,7 +129,7 @@ export class ActorCell {
     const scope = currentScope()
     // What is being served may wait for a call of its own chain, also while the actor is asked to end.
     const isNested = this.isSerial && this.running > 0 && scope.chain !== null && scope.chain === this.chain
-    if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.stoppedError(method)
+    if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.refusal(method, scope)
     const invocation = new Invocation(method, run, scope, endsAtReturn)
     if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
     const served = servedIn(scope)
@@ -215,6 +215,7 @@ export class ActorCell {
     const isCancelled = (served?.givenUp ?? null) !== null
     const problem = served?.givenUp ?? (scope.deadlineMs < this.host.clock.now() ? this.expiredError(method) : null)
     if (problem !== null) {
+      if (served !== null) served.isRefused = true
       // So nobody is answered who has given up.
       served?.giveUp(problem)
       this.host.onDropped(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
@@ -222,7 +223,10 @@ export class ActorCell {
       return
     }
     invocation.isStashed = false
-    served?.onBegin?.()
+    if (served !== null) {
+      served.onBegin?.()
+      served.onBegin = null
+    }
     try {
       resolve(this.begin(invocation))
     } catch (error) {
@@ -259,8 +263,7 @@ export class ActorCell {
       this.queue.unshift(...stashed)
       this.next()
     } else {
-      for (const invocation of stashed)
-        this.host.later(() => (this.exit === null ? this.rerun(invocation) : invocation.reject(this.stoppedError(invocation.method))))
+      for (const invocation of stashed) this.host.later(() => (this.exit === null ? this.rerun(invocation) : this.refuse([invocation])))
     }
   }
 
@@ -365,7 +368,13 @@ export class ActorCell {
   }
 
   private refuse(waiting: readonly Invocation[]): void {
-    for (const { method, reject } of waiting) reject(this.stoppedError(method))
+    for (const { method, reject, scope } of waiting) reject(this.refusal(method, scope))
+  }
+
+  private refusal(method: string, scope: Scope): PostgradError {
+    const served = servedIn(scope)
+    if (served !== null) served.isRefused = true
+    return this.stoppedError(method)
   }
 
   // --- errors

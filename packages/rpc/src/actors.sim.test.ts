@@ -5,7 +5,7 @@ import { Actor } from './actor.js'
 import { ACTOR_WAITING_MAX } from './actor-cell.js'
 import { call, currentWorker, ready, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
-import { monitor } from './monitor.js'
+import { monitor, stopActor } from './monitor.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
 import { workerLocal } from './worker-local.js'
@@ -193,6 +193,12 @@ class ChattyOpen extends Chatty {
   static override readonly serial: boolean = false
 }
 
+class Keeper extends Actor {
+  keep(_ref: RRef<Observer>): Promise<never> {
+    return this.stash()
+  }
+}
+
 class Shy extends Actor {
   private readonly me: RRef<Shy>
   constructor() {
@@ -232,6 +238,7 @@ class Unborn extends Actor {
 }
 
 expose({
+  Keeper,
   Journal,
   Open,
   Probe,
@@ -516,6 +523,21 @@ describe('the end of an actor', () => {
       expect(error).toMatchObject({ code: 'ACTOR_STOPPED', values: { crashed: false } })
       expect(error.message).toContain('this Chatty has been stopped')
       expect(await call('worker1', readLog)).toEqual(['onStop'])
+    }))
+
+  test('ACT-13, RREF-17 references in calls that an actor did not take are given up', () =>
+    seeds(3, async ({ workers }) => {
+      using keeper = remote('worker1', Keeper, [])
+      await keeper.created()
+      const made = Array.from({ length: 3 }, () => remote('worker2', Observer, []))
+      const kept = failure(keeper.call('keep', [made[0]!]))
+      await sleep(10)
+      await stopActor(keeper)
+      expect((await kept).code).toBe('ACTOR_STOPPED')
+      for (const ref of made) expect((await failure(keeper.call('keep', [ref]))).code).toBe('ACTOR_STOPPED')
+      for (const ref of made) ref.dispose()
+      await sleep(20)
+      expect(workers[1]!.debugInfo().userRRefs).toBe(0)
     }))
 
   test('ACT-14 a constructor that fails is the end: every use throws its error, and no timer of it fires', () =>

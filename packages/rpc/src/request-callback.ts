@@ -270,6 +270,7 @@ export class RequestCallback {
     const served = delivery.served!
     served.onBegin = null
     this.agent.begun(delivery)
+    if (served.isRefused && delivery.received !== null) this.rrefs.discard(delivery.received)
     peer.served.delete(message.requestId)
     if (this.agent.inspection !== null) this.agent.inspection.ended(delivery, served.givenUp === null ? outcome : 'given-up')
     return served.givenUp === null

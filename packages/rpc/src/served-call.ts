@@ -24,6 +24,8 @@ export class ServedCall {
   isPutOff = false
   /** Tells its worker that what was put off begins. */
   onBegin: (() => void) | null = null
+  /** The actor that it was for did not take it: nobody has the references in it. */
+  isRefused = false
   outlet: Outlet | null = null
   /** Whether calls were made while it was served, or something was waited for. */
   hasCalled = false

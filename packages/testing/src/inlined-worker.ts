@@ -99,7 +99,7 @@ export class InlinedWorker extends WorkerRuntime {
   /** One item ahead of nobody: the generator goes on when the next one is asked for. */
   private streamFrom(callee: InlinedWorker, name: string, args: readonly unknown[]): RemoteStream<unknown> {
     const stream = new RemoteStream<unknown>(name, 1)
-    const scope = new Scope({ context: carriedContext() }, callee.scope)
+    const scope = new Scope({ context: carriedContext(), chain: currentScope().chain }, callee.scope)
     const passed = this.cross(args)
     let iterator: ReturnType<typeof iteratorOf> | null = null
     const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
@@ -182,7 +182,7 @@ export class InlinedWorker extends WorkerRuntime {
 
   private serve(name: string, args: readonly unknown[]): unknown {
     const exposed = this.registry.lookup(name, this.info.name)
-    const scope = new Scope({ context: carriedContext() }, this.scope)
+    const scope = new Scope({ context: carriedContext(), chain: currentScope().chain }, this.scope)
     return inScope(scope, runExposed, exposed, args)
   }
 }
