@@ -54,7 +54,10 @@ class FailsToMake extends Module {
 class NeverExposed extends Module {
   forward(): void {}
 }
-const forwardOf = async (module: RemoteModule<MyModule>, x: Tensor) => module.forward(x, 3, 'over')
+const forwardOf = async (module: RemoteModule<MyModule>, x: Tensor) => {
+  using mine = module
+  return await mine.forward(x, 3, 'over')
+}
 const newAttribute = (module: RemoteModule<MyModule> & { note?: string }) => [module.note ?? null, module.training, module.remoteDevice]
 expose({ MyModule, Where, Slow, BadModule, FailsToMake, Linear, forwardOf, newAttribute })
 
@@ -158,12 +161,19 @@ describe('references and sending', () => {
   })
 
   test('RM-5 it can be sent over RPC, whoever gets it (send_remote_module_over_the_wire)', async () => {
-    await overSeeds(3, async () => {
-      using module = new RemoteModule('worker1', MyModule, ['', 2])
+    await overSeeds(3, async (workers) => {
+      const module = new RemoteModule('worker1', MyModule, ['', 2])
       for (const to of ['worker2', 'worker1', 'worker0']) {
         const [word, n, y] = await call(to, forwardOf, [module, one])
         expect([word, n, y.toArray()]).toEqual(['over', 3, [[2, 0]]])
       }
+      module.dispose()
+      await call('worker2', forwardOf, [new RemoteModule('worker2', MyModule), one])
+      await call('worker1', forwardOf, [new RemoteModule('worker2/reference', MyModule), one])
+      await new Promise<void>((resolve) => {
+        currentWorker().clock.setTimer(1, resolve)
+      })
+      expect(workers[1]!.debugInfo()).toMatchObject({ ownerRRefs: 0, forks: 0 })
     })
   })
 

@@ -177,12 +177,12 @@ function onDevice<T>(device: string | null, fn: () => T): T {
 letTravel<RemoteModule>({
   name: 'RemoteModule',
   type: RemoteModule,
-  encode: (module) => [module.remoteDevice, module.getModuleRref(), module.training],
+  encode: (module) => [parseRemoteDevice(module.remoteDevice).device, module.getModuleRref(), module.training],
   decode(plain) {
     assert(Array.isArray(plain) && plain.length === 3)
-    const [remoteDevice, ref, training] = plain as [string, RRef<ForwardModule>, boolean]
-    assert(typeof remoteDevice === 'string' && ref instanceof RRef && typeof training === 'boolean')
-    const module = new RemoteModule(remoteDevice, ref)
+    const [device, ref, training] = plain as [string | null, RRef<ForwardModule>, boolean]
+    assert((device === null || typeof device === 'string') && ref instanceof RRef && typeof training === 'boolean')
+    const module = new RemoteModule(device === null ? ref.owner() : `${ref.ownerName()}/${device}`, ref)
     module.training = training
     return module
   },
