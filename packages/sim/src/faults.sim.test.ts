@@ -205,6 +205,16 @@ describe('fault rules', () => {
     expect(lasts.atB.closed).toMatchObject({ by: 'peer' })
   })
 
+  test('FLT-8 a slow link is slow, and what is sent again for it is nothing to the program', async () => {
+    const { world, a, b, atA, atB } = two([{ do: 'delay', delayMs: 200 }])
+    for (const word of words(5)) a.send(frame(word))
+    b.send(frame('back'))
+    await world.drain()
+    expect([atB.got, atB.atMs]).toEqual([words(5), [200, 200, 200, 200, 200]])
+    expect([atA.got, atA.atMs]).toEqual([['back'], [200]])
+    expect(world.nowMs).toBeLessThan(1000)
+  })
+
   test('FLT-9 a worker crashes by a frame: the receiver, unless the rule names another; the frame is lost with it', async () => {
     const pair = await sent([{ match: { kind: 'x', nth: 3 }, do: 'crash' }], words(5))
     expect(pair.atB.got).toEqual(words(2))

@@ -348,7 +348,8 @@ export class Session implements Link {
       this.isAckDue = true
       return
     }
-    if (seq > this.received + this.windowFrames) {
+    // What is ready and not delivered, since the link was not opened yet, takes of the window.
+    if (seq > this.received + this.windowFrames - this.ready.length) {
       this.counts.refused++
       return
     }
