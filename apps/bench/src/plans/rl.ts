@@ -6,8 +6,8 @@ import { type Cluster, launch } from 'postgrad'
 import type { Contestant, RowPlan } from '../row.js'
 import type { ThreadPair } from '../thread-pair.js'
 
-/** Compiled by the example; it is named here and not imported, since no app imports another. */
-const PROGRAM = new URL('../../../examples/dist/rl/program.js', import.meta.url)
+/** Compiled by the example; they are named here and not imported, since no app imports another. */
+const PROGRAMS = new URL('../../../examples/dist/rl/', import.meta.url)
 const OBSERVERS = [1, 2, 4, 8, 16, 32] as const
 /** As many as PyTorch's figure is known for. */
 const BESIDE_TORCH = 2
@@ -26,11 +26,11 @@ export class RlStage {
   plays(count: number, batched: boolean): Contestant {
     const observers = Array.from({ length: count }, (_, i) => `observer${i + 1}`)
     return async (n) => {
-      const agent = (await this.of(`${count} ${batched}`, ['agent', ...observers])).on('agent')
+      const agent = (await this.of(batched ? 'batched.js' : 'program.js', observers)).on('agent')
       const started = performance.now()
       let steps = 0
       while (steps < n) {
-        const { rewards } = (await agent.run('episode', { observers, seed: 1, batched })) as Episode
+        const { rewards } = (await agent.run(batched ? 'batchedEpisode' : 'episode', { observers, seed: 1 })) as Episode
         steps += rewards.reduce((sum, reward) => sum + reward, 0)
       }
       return ((performance.now() - started) / 1000) * (n / steps)
@@ -42,10 +42,11 @@ export class RlStage {
     this.cluster = null
   }
 
-  private async of(key: string, workers: readonly string[]): Promise<Cluster> {
+  private async of(program: string, observers: readonly string[]): Promise<Cluster> {
+    const key = `${program} ${observers.length}`
     if (this.cluster?.key === key) return this.cluster.launched
     await this.close()
-    const launched = await launch(PROGRAM, { workers })
+    const launched = await launch(new URL(program, PROGRAMS), { workers: ['agent', ...observers] })
     this.cluster = { key, launched }
     return launched
   }

@@ -4,8 +4,6 @@
 export interface Team {
   readonly observers: readonly string[]
   readonly seed: number
-  /** The agent answers all observers at once. */
-  readonly batched: boolean
 }
 
 export interface Episode {

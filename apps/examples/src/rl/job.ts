@@ -8,6 +8,7 @@ import { isPostgradError, launch } from 'postgrad'
 import { prepareOut } from '../shared/out-file.js'
 import { progressDisplay } from '../shared/progress-display.js'
 import { actorCriticEpisode } from './actor-critic.js'
+import { batchedEpisode } from './batched.js'
 import type { Point } from './curve.js'
 import type { Episode, Team } from './episode.js'
 import { episode } from './program.js'
@@ -18,7 +19,12 @@ const SHARE = 0.05
 /** Of an untrained policy, about. */
 const RUNNING_AT_FIRST = 10
 
-const PROGRAMS = { reinforce: './program.js', batched: './program.js', 'actor-critic': './actor-critic.js' } as const
+/** What the workers load, and what the agent's is asked to do. */
+const PROGRAMS = {
+  reinforce: { module: './program.js', play: episode },
+  batched: { module: './batched.js', play: batchedEpisode },
+  'actor-critic': { module: './actor-critic.js', play: actorCriticEpisode },
+} as const
 
 export interface RunOptions {
   readonly settings: Settings
@@ -33,9 +39,10 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
   await prepareOut(out)
   const { variant, observers: count, seed, episodes, target } = settings
   const observers = Array.from({ length: count }, (_, i) => `observer${i + 1}`)
-  const program = new URL(PROGRAMS[variant], import.meta.url)
+  const { module, play } = PROGRAMS[variant]
+  const program = new URL(module, import.meta.url)
   const inJobs = variant === 'actor-critic'
-  const team: Team = { observers, seed, batched: variant === 'batched' }
+  const team: Team = { observers, seed }
   const points: Point[] = []
   let [running, steps, seconds] = [RUNNING_AT_FIRST, 0, 0]
   const cluster = await launch(program, { workers: inJobs ? ['agent'] : ['agent', ...observers], seed })
@@ -49,7 +56,7 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
     if (inJobs) cluster.jobs(program, { name: 'rollouts', threads: Math.min(count, availableParallelism()) })
     const startedMs = performance.now()
     while (points.length < episodes && running <= target) {
-      const { rewards, lost }: Episode = await cluster.on('agent').run(inJobs ? actorCriticEpisode : episode, team)
+      const { rewards, lost }: Episode = await cluster.on('agent').run(play, team)
       for (const name of lost) console.log(`\n${name} has died; the others go on`)
       if (rewards.length > 0) {
         const reward = rewards.reduce((sum, r) => sum + r, 0) / rewards.length

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { launch } from 'postgrad'
 import { type End, expectWellFormed, runScript } from '../shared/script.suite.js'
+import { batchedEpisode } from './batched.js'
 import { episode } from './program.js'
 
 let folder = ''
@@ -47,6 +48,25 @@ test('Ctrl-C in the middle ends cleanly, and the curve so far is written', async
   expectWellFormed(await readFile(out, 'utf8'))
 })
 
+describe('npm run example', () => {
+  const example = (...args: string[]): Promise<End> => runScript(new URL('../../../../scripts/example.mjs', import.meta.url), args)
+
+  test.each([[[]], [['--help']]])('%j lists the examples', async (args) => {
+    const { code, stdout } = await example(...args)
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^ {2}rl {9}an agent learns/m)
+    expect(stdout).toMatch(/^ {2}char-lm /m)
+  })
+
+  test('a name that is none', async () => {
+    const { code, stderr } = await example('chess')
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/there is no example 'chess'\. There are:\n {2}char-lm [\s\S]*Try: npm run example rl -- --help/),
+    ])
+  })
+})
+
 describe('what the user can mend', () => {
   test('--help', async () => {
     const { code, stdout } = await main(['--help'])
@@ -76,17 +96,18 @@ describe('what the user can mend', () => {
 
 test.each([false, true])('an observer that is killed is left out, the others go on (batched: %p)', async (batched) => {
   const observers = ['observer1', 'observer2', 'observer3']
-  await using cluster = await launch(new URL('./program.js', import.meta.url), {
+  await using cluster = await launch(new URL(batched ? './batched.js' : './program.js', import.meta.url), {
     workers: ['agent', ...observers],
     referenceLeaks: 'ignore',
   })
   cluster.onWorkerDeath(() => {})
-  const team = { observers, seed: 1, batched }
+  const team = { observers, seed: 1 }
+  const play = batched ? batchedEpisode : episode
   const agent = cluster.on('agent')
-  expect((await agent.run(episode, team)).rewards).toHaveLength(3)
-  const [next] = await Promise.all([agent.run(episode, team), cluster.kill('observer2')])
+  expect((await agent.run(play, team)).rewards).toHaveLength(3)
+  const [next] = await Promise.all([agent.run(play, team), cluster.kill('observer2')])
   // It may have finished that one before.
-  const after = await agent.run(episode, team)
+  const after = await agent.run(play, team)
   expect([...next.lost, ...after.lost]).toEqual(['observer2'])
   expect(after.rewards).toHaveLength(2)
 })

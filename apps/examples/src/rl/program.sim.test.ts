@@ -2,8 +2,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { actorCriticEpisode, actorCriticGradients } from './actor-critic.js'
+import { BatchedAgent, batchedEpisode } from './batched.js'
 import type { Episode, Team } from './episode.js'
-import { episode, finish, gradients } from './program.js'
+import { Agent, agentOf, episode } from './program.js'
 
 // As many as PyTorch's own test has (reinforcement_learning_rpc_test).
 const observers = ['observer1', 'observer2', 'observer3']
@@ -14,14 +15,17 @@ interface Run {
   readonly weights: readonly unknown[]
 }
 
+const asked = (batched: boolean) => (batched ? batchedEpisode : episode)
+
 async function play(batched: boolean, seed: number, episodes = 3): Promise<Run & { steps: number }> {
-  const team: Team = { observers, seed: 5, batched }
+  const team: Team = { observers, seed: 5 }
   const simulation = await simulate({ workers, seed }, (sim) =>
     sim.on('agent').run(async (): Promise<Run> => {
       const played: Episode[] = []
-      for (let i = 0; i < episodes; i++) played.push(await episode(team))
-      const weights = gradients(team).map((gradient) => [...gradient.dataSync()])
-      finish(team)
+      for (let i = 0; i < episodes; i++) played.push(await asked(batched)(team))
+      const agent = agentOf(team, batched ? BatchedAgent : Agent)
+      const weights = agent.gradients().map((gradient) => [...gradient.dataSync()])
+      agent.close()
       return { episodes: played, weights }
     }),
   )
@@ -50,15 +54,15 @@ describe.each([
   })
 
   test('an observer that dies in an episode is left out, the others go on', async () => {
-    const team: Team = { observers, seed: 5, batched }
+    const team: Team = { observers, seed: 5 }
     const { result } = await simulate({ workers, seed: 3 }, async (sim) => {
-      const first = sim.on('agent').run(episode, team)
+      const first = sim.on('agent').run(asked(batched), team)
       // In the middle of it: a step takes some of the world's steps.
       await sim.on('observer2').run(async () => {
         for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => sim.world.clock.defer(resolve))
       })
       sim.crash('observer2')
-      return [await first, await sim.on('agent').run(episode, team)]
+      return [await first, await sim.on('agent').run(asked(batched), team)]
     })
     expect(result[0]!.lost).toEqual(['observer2'])
     expect(result.map(({ rewards }) => rewards.length)).toEqual([2, 2])
@@ -68,7 +72,7 @@ describe.each([
 
 describe('actor-critic', () => {
   const run = async (seed: number): Promise<Run> => {
-    const team: Team = { observers, seed: 5, batched: false }
+    const team: Team = { observers, seed: 5 }
     const simulation = await simulate({ workers: ['agent'], seed, jobs: { rollouts: { threads: 2 } } }, (sim) =>
       sim.on('agent').run(async (): Promise<Run> => {
         const episodes = [await actorCriticEpisode(team), await actorCriticEpisode(team)]

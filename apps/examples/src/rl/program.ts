@@ -1,30 +1,12 @@
 /**
  * One agent, many observers, after PyTorch's RPC tutorial (`examples/distributed/rpc/rl`): each observer plays CartPole and asks the agent for every
- * action; at the end of an episode the agent learns from all of them by REINFORCE. The policy does not change within an episode and has no
- * dropout, so the agent computes the probabilities of what was done once, for all steps together, where the tutorial keeps a graph per step.
+ * action; at the end of an episode the agent learns from all of them.
  */
-import {
-  Adam,
-  asyncExecution,
-  crossEntropy,
-  currentGenerator,
-  currentWorker,
-  expose,
-  Future,
-  isPostgradError,
-  Linear,
-  noGrad,
-  ReLU,
-  type RRef,
-  remote,
-  rref,
-  Sequential,
-  type Tensor,
-  tensor,
-} from 'postgrad'
+import { currentWorker, expose, isPostgradError, type RRef, remote, rref, type Tensor } from 'postgrad'
 import { CartPole, type State } from './cart-pole.js'
 import type { Episode, Team } from './episode.js'
-import { emptyTrajectory, stacked, type Trajectory } from './returns.js'
+import { Policy } from './policy.js'
+import { newTrajectory, type Trajectory } from './returns.js'
 
 export class Observer {
   private readonly environment: CartPole
@@ -52,9 +34,8 @@ export class Observer {
 }
 
 export class Agent {
-  protected readonly policy = new Sequential(new Linear(4, 128), new ReLU(), new Linear(128, 2))
-  protected readonly playing = new Set<string>()
-  private readonly optimizer = new Adam(this.policy.parameters(), { lr: 0.01 })
+  protected playing = 0
+  private readonly policy = new Policy()
   private readonly trajectories = new Map<string, Trajectory>()
   private readonly observers: Map<string, RRef<Observer>>
   private readonly self: RRef<Agent> = rref<Agent>(this)
@@ -72,49 +53,44 @@ export class Agent {
     if (ended) this.leaves(observer)
   }
 
+  /** All observers play to the end of an episode, or die; then the policy takes a step. */
   async runEpisode(): Promise<Episode> {
     const lost: string[] = []
     const play = async ([name, observer]: [string, RRef<Observer>]): Promise<void> => {
-      this.trajectories.set(name, emptyTrajectory())
-      this.playing.add(name)
+      this.trajectories.set(name, newTrajectory())
+      this.playing++
       try {
         await observer.rpcAsync({ timeoutMs: 0 }).runEpisode(this.self)
       } catch (error) {
         if (!isPostgradError(error, 'WORKER_DIED') || this.observers.size === 1) throw error
-        lost.push(name)
-        for (const known of [this.observers, this.trajectories]) known.delete(name)
         this.leaves(name)
+        for (const known of [this.observers, this.trajectories]) known.delete(name)
+        lost.push(name)
       }
     }
     await Promise.all([...this.observers].map(play))
-    this.learn()
+    this.policy.learn(this.trajectories.values())
     return { rewards: [...this.trajectories.values()].map(({ rewards }) => rewards.reduce((sum, r) => sum + r, 0)), lost }
   }
 
   protected act(observers: readonly string[], states: readonly State[]): number[] {
-    const odds = noGrad(() => this.policy.forward(tensor(states.map((state) => [...state])))).softmax(1)
-    const left = odds.select(1, 0).dataSync()
-    return observers.map((observer, i) => {
-      const action = currentGenerator().uniform() < Number(left[i]) ? 0 : 1
+    const actions = this.policy.act(states)
+    observers.forEach((observer, i) => {
       this.trajectories.get(observer)?.states.push(states[i]!)
-      this.trajectories.get(observer)?.actions.push(action)
-      return action
+      this.trajectories.get(observer)?.actions.push(actions[i]!)
     })
+    return actions
   }
 
   protected leaves(observer: string): void {
-    this.playing.delete(observer)
-  }
-
-  private learn(): void {
-    const { states, actions, returns } = stacked(this.trajectories.values())
-    this.optimizer.zeroGrad()
-    crossEntropy(this.policy.forward(states), actions, { reduction: 'none' }).mul(returns).sum().backward()
-    this.optimizer.step()
+    const trajectory = this.trajectories.get(observer)
+    if (trajectory === undefined || trajectory.ended) return
+    trajectory.ended = true
+    this.playing--
   }
 
   gradients(): Tensor[] {
-    return [...this.policy.parameters()].map((parameter) => parameter.grad!)
+    return this.policy.gradients()
   }
 
   close(): void {
@@ -122,40 +98,10 @@ export class Agent {
   }
 }
 
-/** Waits until everybody who plays has asked, and answers all by one pass of the policy. */
-export class BatchedAgent extends Agent {
-  private waiting = new Map<string, State>()
-  private answer = new Future<ReadonlyMap<string, number>>()
-
-  override selectAction(observer: string, state: State): Promise<number> {
-    this.waiting.set(observer, state)
-    const mine = this.answer.then((actions) => actions.get(observer)!)
-    this.answerIfAllAsked()
-    return mine
-  }
-
-  protected override leaves(observer: string): void {
-    super.leaves(observer)
-    this.waiting.delete(observer)
-    this.answerIfAllAsked()
-  }
-
-  private answerIfAllAsked(): void {
-    if (this.waiting.size === 0 || this.waiting.size < this.playing.size) return
-    const [observers, states, { answer }] = [[...this.waiting.keys()], [...this.waiting.values()], this]
-    this.waiting = new Map()
-    this.answer = new Future()
-    const actions = this.act(observers, states)
-    answer.resolve(new Map(observers.map((observer, i) => [observer, actions[i]!])))
-  }
-}
-asyncExecution(BatchedAgent.prototype.selectAction)
-
 const AGENT = Symbol('agent')
-const agentOf = (team: Team) => currentWorker().slot(AGENT, () => (team.batched ? new BatchedAgent(team) : new Agent(team)))
+/** The agent of this worker. */
+export const agentOf = (team: Team, AgentClass: typeof Agent = Agent) => currentWorker().slot(AGENT, () => new AgentClass(team))
 /** On the agent's worker: one episode of all observers, then one step of the policy. */
 export const episode = (team: Team): Promise<Episode> => agentOf(team).runEpisode()
-export const gradients = (team: Team): Tensor[] => agentOf(team).gradients()
-export const finish = (team: Team): void => agentOf(team).close()
 
-expose({ Observer, Agent, BatchedAgent, episode, gradients, finish })
+expose({ Observer, Agent, episode })

@@ -9,9 +9,11 @@ export interface Trajectory {
   readonly states: State[]
   readonly actions: number[]
   readonly rewards: number[]
+  /** It was played to its end, or its observer has gone. */
+  ended: boolean
 }
 
-export const emptyTrajectory = (): Trajectory => ({ states: [], actions: [], rewards: [] })
+export const newTrajectory = (): Trajectory => ({ states: [], actions: [], rewards: [], ended: false })
 
 /** Per step the rewards from there on, each step later worth γ of it. */
 export function discounted(rewards: readonly number[]): number[] {

@@ -1,0 +1,42 @@
+/**
+ * The same with batched calls: the agent waits until every observer that plays has asked, and answers all by one pass of the policy. PyTorch: the
+ * tutorial on batch RPC (`async_execution`).
+ */
+import { asyncExecution, expose, Future } from 'postgrad'
+import type { State } from './cart-pole.js'
+import type { Episode, Team } from './episode.js'
+import { Agent, agentOf } from './program.js'
+
+export class BatchedAgent extends Agent {
+  private waiting = new Map<string, State>()
+  private answer = new Future<ReadonlyMap<string, number>>()
+
+  override selectAction(observer: string, state: State): Promise<number> {
+    this.waiting.set(observer, state)
+    const mine = this.answer.then((actions) => actions.get(observer)!)
+    this.answerIfAllAsked()
+    return mine
+  }
+
+  protected override leaves(observer: string): void {
+    super.leaves(observer)
+    this.waiting.delete(observer)
+    this.answerIfAllAsked()
+  }
+
+  private answerIfAllAsked(): void {
+    if (this.waiting.size === 0 || this.waiting.size < this.playing) return
+    const { answer, waiting } = this
+    this.answer = new Future()
+    this.waiting = new Map()
+    const observers = [...waiting.keys()]
+    const actions = this.act(observers, [...waiting.values()])
+    answer.resolve(new Map(observers.map((observer, i) => [observer, actions[i]!])))
+  }
+}
+asyncExecution(BatchedAgent.prototype.selectAction)
+
+/** On the agent's worker, as `episode`. */
+export const batchedEpisode = (team: Team): Promise<Episode> => agentOf(team, BatchedAgent).runEpisode()
+
+expose({ BatchedAgent, batchedEpisode })
