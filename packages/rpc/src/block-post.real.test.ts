@@ -141,3 +141,28 @@ test('HEAP-4 who closes at once takes what is not read with it, and holds nothin
   const reply = await closeAfterReply(0)
   expect(reply.status === 'rejected' && reply.reason.code).toBe('HEAP_BLOCK_STALE')
 })
+
+test('CRE-12: a call counts the elements of the blocks that it names, alike at both ends, and gives them back when it begins', async () => {
+  const { outgoing } = a.runtime.agent.resolve(1)
+  const { incoming } = b.runtime.agent.resolve(0)
+  const tensors = [large(), large()]
+  const bytes = tensors.length * 10_000 * 4
+  let waiting = 0
+  const run = b.runtime.agent.begun
+  b.runtime.agent.begun = function (this: typeof b.runtime.agent, item) {
+    waiting = Math.max(waiting, incoming.bytes)
+    run.call(this, item)
+  }
+  const called = a.runtime.run(() => a.runtime.call(1, keep, tensors))
+  const sent = outgoing.bytes
+  expect(sent).toBeGreaterThan(bytes)
+  // What is not an element is a small header.
+  expect(sent).toBeLessThan(bytes + 1000)
+  await called
+  expect(waiting).toBe(sent)
+  expect({ calls: incoming.calls, bytes: incoming.bytes, begunBytes: incoming.begunBytes }).toEqual({
+    calls: 0,
+    bytes: 0,
+    begunBytes: sent,
+  })
+})

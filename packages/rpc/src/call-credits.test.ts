@@ -65,7 +65,7 @@ describe('the window of a pair', () => {
       const { outgoing, incoming } = pair(callsMax, bytesMax)
       const waiting: number[] = []
       let told = 0
-      for (let step = 0; step < 2000; step++) {
+      for (let step = 0; step < 400; step++) {
         const bytes = 1 + (step % 11)
         if (!outgoing.isFull) {
           outgoing.onSent(bytes)
