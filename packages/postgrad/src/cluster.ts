@@ -73,6 +73,8 @@ const CLOSE_TIMEOUT_MS = 5000
 const EXIT_GRACE_MS = 500
 /** How often a closing cluster looks whether its workers are idle. */
 const QUIET_POLL_MS = 10
+/** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
+const ASK_MS = 10_000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
 
@@ -245,10 +247,13 @@ export class Cluster {
     return () => this.recoveryListeners.delete(listener)
   }
 
-  /** What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. */
+  /**
+   * What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. One that is stalled is left out.
+   * Rejects with CLUSTER_CLOSED, and RUN_TIMEOUT when one does not answer for 10 s and has not been reported as stalled.
+   */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
-    return this.ofEach((thread) => this.infoOf(thread, Number.POSITIVE_INFINITY))
+    return this.ofEach((thread) => this.infoOf(thread, ASK_MS))
   }
 
   /**
@@ -270,30 +275,33 @@ export class Cluster {
   /** What each live worker received or held and could not do, by name. Rejects with CLUSTER_CLOSED. */
   async deadLetters(): Promise<Record<string, DeadLetterReport>> {
     this.admit('deadLetters')
-    return this.ofEach(async (thread) => (await thread.request('deadLetters', (facade) => facade.deadLetters())) as DeadLetterReport)
+    return this.ofEach(
+      async (thread) => (await thread.request('deadLetters', (facade) => facade.deadLetters(), ASK_MS)) as DeadLetterReport,
+    )
   }
 
   /** How many calls wait at each live worker, how long they waited and ran, by actor too. Counting begins with the first call of this. Rejects with CLUSTER_CLOSED. */
   async metrics(): Promise<Record<string, WorkerMetrics>> {
     this.admit('metrics')
-    return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics())) as WorkerMetrics)
+    return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics(), ASK_MS)) as WorkerMetrics)
   }
 
-  /** Who holds references to what, on every live worker, by name. */
+  /** Who holds references to what, on every live worker, by name. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     this.admit('references')
-    return this.ofEach((thread) => referencesOf(thread, Number.POSITIVE_INFINITY))
+    return this.ofEach((thread) => referencesOf(thread, ASK_MS))
   }
 
+  /** Of the living; one that is stalled could not answer and is left out. */
   private async ofEach<T>(ask: (thread: WorkerThread) => Promise<T>): Promise<Record<string, T>> {
     const answers: Record<string, T> = {}
     await Promise.all(
       this.members.threads.map(async (thread) => {
         try {
-          if (!thread.dead) answers[thread.info.name] = await ask(thread)
+          if (!thread.dead && !this.stalls?.isStalled(thread)) answers[thread.info.name] = await ask(thread)
         } catch (error) {
-          // One that dies while it is asked is not alive any more.
-          if (!thread.dead) throw error
+          // One that dies while it is asked is not alive any more; one that stalls is known by now.
+          if (!thread.dead && !this.stalls?.isStalled(thread)) throw error
         }
       }),
     )
@@ -521,6 +529,8 @@ export class Cluster {
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
     const error = thread.death('cluster')
+    // Until it is read a stack holds the objects of its frames: the whole thread, for as long as the cluster lives.
+    void error.stack
     this.deaths.push(error)
     this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.

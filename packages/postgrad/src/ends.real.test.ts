@@ -132,6 +132,7 @@ describe('a worker that stands still', () => {
     await pause(900)
     expect(heard).toEqual(['a WORKER_STALLED 0'])
     expect(await cluster.on('idle').run(ends.ping)).toBe('pong')
+    expect(Object.keys(await cluster.debugInfo())).toEqual(['idle'])
     await cluster.kill('a')
     await spinning
     expect(await until(2)).toEqual(['a WORKER_STALLED 0', 'a died killed'])

@@ -46,6 +46,8 @@ export class NodeEndpoint implements Endpoint {
 
   close(): void {
     this.port.close()
+    // Comlink's register of proxies holds this object until its proxy is collected, which whoever listens here holds.
+    this.listeners.clear()
   }
 }
 
