@@ -248,6 +248,11 @@ describe('restart', () => {
   })
 })
 
+test('CLU-16 a dead worker leaves nothing in the main thread, nor does one that left', async () => {
+  const { out, err } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'collected')
+  expect([out, err]).toEqual(['1 thread of 5\nend of script\n', ''])
+})
+
 test('CLU-13 a process with a cluster that has changed ends by itself when it is closed', async () => {
   const { code, out, err } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'members')
   expect([code, out, err]).toEqual([0, 'a b d\nend of script\n', ''])

@@ -57,7 +57,7 @@ export interface Envelope {
 export interface Peer {
   readonly info: WorkerInfo
   /** Null: this worker itself, reached through encode, mailbox, decode like any other. */
-  readonly link: Link | null
+  link: Link | null
   readonly pending: PendingCalls
   /** Its calls to this worker, by request id, from when they are received until they have ended. */
   readonly served: Map<number, ServedCall>
@@ -162,6 +162,18 @@ export class Unreadable implements Runnable {
 
 /** How long a peer at most holds blocks for this worker that were read already. */
 const TELL_TAKEN_MS = 1
+
+/** Stands for the link of a dead peer, whose buffers would stay for as long as this worker remembers that peer, which is for ever. */
+const ENDED_LINK: Link = {
+  closed: true,
+  open: () => {},
+  send: () => {
+    throw new Error('sent on a link that has ended')
+  },
+  flush: () => {},
+  poll: () => 0,
+  close: () => {},
+}
 
 export interface AgentOptions {
   readonly info: WorkerInfo
@@ -757,6 +769,7 @@ export class RpcAgent {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
       peer.outgoing.fail(() => this.diedError(peer, 'ready'))
       this.deadlines.unwatch(peer.pending)
+      peer.link = ENDED_LINK
       this.giveUp(this.orphans(peer), this.diedError(peer, 'currentSignal'))
     }
   }
