@@ -16,28 +16,31 @@ if (!existsSync(tarball)) {
   process.exit(1)
 }
 
-/** Batches from threads, an operation of the kernels, and 1 MiB there and back between two workers. */
+/** Batches from threads, an operation of the kernels, 1 MiB there and back between two workers, and a job. */
 const PROGRAM = {
   'squares.mjs': 'export const squares = (length) => ({ length, get: (i) => i * i })\n',
   'program.mjs': `import { call, expose, ones } from 'postgrad'
-const twice = (x) => x.mul(2)
+export const twice = (x) => x.mul(2)
 export async function main() {
   const sum = (await call('worker1', twice, [ones([512, 512])])).sum()
   return sum.item()
 }
 expose({ twice, main })
 `,
-  'run.mjs': `import { DataLoader, launch, workerDataset } from 'postgrad'
-import { main } from './program.mjs'
+  'run.mjs': `import { DataLoader, jobs, launch, ones, workerDataset } from 'postgrad'
+import { main, twice } from './program.mjs'
 import { squares } from './squares.mjs'
 const dataset = await workerDataset(new URL('./squares.mjs', import.meta.url), squares, [6])
 for await (const batch of new DataLoader(dataset, { batchSize: 3, workers: 2 })) console.log(batch.toArray().join())
 const cluster = await launch(new URL('./program.mjs', import.meta.url), { workers: ['worker0', 'worker1'] })
 console.log(await cluster.on('worker0').run(main))
 await cluster.close()
+const pool = jobs(new URL('./program.mjs', import.meta.url), { threads: 1 })
+console.log((await pool.run(twice, [ones([2])])).toArray().join())
+await pool.close()
 `,
 }
-const EXPECTED = ['0,1,4', '9,16,25', '524288'].join('\n')
+const EXPECTED = ['0,1,4', '9,16,25', '524288', '2,2'].join('\n')
 
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
