@@ -354,6 +354,22 @@ describe('Supervisor', () => {
     expect(house.log).toEqual(['start a', 'stop a'])
   })
 
+  test('SUP-13 nor does a restart by hand start anything when it is stopped meanwhile', async () => {
+    const house = new House()
+    house.plan('a').stopMs = 10
+    const supervisor = house.supervisor('one-for-one', 'ab')
+    await supervisor.start()
+    await house.said()
+    const restarted = rejection(supervisor.restart('a'))
+    await settle()
+    const stopped = supervisor.stop()
+    await house.clock.pass(10)
+    expect((await restarted).code).toBe('SUPERVISOR_NOT_RUNNING')
+    await stopped
+    expect(house.log).toEqual(['stop a', 'stop b'])
+    expect(house.living).toBe(0)
+  })
+
   test('SUP-14 children can be added, removed and restarted by hand, which does not count', async () => {
     const house = new House()
     const supervisor = house.supervisor('rest-for-one', 'ab', { intensity: 0 })

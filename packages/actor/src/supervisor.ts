@@ -207,6 +207,8 @@ export class Supervisor<C extends Child = Child> implements Child {
       const behind = this.waitingBehind(slot)
       await this.stopChild(slot)
       slot.isDone = true
+      // Meanwhile it may have been stopped, and starts nothing more.
+      this.checkRunning('restart')
       try {
         return await this.startChild(slot)
       } finally {

@@ -39,6 +39,11 @@ export interface CellHost {
   onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void
 }
 
+interface InvokeOptions {
+  readonly endsAtReturn?: boolean
+  readonly isOwn?: boolean
+}
+
 /** One call of a method. */
 class Invocation {
   readonly method: string
@@ -52,12 +57,15 @@ class Invocation {
 
   /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */
   readonly endsAtReturn: boolean
+  /** The actor said it to itself: nobody waits for it. */
+  readonly isOwn: boolean
 
-  constructor(method: string, run: () => unknown, scope: Scope, endsAtReturn: boolean) {
+  constructor(method: string, run: () => unknown, scope: Scope, { endsAtReturn = false, isOwn = false }: InvokeOptions) {
     this.method = method
     this.run = run
     this.scope = scope
     this.endsAtReturn = endsAtReturn
+    this.isOwn = isOwn
   }
 
   /** What its caller waits for when it does not run at once. */
@@ -125,12 +133,12 @@ export class ActorCell {
   // --- calls
 
   /** Runs a method in the current scope, now or when its turn has come, and gives its result or a promise of it. @throws ACTOR_STOPPED, MAILBOX_FULL */
-  invoke(method: string, run: () => unknown, { endsAtReturn = false } = {}): unknown {
+  invoke(method: string, run: () => unknown, options: InvokeOptions = {}): unknown {
     const scope = currentScope()
     // What is being served may wait for a call of its own chain, also while the actor is asked to end.
     const isNested = this.isSerial && this.running > 0 && scope.chain !== null && scope.chain === this.chain
     if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.refusal(method, scope)
-    const invocation = new Invocation(method, run, scope, endsAtReturn)
+    const invocation = new Invocation(method, run, scope, options)
     if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
     const served = servedIn(scope)
     if (served !== null) served.isPutOff = true
@@ -263,7 +271,15 @@ export class ActorCell {
       this.queue.unshift(...stashed)
       this.next()
     } else {
-      for (const invocation of stashed) this.host.later(() => (this.exit === null ? this.rerun(invocation) : this.refuse([invocation])))
+      for (const invocation of stashed) {
+        // A stop that comes behind waits for it.
+        this.running++
+        this.host.later(() => {
+          if (this.exit === null) this.rerun(invocation)
+          else this.refuse([invocation])
+          this.release()
+        })
+      }
     }
   }
 
@@ -274,8 +290,11 @@ export class ActorCell {
     if (this.exit !== null) throw this.stoppedError(method)
     this.checkRoom('send', this.sends)
     this.sends++
+    let waits = true
     const begin = () => {
-      this.sends--
+      // Once, though it may be put aside and begin anew.
+      if (waits) this.sends--
+      waits = false
       return run()
     }
     this.host.later(() => this.perform(method, begin))
@@ -302,7 +321,7 @@ export class ActorCell {
     if (this.exit !== null || this.stopping !== null) return
     const fail = (error: unknown) => this.end({ normal: false, reason: error })
     try {
-      const result = this.invoke(method, run)
+      const result = this.invoke(method, run, { isOwn: true })
       if (isThenable(result)) Promise.resolve(result).catch(fail)
     } catch (error) {
       fail(error)
@@ -367,8 +386,9 @@ export class ActorCell {
     for (const watcher of watchers) watcher(exit)
   }
 
+  /** What the actor said to itself is dropped: an error of it would be a crash. */
   private refuse(waiting: readonly Invocation[]): void {
-    for (const { method, reject, scope } of waiting) reject(this.refusal(method, scope))
+    for (const { isOwn, method, reject, scope } of waiting) if (!isOwn) reject(this.refusal(method, scope))
   }
 
   private refusal(method: string, scope: Scope): PostgradError {

@@ -193,6 +193,79 @@ class ChattyOpen extends Chatty {
   static override readonly serial: boolean = false
 }
 
+/** Puts aside what it says to itself. */
+class Restless extends Actor {
+  private isOpen = false
+  begin(): void {
+    this.send(this.work, ['sent'])
+    this.setTimer(1, this.work, ['timed'])
+  }
+  work(name: string): unknown {
+    if (!this.isOpen) return this.stash()
+    log().push(name)
+    return undefined
+  }
+  /** Puts one self-send aside and takes it back, so often. */
+  async again(times: number): Promise<void> {
+    this.send(this.work, ['again'])
+    for (let i = 0; i < times; i++) {
+      await sleep(1)
+      this.unstashAll()
+    }
+    await sleep(1)
+  }
+  fill(): number {
+    let sent = 0
+    try {
+      for (; ; sent++) this.send(this.nothing, [])
+    } catch {
+      return sent
+    }
+  }
+  nothing(): void {}
+  /** Outside of any method. */
+  openAndQuit(): void {
+    void sleep(1).then(() => {
+      this.isOpen = true
+      this.unstashAll()
+      this.stop()
+    })
+  }
+  protected override async onStop(): Promise<void> {
+    log().push('stopping')
+    await sleep(5)
+    log().push('stopped')
+  }
+}
+
+class RestlessSerial extends Restless {
+  static readonly serial = true
+}
+
+/** Each has one of its own class, made in its constructor. */
+class Nested extends Actor {
+  private readonly inner: Nested | null
+  constructor(depth: number) {
+    super()
+    this.inner = depth === 0 ? null : new Nested(depth - 1)
+  }
+  depth(): number {
+    return this.inner === null ? 0 : 1 + this.inner.depth()
+  }
+  me(): RRef<Nested> {
+    return this.self
+  }
+  innermost(): RRef<Nested> {
+    return this.inner === null ? this.self : this.inner.innermost()
+  }
+  quitInner(): void {
+    this.inner?.stop()
+  }
+  protected override onStop(): void {
+    log().push(`${this.depth()} stopped`)
+  }
+}
+
 class Keeper extends Actor {
   keep(_ref: RRef<Observer>): Promise<never> {
     return this.stash()
@@ -238,6 +311,9 @@ class Unborn extends Actor {
 }
 
 expose({
+  Restless,
+  RestlessSerial,
+  Nested,
   Keeper,
   Journal,
   Open,
@@ -538,6 +614,64 @@ describe('the end of an actor', () => {
       for (const ref of made) ref.dispose()
       await sleep(20)
       expect(workers[1]!.debugInfo().userRRefs).toBe(0)
+    }))
+
+  test.each([
+    ['any', Restless],
+    ['a serial', RestlessSerial],
+  ])('ACT-13 what %s actor said to itself and put aside is dropped, and its end is normal', (_, target) =>
+    seeds(2, async () => {
+      using actor = remote('worker1', target, []) as RRef<Restless>
+      await actor.call('begin', [])
+      await sleep(5)
+      const watch = monitor(actor)
+      await stopActor(actor)
+      expect(await watch.down).toEqual({ normal: true, reason: null })
+      expect(await call('worker1', readLog)).toEqual(['stopping', 'stopped'])
+    }),
+  )
+
+  test.each([
+    ['any', Restless],
+    ['a serial', RestlessSerial],
+  ])('ACT-9, ACT-13 what %s actor took back before it was stopped is done', (_, target) =>
+    seeds(2, async () => {
+      using actor = remote('worker1', target, []) as RRef<Restless>
+      await actor.call('begin', [])
+      const work = actor.call('work', ['called'])
+      await sleep(5)
+      const watch = monitor(actor)
+      await actor.call('openAndQuit', [])
+      expect(await work).toBe(undefined)
+      expect(await watch.down).toEqual({ normal: true, reason: null })
+      const seen = await call('worker1', readLog)
+      expect([...seen.slice(0, -2)].sort()).toEqual(['called', 'sent', 'timed'])
+      expect(seen.slice(-2)).toEqual(['stopping', 'stopped'])
+    }),
+  )
+
+  test('ACT-5 a self-send that is put aside and taken back is counted once', () =>
+    seeds(2, async () => {
+      using actor = remote('worker1', Restless, [])
+      await actor.call('again', [5])
+      expect(await actor.call('fill', [])).toBe(ACTOR_WAITING_MAX)
+      await stopActor(actor)
+    }))
+
+  test('ACT-11, ACT-12 an actor that makes another of its class in its constructor keeps its reference, and its end', () =>
+    seeds(2, async () => {
+      const actor = remote('worker1', Nested, [2])
+      using outer = await actor.call('me', [])
+      using inner = await actor.call('innermost', [])
+      expect([await outer.call('depth', []), await inner.call('depth', [])]).toEqual([2, 0])
+      await actor.call('quitInner', [])
+      await sleep(5)
+      expect(await call('worker1', readLog)).toEqual(['1 stopped'])
+      expect(await actor.call('depth', [])).toBe(2)
+      actor.dispose()
+      outer.dispose()
+      await sleep(5)
+      expect(await call('worker1', readLog)).toEqual(['1 stopped', '2 stopped'])
     }))
 
   test('ACT-14 a constructor that fails is the end: every use throws its error, and no timer of it fires', () =>

@@ -79,7 +79,12 @@ export class Actors {
   adoptNew(value: object, target: unknown): ActorCell {
     const cell = this.adopt(value)
     cell.hidden = ACTOR_WORDS
-    if (this.making !== null && this.making.target === target) this.bind(cell, this.making.owner)
+    if (this.making !== null && this.making.target === target) {
+      const { owner } = this.making
+      // Its constructor may make more of its class: these are not what the reference is to.
+      this.making = null
+      this.bind(cell, owner)
+    }
     return cell
   }
 

@@ -61,8 +61,22 @@ const watchFor = async (ref: RRef<Fragile>, ms: number): Promise<Down> => {
   return await monitor(actor).down
 }
 const makeValue = () => 5
+/** An actor that is there after a while. */
+const makeLate = async (ms: number): Promise<Fragile> => {
+  await sleep(ms)
+  return new Fragile('late')
+}
+/** Ends by what no message can carry. */
+class Odd extends Actor {
+  breakSoon(): void {
+    this.send(this.fails, [])
+  }
+  private fails(): never {
+    throw { toString: () => 'odd', act: () => {} }
+  }
+}
 
-expose({ Plain, Fragile, watchFor, readStops, makeValue })
+expose({ Odd, Plain, Fragile, makeLate, watchFor, readStops, makeValue })
 
 async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, options: { letters?: number; except?: number[] } = {}) {
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -227,6 +241,30 @@ describe('monitors', () => {
       },
       { except: [2] },
     ))
+
+  test('MON-6 a watcher that dies before what it watches is made is forgotten', () =>
+    seeds(
+      3,
+      async ({ world, workers }) => {
+        using actor = remote('worker1', makeLate, [30])
+        call('worker2', watchFor, [actor, 0]).catch(() => {})
+        await sleep(10)
+        world.crash('worker2')
+        await sleep(50)
+        expect(workers[1]!.debugInfo().watchers).toBe(0)
+        expect(await actor.call('ping', [])).toBe('late')
+        await stopActor(actor)
+      },
+      { except: [2] },
+    ))
+
+  test('MON-1 each who watches is told, also when no message can carry what ended it', () =>
+    seeds(2, async () => {
+      using actor = remote('worker1', Odd, [])
+      const downs = [monitor(actor), monitor(actor)]
+      await actor.call('breakSoon', [])
+      for (const { down } of downs) expect(await down).toMatchObject({ normal: false, reason: expect.anything() })
+    }))
 
   test('MON-7 what is no actor is said so; what is no worker is thrown', () =>
     seeds(2, async () => {
