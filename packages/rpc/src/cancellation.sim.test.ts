@@ -1,4 +1,5 @@
 /** Cancellation of calls: here at once, at the callee by its signal, and on to whatever the callee had called. */
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { call, currentSignal, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
@@ -66,13 +67,33 @@ const tellsSignals = () => {
   const [first, again] = [currentSignal(), currentSignal()]
   return [first === again, first.aborted]
 }
+/** The second is awaited only when the first has come. */
+const callsTwice = async (to: string) => {
+  const [first, second] = [call(to, untilCancelled), call(to, untilCancelled)]
+  return [await first, await second]
+}
 class Slow {
   async wait(): Promise<string> {
     return untilCancelled()
   }
 }
 const makeSlowly = async (): Promise<string> => untilCancelled()
-expose({ sleep, echo, untilCancelled, chain, note, take, giveLater, callsLater, fetchIt, servingHere, tellsSignals, Slow, makeSlowly })
+expose({
+  sleep,
+  echo,
+  untilCancelled,
+  chain,
+  note,
+  take,
+  giveLater,
+  callsLater,
+  fetchIt,
+  servingHere,
+  tellsSignals,
+  Slow,
+  makeSlowly,
+  callsTwice,
+})
 
 async function inCluster(size: number, main: (cluster: Cluster) => Promise<void>, seed = 1): Promise<Cluster> {
   const cluster = new Cluster(seed, size)
@@ -440,6 +461,29 @@ describe('a remote call that is cancelled', () => {
       expect(cluster.messages).toBe(messages)
     })
     expect(await cluster.leftovers()).toEqual([])
+  })
+})
+
+describe('what nobody awaits', () => {
+  test('CAN-11: a call that was cancelled is no unhandled rejection, at either end', async () => {
+    const unhandled: unknown[] = []
+    const listener = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', listener)
+    try {
+      const cluster = await inCluster(2, async () => {
+        call('worker1', sleep, [5]).cancel()
+        const calling = call('worker1', callsTwice, ['worker0'])
+        await sleep(10)
+        calling.cancel()
+        await sleep(10)
+      })
+      // The first had not begun.
+      expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+      await setImmediate()
+    } finally {
+      process.off('unhandledRejection', listener)
+    }
+    expect(unhandled).toEqual([])
   })
 })
 

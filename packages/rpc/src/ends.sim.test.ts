@@ -329,7 +329,7 @@ describe('membership', () => {
     expect(worker.workers().length).toBe(2)
   })
 
-  test('RPC-3, RPC-39: a worker that comes back has its name and a fresh id; what was said to the old one is not taken for the new', async () => {
+  test('RPC-3, RPC-42: a worker that comes back has its name and a fresh id; what was said to the old one is not taken for the new', async () => {
     const cluster = new Cluster(2, 2)
     await cluster.run(0, async () => {
       const worker = currentWorker()

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { Future } from './future.js'
 import { failure, thrown } from './sim-cluster.suite.js'
-import { collectAll, waitAll } from './wait-all.js'
+import { collect, collectAll, waitAll } from './wait-all.js'
 
 describe('a Future', () => {
   test("RPC-37: await gives the value, any number of times; wait is PyTorch's name for it", async () => {
@@ -162,6 +162,23 @@ describe('several futures', () => {
       expect(a.value()).toBe(1)
       await all.catch(() => {})
     }
+  })
+
+  test('FUT-8: cancel of a waitAll ends it whatever it waits for, and cancels what its function has called by then', async () => {
+    const plain = waitAll([new Promise(() => {})])
+    expect(plain.cancel('enough')).toBe(true)
+    expect(await failure(plain)).toMatchObject({ code: 'CALL_CANCELLED', op: 'waitAll', cause: 'enough' })
+    const called = new Future<number>()
+    const running = waitAll(async () => {
+      await null
+      collect(called)
+      await new Promise(() => {})
+    })
+    await turns()
+    expect(running.cancel('enough')).toBe(true)
+    expect(running.done).toBe(true)
+    expect(await failure(running)).toMatchObject({ code: 'CALL_CANCELLED' })
+    expect(await failure(called)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })
   })
 })
 

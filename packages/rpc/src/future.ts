@@ -3,13 +3,13 @@
  * callee's value, the callee's error, the callee's death, its deadline, or its cancellation; it never stays pending for ever. The rules FUT-1 to
  * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 import { callCancelled } from './served-call.js'
 
 /** What ends a future early. */
 export interface Canceller {
-  /** Must reject the future. */
+  /** Must end the future, soon. */
   cancel(reason: unknown): void
 }
 
@@ -151,6 +151,8 @@ export class Future<T> extends Promise<T> {
     this.state = 'error'
     this.outcome = error
     this.fail(error)
+    // What was given up is awaited by nobody as a rule; it must not end the process.
+    if (isPostgradError(error, 'CALL_CANCELLED')) this.catch(() => {})
     if (this.listeners !== null) this.ended()
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote } from './api.js'
 import { expose } from './function-registry.js'
 import type { InspectEvent } from './inspection.js'
-import { Cluster, failure, overSeeds } from './sim-cluster.suite.js'
+import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 const echo = (value: unknown) => value
 const nothing = () => {}
@@ -163,6 +163,23 @@ describe('inspection', () => {
     })
   })
 
+  test('INS-1, INS-6: dead letters that arose here are told as those that came', async () => {
+    const { workers } = new Cluster(1, 1)
+    const told: InspectEvent[] = []
+    workers[0]!.inspect((event) => told.push(event))
+    workers[0]!.letter('unwatched-crash', 'Observer#0.1: no')
+    expect(told).toMatchObject([{ kind: 'dead-letter', reason: 'unwatched-crash', from: null, what: 'Observer#0.1: no' }])
+    expect(workers[0]!.deadLetters().total).toBe(1)
+  })
+
+  test('INS-5: a capacity that holds nothing is refused', () => {
+    const { workers } = new Cluster(1, 1)
+    for (const capacity of [0, -1, 1.5, Number.NaN]) {
+      expect(thrown(() => workers[0]!.inspectStream({ capacity })).code).toBe('INVALID_ARGUMENT')
+    }
+    expect(workers[0]!.agent.inspection).toBeNull()
+  })
+
   test('INS-6: dead letters can be read, with counts, reasons and the last few', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
@@ -262,6 +279,22 @@ describe('metrics', () => {
       workers[1]!.stopMetrics()
       expect(workers[1]!.agent.inspection).toBeNull()
       expect(workers[1]!.metrics().messages).toBe(0)
+    })
+  })
+
+  test('MET-4: a call that came while others counted is not counted by those who begin later', async () => {
+    await overSeeds(3, 2, async ({ workers }, seed) => {
+      const there = workers[1]!
+      there.metrics()
+      const calls = [call('worker1', sleep, [5]), call('worker1', sleep, [5])]
+      // Some of them wait, some run.
+      await sleep(seed - 1)
+      there.stopMetrics()
+      there.metrics()
+      await Promise.all(calls)
+      const { depth, messages, runMs, turnMs } = there.metrics()
+      if (seed > 1) expect({ depth, messages, runMs, turnMs }).toEqual({ depth: 0, messages: 0, runMs: 0, turnMs: 0 })
+      expect(depth).toBe(0)
     })
   })
 

@@ -4,6 +4,7 @@
  * Rules INS-1 to INS-6 in SPEC.md.
  */
 import type { DeadLetter, DeathCause, Exit } from '@postgrad/actor/internal'
+import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
 import { whatOf } from './actor-name.js'
@@ -194,7 +195,16 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
   private readonly readers: ((result: IteratorResult<InspectEvent>) => void)[] = []
   private closed = false
 
+  /** @throws INVALID_ARGUMENT */
   constructor(attach: (listener: InspectListener) => () => void, capacity: number) {
+    if (!Number.isSafeInteger(capacity) || capacity < 1) {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'inspectStream',
+        expected: 'a capacity of at least 1 event',
+        got: String(capacity),
+        remedy: 'Leave it out for the default.',
+      })
+    }
     this.capacity = capacity
     this.detach = attach((event) => this.take(event))
   }

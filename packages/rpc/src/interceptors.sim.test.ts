@@ -7,6 +7,7 @@ import type { CallInterceptor } from './call-interceptors.js'
 import { expose } from './function-registry.js'
 import { barrier } from './group.js'
 import { intercept } from './intercept.js'
+import type { RRef } from './rref.js'
 import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
 import { storeOn } from './store-over-rpc.js'
 
@@ -29,7 +30,12 @@ class Counter {
     return this.count
   }
 }
-expose({ echo, fails, never, sleep, relay, Counter })
+const fetchIt = async (ref: RRef<number>) => {
+  using held = ref
+  return await held.toHere()
+}
+const fetchOther = (ref: RRef<number>) => fetchIt(ref)
+expose({ echo, fails, never, sleep, relay, Counter, fetchIt, fetchOther })
 
 /** A program's own tracer: spans with their parents, across workers. */
 interface Span {
@@ -253,6 +259,26 @@ describe('interceptors of users', () => {
       expect(thrown(() => cluster.workers[0]!.run(() => intercept(wrong as CallInterceptor))).code).toBe('INVALID_ARGUMENT')
     }
     expect(thrown(() => intercept({ incoming: (_, next) => next() })).code).toBe('RPC_NOT_INITIALIZED')
+  })
+
+  test('INT-9: one that calls others itself spoils neither message, nor the references in them', async () => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      const [outer, inner] = [remote('worker2', echo<number>, [1]), remote('worker2', echo<number>, [2])]
+      await Promise.all([outer.toHere(), inner.toHere()])
+      const within: Promise<unknown>[] = []
+      const remove = intercept({
+        outgoing({ functionName }) {
+          if (functionName === 'fetchIt') within.push(call('worker1', fetchOther, [inner]))
+        },
+      })
+      expect(await call('worker1', fetchIt, [outer])).toBe(1)
+      expect(await Promise.all(within)).toEqual([2])
+      remove()
+      outer.dispose()
+      inner.dispose()
+    })
+    expect(await cluster.leftovers()).toEqual([])
   })
 
   test('INT-8: without any, a message has no room for headers', async () => {

@@ -318,6 +318,22 @@ describe('ready', () => {
     }
   })
 
+  test('CRE-10: one that is cancelled waits no more, and takes no place', async () => {
+    const cluster = new Cluster(3, 2, { mailbox: { callsMax: 2 } })
+    await cluster.run(0, async () => {
+      cluster.gate(0, 1).shut()
+      const calls = [call('worker1', nothing), call('worker1', nothing)]
+      const waiting = ready('worker1')
+      expect(waiting.cancel('enough')).toBe(true)
+      expect(await failure(waiting)).toMatchObject({ code: 'CALL_CANCELLED', op: 'ready', cause: 'enough' })
+      expect(cluster.info(0).pendingCalls).toBe(2)
+      expect(cluster.workers[0]!.agent.resolve(1).outgoing.waiters.size).toBe(0)
+      cluster.gate(0, 1).unshut()
+      await Promise.all(calls)
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
   test('CRE-10: of an unknown worker, or outside of any, it rejects', async () => {
     await overSeeds(1, 1, async () => expect((await failure(ready('nobody'))).code).toBe('UNKNOWN_WORKER'))
     expect((await failure(ready('worker0'))).code).toBe('RPC_NOT_INITIALIZED')

@@ -17,7 +17,8 @@ export interface Inspected {
   readonly served: object | null
   receivedMs: number
   begunMs: number
-  isCounted: boolean
+  /** Null: nobody counts it. One that was stopped meanwhile counts no more. */
+  countedBy: Metrics | null
 }
 
 /** Of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
@@ -84,14 +85,14 @@ export class Metrics {
 
   onReceived(delivery: Inspected): void {
     if (delivery.served === null) return
-    delivery.isCounted = true
+    delivery.countedBy = this
     enter(this.all)
     const actor = this.actor(delivery)
     if (actor !== null) enter(actor)
   }
 
   onBegun(delivery: Inspected): void {
-    if (!delivery.isCounted) return
+    if (delivery.countedBy !== this) return
     const waitMs = delivery.begunMs - delivery.receivedMs
     begin(this.all, waitMs)
     const actor = this.actor(delivery)
@@ -99,7 +100,7 @@ export class Metrics {
   }
 
   onPutOff(delivery: Inspected): void {
-    if (!delivery.isCounted) return
+    if (delivery.countedBy !== this) return
     const waitMs = delivery.begunMs - delivery.receivedMs
     putOff(this.all, waitMs)
     const actor = this.actor(delivery)
@@ -107,15 +108,15 @@ export class Metrics {
   }
 
   onNotBegun(delivery: Inspected): void {
-    if (!delivery.isCounted) return
-    delivery.isCounted = false
+    if (delivery.countedBy !== this) return
+    delivery.countedBy = null
     this.all.depth--
     const actor = this.actor(delivery)
     if (actor !== null) actor.depth--
   }
 
   onTurn(delivery: Inspected, nowMs: number): void {
-    if (!delivery.isCounted) return
+    if (delivery.countedBy !== this) return
     const turnMs = nowMs - delivery.begunMs
     turn(this.all, turnMs)
     const actor = this.actor(delivery)
@@ -123,7 +124,7 @@ export class Metrics {
   }
 
   onEnded(delivery: Inspected, runMs: number, outcome: Outcome): void {
-    if (!delivery.isCounted) return
+    if (delivery.countedBy !== this) return
     end(this.all, runMs, outcome)
     const actor = this.actor(delivery)
     if (actor !== null) end(actor, runMs, outcome)

@@ -35,9 +35,10 @@ import { checkSignal } from './call-options.js'
 import { Future } from './future.js'
 import type { Inspection } from './inspection.js'
 import type { Interceptor } from './interceptor.js'
+import type { Metrics } from './metrics.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
-import type { CodecEnv, ReceivedFork, RRefContext } from './rref-context.js'
+import type { CodecEnv, ReceivedFork, RRefContext, SentFork } from './rref-context.js'
 import { callCancelled, cancelledByCaller, currentServing, ServedCall, servedIn } from './served-call.js'
 import { travellingExtension } from './travelling.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
@@ -102,7 +103,7 @@ export class Delivery implements Runnable {
   /** See `Inspected`. */
   receivedMs = -1
   begunMs = -1
-  isCounted = false
+  countedBy: Metrics | null = null
   /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
   unconfirmed: readonly Promise<unknown>[] | null = null
 
@@ -402,8 +403,12 @@ export class RpcAgent {
       this.inspection?.noRoom('mailbox-full', peer.info.name, op, account)
       throw mailboxFull(op, peer.info, account)
     }
-    peer.env.sending = null
-    return this.codec.prepare(type, body, peer.env)
+    const { env } = peer
+    env.sending = null
+    const out = this.codec.prepare(type, body, env)
+    // Noted with the message itself: an interceptor may send others to this peer before it leaves.
+    if (env.sending !== null) out.note = env.sending
+    return out
   }
 
   /** @throws RPC_SHUT_DOWN, WORKER_DIED */
@@ -426,7 +431,7 @@ export class RpcAgent {
       const frame = this.codec.encode(out, env, blocks?.road)
       const account = isCall(out.type) ? peer.outgoing : out.type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
       const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes)
-      if (env.sending !== null) this.rrefs.sent(env.sending, peer.info)
+      if (out.note !== null) this.rrefs.sent(out.note as readonly SentFork[], peer.info)
       if (this.inspection !== null) this.inspection.sent(peer.info.name, out)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
@@ -509,7 +514,6 @@ export class RpcAgent {
     }
     const end = () => {
       endWait()
-      signal?.removeEventListener('abort', onAbort)
       outgoing.waiters.delete(waiter)
     }
     const waiter: RoomWaiter = {
@@ -522,7 +526,7 @@ export class RpcAgent {
         future.reject(error)
       },
     }
-    const onAbort = () => waiter.reject(callCancelled('ready', peer.info, signal!.reason))
+    const cancel = (reason: unknown) => waiter.reject(callCancelled('ready', peer.info, reason))
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
       parent: null,
@@ -533,8 +537,9 @@ export class RpcAgent {
     }
     const endWait = this.wait(waiting, timeoutMs, 'ready')
     this.inspection?.noRoom('credit-stall', peer.info.name, '', outgoing)
-    signal?.addEventListener('abort', onAbort)
     outgoing.waiters.add(waiter)
+    future.cancelWith({ cancel })
+    if (signal !== undefined) future.cancelOn(signal)
   }
 
   /** A request whose reply is the message itself. */
@@ -724,8 +729,9 @@ export class RpcAgent {
     this.letter(reason, peer, what)
   }
 
-  letter(reason: DeadLetterReason, peer: Peer, what: string): void {
-    const letter = { reason, atMs: this.clock.now(), from: peer.info.name, what }
+  /** `peer` is who it came from; null: it arose here. */
+  letter(reason: DeadLetterReason, peer: Peer | null, what: string): void {
+    const letter = { reason, atMs: this.clock.now(), from: peer === null ? null : peer.info.name, what }
     this.deadLetters.add(letter)
     this.inspection?.deadLetter(letter)
   }

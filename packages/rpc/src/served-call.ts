@@ -52,6 +52,11 @@ export class ServedCall {
     this.outlet?.stop()
   }
 
+  /** Whether `stop` was called, before there was an outlet to stop as well. */
+  get isStopped(): boolean {
+    return this.stopped !== null
+  }
+
   /** Made when it is first asked for. */
   get signal(): AbortSignal {
     if (this.controller === null) {

@@ -82,7 +82,7 @@ export async function serveStream(name: unknown, args: unknown, window: unknown)
   const outlet = new StreamOutlet(iteratorOf(name, await runExposed(registry.lookup(name, agent.info.name), args)), window)
   const scope = currentScope()
   served.outlet = { add: (items) => outlet.add(items), stop: () => inScope(scope, () => outlet.stop()) }
-  if (served.givenUp !== null) outlet.stop()
+  if (served.isStopped) outlet.stop()
   try {
     while (await outlet.take()) {
       const step = await outlet.next()

@@ -36,6 +36,10 @@ function* now(n: number) {
 }
 const list = (n: number) => Array.from({ length: n }, (_, i) => i)
 const later = async (n: number) => countTo(n)
+const soon = async (ms: number, n: number) => {
+  await sleep(ms)
+  return countTo(n)
+}
 async function* slowly(ms: number, n: number) {
   for (let i = 0; i < n; i++) {
     await sleep(ms)
@@ -107,6 +111,7 @@ expose({
   now,
   list,
   later,
+  soon,
   slowly,
   fails,
   failsAtEnd,
@@ -224,6 +229,18 @@ describe('a stream', () => {
       expect(log).toEqual(['aborted: CALL_CANCELLED'])
     })
     expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('STR-3: that is left before its generator has begun, or is there, ends as well', async () => {
+    for (const to of ['worker1', 'worker0']) {
+      await overSeeds(5, 2, async (_, seed) => {
+        const begun = stream(to, countTo, [1000], { window: 2, timeoutMs: 1000 })
+        expect(await begun.return('left')).toEqual({ done: true, value: 'left' })
+        const promised = stream(to, soon, [10, 1000], { window: 2, timeoutMs: 1000 })
+        await sleep(seed)
+        await promised.return()
+      })
+    }
   })
 
   test('STR-4: an error comes behind the items before it, whole, once', async () => {

@@ -4,6 +4,7 @@
  */
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { Future } from './future.js'
+import { callCancelled } from './served-call.js'
 
 type Awaitables = readonly PromiseLike<unknown>[]
 
@@ -12,11 +13,10 @@ type Awaitables = readonly PromiseLike<unknown>[]
  * becomes one.
  */
 export function collectAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Future<Awaited<P[K]>> }> {
-  const all = futures.map(toFuture)
-  return future(
-    Promise.allSettled(all).then(() => all as { -readonly [K in keyof P]: Future<Awaited<P[K]>> }),
-    all,
-  )
+  const parts = futures.map(toFuture)
+  const result = future(Promise.allSettled(parts).then(() => parts as { -readonly [K in keyof P]: Future<Awaited<P[K]>> }))
+  result.cancelWith({ cancel: (reason) => cancelEach(parts, reason) })
+  return result
 }
 
 /**
@@ -27,9 +27,21 @@ export function collectAll<const P extends Awaitables>(futures: P): Future<{ -re
 export function waitAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Awaited<P[K]> }>
 export function waitAll<T>(body: () => T | PromiseLike<T>): Future<Awaited<T>>
 export function waitAll(what: Awaitables | (() => unknown)): Future<unknown> {
-  if (typeof what !== 'function') return future(Promise.all(what), what)
+  if (typeof what !== 'function') return all(Promise.all(what), what)
   const made: Future<unknown>[] = []
-  return future(runAndWait(what, made), made)
+  return all(runAndWait(what, made), made)
+}
+
+/** One for all: `cancel` cancels those `parts` that there are by then, and ends it, whatever it waits for besides. */
+function all(promise: Promise<unknown>, parts: Awaitables): Future<unknown> {
+  const result = future(promise)
+  result.cancelWith({
+    cancel: (reason) => {
+      cancelEach(parts, reason)
+      result.reject(callCancelled('waitAll', null, reason))
+    },
+  })
+  return result
 }
 
 async function runAndWait(body: () => unknown, made: Future<unknown>[]): Promise<unknown> {
@@ -52,22 +64,19 @@ export function collect(made: Future<unknown>): void {
 }
 
 function toFuture(promise: PromiseLike<unknown>): Future<unknown> {
-  return promise instanceof Future ? promise : future(promise, [])
+  return promise instanceof Future ? promise : future(promise)
 }
 
-/** What a promise brings, as a future; `cancel` ends it and cancels `parts`. */
-function future<T>(promise: PromiseLike<T>, parts: Awaitables): Future<T> {
+function cancelEach(parts: Awaitables, reason: unknown): void {
+  for (const part of parts) if (part instanceof Future) part.cancel(reason)
+}
+
+/** What a promise brings, as a future. */
+function future<T>(promise: PromiseLike<T>): Future<T> {
   const result = new Future<T>()
   promise.then(
     (value) => result.resolve(value),
     (error) => result.reject(error),
   )
-  if (parts.length > 0) {
-    result.cancelWith({
-      cancel: (reason) => {
-        for (const part of parts) if (part instanceof Future) part.cancel(reason)
-      },
-    })
-  }
   return result
 }

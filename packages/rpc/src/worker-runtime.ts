@@ -451,7 +451,7 @@ export class WorkerRuntime {
 
   /** A dead letter that arose here. */
   letter(reason: DeadLetterReason, what: string): void {
-    this.agent.deadLetters.add({ reason, atMs: this.clock.now(), from: null, what })
+    this.agent.letter(reason, null, what)
   }
 
   /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */
@@ -514,7 +514,7 @@ export class WorkerRuntime {
     }
   }
 
-  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. What is too much for it is dropped and counted. */
+  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. What is too much for it is dropped and counted. @throws INVALID_ARGUMENT */
   inspectStream({ capacity = 1024 }: InspectStreamOptions = {}): InspectStream {
     return new InspectStream((listener) => this.inspect(listener), capacity)
   }

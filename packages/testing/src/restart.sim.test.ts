@@ -75,7 +75,7 @@ describe('restart', () => {
     },
   )
 
-  test('RPC-39 a call, a reference and its child that are about the former life fail with WORKER_DIED and say who has the name', async () => {
+  test('RPC-42 a call, a reference and its child that are about the former life fail with WORKER_DIED and say who has the name', async () => {
     for (const seed of seeds) {
       const simulation = await simulate({ workers, seed }, (sim) =>
         sim.on('worker0').run(async () => {

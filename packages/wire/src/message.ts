@@ -58,6 +58,8 @@ export class OutgoingMessage {
   deadlineMs: number | null = null
   trace: unknown = null
   lineage: unknown = null
+  /** @internal What the sender has noted of it: left alone here. */
+  note: unknown = null
   /** @internal The body as msgpackr takes it. */
   packed: readonly unknown[]
   /** @internal In order of appearance. */
