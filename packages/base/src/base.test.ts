@@ -8,6 +8,8 @@ describe('PostgradError', () => {
   test('reads op, expected, got, remedy', () => {
     const error = new PostgradError('SHAPE_MISMATCH', { op: 'add', expected: '[3, 3]', got: '[2]', remedy: 'Reshape the second argument.' })
     expect(error.message).toBe('add: expected [3, 3], got [2]. Reshape the second argument.')
+    expect(new PostgradError('X', { op: 'add', message: 'no' }).message).toBe('add: no.')
+    expect(new PostgradError('X', { op: 'add', message: 'left:\n  a\n', remedy: 'Tidy up.' }).message).toBe('add: left:\n  a\nTidy up.')
     expect(isPostgradError(error, 'SHAPE_MISMATCH')).toBe(true)
     expect(isPostgradError(new Error('x'))).toBe(false)
   })

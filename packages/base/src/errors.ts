@@ -46,7 +46,9 @@ export class PostgradError extends Error {
 
 function describe({ op, expected, got, remedy, message }: ErrorParts): string {
   const what = message ?? [expected && `expected ${expected}`, got && `got ${got}`].filter(Boolean).join(', ')
-  return `${op}: ${what}${/[.!?]$/.test(what) ? '' : '.'}${remedy ? ` ${remedy}` : ''}`
+  // What ends in a list goes on in a line of its own.
+  const end = what.endsWith('\n') ? '' : /[.!?]$/.test(what) ? ' ' : '. '
+  return `${op}: ${what}${end}${remedy ?? ''}`.trimEnd()
 }
 
 /** True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms). */

@@ -189,8 +189,13 @@ export class Cluster {
     const { name } = thread.info
     if (this.supervisor !== null) return (await this.supervisor.restart(name)).thread.info
     return this.change(async () => {
-      if (!thread.dead)
-        await this.part('cluster.restart', thread, options.leaveTimeoutMs === undefined ? {} : { timeoutMs: options.leaveTimeoutMs })
+      try {
+        const leave = options.leaveTimeoutMs === undefined ? {} : { timeoutMs: options.leaveTimeoutMs }
+        if (!thread.dead) await this.part('cluster.restart', thread, leave)
+      } catch (error) {
+        // It was dying: a death as any other, and its successor is wanted all the more.
+        if (!thread.dead) throw error
+      }
       const [info] = await this.start('cluster.restart', [name], options)
       return info!
     })
@@ -461,10 +466,9 @@ export class Cluster {
     this.members.depart(thread)
     const left = () => Math.max(0, endMs - this.clock.now())
     while (!thread.dead && thread.waitingCount > 0 && left() > 0) await this.sleep(QUIET_POLL_MS)
-    if (thread.dead && !thread.isExpectedToEnd) throw thread.death(op)
-    thread.isExpectedToEnd = true
     // When everybody ends nobody needs to be told.
     await this.end(thread, this.closing === null ? left() : 0)
+    if (!thread.isExpectedToEnd) throw thread.death(op)
   }
 
   /** While `work` goes on, a cluster without a thread has not ended. */
@@ -492,6 +496,8 @@ export class Cluster {
         () => true,
         () => false,
       )
+      // One that was dying before it could be asked, or that came to an end of its own instead of an answer, has not left.
+      if (asked || !thread.dead) thread.isExpectedToEnd = true
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
       if (asked && (await this.withinGrace(thread))) return

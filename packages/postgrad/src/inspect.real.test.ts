@@ -68,6 +68,11 @@ test('CLU-54 newcomers tell too; who joins, leaves and dies is heard of', async 
     { worker: 'c', workerId: 2, cause: 'left' },
     { worker: 'b', workerId: 1, cause: 'link-closed' },
   ])
+  const before = heard.length
+  await cluster.close()
+  // The end of all is nobody's death.
+  const atEnd = heard.slice(before).filter(({ kind }) => kind === 'left' || kind === 'died')
+  expect(atEnd.map(({ on, kind }) => `${on} ${kind}`).sort()).toEqual(['a left', 'b left'])
 })
 
 test('CLU-54 dead letters and metrics of all workers can be read', async () => {

@@ -181,6 +181,21 @@ describe('leave', () => {
     expect(names(cluster)).toEqual(['a'])
     expect((await ended(cluster)).deaths.length).toBe(1)
   })
+
+  test.each(['leave', 'restart'] as const)('CLU-9 one that was dying when it was asked to end by %s has died and not left', async (op) => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+    const heard: unknown[] = []
+    cluster.onWorkerDeath(({ name }, { values }) => heard.push(`${name} ${values.cause} ${values.exitCode}`))
+    await cluster.on('b').run(members.dieSoon, 300, 3)
+    if (op === 'leave') {
+      expect(await rejection(cluster.leave('b'))).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'b', cause: 'exited' } })
+    } else {
+      expect(await cluster.restart('b')).toEqual({ name: 'b', id: 2 })
+      await expectAllLinked(cluster, ['a', 'b'])
+    }
+    expect(heard).toEqual(['b exited 3'])
+    expect((await ended(cluster)).deaths.length).toBe(1)
+  })
 })
 
 describe('restart', () => {

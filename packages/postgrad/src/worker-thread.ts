@@ -247,6 +247,8 @@ export class WorkerThread {
     this.endpoint.close()
     this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
     setImmediate(() => {
+      // That it had agreed to leave may be what it said last.
+      this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
       const rejected = this.waiting.size
       this.rejectAll((op) => this.death(op))
       resolve({ ...this.end!, rejected })

@@ -6,6 +6,7 @@
  *     callee   incoming(call, next) of each, the first outermost ──▶ the function
  */
 import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import {
   type CallHeaders,
@@ -133,6 +134,7 @@ export class CallInterceptors {
       for (const interceptor of list) {
         const tell = interceptor.outgoing?.(outgoing)
         if (typeof tell === 'function') ends.push(tell)
+        else if (isThenable(tell)) throw cannotWait(tell, call.functionName)
       }
     } catch (error) {
       end(error)
@@ -232,5 +234,16 @@ function checkHeader(name: string, value: HeaderValue): HeaderValue {
     expected: 'a name and a string, number, boolean, bigint or null',
     got: typeof name === 'string' ? `'${name}' and a value of type ${typeof value}` : typeof name,
     remedy: 'Turn other values into text: JSON.stringify(value).',
+  })
+}
+
+/** A call leaves in the turn in which it is made, or calls would change places. */
+function cannotWait(promise: PromiseLike<unknown>, op: string): PostgradError {
+  promise.then(undefined, () => {})
+  return new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'an interceptor whose outgoing returns a function or nothing',
+    got: 'a promise',
+    remedy: 'Make outgoing a function that is not async: a call leaves at once. incoming may wait.',
   })
 }

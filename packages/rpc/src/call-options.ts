@@ -1,5 +1,6 @@
-/** What every exchange with another worker takes as its last argument: a time and a signal. */
+/** What every exchange with another worker takes as its last arguments: those of the function, in an array, then a time and a signal. */
 
+import { PostgradError } from '@postgrad/base'
 import { callCancelled } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
@@ -13,4 +14,15 @@ export interface CallOptions {
 /** @throws CALL_CANCELLED before anything is sent */
 export function checkSignal(signal: AbortSignal | undefined, op: string, to: WorkerInfo): void {
   if (signal?.aborted === true) throw callCancelled(op, to, signal.reason)
+}
+
+/** PyTorch takes a tuple or nothing; whoever has no compiler may pass a single value. @throws INVALID_ARGUMENT before anything is sent */
+export function checkArgs(args: unknown, op: string): void {
+  if (Array.isArray(args)) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'the arguments in an array',
+    got: args === null ? 'null' : typeof args,
+    remedy: 'Write call(to, fn, [a, b], options), also for a single argument.',
+  })
 }

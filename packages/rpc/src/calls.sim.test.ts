@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { call, currentWorker, remote, rpcAsync, rpcSync, rref } from './api.js'
+import { call, currentWorker, remote, rpcAsync, rpcSync, rref, stream } from './api.js'
 import { type AnyFunction, expose, FunctionRegistry } from './function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
@@ -386,6 +386,20 @@ describe('who may be called', () => {
       expect(thrown(() => remote(target as string, nothing)).code).toBe('UNKNOWN_WORKER')
       expect(thrown(() => currentWorker().resolve(target as string)).code).toBe('UNKNOWN_WORKER')
       expect(cluster.messages).toBe(0)
+    })
+  })
+
+  test('RPC-13: arguments that are no array are refused on the caller, before anything is sent', async () => {
+    await overSeeds(1, 2, async (cluster) => {
+      const three = 3 as unknown as []
+      const refused = { code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('[a, b]') }
+      for (const to of ['worker0', 'worker1']) {
+        expect(await failure(call(to, nothing, three))).toMatchObject(refused)
+        expect(thrown(() => remote(to, nothing, three))).toMatchObject(refused)
+        expect(await failure(stream(to, nothing as never, three as never).next())).toMatchObject(refused)
+      }
+      expect(cluster.messages).toBe(0)
+      expect(currentWorker().debugInfo()).toMatchObject({ userRRefs: 0, ownerRRefs: 0, pendingCalls: 0 })
     })
   })
 

@@ -353,13 +353,6 @@ describe('what cannot be read', () => {
     })
     expect(cluster.workers[1]!.agent.deadLetters.counts.unreadable).toBe(2)
   })
-
-  test('RPC-16: arguments that are no array', async () => {
-    const cluster = new Cluster(1, 2)
-    await cluster.run(0, async () => {
-      expect(await failure(call('worker1', echo, 5 as unknown as [unknown]))).toMatchObject({ code: 'WIRE_BAD_FIELD' })
-    })
-  })
 })
 
 const fetch = async (ref: RRef) => {

@@ -112,6 +112,20 @@ describe('interceptors of users', () => {
     })
   })
 
+  test('INT-3: one that would wait before a call leaves is refused, whatever becomes of its promise', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      for (const outgoing of [async () => {}, async () => Promise.reject(new Error('late'))]) {
+        const remove = intercept({ outgoing: outgoing as unknown as () => void })
+        expect(await failure(call('worker1', echo, [1]))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'echo' })
+        expect(thrown(() => remote('worker1', echo, [1]))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+        remove()
+      }
+      expect(cluster.messages).toBe(0)
+      expect(await call('worker1', echo, [1])).toBe(1)
+    })
+  })
+
   test('INT-3: a call that the caller refuses is not sent, and leaves nothing behind', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {

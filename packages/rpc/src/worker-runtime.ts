@@ -15,7 +15,7 @@ import { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { MailboxOptions } from './call-credits.js'
 import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
-import { type CallOptions, checkSignal } from './call-options.js'
+import { type CallOptions, checkArgs, checkSignal } from './call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
 import { ARRIVE, arrive } from './gather.js'
@@ -259,6 +259,7 @@ export class WorkerRuntime {
   ): Future<unknown> {
     const future = new Future<unknown>()
     try {
+      checkArgs(args, op)
       const timeoutMs = this.timeLeft(timeoutOption, op, peer.info)
       checkSignal(signal, op, peer.info)
       const out = this.agent.prepare(peer, MessageType.CALL, [name, args], op)
@@ -319,6 +320,7 @@ export class WorkerRuntime {
   ): RemoteStream<unknown> {
     const stream = new RemoteStream<unknown>(op, window)
     try {
+      checkArgs(args, op)
       checkWindow(op, window)
       timeLimit(op, timeoutMs ?? this.rpcTimeoutMs)
       const left = this.timeLeft(0, op, peer.info)
@@ -348,6 +350,7 @@ export class WorkerRuntime {
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
   protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+    checkArgs(args, op)
     const left = this.timeLeft(timeoutMs, op, peer.info)
     checkSignal(signal, op, peer.info)
     const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer

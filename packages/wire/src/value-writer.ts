@@ -228,7 +228,11 @@ export class ValueWriter {
   private problem(value: unknown, path: string, above: readonly object[]): Error | null {
     if (typeof value === 'function') {
       const what = `a function (${value.name || 'without a name'})`
-      return unsupported(path, what, 'Functions travel by name: expose it and pass its name, or call it here and send its result.')
+      return unsupported(
+        path,
+        what,
+        'Code does not travel: send a name by which the other side chooses, or call it here and send its result.',
+      )
     }
     if (typeof value === 'symbol') return unsupported(path, 'a symbol', 'Send a string.')
     if (typeof value !== 'object' || value === null || isTensor(value) || isError(value)) return null
