@@ -1,11 +1,11 @@
-/** Random programs under random faults: a few hundred seeds. `npm run soak` runs more. */
+/** Random programs under random faults: some seeds. `npm run soak` runs more. */
 import { expect, test } from '@jest/globals'
 import { call } from '@postgrad/rpc'
 import { freshAccount, served, sleep } from './faulty.suite.js'
 import { faultyProgram, overFaultySeeds } from './faulty-programs.suite.js'
 import { simulate } from './simulate.js'
 
-const SEEDS = 200
+const SEEDS = 120
 
 test(`FLT-5, FLT-9, FLT-10, RPC-9, RPC-22 ${SEEDS} seeds: each request is run at most once, every wait ends by its deadline, survivors hold nothing`, async () => {
   expect(await overFaultySeeds(SEEDS)).toEqual([])
