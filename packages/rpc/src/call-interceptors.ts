@@ -1,6 +1,6 @@
 /**
  * What users may put around the calls of a worker: to trace them, to time them, to refuse them. Distributed autograd has a door of its own
- * (`interceptor.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-8 are in SPEC.md.
+ * (`interceptor.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
  *
  *     caller   outgoing(call) of each, first to last ──▶ message ──▶ … reply ──▶ what they returned, last to first
  *     callee   incoming(call, next) of each, the first outermost ──▶ the function

@@ -1,5 +1,8 @@
 /** Cancellation of calls: here at once, at the callee by its signal, and on to whatever the callee had called. */
+import { getEventListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import { call, currentSignal, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
@@ -462,6 +465,32 @@ describe('a remote call that is cancelled', () => {
     })
     expect(await cluster.leftovers()).toEqual([])
   })
+})
+
+test('CAN-12: what has ended, or was collected, is no more heard of when its signal aborts', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const cluster = new Cluster(1, 2, { finalizers: 'release' })
+  await cluster.run(0, async () => {
+    const controller = new AbortController()
+    const { signal } = controller
+    await Promise.all(Array.from({ length: 100 }, (_, i) => call('worker1', echo, [i], { signal })))
+    expect(getEventListeners(signal, 'abort').length).toBe(1)
+    await (async () => {
+      await remote('worker1', echo, [1], { signal }).toHere()
+    })()
+    for (let i = 0; i < 50 && cluster.info(0).userRRefs! > 0; i++) {
+      collect()
+      await setImmediate()
+      await sleep(1)
+    }
+    expect(cluster.workers[0]!.rrefs.finalized).toBe(1)
+    await sleep(10)
+    const { messages } = cluster
+    controller.abort()
+    expect(cluster.messages).toBe(messages)
+  })
+  expect(await cluster.leftovers()).toEqual([])
 })
 
 describe('what nobody awaits', () => {

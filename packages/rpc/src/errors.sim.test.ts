@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
-import { call, currentWorker, remote } from './api.js'
+import { call, currentWorker, remote, stream } from './api.js'
 import { type AnyFunction, expose } from './function-registry.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
@@ -91,6 +91,9 @@ const catches = async (to: string) => {
   }
 }
 const echo = (value: unknown) => value
+function* countUp(n: number) {
+  for (let i = 0; i < n; i++) yield i
+}
 const never = () => new Promise<never>(() => {})
 expose({
   throwsType,
@@ -338,6 +341,38 @@ describe('what cannot be read', () => {
     expect(await requests.leftovers({ letters: 1 })).toEqual([])
   })
 
+  test('RPC-16: an item of a stream: it ends with the reason, behind the items before it, at both ends', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      const items = stream('worker1', countUp, [100], { window: 1, timeoutMs: 0 })
+      expect(await items.next()).toEqual({ done: false, value: 0 })
+      damage(cluster, 1, 0, MessageType.STREAM_ITEM)
+      const error = await failure(
+        (async () => {
+          for await (const item of items) expect(item).toBe(1)
+        })(),
+      )
+      expect(error.code).toBe('WIRE_CORRUPT')
+      expect(await items.next()).toEqual({ done: true, value: undefined })
+    })
+    expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+  })
+
+  test('RPC-16: the creation of a value that its sender cannot have made is answered, and no bug of the callee', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      const { agent } = cluster.workers[0]!
+      const peer = agent.resolve('worker1')
+      // As if worker 1 had made it.
+      const ofTheirs = (1n << 48n) + 5n
+      const out = agent.prepare(peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo')
+      expect(await failure(agent.requestMessage(peer, out, 1000, 'echo'))).toMatchObject({ code: 'RREF_DELETED', workers: WORKER1 })
+      const there = cluster.workers[1]!.agent.resolve('worker0')
+      expect([there.served.size, there.incoming.calls]).toEqual([0, 0])
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
   test('RPC-16: what waits for no answer, or is not even a message, is a dead letter, and the next message is read', async () => {
     const cluster = new Cluster(1, 2)
     damage(cluster, 0, 1, MessageType.RREF_USER_DELETE)
@@ -362,7 +397,7 @@ const fetch = async (ref: RRef) => {
     ref.dispose()
   }
 }
-expose({ fetch })
+expose({ fetch, countUp })
 
 function currentWorkerTurn(): Promise<void> {
   return new Promise((resolve) => {

@@ -5,6 +5,7 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
+import { onAbort } from './abort-listeners.js'
 import { callCancelled } from './served-call.js'
 
 /** What ends a future early. */
@@ -126,8 +127,7 @@ export class Future<T> extends Promise<T> {
       abort()
       return
     }
-    signal.addEventListener('abort', abort, { once: true })
-    this.listen(() => signal.removeEventListener('abort', abort))
+    this.listen(onAbort(signal, abort))
   }
 
   private listen(listener: () => void): void {

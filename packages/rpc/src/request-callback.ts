@@ -11,6 +11,7 @@ import type { Outcome } from './metrics.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
+import { failStream } from './stream-serving.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** A deadline is a sum of times, which may be rounded. */
@@ -97,7 +98,15 @@ export class RequestCallback {
     const { message, peer } = delivery
     const [, , rrefId, forkId] = message.body as [string, readonly unknown[], bigint, bigint]
     const toSelf = peer.link === null
-    const owner = toSelf ? this.rrefs.lookup(rrefId) : this.rrefs.admit(rrefId, forkId, peer.info.id)
+    let owner: OwnerRRef
+    try {
+      owner = toSelf ? this.rrefs.lookup(rrefId) : this.rrefs.admit(rrefId, forkId, peer.info.id)
+    } catch (error) {
+      // Its maker does not speak of such a value.
+      this.refuse(delivery)
+      this.replyError(peer, message.requestId, error)
+      return
+    }
     const served = delivery.served!
     served.owner = owner
     // The fork of one that was given up counts all the same, since its end is on its way; but nobody waits for the word.
@@ -160,7 +169,7 @@ export class RequestCallback {
   /** Runs the request's work in a scope of its own, once all references in it are confirmed. Its end, now or later, is told in that scope. */
   private serve(request: Request): void {
     const { agent } = this
-    const { message, peer, expiresMs, received, unconfirmed, served } = request.delivery
+    const { message, peer, expiresMs, unconfirmed, served } = request.delivery
     if (expiresMs !== Number.POSITIVE_INFINITY && agent.clock.now() > expiresMs) {
       this.drop(request, 'expired', timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0))
       return
@@ -174,15 +183,20 @@ export class RequestCallback {
       for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
       scope = this.servingScope(request.delivery)
     } catch (error) {
-      agent.notBegun(request.delivery)
-      if (received !== null) this.rrefs.discard(received)
-      peer.served.delete(message.requestId)
+      this.refuse(request.delivery)
       request.work.failed(request, error)
       return
     }
     this.serving++
     if (unconfirmed === null) inScope(scope, this.start, request)
     else inScope(scope, () => this.startConfirmed(request, unconfirmed))
+  }
+
+  /** It is not run; who waits for it is told by somebody else. */
+  private refuse(delivery: Delivery): void {
+    this.agent.notBegun(delivery)
+    if (delivery.received !== null) this.rrefs.discard(delivery.received)
+    delivery.peer.served.delete(delivery.message.requestId)
   }
 
   /** It is not run, and nobody waits for it: only those hear of it who share the reference that it was to make. */
@@ -331,6 +345,7 @@ export class RequestCallback {
 
   private onUnreadable({ peer, head: { type, requestId }, error }: Unreadable): void {
     if (REQUESTS.has(type)) this.replyError(peer, requestId, error)
+    else if (type === MessageType.STREAM_ITEM) failStream(this.agent, peer, requestId, error)
     else if (REPLIES.has(type)) this.agent.takePending(peer, type, requestId)?.onError(error)
   }
 }

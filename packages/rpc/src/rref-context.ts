@@ -77,6 +77,8 @@ interface TrackedUser {
   readonly rrefId: bigint
   readonly forkId: bigint
   readonly owner: number
+  /** It must not hold the reference. */
+  onEnd: (() => void) | null
 }
 
 /** One value of this worker that others refer to, or are about to. */
@@ -208,6 +210,11 @@ export class RRefContext implements RRefProtocol {
   created(user: UserRRef): void {
     this.pendingUsers.set(user.forkId, user)
     this.track(user)
+  }
+
+  /** `fn`, which must not hold the reference, runs when that has been given up, was collected, or has failed. */
+  onEnd(user: UserRRef, fn: () => void): void {
+    this.users.get(user.forkId)!.onEnd = fn
   }
 
   /** The owner's side of `remote`: the entry exists from here on, its value follows. Others may have spoken of it before. */
@@ -363,7 +370,7 @@ export class RRefContext implements RRefProtocol {
 
   /** For a reference that no program can reach any more; once. */
   private releaseCollected({ rrefId, forkId, owner }: TrackedUser): void {
-    if (this.users.delete(forkId)) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
+    if (this.forget(forkId)) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
   /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
@@ -413,7 +420,7 @@ export class RRefContext implements RRefProtocol {
       if (owner !== peer.id) continue
       const user = ref.deref()
       if (user !== undefined) this.failUser(user, error)
-      else this.users.delete(forkId)
+      else this.forget(forkId)
     }
   }
 
@@ -590,15 +597,23 @@ export class RRefContext implements RRefProtocol {
   private track(user: UserRRef): void {
     user.sinceMs = this.host.now()
     const { rrefId, forkId } = user
-    const tracked = { ref: new WeakRef(user), rrefId, forkId, owner: user.owner().id }
+    const tracked: TrackedUser = { ref: new WeakRef(user), rrefId, forkId, owner: user.owner().id, onEnd: null }
     this.users.set(forkId, tracked)
     this.finalizer.register(user, tracked, user)
   }
 
   private untrack(user: UserRRef): void {
-    user.hasEnded()
-    this.users.delete(user.forkId)
+    this.forget(user.forkId)
     this.finalizer.unregister(user)
+  }
+
+  /** Returns whether it was known. */
+  private forget(forkId: bigint): boolean {
+    const tracked = this.users.get(forkId)
+    if (tracked === undefined) return false
+    this.users.delete(forkId)
+    tracked.onEnd?.()
+    return true
   }
 
   private unusable(user: UserRRef, op: string): unknown {

@@ -231,7 +231,6 @@ export class UserRRef<T = unknown> extends RRef<T> {
   failure: unknown = null
   /** The owner has been told of the end, or has nothing to hear of it because it never counted this reference. @internal */
   ended = false
-  private endListener: (() => void) | null = null
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0
   /** When it was made, or came here, on its worker's clock. @internal */
@@ -271,17 +270,6 @@ export class UserRRef<T = unknown> extends RRef<T> {
 
   dispose(): void {
     this.context.disposeUser(this)
-  }
-
-  /** `fn` runs when the reference has been given up or has failed. @internal */
-  onEnd(fn: () => void): void {
-    this.endListener = fn
-  }
-
-  /** @internal */
-  hasEnded(): void {
-    this.endListener?.()
-    this.endListener = null
   }
 
   override toString(): string {

@@ -1,7 +1,7 @@
 /**
  * A call as its callee knows it, from when it is received until it has ended: whether somebody still waits for it, and the AbortSignal that says so
  * to the function. It rides in the scope (`serving`), so that calls made while it is served are given up with it. It holds nothing of the
- * message: a scope may outlive its call by far. The rules CAN-1 to CAN-10 are in SPEC.md; `pending-calls.ts` is the caller's side.
+ * message: a scope may outlive its call by far. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentScope, type Scope } from '@postgrad/base/internal'

@@ -6,7 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import { type FunctionRegistry, runExposed } from './function-registry.js'
-import type { Delivery, RpcAgent } from './rpc-agent.js'
+import type { Delivery, Peer, RpcAgent } from './rpc-agent.js'
 import type { RRefContext } from './rref-context.js'
 import { cancelledByCaller, currentServing, type ServedCall } from './served-call.js'
 import { STREAM_CALL } from './stream.js'
@@ -102,7 +102,8 @@ export async function serveStream(name: unknown, args: unknown, window: unknown)
 
 function send(agent: RpcAgent, { caller, requestId }: ServedCall, op: string, value: unknown): void {
   const peer = agent.resolve(caller.id)
-  const out = agent.prepare(peer, MessageType.STREAM_ITEM, [requestId, value], op)
+  const out = agent.prepare(peer, MessageType.STREAM_ITEM, [value], op)
+  out.requestId = requestId
   agent.intercept(out, peer)
   agent.send(peer, out)
 }
@@ -136,8 +137,7 @@ export function handleStreams(agent: RpcAgent, rrefs: RRefContext): void {
 }
 
 function onItem(agent: RpcAgent, rrefs: RRefContext, { message, peer, received }: Delivery): void {
-  const [requestId, value] = message.body as [number, unknown]
-  const stream = peer.pending.peek(requestId)
+  const stream = peer.pending.peek(message.requestId)
   if (stream?.onItem === undefined) {
     // It crossed the end of its stream, as items do.
     if (received !== null) rrefs.discard(received)
@@ -147,10 +147,16 @@ function onItem(agent: RpcAgent, rrefs: RRefContext, { message, peer, received }
     for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
   } catch (error) {
     if (received !== null) rrefs.discard(received)
-    peer.pending.take(requestId)
-    stream.onError(error)
-    agent.tellCancelled(peer, requestId)
+    failStream(agent, peer, message.requestId, error)
     return
   }
-  stream.onItem({ value, received })
+  stream.onItem({ value: message.body[0], received })
+}
+
+/** Ends a stream, at both ends, with what is wrong with an item: there is none behind one that is missing. */
+export function failStream(agent: RpcAgent, peer: Peer, requestId: number, error: unknown): void {
+  const stream = peer.pending.take(requestId)
+  if (stream === undefined) return
+  stream.onError(error)
+  agent.tellCancelled(peer, requestId)
 }

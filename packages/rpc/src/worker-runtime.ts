@@ -10,6 +10,7 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
+import { onAbort } from './abort-listeners.js'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
@@ -378,7 +379,7 @@ export class WorkerRuntime {
     }
     const requestId = this.agent.request(peer, out, waiting, timeoutMs)
     this.rrefs.created(user)
-    if (signal !== undefined) user.onEnd(this.cancelRemoteOn(signal, peer, requestId))
+    if (signal !== undefined) this.rrefs.onEnd(user, this.cancelRemoteOn(signal, peer, requestId))
     return user
   }
 
@@ -723,12 +724,6 @@ export class WorkerRuntime {
     const peer = this.agent.reachable(to)
     if (peer !== undefined) this.agent.post(peer, type, body)
   }
-}
-
-/** Returns what ends it. */
-function onAbort(signal: AbortSignal, fn: () => void): () => void {
-  signal.addEventListener('abort', fn, { once: true })
-  return () => signal.removeEventListener('abort', fn)
 }
 
 /** Waits for the reply of a call and hands its value over. */

@@ -48,7 +48,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.RREF_ACK]: [B],
   [MessageType.BLOCKS_TAKEN]: [300],
   [MessageType.CALL_CANCEL]: [70_000],
-  [MessageType.STREAM_ITEM]: [5, { frame: x }],
+  [MessageType.STREAM_ITEM]: [{ frame: x }],
   [MessageType.STREAM_CREDIT]: [5, 16],
   [MessageType.GROUP_UPDATE]: [3, [0, [[1, 2, 3]]], null],
   [MessageType.CREDITS]: [8192, 70_000, 5, 200],

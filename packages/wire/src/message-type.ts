@@ -72,7 +72,7 @@ export interface MessageBodies {
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
   [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
   [MessageType.CALL_CANCEL]: readonly [requestId: number]
-  [MessageType.STREAM_ITEM]: readonly [requestId: number, value: unknown]
+  [MessageType.STREAM_ITEM]: readonly [value: unknown]
   [MessageType.STREAM_CREDIT]: readonly [requestId: number, items: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
   [MessageType.CREDITS]: readonly [begun: number, bytes: number, fetchesBegun: number, fetchBytes: number]
@@ -176,10 +176,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
   [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
   [MessageType.CALL_CANCEL]: row('CALL_CANCEL', control, null, [['requestId', count]]),
-  [MessageType.STREAM_ITEM]: row('STREAM_ITEM', control, null, [
-    ['requestId', count],
-    ['value', anything],
-  ]),
+  [MessageType.STREAM_ITEM]: row('STREAM_ITEM', control, null, [['value', anything]]),
   [MessageType.STREAM_CREDIT]: row('STREAM_CREDIT', control, null, [
     ['requestId', count],
     ['items', count],
