@@ -7,6 +7,7 @@ import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
 import { Activity } from './quiet.js'
+import { RequestTable } from './request-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
@@ -37,7 +38,7 @@ export interface PendingCall {
 
 /** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
 export class PendingCalls {
-  private readonly waiting = new Map<number, PendingCall>()
+  private readonly waiting = new RequestTable<PendingCall>()
   private readonly deadlines: Deadlines
   private readonly to: WorkerInfo
   private readonly onGivenUp: (requestId: number) => void
@@ -69,11 +70,8 @@ export class PendingCalls {
 
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
   take(requestId: number): PendingCall | undefined {
-    const call = this.waiting.get(requestId)
-    if (call !== undefined) {
-      this.waiting.delete(requestId)
-      this.deadlines.activity.changed()
-    }
+    const call = this.waiting.take(requestId)
+    if (call !== undefined) this.deadlines.activity.changed()
     return call
   }
 
@@ -88,24 +86,24 @@ export class PendingCalls {
 
   /** Ends the calls that were made while one of `parents` was served, which has been given up. */
   cancelChildren(parents: ReadonlySet<ServedCall>): void {
-    for (const [requestId, { parent }] of this.waiting) {
+    for (const [requestId, { parent }] of this.waiting.entries()) {
       if (parent !== null && parents.has(parent)) this.cancel(requestId, parent.givenUp)
     }
   }
 
   /** Ends every call with an error of its own. */
   failAll(makeError: () => unknown): void {
-    for (const requestId of [...this.waiting.keys()]) this.take(requestId)?.onError(makeError())
+    for (const [requestId] of this.waiting.entries()) this.take(requestId)?.onError(makeError())
   }
 
   /** Ends the calls whose deadline has passed; gives the earliest of the others. */
   expire(nowMs: number): number {
     let earliestMs = Number.POSITIVE_INFINITY
-    for (const [requestId, call] of this.waiting) {
+    for (const [requestId, call] of this.waiting.entries()) {
       if (call.deadlineMs > nowMs) {
         if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
       } else {
-        this.waiting.delete(requestId)
+        this.waiting.take(requestId)
         this.deadlines.activity.changed()
         call.onError(call.timedOut())
         this.onGivenUp(requestId)

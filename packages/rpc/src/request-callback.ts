@@ -196,13 +196,13 @@ export class RequestCallback {
   private refuse(delivery: Delivery): void {
     this.agent.notBegun(delivery)
     if (delivery.received !== null) this.rrefs.discard(delivery.received)
-    delivery.peer.served.delete(delivery.message.requestId)
+    delivery.peer.served.take(delivery.message.requestId)
   }
 
   /** It is not run, and nobody waits for it: only those hear of it who share the reference that it was to make. */
   private drop({ delivery, owner }: Request, reason: 'cancelled' | 'expired', error: PostgradError): void {
     const { message, peer } = delivery
-    peer.served.delete(message.requestId)
+    peer.served.take(message.requestId)
     owner?.setError(error)
     this.agent.discard(delivery, reason, `${nameOf(message.type)} ${String(message.body[0])}`)
   }
@@ -285,7 +285,7 @@ export class RequestCallback {
     served.onBegin = null
     this.agent.begun(delivery)
     if (served.isRefused && delivery.received !== null) this.rrefs.discard(delivery.received)
-    peer.served.delete(message.requestId)
+    peer.served.take(message.requestId)
     if (this.agent.inspection !== null) this.agent.inspection.ended(delivery, served.givenUp === null ? outcome : 'given-up')
     return served.givenUp === null
   }

@@ -38,6 +38,7 @@ import type { Interceptor } from './interceptor.js'
 import type { Metrics } from './metrics.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
+import { RequestTable } from './request-table.js'
 import type { CodecEnv, ReceivedFork, RRefContext, SentFork } from './rref-context.js'
 import { callCancelled, cancelledByCaller, currentServing, ServedCall, servedIn } from './served-call.js'
 import { travellingExtension } from './travelling.js'
@@ -61,7 +62,7 @@ export interface Peer {
   link: Link | null
   readonly pending: PendingCalls
   /** Its calls to this worker, by request id, from when they are received until they have ended. */
-  readonly served: Map<number, ServedCall>
+  readonly served: RequestTable<ServedCall>
   readonly env: CodecEnv
   readonly source: Source
   /** Null: no heap is shared with it, and tensors travel with their bytes. */
@@ -298,7 +299,7 @@ export class RpcAgent {
       info,
       link,
       pending: new PendingCalls(this.deadlines, info, (requestId) => this.tellCancelled(peer, requestId)),
-      served: new Map(),
+      served: new RequestTable(),
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
       blocks: road === null ? null : new BlockPost(road),
@@ -782,7 +783,7 @@ export class RpcAgent {
 
   /** What is served for a worker that has died; but a value to which others refer by now is made for them. */
   private *orphans(peer: Peer): Iterable<ServedCall> {
-    for (const served of peer.served.values()) {
+    for (const [, served] of peer.served.entries()) {
       if (served.owner === null || !this.rrefs.owns(served.owner.rrefId)) yield served
     }
   }
@@ -831,7 +832,7 @@ export class RpcAgent {
     this.shutdown?.abort(this.closedBy)
     this.waits.failAll(() => this.shutDownError('call'))
     for (const peer of this.peersById.values()) {
-      for (const served of peer.served.values()) served.giveUp(this.closedBy)
+      for (const [, served] of peer.served.entries()) served.giveUp(this.closedBy)
       peer.blocks?.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
