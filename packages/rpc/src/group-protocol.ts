@@ -4,12 +4,13 @@
  *     leaving                               the end of all
  *     L → each   LEAVE                      member → leader   JOIN [timeoutMs]           it has called shutdown()
  *     each → L   SEEN                       member → leader   REPORT [phase, counts]     it is quiet, and what it has sent and received
- *                                           leader → member   RELEASE                    all are quiet: references are given up
+ *                                           leader → member   RELEASE [ids]              all of these are quiet: references are given up
  *                                           leader → member   DONE                       all are quiet again: everybody closes
  *                                           leader → member   FAILED error               it cannot come about: everybody closes
  *
  * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
  */
+import type { WorkerId } from '@postgrad/base'
 import type { Counts } from './traffic.js'
 
 export const GroupWhat = {
@@ -29,10 +30,16 @@ export type Phase = 0 | 1
 
 /** 0 for no limit. */
 export type JoinData = readonly [timeoutMs: number]
+/** The workers that end together. */
+export type ReleaseData = readonly WorkerId[]
 export type ReportData = readonly [phase: Phase, counts: Counts]
 
 export function isJoin(data: unknown): data is JoinData {
   return Array.isArray(data) && isNumber(data[0])
+}
+
+export function isRelease(data: unknown): data is ReleaseData {
+  return Array.isArray(data) && data.every(isNumber)
 }
 
 export function isReport(data: unknown): data is ReportData {

@@ -1,4 +1,5 @@
 /** Barriers and gathers, leaving, and the end of a group, over seeds. */
+import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
@@ -481,6 +482,45 @@ describe('the end of all', () => {
       )
       for (const error of outcomes) expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1' } })
     })
+  })
+
+  test('SHD-4: so does who calls it when the leader has died and the others are gone', async () => {
+    await overClusters(4, async (cluster, seed) => {
+      cluster.world.clock.setTimer(50, () => cluster.world.crash('worker0'))
+      const late = 1 + (seed % 3)
+      const outcomes = await cluster.world.run(
+        Promise.all(
+          [1, 2, 3].map((id) =>
+            cluster.workers[id]!.run(async () => {
+              if (id === late) await sleep(200)
+              return failure(shutdown())
+            }),
+          ),
+        ),
+      )
+      for (const error of outcomes) expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker0' } })
+    })
+  })
+
+  test('SHD-1, SHD-3: one that joins while the others end, at whatever step, keeps nobody, whether it would lead or not', async () => {
+    for (const name of ['a-late', 'z-late']) {
+      for (let seed = 1; seed <= 6; seed++) {
+        let joined = true
+        for (let step = 0; joined; step++) {
+          await withSeed(`${seed}, ${name} joins at step ${step}`, async () => {
+            const cluster = new Cluster(seed, 3)
+            const end = (worker: WorkerRuntime) => worker.run(() => shutdown({ timeoutMs: 1000 }))
+            const mains: Promise<void>[] = cluster.workers.map(end)
+            await setImmediate()
+            for (let taken = 0; taken < step && cluster.world.step(); taken++) await setImmediate()
+            joined = !cluster.workers.some(({ agent }) => agent.isClosed)
+            if (joined) mains.push(end(cluster.join(name)))
+            await cluster.world.run(Promise.all(mains))
+            expect(cluster.bugs).toEqual([])
+          })
+        }
+      }
+    }
   })
 
   test('SHD-5: one that never comes, or has no end, is named when the time is over; all end locally', async () => {

@@ -5,7 +5,7 @@
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
 import { Draining } from './drain.js'
-import { GroupWhat, isJoin, isReport } from './group-protocol.js'
+import { GroupWhat, isJoin, isRelease, isReport } from './group-protocol.js'
 import { Leaving } from './leave.js'
 import { Quiet } from './quiet.js'
 import type { Delivery, RpcAgent } from './rpc-agent.js'
@@ -85,8 +85,8 @@ export class Membership {
   }
 
   /** A worker has come. */
-  onConnect(): void {
-    this.end.onConnect()
+  onConnect(peer: WorkerInfo): void {
+    this.end.onConnect(peer)
   }
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
@@ -110,11 +110,11 @@ export class Membership {
     const { id } = peer.info
     if (what === GroupWhat.LEAVE) {
       this.leaving.onLeave(id)
-      this.end.onLeaving()
+      this.end.onLeaving(id)
     } else if (what === GroupWhat.SEEN) this.leaving.onSeen(id)
     else if (what === GroupWhat.JOIN && isJoin(data)) this.end.onJoin(id, data[0])
     else if (what === GroupWhat.REPORT && isReport(data)) this.end.onReport(id, data)
-    else if (what === GroupWhat.RELEASE) this.end.onRelease()
+    else if (what === GroupWhat.RELEASE && isRelease(data)) this.end.onRelease(id, data)
     else if (what === GroupWhat.DONE) this.end.onDone()
     else if (what === GroupWhat.FAILED && error !== null) this.end.onFailed(error)
     else this.agent.discard(delivery, 'unreadable', `GROUP_UPDATE ${what}`)

@@ -12,12 +12,13 @@
  * first such message would have been sent by a worker that was quiet. (One that a program sends on its own, from a timer say, after its
  * worker has called `shutdown`, nobody can foresee.) A worker that leaves is no member but may still send: its link is among the numbers of each member until
  * its end has been noticed there, and as long as one is, the end of all waits.
- * Then the references are given up, which sends messages and may run user code; so it is counted once more, and then everybody closes.
+ * Then the references are given up, which sends messages and may run user code; so it is counted once more, and then everybody closes. Who
+ * connects in between is none of those who end: they leave it, each by its own word.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
 import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
-import { GroupWhat, type Phase, type ReportData } from './group-protocol.js'
+import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
 import type { Quiet } from './quiet.js'
 import { type Counts, unsettled } from './traffic.js'
 import type { WorkerInfo } from './worker-info.js'
@@ -65,6 +66,8 @@ export class GroupEnd {
   /** On the leader. */
   private readonly joined = new Map<WorkerId, Joined>()
   private phase: Phase = 0
+  /** Who ends together, known from RELEASE on. Who comes later is none of them, and is told that they leave. */
+  private circle: ReadonlySet<WorkerId> | null = null
   /** Why it cannot come about any more. */
   private failed: PostgradError | null = null
   private isOver = false
@@ -111,7 +114,15 @@ export class GroupEnd {
   }
 
   private leader(): WorkerInfo {
-    return this.host.members().sort(byName)[0]!
+    return this.members().sort(byName)[0]!
+  }
+
+  private members(): WorkerInfo[] {
+    return this.host.members().filter(({ id }) => this.isInCircle(id))
+  }
+
+  private isInCircle(id: WorkerId): boolean {
+    return this.circle === null || this.circle.has(id)
   }
 
   private join(): void {
@@ -130,8 +141,12 @@ export class GroupEnd {
     this.report()
   }
 
-  onConnect(): void {
-    if (this.own === null || this.own.phase === 1) return
+  onConnect({ id }: WorkerInfo): void {
+    if (this.own === null) return
+    if (this.own.phase === 1) {
+      this.takeLeaveOf(id)
+      return
+    }
     const leader = this.leader()
     if (leader.id !== this.own.leader.id) this.follow(leader)
   }
@@ -140,7 +155,7 @@ export class GroupEnd {
   private report(): void {
     const { own, host } = this
     if (own === null || host.quiet.isBusy) return
-    const data: ReportData = [own.phase, host.counts()]
+    const data: ReportData = [own.phase, host.counts().filter(([peer]) => this.isInCircle(peer))]
     const text = JSON.stringify(data)
     if (text === own.said) return
     own.said = text
@@ -148,12 +163,23 @@ export class GroupEnd {
     else host.say(own.leader.id, GroupWhat.REPORT, data)
   }
 
-  onRelease(): void {
-    if (this.own === null) return
-    this.own.phase = 1
-    this.host.expectEnds()
-    this.host.releaseAll()
+  onRelease(from: WorkerId, circle: ReleaseData): void {
+    const { own, host } = this
+    if (own === null) return
+    own.phase = 1
+    this.circle = new Set(circle)
+    // Also if somebody has come since who would have led.
+    own.leader = this.members().find(({ id }) => id === from) ?? own.leader
+    host.expectEnds()
+    for (const { id } of host.members()) if (!this.isInCircle(id)) this.takeLeaveOf(id)
+    host.releaseAll()
     this.report()
+  }
+
+  /** Of one that came too late to end with this group. */
+  private takeLeaveOf(id: WorkerId): void {
+    this.host.expectEnds()
+    this.host.say(id, GroupWhat.LEAVE)
   }
 
   onDone(): void {
@@ -168,7 +194,7 @@ export class GroupEnd {
   // --- as the leader
 
   onJoin(from: WorkerId, limitMs: number): void {
-    if (this.isOver) return
+    if (this.isOver || !this.isInCircle(from)) return
     if (this.failed !== null) {
       this.host.say(from, GroupWhat.FAILED, null, this.failed)
       return
@@ -187,14 +213,16 @@ export class GroupEnd {
   }
 
   private check(): void {
-    const members = this.host.members()
+    const members = this.members()
     if (this.isOver || this.failed !== null || this.unsettled(members).length > 0) return
     const isDone = this.phase === 1
     this.phase = 1
-    for (const { id } of members) {
-      if (id !== this.host.info.id) this.host.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE)
+    const self = this.host.info.id
+    const circle: ReleaseData = members.map(({ id }) => id)
+    for (const id of circle) {
+      if (id !== self) this.host.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
     }
-    if (!isDone) this.onRelease()
+    if (!isDone) this.onRelease(self, circle)
     else {
       this.cancelTimers()
       this.onDone()
@@ -215,22 +243,28 @@ export class GroupEnd {
 
   /** A peer is gone. */
   onGone(peer: WorkerInfo, error: PostgradError, hasLeft: boolean): void {
-    if (this.isOver) return
+    if (this.isOver || !this.isInCircle(peer.id)) return
     const { own } = this
-    const member = this.joined.get(peer.id)
-    member?.timer?.cancel()
-    this.joined.delete(peer.id)
+    const member = this.forget(peer.id)
     if (own !== null && own.leader.id === peer.id) {
-      if (!hasLeft || own.phase === 1) own.end(error)
+      if (!hasLeft || own.phase === 1) this.fail(error)
       else this.follow(this.leader())
-    } else if (this.joined.size > 0) {
+    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.host.info.id)) {
       if (member !== undefined || !hasLeft) this.fail(error)
       else this.check()
     }
   }
 
+  private forget(id: WorkerId): Joined | undefined {
+    const member = this.joined.get(id)
+    member?.timer?.cancel()
+    this.joined.delete(id)
+    return member
+  }
+
   /** Somebody has said that it leaves: it is no member any more. */
-  onLeaving(): void {
+  onLeaving(from: WorkerId): void {
+    this.forget(from)
     if (this.joined.size > 0) this.check()
   }
 
@@ -243,7 +277,7 @@ export class GroupEnd {
   }
 
   private late(timeoutMs: number): PostgradError {
-    const members = this.host.members().sort(byName)
+    const members = this.members().sort(byName)
     const missing = members.filter(({ id }) => !this.joined.has(id))
     const busy = this.unsettled(members).filter((member) => !missing.includes(member))
     return groupTimeout(

@@ -207,7 +207,7 @@ export class WorkerRuntime {
    */
   connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
     this.agent.connect(peer, link, road)
-    this.group.onConnect()
+    this.group.onConnect(peer)
   }
 
   /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */

@@ -489,6 +489,20 @@ describe('session', () => {
     expect(late.closed).toBe(true)
   })
 
+  test('SES-13 so long as it waits for a carrier it does not wonder that nothing is acknowledged', () => {
+    const { clock, a, b, ofA, atB } = pair(fine, fine, { reconnectMs: 60_000, giveUpMs: 1000 })
+    ofA.close()
+    a.send(frame('kept'))
+    clock.run(50_000)
+    expect(a.closed).toBe(false)
+    const [ofNewA, ofNewB] = carriers(clock, fine)
+    a.reconnect(ofNewA)
+    b.reconnect(ofNewB)
+    clock.run()
+    expect(atB.texts).toEqual(['kept'])
+    expect(a.unacknowledged).toBe(0)
+  })
+
   test('SES-14 frames of another incarnation, of no session, or that acknowledge what was never sent are refused', () => {
     const { clock, a, b, atB } = pair()
     const receive = (got: Frame) => (b as unknown as { receive(frame: Frame): void }).receive(got)

@@ -301,6 +301,8 @@ export class Session implements Link {
 
   private readonly onLate = (): void => {
     this.resendTimer = null
+    // Without a carrier `reconnect` sets it again, or its time ends the session. What was closed waits no longer than it would have.
+    if (this.reconnectTimer !== null && this.reason === null) return
     const quietMs = this.clock.now() - this.progressMs
     if (quietMs >= this.giveUpMs) {
       this.break(`the other end has acknowledged nothing for ${this.giveUpMs} ms`)
