@@ -190,8 +190,8 @@ export class ObservedCall implements PendingCall {
     this.end(error)
   }
 
-  timedOut(): PostgradError {
-    return this.inner.timedOut()
+  timedOut(isInherited: boolean): PostgradError {
+    return this.inner.timedOut(isInherited)
   }
 }
 

@@ -3,10 +3,10 @@
  * callee's value, the callee's error, the callee's death, its deadline, or its cancellation; it never stays pending for ever. The rules FUT-1 to
  * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 import { onAbort } from './abort-listeners.js'
-import { callCancelled } from './served-call.js'
+import { callCancelled, isGivenUp } from './served-call.js'
 
 /** What ends a future early. */
 export interface Canceller {
@@ -152,7 +152,7 @@ export class Future<T> extends Promise<T> {
     this.outcome = error
     this.fail(error)
     // What was given up is awaited by nobody as a rule; it must not end the process.
-    if (isPostgradError(error, 'CALL_CANCELLED')) this.catch(() => {})
+    if (isGivenUp(error)) this.catch(() => {})
     if (this.listeners !== null) this.ended()
   }
 

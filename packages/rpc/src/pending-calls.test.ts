@@ -269,7 +269,7 @@ describe('cancellation', () => {
 
   test('CAN-5: ends the calls of these parents, and no others', () => {
     const { clock, one } = setUp()
-    const [parent, other] = [new ServedCall(PEER, 1), new ServedCall(PEER, 2)]
+    const [parent, other] = [new ServedCall(PEER, 1, Number.POSITIVE_INFINITY), new ServedCall(PEER, 2, Number.POSITIVE_INFINITY)]
     const calls = [parent, other, null, parent].map((of, requestId) => {
       const call = new Call(clock)
       one.add(requestId, call, 50, of)

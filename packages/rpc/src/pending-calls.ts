@@ -13,6 +13,8 @@ import type { WorkerInfo } from './worker-info.js'
 
 /** A call may end so much later than its deadline, in ms; never earlier. */
 export const GRAIN_MS = 10
+/** A deadline is a sum of times, which may be rounded. */
+export const ROUNDING_MS = 1e-3
 /**
  * The timer stands no further ahead than this, in ms. A process that has nothing left to do is kept alive by the last deadline for so long at
  * most, and no delay comes near 2^31, which Node takes for 1.
@@ -30,8 +32,8 @@ export interface PendingCall {
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
-  /** Called when the deadline passes, to make the error. */
-  timedOut(): PostgradError
+  /** Called when the deadline passes, to make the error. `isInherited`: that of the call which it is part of has passed. */
+  timedOut(isInherited: boolean): PostgradError
   /** Of a stream: takes what comes before the reply. */
   onItem?(item: { readonly value: unknown; readonly received: unknown }): void
 }
@@ -105,7 +107,8 @@ export class PendingCalls {
       } else {
         this.waiting.take(requestId)
         this.deadlines.activity.changed()
-        call.onError(call.timedOut())
+        const isInherited = call.parent !== null && call.parent.expiresMs <= nowMs + ROUNDING_MS
+        call.onError(call.timedOut(isInherited))
         this.onGivenUp(requestId)
       }
     }

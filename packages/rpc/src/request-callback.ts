@@ -8,14 +8,13 @@ import { MessageType } from '@postgrad/wire/internal'
 import type { Actors } from './actors.js'
 import { type AnyClass, type FunctionRegistry, runExposed } from './function-registry.js'
 import type { Outcome } from './metrics.js'
+import { ROUNDING_MS } from './pending-calls.js'
 import { type Delivery, nameOf, type Peer, type RpcAgent, timedOut, type Unreadable } from './rpc-agent.js'
 import type { OwnerRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
 import { failStream } from './stream-serving.js'
 import type { WorkerInfo } from './worker-info.js'
 
-/** A deadline is a sum of times, which may be rounded. */
-const ROUNDING_MS = 1e-3
 /** An error keeps the first and the last so many workers of its way. */
 const HOPS_KEPT = 16
 
@@ -171,7 +170,7 @@ export class RequestCallback {
     const { agent } = this
     const { message, peer, expiresMs, unconfirmed, served } = request.delivery
     if (expiresMs !== Number.POSITIVE_INFINITY && agent.clock.now() > expiresMs) {
-      this.drop(request, 'expired', timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0))
+      this.drop(request, 'expired', timedOut(String(message.body[0]), peer.info, message.deadlineMs ?? 0, false))
       return
     }
     if (served!.givenUp !== null) {

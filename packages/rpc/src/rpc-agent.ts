@@ -40,7 +40,7 @@ import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
 import { RequestTable } from './request-table.js'
 import type { CodecEnv, ReceivedFork, RRefContext, SentFork } from './rref-context.js'
-import { callCancelled, cancelledByCaller, currentServing, ServedCall, servedIn } from './served-call.js'
+import { callCancelled, cancelledByCaller, currentServing, outOfTime, ServedCall, servedIn } from './served-call.js'
 import { travellingExtension } from './travelling.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -552,7 +552,7 @@ export class RpcAgent {
       op,
       onReply: (message) => future.resolve(message),
       onError: (error) => future.reject(error),
-      timedOut: () => timedOut(op, peer.info, timeoutMs),
+      timedOut: (isInherited) => timedOut(op, peer.info, timeoutMs, isInherited),
     }
     try {
       const requestId = this.request(peer, out, waiting, timeoutMs)
@@ -628,7 +628,7 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
-        ? new ServedCall(peer.info, message.requestId)
+        ? new ServedCall(peer.info, message.requestId, expiresMs)
         : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const account = accountOf(type, peer)
@@ -849,7 +849,8 @@ export class RpcAgent {
 /** What nobody begins any more with a worker that leaves. */
 const REFUSED: ReadonlySet<MessageType> = new Set([MessageType.CALL, MessageType.REMOTE_CALL, MessageType.RREF_FETCH])
 
-export function timedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {
+export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInherited: boolean): PostgradError {
+  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' was given up`, { worker: to.name, workerId: to.id, timeoutMs })
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,

@@ -16,6 +16,8 @@ export interface Outlet {
 export class ServedCall {
   readonly caller: WorkerInfo
   readonly requestId: number
+  /** On this worker's clock; Infinity is never. */
+  readonly expiresMs: number
   /** Why nobody waits for it any more; null while somebody does. */
   givenUp: PostgradError | null = null
   /** Where the value of a remote call goes, from its turn on. */
@@ -32,9 +34,10 @@ export class ServedCall {
   private controller: AbortController | null = null
   private stopped: PostgradError | null = null
 
-  constructor(caller: WorkerInfo, requestId: number) {
+  constructor(caller: WorkerInfo, requestId: number, expiresMs: number) {
     this.caller = caller
     this.requestId = requestId
+    this.expiresMs = expiresMs
   }
 
   /** The first reason counts. Listeners of the signal run now. */
@@ -86,6 +89,22 @@ export function callCancelled(op: string, to: WorkerInfo | null, reason: unknown
     values: to === null ? {} : { worker: to.name, workerId: to.id },
     ...(reason === undefined ? {} : { cause: reason }),
   })
+}
+
+/** The call that is served here is out of time, and so is what was called, or was to be called, for it. */
+export function outOfTime(op: string, what: string, values: Readonly<Record<string, unknown>>): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `nothing is left of the time of the call that is being served here, so ${what}`,
+    remedy: 'Pass a longer { timeoutMs } to the call that this one is part of.',
+    values: { ...values, inherited: true },
+  })
+}
+
+/** Whether nobody need hear of an error: who gave the call up knows, and who waited for the call that it is part of has been told. */
+export function isGivenUp(error: unknown): boolean {
+  if (!isPostgradError(error)) return false
+  return error.code === 'CALL_CANCELLED' || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
 }
 
 /** What the function that serves a call finds as its signal's reason. */

@@ -14,7 +14,7 @@ import { PostgradError } from '@postgrad/base'
 import type { Message } from '@postgrad/wire/internal'
 import type { CallOptions } from './call-options.js'
 import type { PendingCall } from './pending-calls.js'
-import type { ServedCall } from './served-call.js'
+import { outOfTime, type ServedCall } from './served-call.js'
 
 /** The built-in function behind `stream`. */
 export const STREAM_CALL = 'postgrad.stream'
@@ -154,12 +154,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
 
   /** Of the stream as a whole: what was left to the call that it is part of. @internal */
   timedOut(): PostgradError {
-    return new PostgradError('RPC_TIMEOUT', {
-      op: this.op,
-      message: 'nothing is left of the time of the call that this stream is part of',
-      remedy: 'Pass a longer { timeoutMs } to that call.',
-      values: { timeoutMs: 0 },
-    })
+    return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
   }
 
   private finish(): void {

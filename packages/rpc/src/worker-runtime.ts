@@ -30,7 +30,7 @@ import { type Delivery, type Envelope, type Peer, RpcAgent, type Runnable, timed
 import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
 import { METHOD_CALL, type ReceivedFork, RRefContext, VALUE_READY } from './rref-context.js'
 import type { References } from './rref-table.js'
-import { callCancelled, type ServedCall } from './served-call.js'
+import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
 import { callStore, STORE_CALL } from './store-host.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams, serveStream } from './stream-serving.js'
@@ -674,7 +674,9 @@ export class WorkerRuntime {
     let left = own
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
       left = Math.min(own, deadlineMs - this.clock.now())
-      if (left <= 0) throw outOfTime(op, to)
+      if (left <= 0) {
+        throw outOfTime(op, `worker '${to.name}' was not called`, { worker: to.name, workerId: to.id, timeoutMs: 0 })
+      }
     }
     const givenUp = (serving as ServedCall | null)?.givenUp ?? null
     if (givenUp !== null && !this.agent.isClosed) throw callCancelled(op, to, givenUp)
@@ -695,7 +697,8 @@ export class WorkerRuntime {
       op,
       onReply: () => {},
       onError: fail,
-      timedOut: () => notThereInTime(op, what, left),
+      timedOut: (isInherited) =>
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left),
     }
     return this.agent.wait(waiting, left, op)
   }
@@ -755,8 +758,8 @@ class CallWaiter implements PendingCall, Canceller {
     this.future.reject(error)
   }
 
-  timedOut(): PostgradError {
-    return timedOut(this.op, this.peer.info, this.timeoutMs)
+  timedOut(isInherited: boolean): PostgradError {
+    return timedOut(this.op, this.peer.info, this.timeoutMs, isInherited)
   }
 }
 
@@ -826,15 +829,6 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
     message: `RRef creation on worker '${to.name}' timed out (${Math.round(timeoutMs)} ms); the value may or may not exist there`,
     remedy: 'Make it again, or pass a longer { timeoutMs } to remote().',
     values: { worker: to.name, workerId: to.id, timeoutMs },
-  })
-}
-
-function outOfTime(op: string, to: WorkerInfo): PostgradError {
-  return new PostgradError('RPC_TIMEOUT', {
-    op,
-    message: `nothing is left of the time of the call that is being served here, so worker '${to.name}' was not called`,
-    remedy: 'Pass a longer { timeoutMs } to the call that this one is part of.',
-    values: { worker: to.name, workerId: to.id, timeoutMs: 0 },
   })
 }
 
