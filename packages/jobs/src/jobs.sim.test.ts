@@ -101,6 +101,46 @@ test('JOB-3 random numbers depend on the order of the calls, or on a seed, and o
   })
 })
 
+test('JOB-4 what onProgress throws does not hit the job', async () => {
+  const heard: string[] = []
+  const reports = (): void => {
+    try {
+      for (let done = 1; done <= 5; done++) currentJob().report({ done })
+      heard.push('the job went on')
+    } catch {
+      heard.push('the job was hit')
+    }
+  }
+  const onProgress = (): never => {
+    throw new Error('the listener fails')
+  }
+  const running = inWorld({ reports }, ({ jobs }) => jobs.run(reports, [], { onProgress }))
+  await expect(running).rejects.toThrow('the listener fails')
+  expect(heard).toEqual(['the job went on'])
+})
+
+test('JOB-4 a job that was cancelled tells no more', async () => {
+  await inWorld({}, async ({ clock, sleep }) => {
+    const controller = new AbortController()
+    const seen: number[] = []
+    const stubborn = async (): Promise<void> => {
+      for (let done = 1; done <= 4; done++) {
+        currentJob().report({ done })
+        await sleep(100)
+      }
+    }
+    const queue = new JobQueue(new InThreadPlaces(clock, stubborn), { threads: 1, queueMax: 1, clock })
+    const jobs = new Jobs({ host: queue, clock, nameOf: names, generator: new Generator(9) })
+    const onProgress = ({ done }: { done: number }): void => {
+      seen.push(done)
+      if (done === 2) controller.abort()
+    }
+    expect((await rejection(jobs.run(stubborn, [], { onProgress, signal: controller.signal }))).code).toBe('JOB_CANCELLED')
+    await sleep(1000)
+    expect(seen).toEqual([1, 2])
+  })
+})
+
 test('JOB-4 the last report comes before the result', async () => {
   const reports = (): string => {
     for (let done = 1; done <= 5; done++) currentJob().report({ done, total: 5 })

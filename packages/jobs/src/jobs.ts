@@ -6,6 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
+import { callListener } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { JobHost } from './job-host.js'
 import { cancelled } from './job-queue.js'
@@ -16,7 +17,7 @@ export type JobFunction = (...args: never[]) => unknown
 export interface JobOptions {
   /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
   readonly signal?: AbortSignal
-  /** What the job reports by `currentJob().report`. */
+  /** What the job reports by `currentJob().report`. What it throws is an uncaught error of its own; the job goes on. */
   readonly onProgress?: (progress: Progress) => void
   /** Time for the whole job in ms, from now to its result, the wait for a thread included; default and 0: no limit. Then JOB_TIMEOUT, and the job is cancelled. */
   readonly timeoutMs?: number
@@ -116,7 +117,7 @@ export class Jobs {
             const result = this.submit(name, [next.value], job)
             // A failure is looked at when its turn comes.
             result.then(
-              () => options.onProgress?.({ done: ++done, ...total }),
+              () => callListener(this.parts.clock, () => options.onProgress?.({ done: ++done, ...total })),
               () => {},
             )
             underWay.push(result)
@@ -144,6 +145,8 @@ export class Jobs {
 
   private async submit(name: string, args: readonly unknown[], options: JobOptions): Promise<unknown> {
     const { signal, onProgress } = options
+    const { clock } = this.parts
+    let isCut = false
     const timeoutMs = timeLimit('jobs.run', options.timeoutMs ?? 0)
     // Drawn before anything can fail, so that the seeds of later jobs do not depend on it.
     const drawn = this.parts.generator.integer(0, SEEDS)
@@ -151,17 +154,20 @@ export class Jobs {
     if (signal?.aborted) throw cancelled(name, signal.reason)
     const isCancellable = signal !== undefined || timeoutMs !== Number.POSITIVE_INFINITY
     const call = this.payloads.encodeCall(name, args)
-    const job = this.parts.host.submit({ name, call, seed, onProgress: onProgress ?? null, isCancellable })
+    const tell = (progress: Progress): void => {
+      if (!isCut) callListener(clock, () => onProgress!(progress))
+    }
+    const job = this.parts.host.submit({ name, call, seed, onProgress: onProgress === undefined ? null : tell, isCancellable })
     if (!isCancellable) return this.payloads.decodeReply(await job.reply)
     const reply = await new Promise<Payload>((resolve, reject) => {
       const cut = (error: PostgradError): void => {
+        isCut = true
         settle()
         reject(error)
         job.cancel(this.payloads.encodeError(error))
       }
       const abort = (): void => cut(cancelled(name, signal!.reason))
-      const timer =
-        timeoutMs === Number.POSITIVE_INFINITY ? null : this.parts.clock.setTimer(timeoutMs, () => cut(timedOut(name, timeoutMs)))
+      const timer = timeoutMs === Number.POSITIVE_INFINITY ? null : clock.setTimer(timeoutMs, () => cut(timedOut(name, timeoutMs)))
       const settle = (): void => {
         timer?.cancel()
         signal?.removeEventListener('abort', abort)

@@ -9,6 +9,7 @@ import type { Jobs } from '@postgrad/jobs'
 import type { DeadLetterReport, ReferenceLeak, References, Target, WorkerInfo, WorkerMetrics } from '@postgrad/rpc'
 import { type Counts, unsettled } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
+import { callListener } from '@postgrad/transport/internal'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { ClusterJobs, ClusterJobsOptions } from './cluster-jobs.js'
 import { Controller, type ControllerOptions } from './controller.js'
@@ -92,10 +93,12 @@ export class Cluster {
   private readonly deathListeners = new Set<DeathListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
-  private readonly inspection = new ClusterInspection((fn) => this.callListener(fn))
+  private readonly inspection = new ClusterInspection((fn) => callListener(this.clock, fn))
   /** Null: nobody looks. */
   private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
+  /** Names whose worker leaves for another, or is about to be followed by it. */
+  private readonly restarting = new Set<string>()
   private readonly supervision: SupervisionOptions | null
   private supervisor: Supervisor<WorkerChild> | null = null
   private gaveUp: PostgradError | null = null
@@ -167,14 +170,16 @@ export class Cluster {
    * it no more), what they called before is served, its references are given up and its thread ends. What it owned is gone: who still refers to it
    * meets WORKER_DIED with the cause `left`. It is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its
    * `shutdownMs` stands for `timeoutMs`.
-   * Rejects with UNKNOWN_WORKER, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
+   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while it is being started anew, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
     const thread = this.thread(target)
-    if (this.supervisor !== null) return this.removeChild(this.supervisor, thread.info.name)
+    const { name } = thread.info
+    if (this.supervisor !== null) return this.refused('cluster.leave', target, this.removeChild(this.supervisor, name))
+    if (this.restarting.has(name) || this.members.isStarting(name)) throw nameTaken('cluster.leave', name, 'is being started anew')
     if (!thread.dead) await this.part('cluster.leave', thread, options)
-    this.members.remove(thread.info.name)
+    this.members.remove(name)
   }
 
   /**
@@ -187,17 +192,19 @@ export class Cluster {
     this.admit('cluster.restart')
     const thread = this.thread(target)
     const { name } = thread.info
-    if (this.supervisor !== null) return (await this.supervisor.restart(name)).thread.info
+    const op = 'cluster.restart'
+    if (this.supervisor !== null) return (await this.refused(op, target, this.supervisor.restart(name))).thread.info
+    if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
+    if (!thread.dead && thread.leaving !== null) throw nameTaken(op, name, 'is leaving')
+    this.restarting.add(name)
     return this.change(async () => {
       try {
-        const leave = options.leaveTimeoutMs === undefined ? {} : { timeoutMs: options.leaveTimeoutMs }
-        if (!thread.dead) await this.part('cluster.restart', thread, leave)
-      } catch (error) {
-        // It was dying: a death as any other, and its successor is wanted all the more.
-        if (!thread.dead) throw error
+        await this.partBefore(op, thread, options.leaveTimeoutMs)
+        const [info] = await this.start(op, [name], options)
+        return info!
+      } finally {
+        this.restarting.delete(name)
       }
-      const [info] = await this.start('cluster.restart', [name], options)
-      return info!
     })
   }
 
@@ -404,7 +411,8 @@ export class Cluster {
       const { reason } = await supervisor.exited
       if (reason === undefined) return
       this.gaveUp = reason as PostgradError
-      await this.close({ timeoutMs: 0 })
+      // Whoever has closed it meanwhile hears of leaks.
+      await this.close({ timeoutMs: 0 }).catch(() => {})
     })
   }
 
@@ -421,7 +429,7 @@ export class Cluster {
     try {
       for (const name of names) {
         // The name of a dead worker is taken as well: its supervisor starts it anew.
-        if (supervisor.names.includes(name)) throw nameTaken(name)
+        if (supervisor.names.includes(name)) throw nameTaken(op, name, 'is supervised')
         const spec = workerSpec(
           name,
           this.supervision!,
@@ -432,9 +440,24 @@ export class Cluster {
       return added
     } catch (error) {
       for (const { name } of added) await this.removeChild(supervisor, name).catch(() => {})
-      this.admit(op)
-      throw error
+      throw this.inOurWords(op, names[added.length]!, error)
     }
+  }
+
+  private async refused<T>(op: string, target: Target, asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      throw this.inOurWords(op, target, error)
+    }
+  }
+
+  /** What the supervisor refuses. Changes take turns there: meanwhile the cluster may have been closed, the worker have left, or the name have been taken. */
+  private inOurWords(op: string, target: Target, error: unknown): unknown {
+    if (this.closing !== null) return this.closedError(op)
+    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(target)
+    if (isPostgradError(error, 'CHILD_NAME_TAKEN')) return nameTaken(op, String(target), 'is supervised')
+    return error
   }
 
   private async removeChild(supervisor: Supervisor<WorkerChild>, name: string): Promise<void> {
@@ -452,6 +475,16 @@ export class Cluster {
       },
       stop: (thread, deadlineMs) =>
         this.part('cluster', thread, { timeoutMs: Math.min(deadlineMs, Math.max(0, this.quietDeadline - this.clock.now())) }),
+    }
+  }
+
+  /** A worker that is alive leaves for its successor. */
+  private async partBefore(op: string, thread: WorkerThread, timeoutMs: number | undefined): Promise<void> {
+    try {
+      if (!thread.dead) await this.part(op, thread, timeoutMs === undefined ? {} : { timeoutMs })
+    } catch (error) {
+      // It was dying: a death as any other, and its successor is wanted all the more.
+      if (!thread.dead) throw error
     }
   }
 
@@ -559,18 +592,7 @@ export class Cluster {
   }
 
   private tell<L>(listeners: ReadonlySet<L>, call: (listener: L) => void): void {
-    for (const listener of [...listeners]) this.callListener(() => call(listener))
-  }
-
-  /** What a listener throws is the program's own uncaught error: it neither silences the next listener nor keeps `closed` from resolving. */
-  private callListener(fn: () => void): void {
-    try {
-      fn()
-    } catch (thrown) {
-      this.clock.defer(() => {
-        throw thrown
-      })
-    }
+    for (const listener of [...listeners]) callListener(this.clock, () => call(listener))
   }
 
   private async infoOf(thread: WorkerThread, timeoutMs: number): Promise<WorkerDebugInfo> {
@@ -581,13 +603,18 @@ export class Cluster {
     const wanted = typeof target === 'object' ? target.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
+    throw this.unknown(wanted)
+  }
+
+  private unknown(target: Target): PostgradError {
+    const wanted = String(typeof target === 'object' ? target.id : target)
     const known = this.workers.map(({ name }) => name)
-    throw new PostgradError('UNKNOWN_WORKER', {
+    return new PostgradError('UNKNOWN_WORKER', {
       op: 'cluster.on',
       expected: `one of ${known.join(', ')}`,
-      got: String(wanted),
+      got: wanted,
       remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
-      values: { target: String(wanted), known },
+      values: { target: wanted, known },
     })
   }
 
@@ -609,11 +636,11 @@ export class Cluster {
   }
 }
 
-function nameTaken(name: string): PostgradError {
+function nameTaken(op: string, name: string, why: string): PostgradError {
   return new PostgradError('WORKER_NAME_TAKEN', {
-    op: 'cluster.join',
-    message: `there is a supervised worker '${name}' already`,
-    remedy: 'Use another name, or cluster.restart(name) for a new worker in its place.',
+    op,
+    message: `worker '${name}' ${why}`,
+    remedy: 'Use another name, or await what is being done with this one first; cluster.restart(name) makes a new worker in its place.',
     values: { worker: name },
   })
 }

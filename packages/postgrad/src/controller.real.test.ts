@@ -209,6 +209,11 @@ test('a listener that throws costs nobody the news of a death, and is not hidden
   expect(err).toBe('')
 })
 
+test('progress that its listener cannot take does not keep a dead worker from being dead', async () => {
+  const { code, out } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'progress-throws')
+  expect([code, out]).toEqual([0, 'WORKER_DIED 1 death\nend of script\n5 uncaught\n'])
+})
+
 test('a worker that runs out of its memory dies, and is named with the reason', async () => {
   const cluster = await launch(BASICS, { workers: ['a', 'b'], workerOptions: { resourceLimits: { maxOldGenerationSizeMb: 32 } } })
   const error = await rejection(cluster.on('a').run(basics.hoard))

@@ -11,7 +11,7 @@ import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
-import { RealClock } from '@postgrad/transport/internal'
+import { callListener, RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
@@ -112,7 +112,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stderr: options.stderr,
     env: () => options.workerOptions?.env,
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
-    onProgress: options.onProgress ?? (() => {}),
+    onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
   })
   const supervision = options.supervision ?? null

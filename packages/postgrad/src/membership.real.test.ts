@@ -262,14 +262,18 @@ describe('restart', () => {
     await expectAllLinked(cluster, ['a', 'b', 'c'])
   })
 
-  test('CLU-12 two restarts of one worker at once: one of them is told that the name is taken', async () => {
+  test('CLU-12 of two changes of one worker at once the second is told that the name is taken', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
-    const results = await Promise.allSettled([cluster.restart('b'), cluster.restart('b')])
-    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
-    expect((results.find(({ status }) => status === 'rejected') as PromiseRejectedResult).reason).toMatchObject({
-      code: 'WORKER_NAME_TAKEN',
-    })
+    const taken = { code: 'WORKER_NAME_TAKEN', values: { worker: 'b' } }
+    const restarting = cluster.restart('b')
+    const late = [rejection(cluster.restart('b')), rejection(cluster.leave('b')), rejection(cluster.join('b'))]
+    for (const error of await Promise.all(late)) expect(error).toMatchObject(taken)
+    expect(await restarting).toEqual({ name: 'b', id: 2 })
     await expectAllLinked(cluster, ['a', 'b'])
+    const leaving = cluster.leave('b')
+    expect(await rejection(cluster.restart('b'))).toMatchObject(taken)
+    await Promise.all([leaving, cluster.leave('b')])
+    expect(names(cluster)).toEqual(['a'])
   })
 })
 

@@ -139,17 +139,41 @@ test('CLU-33 too many deaths in too short a time end the cluster with the reason
 })
 
 test('CLU-34 a supervised cluster grows and shrinks; newcomers are supervised too, and restarts by hand do not count', async () => {
-  const { cluster, until } = await supervised(PROGRAM, ['a'], { intensity: 1, periodMs: 60_000 })
-  expect(await cluster.join(['b', 'c'])).toMatchObject([{ name: 'b' }, { name: 'c' }])
+  const { cluster, until } = await supervised(PROGRAM, ['a'], { intensity: 1, periodMs: 60_000, shutdownMs: 0 })
+  const joining = cluster.join(['b', 'c'])
+  const again = rejection(cluster.join('b'))
+  expect(await joining).toMatchObject([{ name: 'b' }, { name: 'c' }])
+  expect(await again).toMatchObject({ code: 'WORKER_NAME_TAKEN', values: { worker: 'b' } })
   expect(await rejection(cluster.join('b'))).toMatchObject({ code: 'WORKER_NAME_TAKEN', values: { worker: 'b' } })
+  // More than the intensity, and none of them is a death.
   for (let round = 0; round < 3; round++) await cluster.restart('c')
   expect(ids(cluster)).toEqual(['a:0', 'b:1', 'c:5'])
-  await cluster.leave('c')
+  const leaving = cluster.leave('c')
+  expect(await rejection(cluster.leave('c'))).toMatchObject({ code: 'UNKNOWN_WORKER' })
+  await leaving
   expect(ids(cluster)).toEqual(['a:0', 'b:1'])
   await rejection(cluster.on('b').run(members.exit, 1))
   expect(await until(4)).toEqual(['c:3', 'c:4', 'c:5', 'b:6'])
   expect(await cluster.on('a').run(members.askAll)).toEqual(['b 8192'])
   await cluster.close()
+  expect((await cluster.closed).deaths.map(({ values }) => values.workerId)).toEqual([1])
+})
+
+test('CLU-6 close does not wait for an onRestart that never ends, and says so to all that waited behind it', async () => {
+  let wake = (): void => {}
+  const prepared = new Promise<void>((resolve) => {
+    wake = resolve
+  })
+  const onRestart = (): Promise<never> => {
+    wake()
+    return new Promise(() => {})
+  }
+  const cluster = await launch(PROGRAM, { workers: ['a'], supervision: { onRestart } })
+  const asked = [rejection(cluster.restart('a'))]
+  await prepared
+  asked.push(rejection(cluster.leave('a')), rejection(cluster.restart('a')), rejection(cluster.join('b')))
+  await cluster.close({ timeoutMs: 0 })
+  for (const error of await Promise.all(asked)) expect(error).toMatchObject({ code: 'CLUSTER_CLOSED' })
 })
 
 test('CLU-35 a launch whose workers cannot all start leaves nothing, and wrong options are refused', async () => {

@@ -42,8 +42,8 @@ export function workerSpec(name: string, { shutdownMs, onRestart }: SupervisionO
         exited: thread.ended.then(() => ({ normal: thread.isExpectedToEnd, reason: thread.death('cluster') })),
         stop: (deadlineMs) => starter.stop(thread, deadlineMs),
         kill: () => {
-          // At the end of the time that it had to leave.
-          if (thread.leaving !== null) thread.isExpectedToEnd = true
+          // At the end of the time that it had to leave, which may be none.
+          thread.isExpectedToEnd = true
           void thread.terminate()
         },
       }
@@ -61,13 +61,13 @@ export function superviseWorkers(
   return new Supervisor({ ...options, clock, children: names.map((name) => workerSpec(name, options, starter)) })
 }
 
-/** A start must settle: one that waits for the worker that it prepares ends with that worker at the latest. A worker that was not prepared is ended. */
+/**
+ * A start must settle: one that waits for the worker that it prepares ends with that worker, or with the time that a cluster has to close. A worker that was
+ * not prepared is ended.
+ */
 async function untilDone(thread: WorkerThread, onRestart: (worker: WorkerInfo) => unknown): Promise<void> {
-  const died = thread.ended.then(() => {
-    throw thread.death('onRestart')
-  })
   try {
-    await Promise.race([(async () => onRestart(thread.info))(), died])
+    await thread.whileAlive('onRestart', async () => onRestart(thread.info))
   } catch (error) {
     await thread.terminate()
     throw error

@@ -149,8 +149,13 @@ export class WorkerThread {
    * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
    */
   async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
+    return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+  }
+
+  /** What `work` gives, if that comes while the worker lives. Rejects as `request` does, and as `work` does. */
+  async whileAlive<T>(op: string, work: () => Promise<T>, timeoutMs = Number.POSITIVE_INFINITY): Promise<T> {
     if (this.end !== null) throw this.death(op)
-    const payload = await new Promise<Payload>((resolve, reject) => {
+    return new Promise<T>((resolve, reject) => {
       const entry: Waiting = {
         op,
         reject: (error) => {
@@ -165,12 +170,11 @@ export class WorkerThread {
         this.waiting.delete(entry)
       }
       this.waiting.add(entry)
-      send(this.facade).then((reply) => {
+      work().then((value) => {
         settle()
-        resolve(reply)
+        resolve(value)
       }, entry.reject)
     })
-    return this.payloads.decodeReply(payload)
   }
 
   /** Says something beside the requests; nobody hears it when the thread has ended. */
