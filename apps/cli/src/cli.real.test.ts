@@ -162,6 +162,8 @@ describe('run, without a terminal', () => {
     expect(code).toBe(1)
     expect(err).toContain("postgrad: worker 'worker1' failed: ")
     expect(err).toContain('TypeError: nobody catches this')
+    expect(err).toContain('[worker1] failed\n')
+    for (const name of ['worker0', 'worker2']) expect(err).toContain(`[${name}] stopped\n`)
     expect(err).toContain('code: WORKER_DIED\n')
   })
 

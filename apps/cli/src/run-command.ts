@@ -90,14 +90,15 @@ async function runEverywhere(
         await cluster.on(name, timeoutMs === undefined ? {} : { timeoutMs }).runMain(args)
         display.state(name, 'done')
       } catch (error) {
+        const isDead = isPostgradError(error, 'WORKER_DIED') && error.values.worker === name
         if (isStopped() || failure !== null) {
-          display.state(name, 'stopped')
+          display.state(name, isDead && !isStopped() ? 'failed' : 'stopped')
           return
         }
         failure = { worker: name, error }
-        display.state(name, 'failed')
         const culprit = await namedCulprit(error, name, cluster, deaths)
         if (culprit !== null) failure = culprit
+        display.state(name, culprit === null ? 'failed' : 'stopped')
         // Ends the mains of the others, which reject and come through here.
         await cluster.close({ timeoutMs: 0 })
       }
