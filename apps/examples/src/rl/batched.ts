@@ -2,12 +2,13 @@
  * The same with batched calls: the agent waits until every observer that plays has asked, and answers all by one pass of the policy. PyTorch: the
  * tutorial on batch RPC (`async_execution`).
  */
-import { asyncExecution, expose, Future } from 'postgrad'
+import { asyncExecution, expose, Future, type RRef } from 'postgrad'
 import type { State } from './cart-pole.js'
 import type { Episode, Team } from './episode.js'
 import { Agent, agentOf } from './program.js'
 
 export class BatchedAgent extends Agent {
+  private playing = 0
   private waiting = new Map<string, State>()
   private answer = new Future<ReadonlyMap<string, number>>()
 
@@ -18,10 +19,15 @@ export class BatchedAgent extends Agent {
     return mine
   }
 
-  protected override leaves(observer: string): void {
-    super.leaves(observer)
-    this.waiting.delete(observer)
-    this.answerIfAllAsked()
+  protected override async play(name: string, self: RRef<Agent>): Promise<void> {
+    this.playing++
+    try {
+      await super.play(name, self)
+    } finally {
+      this.playing--
+      this.waiting.delete(name)
+      this.answerIfAllAsked()
+    }
   }
 
   private answerIfAllAsked(): void {

@@ -12,6 +12,7 @@ import { batchedEpisode } from './batched.js'
 import type { Point } from './curve.js'
 import type { Episode, Team } from './episode.js'
 import { episode } from './program.js'
+import { total } from './returns.js'
 import type { Settings } from './settings.js'
 
 /** How much of the running reward an episode replaces; PyTorch's tutorial has the same. */
@@ -59,10 +60,10 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
       const { rewards, lost }: Episode = await cluster.on('agent').run(play, team)
       for (const name of lost) console.log(`\n${name} has died; the others go on`)
       if (rewards.length > 0) {
-        const reward = rewards.reduce((sum, r) => sum + r, 0) / rewards.length
+        const reward = total(rewards) / rewards.length
         running = SHARE * reward + (1 - SHARE) * running
         points.push({ reward, running })
-        steps += rewards.reduce((sum, r) => sum + r, 0)
+        steps += total(rewards)
       }
       seconds = (performance.now() - startedMs) / 1000
       display.update({

@@ -24,8 +24,8 @@ async function play(batched: boolean, seed: number, episodes = 3): Promise<Run &
       const played: Episode[] = []
       for (let i = 0; i < episodes; i++) played.push(await asked(batched)(team))
       const agent = agentOf(team, batched ? BatchedAgent : Agent)
-      const weights = agent.gradients().map((gradient) => [...gradient.dataSync()])
-      agent.close()
+      const weights = agent.policy.gradients().map((gradient) => [...gradient.dataSync()])
+      for (const observer of agent.observers.values()) observer.dispose()
       return { episodes: played, weights }
     }),
   )

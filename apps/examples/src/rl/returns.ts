@@ -9,11 +9,11 @@ export interface Trajectory {
   readonly states: State[]
   readonly actions: number[]
   readonly rewards: number[]
-  /** It was played to its end, or its observer has gone. */
-  ended: boolean
 }
 
-export const newTrajectory = (): Trajectory => ({ states: [], actions: [], rewards: [], ended: false })
+export const newTrajectory = (): Trajectory => ({ states: [], actions: [], rewards: [] })
+
+export const total = (rewards: readonly number[]): number => rewards.reduce((sum, r) => sum + r, 0)
 
 /** Per step the rewards from there on, each step later worth γ of it. */
 export function discounted(rewards: readonly number[]): number[] {
