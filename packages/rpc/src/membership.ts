@@ -4,11 +4,12 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
+import type { Delivery } from './delivery.js'
 import { Draining } from './drain.js'
 import { GroupWhat, isJoin, isRelease, isReport } from './group-protocol.js'
 import { Leaving } from './leave.js'
 import { Quiet } from './quiet.js'
-import type { Delivery, RpcAgent } from './rpc-agent.js'
+import type { RpcAgent } from './rpc-agent.js'
 import type { RRefContext } from './rref-context.js'
 import { GroupEnd } from './shutdown.js'
 import type { Counts } from './traffic.js'

@@ -18,148 +18,28 @@ import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import { type HeapRoad, outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
-import {
-  Codec,
-  MESSAGE_TABLE,
-  type Message,
-  MessageType,
-  type OutgoingMessage,
-  type RequestHead,
-  requestHead,
-  setChain,
-} from '@postgrad/wire/internal'
+import { Codec, MESSAGE_TABLE, type Message, MessageType, type OutgoingMessage, requestHead, setChain } from '@postgrad/wire/internal'
 import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
 import { type CallInterceptors, ObservedCall } from './call-interceptors.js'
 import { checkSignal } from './call-options.js'
+import { accountOf, bytesOf, Delivery, isCall, type Peer, type Runnable, Unreadable } from './delivery.js'
 import { Future } from './future.js'
 import type { Inspection } from './inspection.js'
 import type { Interceptor } from './interceptor.js'
-import type { Metrics } from './metrics.js'
 import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
 import { Activity } from './quiet.js'
 import { RequestTable } from './request-table.js'
-import type { CodecEnv, ReceivedFork, RRefContext, SentFork } from './rref-context.js'
+import type { RRefContext, SentFork } from './rref-context.js'
 import { callCancelled, cancelledByCaller, currentServing, outOfTime, ServedCall, servedIn } from './served-call.js'
 import { travellingExtension } from './travelling.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
-
-/** Anything that waits in the mailbox. */
-export interface Runnable {
-  run(): void
-}
 
 /** Envelope fields of a one-way message; see `Message`. */
 export interface Envelope {
   readonly context?: bigint | null
   readonly autogradId?: bigint | null
   readonly pass?: bigint | null
-}
-
-export interface Peer {
-  readonly info: WorkerInfo
-  /** Null: this worker itself, reached through encode, mailbox, decode like any other. */
-  link: Link | null
-  readonly pending: PendingCalls
-  /** Its calls to this worker, by request id, from when they are received until they have ended. */
-  readonly served: RequestTable<ServedCall>
-  readonly env: CodecEnv
-  readonly source: Source
-  /** Null: no heap is shared with it, and tensors travel with their bytes. */
-  readonly blocks: BlockPost | null
-  /** It has said that it will close its link and that this is no accident. */
-  isLeaving: boolean
-  /** It serves no more calls; see `leave.ts`. */
-  takesNoCalls: boolean
-  /** The whole group ends; see `shutdown.ts`. */
-  endExpected: boolean
-  /** Messages that have left for it and come from it, without those of groups. */
-  readonly traffic: { sent: number; received: number }
-  /** The worker that has its name now. */
-  restartedAs: WorkerId | null
-  /** Of calls that wait at the peer. */
-  readonly outgoing: OutgoingCalls
-  /** Of the peer's calls that wait here. */
-  readonly incoming: IncomingCalls
-  /** The same of fetches: they go ahead of calls, so calls may not use up their room. */
-  readonly outgoingFetches: OutgoingCalls
-  readonly incomingFetches: IncomingCalls
-}
-
-/** One message in the mailbox. */
-export class Delivery implements Runnable {
-  readonly agent: RpcAgent
-  readonly message: Message
-  readonly peer: Peer
-  /** When its sender gives up, on this worker's clock; time in the mailbox counts. Infinity: never. */
-  readonly expiresMs: number
-  /** References in it. */
-  readonly received: readonly ReceivedFork[] | null
-  /** Null for what is no call. */
-  readonly served: ServedCall | null
-  /** Of a call or fetch that has not begun: what it counts in its sender's account; 0 for all else. */
-  callBytes: number
-  /** Its sender had no room for it. */
-  isRefused = false
-  /** See `Inspected`. */
-  receivedMs = -1
-  begunMs = -1
-  countedBy: Metrics | null = null
-  /** For those that their owner has not confirmed yet, from its turn on. See `RRefContext.accept`. */
-  unconfirmed: readonly Promise<unknown>[] | null = null
-
-  constructor(
-    agent: RpcAgent,
-    message: Message,
-    peer: Peer,
-    expiresMs: number,
-    received: readonly ReceivedFork[] | null,
-    served: ServedCall | null,
-    callBytes: number,
-  ) {
-    this.agent = agent
-    this.served = served
-    this.callBytes = callBytes
-    this.message = message
-    this.peer = peer
-    this.expiresMs = expiresMs
-    this.received = received
-  }
-
-  get type(): MessageType {
-    return this.message.type
-  }
-
-  run(): void {
-    this.agent.deliver(this)
-  }
-}
-
-/** A request or reply that could not be read, in its turn. */
-export class Unreadable implements Runnable {
-  readonly agent: RpcAgent
-  readonly peer: Peer
-  readonly head: RequestHead
-  readonly error: unknown
-  /** See `Delivery`. */
-  callBytes: number
-
-  constructor(agent: RpcAgent, peer: Peer, head: RequestHead, error: unknown, callBytes: number) {
-    this.agent = agent
-    this.peer = peer
-    this.head = head
-    this.error = error
-    this.callBytes = callBytes
-  }
-
-  get type(): MessageType {
-    return this.head.type
-  }
-
-  run(): void {
-    this.agent.begun(this)
-    this.agent.onUnreadable(this)
-  }
 }
 
 /** How long a peer at most holds blocks for this worker that were read already. */
@@ -867,22 +747,6 @@ function noRoom(worker: WorkerInfo, timeoutMs: number): PostgradError {
     remedy: 'Pass { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
     values: { worker: worker.name, workerId: worker.id, timeoutMs },
   })
-}
-
-/** Whether messages of this kind need credits of the receiver: those that wait in its call lane. */
-function isCall(type: MessageType): boolean {
-  return type === MessageType.CALL || type === MessageType.REMOTE_CALL
-}
-
-/** Where a request of the peer counts until it begins; null: it needs no room. */
-function accountOf(type: MessageType, peer: Peer): IncomingCalls | null {
-  return isCall(type) ? peer.incoming : type === MessageType.RREF_FETCH ? peer.incomingFetches : null
-}
-
-function bytesOf({ header, segments }: Frame): number {
-  let bytes = header.length
-  for (let i = 0; i < segments.length; i++) bytes += segments[i]!.length
-  return bytes
 }
 
 /** The RRef that a message is about, if its kind is about one: no message overtakes an earlier one about the same. */
