@@ -1,3 +1,4 @@
+export { onAbort } from './abort-listeners.js'
 export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from './global-id.js'
 export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'

@@ -1,4 +1,5 @@
 /** The rules of SPEC.md that need no thread: jobs on a simulated clock. */
+import { getEventListeners } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
@@ -98,6 +99,17 @@ test('JOB-3 random numbers depend on the order of the calls, or on a seed, and o
     expect(await jobs.run(draw, [], { seed: 5 })).toBe(await jobs.run(draw, [], { seed: 5 }))
     // One that was given a seed takes none from those behind it.
     expect(await jobs.run(draw)).toBe(first[2])
+  })
+})
+
+test('JOB-8 any number of jobs may share a signal: it gets one listener', async () => {
+  const { wait, open } = gate()
+  await inWorld({ wait }, async ({ jobs }) => {
+    const { signal } = new AbortController()
+    const all = Array.from({ length: 100 }, () => jobs.run(wait, [], { signal }))
+    expect(getEventListeners(signal, 'abort').length).toBe(1)
+    open()
+    await Promise.all(all)
   })
 })
 

@@ -3,7 +3,7 @@
  * the pool's module gives the name its meaning. Below is a `JobHost`: a pool's queue, a simulation's, or a worker's port to the main thread.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, timeLimit } from '@postgrad/base/internal'
+import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
@@ -102,9 +102,9 @@ export class Jobs {
     const total = Array.isArray(items) ? { total: items.length } : {}
     const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
     const end = new AbortController()
-    const abort = (): void => end.abort(options.signal!.reason)
-    if (options.signal?.aborted) abort()
-    options.signal?.addEventListener('abort', abort, { once: true })
+    const { signal } = options
+    if (signal?.aborted) end.abort(signal.reason)
+    const hear = signal && onAbort(signal, () => end.abort(signal.reason))
     const job: JobOptions = { signal: end.signal, ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }) }
     const underWay: Promise<unknown>[] = []
     let [ended, done] = [false, 0]
@@ -127,7 +127,7 @@ export class Jobs {
         yield (await underWay.shift()) as Awaited<ReturnType<F>>
       }
     } finally {
-      options.signal?.removeEventListener('abort', abort)
+      hear?.()
       end.abort(new Error('the map has ended'))
       if (!ended) await source.return?.()
     }
@@ -166,13 +166,12 @@ export class Jobs {
         reject(error)
         job.cancel(this.payloads.encodeError(error))
       }
-      const abort = (): void => cut(cancelled(name, signal!.reason))
       const timer = timeoutMs === Number.POSITIVE_INFINITY ? null : clock.setTimer(timeoutMs, () => cut(timedOut(name, timeoutMs)))
       const settle = (): void => {
         timer?.cancel()
-        signal?.removeEventListener('abort', abort)
+        hear?.()
       }
-      signal?.addEventListener('abort', abort, { once: true })
+      const hear = signal && onAbort(signal, () => cut(cancelled(name, signal.reason)))
       job.reply.then(
         (payload) => {
           settle()

@@ -4,8 +4,7 @@
  * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
 import { PostgradError } from '@postgrad/base'
-import { isThenable } from '@postgrad/base/internal'
-import { onAbort } from './abort-listeners.js'
+import { isThenable, onAbort } from '@postgrad/base/internal'
 import { callCancelled, isGivenUp } from './served-call.js'
 
 /** What ends a future early. */

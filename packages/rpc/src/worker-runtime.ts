@@ -5,12 +5,21 @@
 import assert from 'node:assert'
 import { type DeadLetter, type DeadLetterReason, Lane } from '@postgrad/actor/internal'
 import { PostgradError, type WorkerId } from '@postgrad/base'
-import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Scope, type ScopePatch, timeLimit } from '@postgrad/base/internal'
+import {
+  checkTime,
+  checkWorkerId,
+  currentScope,
+  IdCounter,
+  inScope,
+  onAbort,
+  Scope,
+  type ScopePatch,
+  timeLimit,
+} from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
-import { onAbort } from './abort-listeners.js'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'

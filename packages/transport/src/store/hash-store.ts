@@ -3,7 +3,7 @@
  * only waits take time. PyTorch: `HashStore`.
  */
 import { PostgradError } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Clock } from '../clock.js'
 import { STORE_TIMEOUT_MS, type Store, type StoreValue, type StoreWaitOptions } from './store.js'
 import { notANumber, storeCancelled, storeClosed, storeTimeout } from './store-errors.js'
@@ -108,7 +108,7 @@ export class HashStore implements Store {
     return new Promise<T>((resolve, reject) => {
       const end = () => {
         timer?.cancel()
-        signal?.removeEventListener('abort', cancel)
+        hear?.()
         this.unlist(waiter)
       }
       const waiter: Waiter = {
@@ -123,9 +123,8 @@ export class HashStore implements Store {
         },
       }
       const expire = () => waiter.fail(storeTimeout(op, this.missing(keys), limitMs))
-      const cancel = () => waiter.fail(storeCancelled(op, signal!.reason))
       const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(limitMs, expire)
-      signal?.addEventListener('abort', cancel)
+      const hear = signal && onAbort(signal, () => waiter.fail(storeCancelled(op, signal.reason)))
       this.list(waiter)
     })
   }

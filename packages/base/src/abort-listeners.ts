@@ -1,5 +1,5 @@
 /**
- * Who hears when a signal aborts, with one listener of the signal itself for any number of them: calls by the thousand may share a signal, and
+ * Who hears when a signal aborts, with one listener of the signal itself for any number of them: calls and jobs by the thousand may share a signal, and
  * an AbortSignal looks through all that it has for each that it gets (and warns of more than ten).
  */
 
