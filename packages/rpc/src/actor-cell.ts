@@ -102,7 +102,7 @@ export class ActorCell {
   /** The method whose first stretch, up to its first await, is running now. */
   private current: Invocation | null = null
   /** Callers of methods that run, to be told if it crashes. */
-  private readonly callers = new Set<(error: unknown) => void>()
+  private readonly callers = new Map<(error: unknown) => void, string>()
   private readonly timers = new Set<Timer>()
   /** It was asked to end. */
   private stopping: Promise<void> | null = null
@@ -165,27 +165,31 @@ export class ActorCell {
     } finally {
       this.current = before
     }
-    if (invocation.isStashed || invocation.endsAtReturn || !isThenable(result)) {
+    if (invocation.isStashed || !isThenable(result)) {
       this.release()
       return result
     }
-    return this.follow(Promise.resolve(result))
+    const followed = this.follow(Promise.resolve(result), invocation)
+    if (invocation.endsAtReturn) this.release()
+    return followed
   }
 
   /** A promise of the same; a crash of the actor ends it, though the function may go on. */
-  private follow(result: Promise<unknown>): Promise<unknown> {
+  private follow(result: Promise<unknown>, { method, endsAtReturn }: Invocation): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.callers.add(reject)
+      this.callers.set(reject, method)
+      const ended = () => {
+        this.callers.delete(reject)
+        if (!endsAtReturn) this.release()
+      }
       result.then(
         (value) => {
-          this.callers.delete(reject)
           resolve(value)
-          this.release()
+          ended()
         },
         (error) => {
-          this.callers.delete(reject)
           reject(error)
-          this.release()
+          ended()
         },
       )
     })
@@ -374,8 +378,7 @@ export class ActorCell {
     this.timers.clear()
     this.refuse([...this.stashed.splice(0), ...this.queue.splice(0)])
     if (!exit.normal) {
-      const error = this.stoppedError('call')
-      for (const reject of this.callers) reject(error)
+      for (const [reject, method] of this.callers) reject(this.stoppedError(method))
       this.callers.clear()
     }
     this.onIdle?.()

@@ -4,7 +4,9 @@ import { currentScope } from '@postgrad/base/internal'
 import { Actor } from './actor.js'
 import { ACTOR_WAITING_MAX } from './actor-cell.js'
 import { call, currentWorker, ready, remote, rref } from './api.js'
+import { asyncExecution } from './async-execution.js'
 import { expose } from './function-registry.js'
+import { Future } from './future.js'
 import { monitor, stopActor } from './monitor.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
@@ -137,6 +139,11 @@ class Chatty extends Actor {
 
   hear(word: string): void {
     this.heard.push(word)
+  }
+
+  /** Its callers wait for others of it, which do not come. */
+  shared(): Future<void> {
+    return new Future()
   }
 
   later(word: string, ms: number): void {
@@ -310,6 +317,7 @@ class Unborn extends Actor {
   }
 }
 
+asyncExecution(Chatty.prototype.shared)
 expose({
   Restless,
   RestlessSerial,
@@ -511,8 +519,11 @@ describe('what an actor does by itself', () => {
           using chatty = remote('worker1', ChattyOpen, [])
           const waits = failure(chatty.call('forever', []))
           const stashed = failure(chatty.call('wanted', ['w']))
+          const shared = failure(chatty.call('shared', []))
           await (how === 'sendFails' ? chatty.call('sendFails', []) : chatty.call('laterFails', [5]))
-          for (const error of [await waits, await stashed, await failure(chatty.call('list', []))]) {
+          const errors = [await waits, await stashed, await shared, await failure(chatty.call('list', []))]
+          expect(errors.map(({ op }) => op)).toEqual(['forever', 'wanted', 'shared', 'list'].map((method) => `call of '${method}'`))
+          for (const error of errors) {
             expect(error.code).toBe('ACTOR_STOPPED')
             expect(error.message).toContain('this ChattyOpen has crashed: to nobody')
             expect(error.values).toEqual({ actor: 'ChattyOpen', crashed: true })
