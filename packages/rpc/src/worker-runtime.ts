@@ -22,14 +22,13 @@ import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
-import { checkFuture, isAsyncExecution } from './async-execution.js'
+import { BUILT_INS } from './built-ins.js'
 import type { MailboxOptions } from './call-credits.js'
 import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
 import { type CallOptions, checkArgs, checkSignal } from './call-options.js'
 import type { Delivery, Peer, Runnable } from './delivery.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from './function-registry.js'
 import { type Canceller, Future } from './future.js'
-import { ARRIVE, arrive } from './gather.js'
 import { Inspection, type InspectListener, InspectStream, type InspectStreamOptions } from './inspection.js'
 import type { Interceptor } from './interceptor.js'
 import { Membership } from './membership.js'
@@ -37,16 +36,15 @@ import { Metrics, type WorkerMetrics } from './metrics.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
 import { type Envelope, RpcAgent, timedOut } from './rpc-agent.js'
-import { OwnerRRef, RRef, type RRefOptions } from './rref.js'
-import { METHOD_CALL, type ReceivedFork, RRefContext, VALUE_READY } from './rref-context.js'
+import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
+import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
 import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
-import { callStore, STORE_CALL } from './store-host.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
-import { handleStreams, serveStream } from './stream-serving.js'
+import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
 import { collect } from './wait-all.js'
-import { LINK_ACTOR, notAnActor, STOP_ACTOR, WATCH_ACTOR, Watches } from './watches.js'
+import { notAnActor, Watches } from './watches.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 export type { Runnable } from './delivery.js'
@@ -189,14 +187,7 @@ export class WorkerRuntime {
     this.onClose((error) => this.watches.onClose(error))
     this.handle(MessageType.ACTOR_DOWN, (message, from) => this.watches.onDown(message, from))
     this.handle(MessageType.ACTOR_UNWATCH, (message, from) => this.watches.onUnwatch(message, from))
-    this.registry.expose({ [WATCH_ACTOR]: watchActor, [LINK_ACTOR]: linkActor, [STOP_ACTOR]: endActor })
-    this.registry.expose({
-      [METHOD_CALL]: callMethod,
-      [STREAM_CALL]: serveStream,
-      [VALUE_READY]: valueReady,
-      [ARRIVE]: arrive,
-      [STORE_CALL]: callStore,
-    })
+    this.registry.expose(BUILT_INS)
   }
 
   /** Default deadline of a call in ms; 0 is none. */
@@ -771,66 +762,6 @@ class CallWaiter implements PendingCall, Canceller {
   timedOut(isInherited: boolean): PostgradError {
     return timedOut(this.op, this.peer.info, this.timeoutMs, isInherited)
   }
-}
-
-/** The owner's side of `rref.call`. A method of a value that is there runs in the call's own turn, so that calls keep their order. */
-function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
-  // What came from another worker need not be what `rref.call` sends.
-  if (!(rref instanceof RRef) || typeof method !== 'string' || !Array.isArray(args)) {
-    throw new PostgradError('METHOD_NOT_FOUND', {
-      op: METHOD_CALL,
-      expected: 'an RRef, the name of a method and its arguments',
-      got: 'something else',
-      remedy: 'Use rref.call(method, args).',
-    })
-  }
-  if (rref instanceof OwnerRRef && rref.hasValue) return invoke(rref.localValue(), method, args)
-  return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
-}
-
-function hereWatches(): Watches {
-  return (currentScope().worker as WorkerRuntime).watches
-}
-
-/** The owner's side of `monitor`, `link` and `stopActor`. */
-const watchActor = (rref: unknown, watcher: unknown, id: unknown) => hereWatches().onWatch(rref, watcher, id)
-const linkActor = (rref: unknown, other: RRef) => hereWatches().onLink(rref, other)
-const endActor = (rref: unknown, shutdownMs: unknown) => hereWatches().onStop(rref, shutdownMs)
-
-/** The owner's side of `rref.created`. */
-function valueReady(rref: unknown): Promise<void> {
-  if (!(rref instanceof RRef)) {
-    throw new PostgradError('INVALID_ARGUMENT', {
-      op: VALUE_READY,
-      expected: 'an RRef',
-      got: typeof rref,
-      remedy: 'Use rref.created().',
-    })
-  }
-  return rref.toHere({ timeoutMs: 0 }).then(() => undefined)
-}
-
-/** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
-function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
-  const { registry, actors } = currentScope().worker as WorkerRuntime
-  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.mayCall(value, method)
-  const cell = mayCall ? actors.find(value) : null
-  const callable = mayCall && !cell?.hidden?.has(method) ? (value as Record<string, unknown>)[method] : undefined
-  if (typeof callable !== 'function') {
-    throw new PostgradError('METHOD_NOT_FOUND', {
-      op: `call of '${method}'`,
-      expected: `a method '${method}' of an instance of an exposed class, or an operation of a tensor`,
-      got: value === null || typeof value !== 'object' ? typeof value : `an instance of ${value.constructor?.name ?? 'no class'}`,
-      remedy: 'Expose the class, and check the name of the method.',
-      values: { method },
-    })
-  }
-  const isAsync = isAsyncExecution(callable as AnyFunction)
-  const run = () => {
-    const given = callable.apply(value, args)
-    return isAsync ? checkFuture(`call of '${method}'`, given) : given
-  }
-  return cell === null ? run() : cell.invoke(method, run, { endsAtReturn: isAsync })
 }
 
 function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): PostgradError {
