@@ -370,6 +370,36 @@ describe('Supervisor', () => {
     expect(house.living).toBe(0)
   })
 
+  test('SUP-13 nor does a recovery that is under way when it is stopped', async () => {
+    const house = new House()
+    house.plan('b').stopMs = 10
+    const supervisor = house.supervisor('one-for-all', 'ab')
+    await supervisor.start()
+    await house.said()
+    expect(await house.crash('a')).toEqual(['stop b'])
+    const stopped = supervisor.stop()
+    await house.clock.pass(10)
+    await stopped
+    expect(await supervisor.exited).toEqual({ normal: true })
+    expect(await house.said()).toEqual([])
+    expect(house.living).toBe(0)
+  })
+
+  test('SUP-12 a child that ends before its supervisor is stopped, and has its turn behind that, is no reason to give up', async () => {
+    const house = new House()
+    house.plan('b').stopMs = 10
+    const supervisor = house.supervisor('one-for-one', 'ab', { intensity: 0 })
+    await supervisor.start()
+    const restarted = rejection(supervisor.restart('b'))
+    await settle()
+    await house.crash('a')
+    const stopped = supervisor.stop()
+    await house.clock.pass(10)
+    await stopped
+    expect((await restarted).code).toBe('SUPERVISOR_NOT_RUNNING')
+    expect(await supervisor.exited).toEqual({ normal: true })
+  })
+
   test('SUP-14 children can be added, removed and restarted by hand, which does not count', async () => {
     const house = new House()
     const supervisor = house.supervisor('rest-for-one', 'ab', { intensity: 0 })

@@ -102,9 +102,12 @@ describe('a worker that ends', () => {
 })
 
 describe('a worker that stands still', () => {
+  /** Long enough for a thread that has its turn late because the machine is busy. */
+  const STALL_MS = 600
+
   /** What is heard of stalls, and a wait for the next word. */
   async function watched(options: Partial<LaunchOptions>) {
-    const cluster = await launch(PROGRAM, { workers: ['a', 'idle'], stallMs: 300, ...options })
+    const cluster = await launch(PROGRAM, { workers: ['a', 'idle'], stallMs: STALL_MS, ...options })
     const heard: string[] = []
     let wake = (): void => {}
     const hear = (what: string): void => {
@@ -129,7 +132,7 @@ describe('a worker that stands still', () => {
     const { cluster, until, heard } = await watched({})
     const spinning = rejection(cluster.on('a').run(ends.spin))
     expect(await until(1)).toEqual(['a WORKER_STALLED 0'])
-    await pause(900)
+    await pause(3 * STALL_MS)
     expect(heard).toEqual(['a WORKER_STALLED 0'])
     expect(await cluster.on('idle').run(ends.ping)).toBe('pong')
     expect(Object.keys(await cluster.debugInfo())).toEqual(['idle'])
@@ -140,14 +143,14 @@ describe('a worker that stands still', () => {
 
   test('CLU-21 one that goes on has recovered', async () => {
     const { cluster, until } = await watched({})
-    const blocked = cluster.on('a').run(ends.block, 1500)
+    const blocked = cluster.on('a').run(ends.block, 5 * STALL_MS)
     expect(await until(2)).toEqual(['a WORKER_STALLED 0', 'a recovered'])
     await blocked
   })
 
   test('CLU-20 one in long kernels is not stalled', async () => {
-    const { cluster, heard } = await watched({ stallMs: 500 })
-    expect(await cluster.on('a').run(ends.multiply, 2500)).toBeGreaterThan(1)
+    const { cluster, heard } = await watched({ stallMs: 1000 })
+    expect(await cluster.on('a').run(ends.multiply, 3000)).toBeGreaterThan(1)
     expect(heard).toEqual([])
   })
 
@@ -162,7 +165,7 @@ describe('a worker that stands still', () => {
 
   test('CLU-20 with stallMs 0 nobody looks; what is no time and no policy is refused', async () => {
     const { cluster, heard } = await watched({ stallMs: 0 })
-    await cluster.on('a').run(ends.block, 1200)
+    await cluster.on('a').run(ends.block, 2 * STALL_MS)
     expect(heard).toEqual([])
     expect(await rejection(launch(PROGRAM, { workers: 1, stallMs: -1 }))).toMatchObject({ cause: { code: 'TIMEOUT_INVALID' } })
     expect(await rejection(launch(PROGRAM, { workers: 1, onStall: 'shout' as 'kill' }))).toMatchObject({

@@ -214,7 +214,6 @@ export class ActorCell {
 
   private readonly turn = (): void => {
     this.isTurnSet = false
-    if (this.running > 0) return
     const invocation = this.queue.shift()
     if (invocation !== undefined) this.rerun(invocation)
     this.next()

@@ -212,6 +212,11 @@ class Restless extends Actor {
     log().push(name)
     return undefined
   }
+  sendAndQuit(): void {
+    this.send(this.work, ['sent'])
+    this.setTimer(1, this.work, ['timed'])
+    this.stop()
+  }
   /** Puts one self-send aside and takes it back, so often. */
   async again(times: number): Promise<void> {
     this.send(this.work, ['again'])
@@ -660,6 +665,16 @@ describe('the end of an actor', () => {
       expect(seen.slice(-2)).toEqual(['stopping', 'stopped'])
     }),
   )
+
+  test('ACT-13 so is what it said to itself before it was stopped, and what comes of its timers while it ends', () =>
+    seeds(2, async () => {
+      using actor = remote('worker1', Restless, [])
+      const watch = monitor(actor)
+      await actor.call('sendAndQuit', [])
+      expect(await watch.down).toEqual({ normal: true, reason: null })
+      await sleep(5)
+      expect(await call('worker1', readLog)).toEqual(['stopping', 'stopped'])
+    }))
 
   test('ACT-5 a self-send that is put aside and taken back is counted once', () =>
     seeds(2, async () => {

@@ -139,7 +139,7 @@ describe('a full mailbox', () => {
     }
   })
 
-  test('CRE-5: a call that has begun occupies nothing: 10,000 calls within each other under a window of 16', async () => {
+  test('CRE-5, MB-19: a call that has begun occupies nothing: 10,000 calls within each other under a window of 16', async () => {
     await overSeeds(1, 2, async () => expect(await call(1, bounce, [10_000, 0])).toBe(10_000), { mailbox: { callsMax: 16 } })
   })
 

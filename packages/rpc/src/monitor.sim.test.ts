@@ -309,13 +309,15 @@ describe('links', () => {
     }))
 
   test('LNK-2 a normal end of one is nothing to the other; one that has crashed before takes the other at once', () =>
-    seeds(3, async () => {
+    seeds(3, async ({ workers }) => {
       using a = remote('worker1', Fragile, ['a'])
       using b = remote('worker2', Fragile, ['b'])
       await link(a, b)
       await stopActor(a)
       await sleep(20)
       expect(await b.call('ping', [])).toBe('b')
+      // Neither watches any more.
+      for (const { watches } of workers.slice(1)) expect(watches.debugInfo()).toEqual({ monitors: 0, watchers: 0 })
       using c = remote('worker1', Fragile, ['c'])
       const down = monitor(c).down
       await sleep(10)

@@ -144,7 +144,8 @@ export class GroupEnd {
   onConnect({ id }: WorkerInfo): void {
     if (this.own === null) return
     if (this.own.phase === 1) {
-      this.takeLeaveOf(id)
+      // It has come too late to end with this group.
+      this.host.say(id, GroupWhat.LEAVE)
       return
     }
     const leader = this.leader()
@@ -171,15 +172,9 @@ export class GroupEnd {
     // Also if somebody has come since who would have led.
     own.leader = this.members().find(({ id }) => id === from) ?? own.leader
     host.expectEnds()
-    for (const { id } of host.members()) if (!this.isInCircle(id)) this.takeLeaveOf(id)
+    for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
     host.releaseAll()
     this.report()
-  }
-
-  /** Of one that came too late to end with this group. */
-  private takeLeaveOf(id: WorkerId): void {
-    this.host.expectEnds()
-    this.host.say(id, GroupWhat.LEAVE)
   }
 
   onDone(): void {

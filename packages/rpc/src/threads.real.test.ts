@@ -7,7 +7,7 @@ import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { call, remote, rref, stream } from './api.js'
 import { Future } from './future.js'
 import { monitor } from './monitor.js'
-import { GRAIN_MS, STAND_MS } from './pending-calls.js'
+import { STAND_MS } from './pending-calls.js'
 import { failure } from './sim-cluster.suite.js'
 import { supervise } from './supervise.js'
 import type { ThreadData } from './threads.fixture.js'
@@ -190,10 +190,7 @@ describe('between threads', () => {
         const beganMs = performance.now()
         const error = await failure(call('worker1', never, [], { timeoutMs }))
         expect(error).toMatchObject({ code: 'RPC_TIMEOUT' })
-        const tookMs = performance.now() - beganMs
-        expect(tookMs).toBeGreaterThanOrEqual(timeoutMs)
-        // The machine is shared: whole seconds late would mean that something is wrong.
-        expect(tookMs).toBeLessThan(timeoutMs + GRAIN_MS + 2000)
+        expect(performance.now() - beganMs).toBeGreaterThanOrEqual(timeoutMs)
       })
       await Promise.all(waits)
     }))

@@ -274,6 +274,22 @@ describe('session', () => {
     expect(a.counts).toMatchObject({ sent: 1, resent: 7 })
   })
 
+  test('SES-3 an acknowledgement of anything new begins at 50 ms again', () => {
+    const times: number[] = []
+    const { clock, a, ofA } = pair()
+    ofA.weather = () => {
+      times.push(clock.nowMs)
+      // The first arrives at its third try, the second at its second.
+      return [3, 5].includes(times.length) ? [0] : []
+    }
+    a.send(frame('x'))
+    clock.run(1000)
+    expect(times).toEqual([0, 50, 150])
+    a.send(frame('y'))
+    clock.run()
+    expect(times).toEqual([0, 50, 150, 1000, 1050])
+  })
+
   test('SES-3 an acknowledgement that is lost costs one resend and one duplicate, which is acknowledged at once', () => {
     const { clock, a, b, atB } = pair(fine, (_, nth) => (nth === 1 ? [] : [0]))
     a.send(frame('x'))
@@ -361,6 +377,16 @@ describe('session', () => {
       expect(clock.timersSet).toBe(0)
     },
   )
+
+  test('SES-8 what is acknowledged makes room: any number of frames passes under limits of a few', () => {
+    const { clock, a, atB } = pair(fine, fine, { keptFramesMax: 4, keptBytesMax: 2000 })
+    for (const each of numbers(50)) {
+      a.send(frame(each, new Uint8Array(400)))
+      clock.run()
+    }
+    expect(atB.texts).toEqual(numbers(50))
+    expect(a.closed).toBe(false)
+  })
 
   test('SES-9 when nothing is acknowledged for the deadline the link breaks at both ends, not before', () => {
     const { clock, a, atA, atB } = pair(() => [])
@@ -455,7 +481,12 @@ describe('session', () => {
       const [ofNewA, ofNewB] = carriers(clock, (_, nth) => (nth % 4 === 0 ? [] : [nth % 5]))
       a.reconnect(ofNewA)
       b.reconnect(ofNewB)
-      old = ofNewA
+      // Once more, before anything has passed: the one in between is closed.
+      const [ofNewestA, ofNewestB] = carriers(clock, (_, nth) => (nth % 4 === 0 ? [] : [nth % 5]))
+      a.reconnect(ofNewestA)
+      b.reconnect(ofNewestB)
+      expect([ofNewA.closed, ofNewB.closed]).toEqual([true, true])
+      old = ofNewestA
     }
     clock.run()
     expect(atB.texts).toEqual(sent)
