@@ -522,8 +522,9 @@ export class RpcAgent {
       // From here on, and not only from its turn on: a cancellation waits in a higher lane.
       peer.served.set(message.requestId, served)
     }
+    const rrefId = aboutRRef(message) ?? this.rrefs.subjectOf(message)
     if (this.inspection !== null) this.inspection.received(delivery)
-    this.pump.mailbox.pushFrom(peer.source, lane, delivery, context, aboutRRef(message))
+    this.pump.mailbox.pushFrom(peer.source, lane, delivery, context, rrefId)
   }
 
   /**

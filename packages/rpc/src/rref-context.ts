@@ -320,7 +320,21 @@ export class RRefContext implements RRefProtocol {
     const op = `call of '${method}'`
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) return Future.rejected(problem)
-    return this.host.callByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+    const subject = rref instanceof UserRRef ? rref.rrefId : rref
+    return this.host.callByName(rref.owner().id, METHOD_CALL, [subject, method, args], { ...options, op })
+  }
+
+  /**
+   * A user names the value whose method it calls by its id, as a fetch does (RREF-33): the user counts already, and a fork would cost a message more, of a
+   * call that ends later also a post and a wake-up more. Gives the id, and puts the value's reference where it stood; null for all other messages.
+   */
+  subjectOf({ type, body }: Message): bigint | null {
+    if (type !== MessageType.CALL || body[0] !== METHOD_CALL) return null
+    const args = body[1] as unknown[]
+    const rrefId = args[0]
+    if (typeof rrefId !== 'bigint') return null
+    args[0] = this.receiveOwned(rrefId)
+    return rrefId
   }
 
   /** @throws what makes the reference unusable, and as `remote` does */

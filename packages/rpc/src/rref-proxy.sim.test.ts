@@ -36,6 +36,9 @@ class Account {
     return currentWorker().info.name
   }
 }
+class Till extends Account {
+  static readonly serial = true
+}
 const open = (cents: number) => new Account(cents)
 const openSlowly = async (cents: number, ms: number) => {
   await sleep(ms)
@@ -49,7 +52,7 @@ const addElsewhere = async (account: RRef<Account>, cents: number) => {
 const noAccount = (): Account => {
   throw new RangeError('no account')
 }
-expose({ Account, open, openSlowly, addElsewhere, noAccount })
+expose({ Account, Till, open, openSlowly, addElsewhere, noAccount })
 
 /** Replies that come after their deadline are dead letters. */
 async function leftoversButLetters(cluster: Cluster): Promise<string[]> {
@@ -196,5 +199,32 @@ test('RREF-27: after the death of the owner: WORKER_DIED', async () => {
     await failure(account.rpcSync().add(1))
     expect(await failure(account.rpcSync().add(1))).toMatchObject({ code: 'WORKER_DIED' })
     expect(thrown(() => account.remote().add(1))).toMatchObject({ code: 'WORKER_DIED' })
+  })
+})
+
+test('RREF-33: a call of a method is two messages, also one that answers later', async () => {
+  await overSeeds(5, 2, async (cluster) => {
+    const account = remote('worker1', Account, [100])
+    await account.rpcSync().add(0)
+    const [there, back] = [cluster.gate(0, 1).sent, cluster.gate(1, 0).sent]
+    const before = [there.length, back.length]
+    expect(await account.rpcSync().add(1)).toBe(101)
+    expect(await account.rpcSync().addLater(1)).toBe(102)
+    expect(there.slice(before[0])).toEqual(['CALL', 'CALL'])
+    expect(back.slice(before[1])).toEqual(['RESULT', 'RESULT'])
+    account.dispose()
+  })
+})
+
+test('RREF-33: the end of the last reference has its turn behind the calls that were made through it', async () => {
+  await overSeeds(5, 2, async (cluster) => {
+    const till = remote('worker1', Till, [100])
+    await till.rpcSync().add(0)
+    // All of it arrives at once, and ends of references have a higher lane than calls. A serial actor whose last reference has gone takes no more calls.
+    cluster.gate(0, 1).shut()
+    const sums = [till.rpcSync().add(1), till.rpcSync().add(1)]
+    till.dispose()
+    cluster.gate(0, 1).unshut()
+    expect(await Promise.all(sums)).toEqual([101, 102])
   })
 })
