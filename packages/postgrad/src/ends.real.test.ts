@@ -23,67 +23,68 @@ async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
   )
 }
 
-describe('a worker that runs out of memory', () => {
-  test.each(Object.keys(ends.hoarders) as (keyof typeof ends.hoarders)[])(
-    'CLU-14 by %s: it dies with the reason, the others go on',
-    async (way) => {
-      const cluster = await launch(PROGRAM, {
-        workers: ['small', 'other'],
-        workerOptions: { resourceLimits: (name) => (name === 'small' ? { maxOldGenerationSizeMb: 32 } : undefined) },
-      })
-      const peer = cluster.on('other').run(ends.waitFor, 'small')
-      const error = await rejection(cluster.on('small').run(ends.hoard, way))
-      expect(error).toMatchObject({
-        code: 'WORKER_DIED',
-        values: { worker: 'small', cause: 'out-of-memory' },
-        cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' },
-      })
-      expect(error.message).toContain('ran out of memory')
-      expect(await peer).toBe('WORKER_DIED about small')
-      expect(await cluster.on('other').run(ends.ping)).toBe('pong')
-      await cluster.restart('small')
-      expect(await cluster.on('small').run(ends.ping)).toBe('pong')
-      await cluster.close()
-    },
-  )
+test('CLU-14 a worker that runs out of memory, in whatever way, dies with the reason, and the others go on', async () => {
+  const cluster = await launch(PROGRAM, {
+    workers: ['small', 'other'],
+    workerOptions: { resourceLimits: (name) => (name === 'small' ? { maxOldGenerationSizeMb: 32 } : undefined) },
+  })
+  for (const way of Object.keys(ends.hoarders) as (keyof typeof ends.hoarders)[]) {
+    const peer = cluster.on('other').run(ends.waitFor, 'small')
+    const error = await rejection(cluster.on('small').run(ends.hoard, way))
+    expect([way, error]).toMatchObject([
+      way,
+      { code: 'WORKER_DIED', values: { worker: 'small', cause: 'out-of-memory' }, cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } },
+    ])
+    expect(error.message).toContain('ran out of memory')
+    expect(await peer).toBe('WORKER_DIED about small')
+    expect(await cluster.on('other').run(ends.ping)).toBe('pong')
+    await cluster.restart('small')
+    expect(await cluster.on('small').run(ends.ping)).toBe('pong')
+  }
 })
 
 describe('a worker that ends', () => {
-  const died = async (fn: () => void, ...args: readonly unknown[]): Promise<PostgradError> => {
+  test('CLU-15 by process.exit, an error that nobody catches, a rejection that nobody handles: each has its name, the code and what was thrown', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
-    const waits = rejection(cluster.on('a').run(ends.forever))
-    const peer = cluster.on('b').run(ends.waitFor, 'a')
-    void cluster
-      .on('a')
-      .run(fn as () => void, ...(args as []))
-      .catch(() => {})
-    const error = await waits
-    expect(await peer).toBe('WORKER_DIED about a')
-    expect(cluster.deathOf('a')).toMatchObject({ code: 'WORKER_DIED', values: error.values })
-    await cluster.close()
-    expect((await cluster.closed).deaths).toMatchObject([{ code: 'WORKER_DIED', values: error.values }])
-    return error
-  }
+    const errors: PostgradError[] = []
+    const died = async (fn: (...args: never[]) => void, ...args: readonly unknown[]): Promise<PostgradError> => {
+      if (errors.length > 0) await cluster.restart('a')
+      const waits = rejection(cluster.on('a').run(ends.forever))
+      const peer = cluster.on('b').run(ends.waitFor, 'a')
+      void cluster
+        .on('a')
+        .run(fn as () => void, ...(args as []))
+        .catch(() => {})
+      const error = await waits
+      expect(await peer).toBe('WORKER_DIED about a')
+      expect(cluster.deathOf('a')).toMatchObject({ code: 'WORKER_DIED', values: error.values })
+      errors.push(error)
+      return error
+    }
 
-  test.each([0, 1, 7])('CLU-15 by process.exit(%i): the code is told', async (code) => {
-    const error = await died(ends.exitLater as never, code)
-    expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'a', cause: 'exited', exitCode: code } })
-    expect(error.cause).toBeUndefined()
-  })
+    for (const exitCode of [0, 1, 7]) {
+      const error = await died(ends.exitLater, exitCode)
+      expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'a', cause: 'exited', exitCode } })
+      expect(error.cause).toBeUndefined()
+    }
 
-  test('CLU-15 by an error that nobody catches', async () => {
-    const error = await died(ends.throwLater)
-    expect(error).toMatchObject({ values: { cause: 'uncaught-exception' }, cause: { name: 'RangeError', message: 'nobody catches this' } })
-    expect(error.message).toContain('threw RangeError: nobody catches this, and nobody caught it')
-  })
+    const thrown = await died(ends.throwLater)
+    expect(thrown).toMatchObject({ values: { cause: 'uncaught-exception' }, cause: { name: 'RangeError', message: 'nobody catches this' } })
+    expect(thrown.message).toContain('threw RangeError: nobody catches this, and nobody caught it')
 
-  test('CLU-15 by a rejection that nobody handles, an error or not', async () => {
-    const error = await died(ends.rejectLater)
-    expect(error).toMatchObject({ values: { cause: 'unhandled-rejection' }, cause: { name: 'RangeError', message: 'nobody handles this' } })
-    expect(error.message).toContain('was rejected with RangeError: nobody handles this')
+    const rejected = await died(ends.rejectLater)
+    expect(rejected).toMatchObject({
+      values: { cause: 'unhandled-rejection' },
+      cause: { name: 'RangeError', message: 'nobody handles this' },
+    })
+    expect(rejected.message).toContain('was rejected with RangeError: nobody handles this')
+
     const text = await died(ends.rejectText)
     expect(text.values.cause).toBe('unhandled-rejection')
     expect(text.message).toContain('only text')
+
+    await cluster.close()
+    expect((await cluster.closed).deaths).toMatchObject(errors.map(({ values }) => ({ code: 'WORKER_DIED', values })))
   })
 
   test('CLU-15 a program that handles its uncaught errors lives, and what ends it later has its own name', async () => {
