@@ -166,6 +166,7 @@ test('RREF-27: a proxy is no promise, and what every object has is not sent', as
       expect(proxy.then).toBeUndefined()
       expect(proxy.constructor).toBe(Object)
       expect(`${String(proxy)} ${Object.keys(proxy).length}`).toBe('[object Object] 0')
+      expect(JSON.stringify({ proxy })).toBe('{"proxy":{}}')
       expect(proxy[Symbol.iterator]).toBeUndefined()
       expect(proxy.add).toBeInstanceOf(Function)
     }

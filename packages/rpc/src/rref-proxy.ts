@@ -10,8 +10,9 @@ export function methodProxy(invoke: (method: string, args: readonly unknown[]) =
     {},
     {
       get(target, key) {
-        // What the language and tools that print ask of any object is not sent; with a `then`, `await` would take the proxy for a promise.
-        if (typeof key === 'symbol' || key === 'then' || key in Object.prototype) return Reflect.get(target, key)
+        // What the language and tools that print ask of any object is not sent; with a `then`, `await` would take the proxy for a promise, and
+        // whoever logs it as JSON would call a `toJSON`.
+        if (typeof key === 'symbol' || key === 'then' || key === 'toJSON' || key in Object.prototype) return Reflect.get(target, key)
         return (...args: unknown[]) => invoke(key, args)
       },
     },

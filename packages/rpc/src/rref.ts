@@ -24,9 +24,13 @@ export type MethodArgs<T, K extends keyof T> = T[K] extends (...args: infer A) =
 export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : unknown
 
 /** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
-export type RpcProxy<T> = { readonly [K in Exclude<MethodNames<T>, 'then'>]: (...args: MethodArgs<T, K>) => Future<MethodResult<T, K>> }
+export type RpcProxy<T> = {
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => Future<MethodResult<T, K>>
+}
 /** What `remote` gives: the methods of T, whose results stay on the value's owner. */
-export type RemoteProxy<T> = { readonly [K in Exclude<MethodNames<T>, 'then'>]: (...args: MethodArgs<T, K>) => RRef<MethodResult<T, K>> }
+export type RemoteProxy<T> = {
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => RRef<MethodResult<T, K>>
+}
 
 /** What references need of the protocol of their worker (`RRefContext`). */
 export interface RRefProtocol {
