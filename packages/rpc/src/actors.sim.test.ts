@@ -53,6 +53,10 @@ class Journal {
   fails(): never {
     throw new RangeError('not today')
   }
+
+  take(ref: RRef<Open>): void {
+    ref.dispose()
+  }
 }
 
 class Open extends Journal {
@@ -442,6 +446,25 @@ describe('serial actors', () => {
         expect((await late).code).toBe('RPC_TIMEOUT')
         expect(await last).toBe('d')
         expect(await call('worker1', readLog)).toEqual(['a in', 'a out', 'd in', 'd out'])
+      },
+      2,
+    ))
+
+  test('ACT-4, RREF-17 references in calls that were given up while they waited are given up', () =>
+    seeds(
+      3,
+      async () => {
+        using actor = remote('worker1', Journal, [])
+        using open = remote('worker2', Open, [])
+        const busy = actor.call('note', ['busy', 20])
+        const expired = failure(actor.call('take', [open], { timeoutMs: 5 }))
+        const cancelled = actor.call('take', [open])
+        await sleep(5)
+        cancelled.cancel()
+        expect([(await expired).code, (await failure(cancelled)).code]).toEqual(['RPC_TIMEOUT', 'CALL_CANCELLED'])
+        await busy
+        await sleep(5)
+        expect(currentWorker().debugInfo().pendingChildren).toBe(0)
       },
       2,
     ))

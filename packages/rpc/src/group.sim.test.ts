@@ -6,7 +6,9 @@ import { describe, expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
+import { arrive } from './gather.js'
 import { allGather, barrier, leave, shutdown } from './group.js'
+import { byName } from './group-errors.js'
 import type { UserRRef } from './rref.js'
 import { Cluster, type ClusterOptions, failure, runWithCrash, withSeed } from './sim-cluster.suite.js'
 import type { WorkerRuntime } from './worker-runtime.js'
@@ -159,6 +161,18 @@ describe('barrier and allGather', () => {
         for (const { info } of survivors) expect(cluster.info(info.id).gathers ?? 0).toBe(0)
       })
     }
+  })
+
+  test('GRP-9: a member that has not heard of the death when it comes is told by the leader', async () => {
+    await overClusters(3, async (cluster) => {
+      await cluster.run(1, async () => {
+        const members = currentWorker().workers().sort(byName)
+        cluster.world.crash('worker2')
+        await sleep(10)
+        const error = await failure(call('worker0', arrive, ['barrier', members, 1, 'worker1', null, 1000]))
+        expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker2' } })
+      })
+    })
   })
 
   test('GRP-10: only members call it, and what cannot be sent is no round', async () => {

@@ -258,6 +258,25 @@ describe('supervise', () => {
       expect(clock.now()).toBeGreaterThanOrEqual(200)
     }))
 
+  test('ACS-1 what is given up when it does not end in time leaves no call waiting at the supervisor, though its worker is silent', () =>
+    seeds(
+      2,
+      async (cluster) => {
+        const child = { name: 'a', actor: Part, args: ['a'], worker: 'worker1', shutdownMs: 10 } as const
+        const supervision = await supervise({ children: [child] })
+        // It is known to be watched.
+        await sleep(10)
+        cluster.gate(1, 0).shut()
+        await supervision.stop()
+        await sleep(6000)
+        expect(currentWorker().debugInfo().pendingCalls).toBe(0)
+        // The two answers that come late are dead letters.
+        cluster.gate(1, 0).unshut()
+        await sleep(10)
+      },
+      { letters: 2 },
+    ))
+
   test('ACS-8 it outlives the call that made it, whose deadline is none of its own; it ends with its worker, and its actors with it', () =>
     seeds(
       3,

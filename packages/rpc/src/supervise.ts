@@ -59,6 +59,8 @@ type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[n
 const WORKER_WAIT_MS = 5000
 /** How often a start looks whether its worker is there again. */
 const WORKER_LOOK_MS = 10
+/** How long the word that ends an actor at once is waited for: a worker that hears nothing would otherwise keep this one from ending. */
+const KILL_MS = 5000
 
 /**
  * Makes actors and keeps them running. When one crashes or its worker dies it is made anew, with others as `strategy` has it ('one-for-one', the default,
@@ -224,6 +226,7 @@ class Incarnation implements Child {
   readonly exited: Promise<Exit>
   private readonly worker: WorkerRuntime
   private readonly rref: RRef
+  private readonly stopping = new AbortController()
   private settle!: (exit: Exit) => void
 
   constructor(worker: WorkerRuntime, rref: RRef, watch: Watch) {
@@ -236,13 +239,18 @@ class Incarnation implements Child {
   }
 
   stop(shutdownMs: number): Promise<unknown> {
-    return this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], { timeoutMs: 0 }))
+    return this.ask(shutdownMs, { timeoutMs: 0, signal: this.stopping.signal })
   }
 
-  /** Its worker may not even hear of it: here it has ended from now on. */
+  /** Its worker may not even hear of it: here it has ended from now on, and no answer is waited for. */
   kill(): void {
-    void this.stop(0).catch(() => {})
+    this.stopping.abort()
+    void this.ask(0, { timeoutMs: KILL_MS }).catch(() => {})
     this.settle({ normal: false, reason: killed(this.rref) })
+  }
+
+  private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
+    return await this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
   }
 }
 
