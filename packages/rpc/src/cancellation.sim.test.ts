@@ -522,6 +522,17 @@ describe('what nobody awaits', () => {
     })
   })
 
+  test('CAN-11: nor is one whose callee dies, or whose worker shuts down', async () => {
+    await inClusterToTheEnd(async ({ world, workers }) => {
+      const served = call('worker0', callsTwice, ['worker1'])
+      await sleep(5)
+      world.crash('worker1')
+      expect(await failure(served)).toMatchObject({ code: 'WORKER_DIED' })
+      void call('worker0', untilCancelled)
+      await workers[0]!.close()
+    })
+  })
+
   test('CAN-11: nor is one whose time was that of the call which it is part of, in whichever order the two ends notice', async () => {
     await inClusterToTheEnd(async (cluster) => {
       const [first, second] = [call('worker1', callsTwice, ['worker0'], { timeoutMs: 20 }), call('worker1', reads, [], { timeoutMs: 20 })]

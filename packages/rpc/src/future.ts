@@ -5,7 +5,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { isThenable, onAbort } from '@postgrad/base/internal'
-import { callCancelled, isGivenUp } from './served-call.js'
+import { callCancelled, needsNobody } from './served-call.js'
 
 /** What ends a future early. */
 export interface Canceller {
@@ -150,8 +150,8 @@ export class Future<T> extends Promise<T> {
     this.state = 'error'
     this.outcome = error
     this.fail(error)
-    // What was given up is awaited by nobody as a rule; it must not end the process.
-    if (isGivenUp(error)) this.catch(() => {})
+    // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+    if (needsNobody(error)) this.catch(() => {})
     if (this.listeners !== null) this.ended()
   }
 

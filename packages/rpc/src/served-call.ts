@@ -101,10 +101,16 @@ export function outOfTime(op: string, what: string, values: Readonly<Record<stri
   })
 }
 
-/** Whether nobody need hear of an error: who gave the call up knows, and who waited for the call that it is part of has been told. */
-export function isGivenUp(error: unknown): boolean {
+/** Ends of a call that come from outside of it, often of many calls at once. */
+const ENDS_FROM_OUTSIDE: ReadonlySet<string> = new Set(['CALL_CANCELLED', 'WORKER_DIED', 'RPC_SHUT_DOWN'])
+
+/**
+ * Whether nobody need hear of an error: who gave the call up knows, who waited for the call that it is part of has been told, and of a death or a
+ * shutdown there are other words. One worker's end must not be another's because that has not come to its second await.
+ */
+export function needsNobody(error: unknown): boolean {
   if (!isPostgradError(error)) return false
-  return error.code === 'CALL_CANCELLED' || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
+  return ENDS_FROM_OUTSIDE.has(error.code) || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
 }
 
 /** What the function that serves a call finds as its signal's reason. */
