@@ -1,4 +1,5 @@
 /** References as programs use them: making, fetching, calling methods, giving up. */
+import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from './api.js'
 import { expose, FunctionRegistry } from './function-registry.js'
@@ -117,6 +118,7 @@ describe('making a reference', () => {
       expect(mine.localValue()).toBe(value)
       expect(await mine.toHere()).toBe(value)
       expect(String(mine)).toBe('OwnerRRef(GloballyUniqueId(created_on=0, local_id=0))')
+      expect(inspect({ mine })).toBe(`{ mine: ${mine} }`)
 
       const made = remote('worker0', make, [value]) as unknown as OwnerRRef<typeof value>
       expect(made.isOwner()).toBe(true)

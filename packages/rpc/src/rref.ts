@@ -91,6 +91,11 @@ export abstract class RRef<T = unknown> {
     return this.owner().name
   }
 
+  /** What `console.log` shows: the reference, and not the worker behind it. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
   /**
    * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which is told of the
    * end of the creation and not of its error.
