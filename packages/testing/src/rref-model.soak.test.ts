@@ -13,6 +13,6 @@ test(`RREF-10 RREF-11 RREF-26 ${SEEDS} random programs from seed ${FROM} on`, as
     await runSeed(FROM + done - 1)
     if (done % REPORT_EVERY > 0 && done < SEEDS) continue
     const perMinute = Math.round(done / ((performance.now() - began) / 60_000))
-    process.stdout.write(`RRef model: seeds ${FROM} to ${FROM + done - 1} hold, ${perMinute} a minute\n`)
+    console.log(`RRef model: seeds ${FROM} to ${FROM + done - 1} hold, ${perMinute} a minute`)
   }
 })
