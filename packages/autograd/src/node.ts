@@ -38,6 +38,12 @@ export abstract class Node implements GradFunction<Tensor> {
   declare nextEdges: readonly (Edge | null)[]
   /** One entry per output of the forward operation. */
   declare readonly inputMeta: readonly InputMeta[]
+  /**
+   * How many operations lie between the leaves and this one: 1 + the largest depth of what it was computed from, of a leaf 0. Other than
+   * `sequenceNr` it is a fact of the dataflow and not of time: the same on every run, however concurrent calls came to interleave
+   * (Note [Causal order] in `input-order.ts`). RecvRpcBackward has that of the SendRpcBackward at its other end.
+   */
+  declare depth: number
   /** Null until the first hook; `registerHook` and its siblings fill it. */
   declare hooks: NodeHooks | null
 
@@ -45,6 +51,12 @@ export abstract class Node implements GradFunction<Tensor> {
     this.sequenceNr = sequenceNr
     this.nextEdges = nextEdges
     this.inputMeta = inputMeta
+    let depth = 0
+    for (let i = 0; i < nextEdges.length; i++) {
+      const edge = nextEdges[i]
+      if (edge !== null && edge !== undefined && edge.node.depth >= depth) depth = edge.node.depth + 1
+    }
+    this.depth = depth
     this.hooks = null
     noteOrigin(this)
   }
