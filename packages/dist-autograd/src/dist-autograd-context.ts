@@ -45,6 +45,8 @@ export class DistAutogradContext {
   readonly abortedPasses = new Set<bigint>()
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
+  /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
+  private finalListeners: Set<(pass: DistPass) => void> | null = null
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
@@ -82,6 +84,24 @@ export class DistAutogradContext {
   gradients(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
     return new Map(this.sum())
+  }
+
+  /**
+   * `listener` is called when all gradients of a pass that this worker will ever have are there, and at once for passes that are so far already. The
+   * pass may still be aborted: what is done with them must be undone then, or be seen by nobody before the pass has ended.
+   * @returns a function that ends it; the release does as well
+   * @internal
+   */
+  onFinal(listener: (pass: DistPass) => void): () => void {
+    this.finalListeners ??= new Set()
+    this.finalListeners.add(listener)
+    for (const pass of this.passes.values()) if (pass.gathered && !pass.failed) listener(pass)
+    return () => this.finalListeners?.delete(listener)
+  }
+
+  /** The engine: nothing of the pass can come to this worker any more. @internal */
+  tellFinal(pass: DistPass): void {
+    if (this.finalListeners !== null) for (const listener of this.finalListeners) listener(pass)
   }
 
   /** Takes over the gradients of a pass that has ended. @internal */
@@ -125,6 +145,7 @@ export class DistAutogradContext {
     this.accumulated.clear()
     this.endedPasses = []
     this.summed = null
+    this.finalListeners = null
   }
 }
 

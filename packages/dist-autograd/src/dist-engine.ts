@@ -191,13 +191,17 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
     if (pass instanceof RootPass) {
       pass.ledger.report(this.self, pass.report())
       const context = this.container.find(pass.contextId)
-      if (context !== undefined) this.checkEnd(context, pass)
+      if (context === undefined) return
+      this.checkEnd(context, pass)
+      if (pass.missing.size === 0 && context.passes.get(pass.id) === pass) context.tellFinal(pass)
       return
     }
     const { version, received, sent, missingCount, missingSample } = pass.report()
     const body = [version, received, sent, missingCount, missingSample]
     this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
-    if (missingCount === 0) pass.gather()
+    if (missingCount > 0) return
+    pass.gather()
+    this.container.find(pass.contextId)?.tellFinal(pass)
   }
 
   /** A pass cannot go on here. Its root decides; this worker only stops. */
