@@ -13,6 +13,7 @@ import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { depthOf } from './lineage-room.js'
 
 export class AutogradInterceptor implements Interceptor {
   private readonly self: WorkerId
@@ -58,7 +59,9 @@ export class AutogradInterceptor implements Interceptor {
     })
     if (context === null || edges.length === 0) return
     message.autogradId = this.ids.take()
-    context.sendFunctions.set(message.autogradId, new SendRpcBackward(message.autogradId, edges, inputMeta))
+    const send = new SendRpcBackward(message.autogradId, edges, inputMeta)
+    context.sendFunctions.set(message.autogradId, send)
+    message.lineage = [send.depth]
   }
 
   /** No gradient can come for what has not left. */
@@ -80,10 +83,15 @@ export class AutogradInterceptor implements Interceptor {
     if (autogradId !== null) this.attachRecv(context, autogradId, message, from)
   }
 
-  private attachRecv(context: DistAutogradContext, autogradId: bigint, { tensors, requiresGrad }: Message, from: WorkerInfo): void {
+  private attachRecv(
+    context: DistAutogradContext,
+    autogradId: bigint,
+    { tensors, requiresGrad, lineage }: Message,
+    from: WorkerInfo,
+  ): void {
     const received = tensors.filter((_, index) => requiresGrad[index])
     const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
-    const node = new RecvRpcBackward(context.contextId, autogradId, from.id, inputMeta, this.carrier)
+    const node = new RecvRpcBackward(context.contextId, autogradId, from.id, depthOf(lineage), inputMeta, this.carrier)
     received.forEach((tensor, outputNr) => {
       setHistory(tensor, node, outputNr)
     })

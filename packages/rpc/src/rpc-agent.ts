@@ -40,6 +40,7 @@ export interface Envelope {
   readonly context?: bigint | null
   readonly autogradId?: bigint | null
   readonly pass?: bigint | null
+  readonly lineage?: readonly number[] | null
 }
 
 /** How long a peer at most holds blocks for this worker that were read already. */
@@ -342,6 +343,7 @@ export class RpcAgent {
       out.context = envelope.context ?? null
       out.autogradId = envelope.autogradId ?? null
       out.pass = envelope.pass ?? null
+      out.lineage = envelope.lineage ?? null
     }
     this.send(peer, out)
   }

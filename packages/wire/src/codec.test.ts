@@ -379,7 +379,7 @@ describe('the envelope', () => {
         pass: 0n,
         deadlineMs: 12.5,
         trace: { id: [undefined, -0] },
-        lineage: [null, 1n],
+        lineage: [0, 2 ** 53 - 1],
       }[field]
       Object.assign(outgoing, { [field]: value, requestId: 2 ** 40 })
       const message = codec.decode(codec.encode(outgoing))
@@ -388,11 +388,29 @@ describe('the envelope', () => {
     },
   )
 
-  test('refuses tensors in trace and lineage', () => {
+  test('refuses tensors in trace', () => {
     const outgoing = codec.prepare(MessageType.CALL, ['f', []])
     outgoing.trace = [tensor(1)]
-    outgoing.lineage = null
     expect(() => codec.encode(outgoing)).toThrow(expect.objectContaining({ code: 'WIRE_UNSUPPORTED_VALUE' }))
+  })
+
+  test.each([
+    ['a fraction', [1.5]],
+    ['a negative number', [0, -1]],
+    ['a bigint', [1n]],
+    ['an array', [[1]]],
+    ['no array', { length: 0 }],
+  ])('refuses %s as lineage when it arrives', (_, lineage) => {
+    const outgoing = codec.prepare(MessageType.CALL, ['f', []])
+    Object.assign(outgoing, { lineage })
+    expect(() => codec.decode(codec.encode(outgoing))).toThrow(expect.objectContaining({ code: 'WIRE_BAD_FIELD' }))
+  })
+
+  test('refuses more numbers of lineage than a receiver takes, at the sender', () => {
+    const small = new Codec({ limits: { itemsMax: 20 } })
+    const outgoing = small.prepare(MessageType.CALL, ['f', []])
+    outgoing.lineage = new Array(20).fill(1)
+    expect(() => small.encode(outgoing)).toThrow(expect.objectContaining({ code: 'WIRE_TOO_LARGE' }))
   })
 })
 

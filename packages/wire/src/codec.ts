@@ -243,7 +243,7 @@ export class Codec {
       message.pass = idOrNull(name, 'pass', envelope[5])
       message.deadlineMs = msOrNull(name, envelope[6])
       message.trace = reader.read(envelope[7] ?? null)
-      message.lineage = reader.read(envelope[8] ?? null)
+      message.lineage = numbersOrNull(name, envelope[8])
       if ((reader.tensors?.length ?? 0) !== tensorCount) throw badField(name, 'trace', 'values without tensors', 'tensors')
     }
     reader.end()
@@ -261,8 +261,8 @@ export class Codec {
         autogradId,
         pass,
         deadlineMs,
-        this.plain(trace, 'trace', env),
-        this.plain(lineage, 'lineage', env),
+        trace === null ? null : this.plain(trace, 'trace', env),
+        lineage === null ? null : this.numbers(lineage, 'lineage'),
       ]
     }
     if (deadlineMs !== null) return [type, requestId, packed, context, autogradId, pass, deadlineMs]
@@ -278,6 +278,12 @@ export class Codec {
     const packed = writer.write(value, name)
     if (writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')
     return packed
+  }
+
+  /** The receiver counts them among the header's items. */
+  private numbers(value: readonly number[], name: string): readonly number[] {
+    if (value.length >= this.limits.itemsMax) throw tooLarge('encode', `numbers of ${name}`, this.limits.itemsMax, value.length)
+    return value
   }
 
   private withParts(packed: Buffer, parts: readonly Part[]): Frame {
@@ -367,6 +373,16 @@ function msOrNull(message: string, value: unknown): number | null {
   if (value === undefined || value === null) return null
   if (typeof value !== 'number' || !(value >= 0)) throw badField(message, 'deadlineMs', 'milliseconds ≥ 0 or null', value)
   return value
+}
+
+function numbersOrNull(message: string, value: unknown): readonly number[] | null {
+  if (value === undefined || value === null) return null
+  if (!Array.isArray(value) || !value.every(isCount)) throw badField(message, 'lineage', 'an array of integers ≥ 0 or null', value)
+  return value
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function checkExtensions(extensions: readonly ValueExtension[]): void {

@@ -26,8 +26,8 @@ export interface Message {
   readonly deadlineMs: number | null
   /** Room for tracing; a plain value without tensors, see `trace-room.ts`. */
   readonly trace: unknown
-  /** Room for the lineage of the tensors (SMART); a plain value without tensors. */
-  readonly lineage: unknown
+  /** Room for numbers about the tensors' origin, or about the pass: distributed autograd knows their layout (`lineage-room.ts`). */
+  readonly lineage: readonly number[] | null
 }
 
 /** Bytes of a body that travel beside the packed values: a tensor, or a typed array or buffer as bytes. */
@@ -57,7 +57,7 @@ export class OutgoingMessage {
   pass: bigint | null = null
   deadlineMs: number | null = null
   trace: unknown = null
-  lineage: unknown = null
+  lineage: readonly number[] | null = null
   /** @internal What the sender has noted of it: left alone here. */
   note: unknown = null
   /** @internal The body as msgpackr takes it. */
@@ -85,7 +85,7 @@ export class ReceivedMessage implements Message {
   pass: bigint | null = null
   deadlineMs: number | null = null
   trace: unknown = null
-  lineage: unknown = null
+  lineage: readonly number[] | null = null
 
   constructor(
     type: MessageType,

@@ -22,7 +22,7 @@ describe('the head of a frame', () => {
     const out = codec.prepare(MessageType.RESULT, [1])
     out.requestId = 9
     out.trace = 'x'
-    out.lineage = 'y'
+    out.lineage = [3]
     expect(requestHead(codec.encode(out))).toEqual({ type: MessageType.RESULT, requestId: 9 })
   })
 

@@ -19,10 +19,21 @@ export class RecvRpcBackward extends Node {
   readonly contextId: bigint
   private readonly carrier: GradientCarrier
 
-  /** @param inputMeta shape and dtype of each received tensor that requires grad, in order */
-  constructor(contextId: bigint, autogradId: bigint, from: WorkerId, inputMeta: readonly InputMeta[], carrier: GradientCarrier) {
+  /**
+   * @param depth of the SendRpcBackward at the other end
+   * @param inputMeta shape and dtype of each received tensor that requires grad, in order
+   */
+  constructor(
+    contextId: bigint,
+    autogradId: bigint,
+    from: WorkerId,
+    depth: number,
+    inputMeta: readonly InputMeta[],
+    carrier: GradientCarrier,
+  ) {
     // Before all other nodes, as leaves are: while the gradient travels, this worker goes on.
     super([], inputMeta, HIGHEST_PRIORITY)
+    this.depth = depth
     this.from = from
     this.autogradId = autogradId
     this.contextId = contextId
