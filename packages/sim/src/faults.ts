@@ -9,7 +9,6 @@
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
-import { mix32, Random } from './random.js'
 
 /** What can be done to a frame. */
 export type FaultAction =
@@ -53,7 +52,7 @@ export interface FaultMatch {
   readonly nth?: number
   /** Every so manieth: with 3 the third, the sixth, … */
   readonly every?: number
-  /** From 0 to 1; drawn from the world's seed. */
+  /** From 0 to 1; drawn by the world's schedule. */
   readonly probability?: number
 }
 
@@ -101,31 +100,29 @@ class Rule {
   private seen = 0
   private timesLeft: number
   private readonly perMessage = new Map<string, number>()
-  private readonly random: Random
 
-  constructor(rule: FaultRule, random: Random) {
+  constructor(rule: FaultRule) {
     this.rule = rule
-    this.random = random
     this.timesLeft = rule.times ?? (rule.do === 'crash' || rule.do === 'restart' ? 1 : Number.POSITIVE_INFINITY)
     checkRule(rule)
   }
 
-  applies(frame: FaultFrame): boolean {
+  applies(frame: FaultFrame, draw: ChanceDraw): boolean {
     const { match, fromMs = 0, untilMs = Number.POSITIVE_INFINITY, timesEach } = this.rule
     if (this.timesLeft <= 0 || frame.timeMs < fromMs || frame.timeMs >= untilMs) return false
-    if (typeof match === 'function' ? !match(frame) : match !== undefined && !this.matches(match, frame)) return false
+    if (typeof match === 'function' ? !match(frame) : match !== undefined && !this.matches(match, frame, draw)) return false
     if (timesEach !== undefined && !this.countEach(frame, timesEach)) return false
     this.timesLeft--
     return true
   }
 
-  private matches({ from, to, kind, when, nth, every, probability }: FaultMatch, frame: FaultFrame): boolean {
+  private matches({ from, to, kind, when, nth, every, probability }: FaultMatch, frame: FaultFrame, draw: ChanceDraw): boolean {
     if (!isOneOf(frame.from, from) || !isOneOf(frame.to, to) || !isOneOf(frame.kind, kind)) return false
     if (when !== undefined && !when(frame)) return false
     this.seen++
     if (nth !== undefined && this.seen !== nth) return false
     if (every !== undefined && this.seen % every !== 0) return false
-    return probability === undefined || this.random.below(PARTS) < probability * PARTS
+    return probability === undefined || draw(probability)
   }
 
   private countEach({ from, to, kind, message }: FaultFrame, max: number): boolean {
@@ -136,10 +133,10 @@ class Rule {
   }
 }
 
-/** Probabilities are drawn in so many parts. */
-const PARTS = 1 << 24
+/** Whether what has this probability comes about. */
+type ChanceDraw = (probability: number) => boolean
 
-/** The rules of one world. They draw from a chance of their own, so that the order of delivery is the seed's whatever the rules ask. */
+/** The rules of one world. */
 export class Faults {
   readonly injected: Record<FaultKind, number> = { drop: 0, duplicate: 0, delay: 0, crash: 0, restart: 0 }
   readonly restart: (worker: string) => void
@@ -147,20 +144,19 @@ export class Faults {
   private readonly classify: (frame: Frame) => string
 
   /** @throws INVALID_ARGUMENT */
-  constructor({ rules, classify = () => '', kinds, restart = cannotRestart }: FaultOptions, seed: number) {
+  constructor({ rules, classify = () => '', kinds, restart = cannotRestart }: FaultOptions) {
     if (kinds !== undefined) for (const rule of rules) checkKinds(rule, [...kinds, ...Object.values(SESSION_KINDS)])
-    const random = new Random(mix32(seed ^ 0xfa017))
-    this.rules = rules.map((rule) => new Rule(rule, random))
+    this.rules = rules.map((rule) => new Rule(rule))
     this.classify = classify
     this.restart = restart
   }
 
   /** The first rule that applies decides; null: the frame is delivered. */
-  judge(from: string, to: string, frame: Frame, bytes: number, timeMs: number): Verdict | null {
+  judge(from: string, to: string, frame: Frame, bytes: number, timeMs: number, draw: ChanceDraw): Verdict | null {
     const head = sessionHead(frame)
     const kind = head === null ? this.classify(frame) : (SESSION_KINDS[head.kind] ?? this.classify(sessionPayload(frame)))
     const seen: FaultFrame = { from, to, kind, bytes, timeMs, message: head?.seq ?? 0 }
-    const rule = this.rules.find((each) => each.applies(seen))?.rule
+    const rule = this.rules.find((each) => each.applies(seen, draw))?.rule
     if (rule === undefined || rule.do === 'pass') return null
     this.injected[rule.do]++
     return { action: rule.do, delayMs: rule.delayMs ?? (rule.do === 'delay' ? DELAY_MS : 0), worker: rule.worker ?? to }

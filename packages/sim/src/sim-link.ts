@@ -1,6 +1,6 @@
 /**
  * The links of a simulated world: each is two directed channels, and what waits in a channel is a choice of the world. Frames of one
- * channel keep their order; when they arrive, alone or several in a turn, is up to the seed.
+ * channel keep their order; when they arrive, alone or several in a turn, is up to the schedule.
  *
  *      a: SimLink ──send──→ Channel a→b [f1 f2 f3 notice] ──the world chooses it──→ b: SimLink ─→ receiver
  *      a: SimLink ←──────── Channel b→a [      f1       ] ←──send────────────────── b: SimLink
@@ -13,7 +13,7 @@ import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
 import { Queue } from './queue.js'
-import type { Random } from './random.js'
+import type { DrawKind } from './schedule.js'
 import { hashBytes, type Trace, type TraceKind } from './trace.js'
 import { callIn } from './virtual-time.js'
 
@@ -53,7 +53,6 @@ class Notice {
 /** What the channels of a world share. */
 export interface LinkHost {
   readonly choices: Choices
-  readonly random: Random
   readonly trace: Trace
   readonly steps: number
   readonly nowMs: number
@@ -65,7 +64,8 @@ export interface LinkHost {
   /** The worker crashes before the next step; with `restart` it comes back so many ms later. */
   doom(worker: string, restartMs: number | null): void
   /** Whether a frame that is in flight behind a delivered one, or whose receiver polls, has arrived by now. */
-  hasArrived(): boolean
+  hasArrived(channel: string): boolean
+  draw(kind: DrawKind, label: string, count: number, chance?: number): number
 }
 
 /** Frames in flight from one worker to another; as a choice: the next of them, and those that arrive with it. */
@@ -80,7 +80,7 @@ class Channel extends Choice {
   sealed = false
 
   constructor(from: string, to: string, end: SimLink, host: LinkHost) {
-    super()
+    super(host.choices, `${from}→${to}`, to)
     this.from = from
     this.to = to
     this.end = end
@@ -111,12 +111,12 @@ class Channel extends Choice {
     this.update()
   }
 
-  /** The sender dies: a seeded number of its frames still arrives, then the notice. */
+  /** The sender dies: a drawn number of its frames still arrives, then the notice. */
   cut(notice: LinkClosed): void {
     const { last } = this.inFlight
     // The receiver has closed, or has heard the end already: nothing of this is seen by anybody.
     if (this.sealed && !(last instanceof Notice && last.reason.by === 'peer')) return
-    this.lose(this.host.random.below(this.framesInFlight + 1))
+    this.lose(this.host.draw('cut', this.label, this.framesInFlight + 1))
     this.sealed = false
     this.push(new Notice(notice))
   }
@@ -140,7 +140,7 @@ class Channel extends Choice {
         return
       }
       this.deliverNext('frame')
-      while (this.hasFrame && this.host.hasArrived()) this.deliverNext('frame')
+      while (this.hasFrame && this.host.hasArrived(this.label)) this.deliverNext('frame')
       this.end.receiver?.onTurnEnd()
     })
   }
@@ -148,7 +148,7 @@ class Channel extends Choice {
   /** Delivers what has arrived; returns how many frames. */
   poll(): number {
     let frames = 0
-    while (this.hasFrame && this.host.hasArrived()) {
+    while (this.hasFrame && this.host.hasArrived(this.label)) {
       this.deliverNext('poll')
       frames++
     }
@@ -179,7 +179,14 @@ class Channel extends Choice {
   /** Returns whether the frame is not to be delivered now. */
   private meetsFault(faults: Faults, frame: Frame): boolean {
     const { host } = this
-    const verdict = faults.judge(this.from, this.to, frame, bytesOf(frame), host.nowMs)
+    const verdict = faults.judge(
+      this.from,
+      this.to,
+      frame,
+      bytesOf(frame),
+      host.nowMs,
+      (chance) => host.draw('fault', this.label, 2, chance) === 1,
+    )
     if (verdict === null) return false
     const { action, delayMs, worker } = verdict
     switch (action) {
@@ -284,7 +291,7 @@ export class SimLink implements Link {
     this.outbound!.send(carry(frame))
   }
 
-  /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the seed. */
+  /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the schedule. */
   flush(): void {}
 
   poll(): number {
@@ -298,7 +305,7 @@ export class SimLink implements Link {
     this.inbound!.clear(CLOSED_BY_SELF)
   }
 
-  /** The world ends this end's worker: its peer sees a seeded part of what it sent, then the end; itself sees nothing any more. */
+  /** The world ends this end's worker: its peer sees a drawn part of what it sent, then the end; itself sees nothing any more. */
   crash(detail: string): void {
     this.crashed = true
     this.reason = { by: 'self', detail }

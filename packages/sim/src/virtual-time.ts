@@ -1,6 +1,6 @@
 /**
  * The clock of a simulated world: time that stands still while anything can happen, and then jumps to the next timer. Each worker has its
- * own door to it (`clockOf`), whose timers and deferred turns keep their order and stop with the worker; between workers the seed decides.
+ * own door to it (`clockOf`), whose timers and deferred turns keep their order and stop with the worker; between workers the schedule decides.
  *
  *   setTimer ─→ heap by (due, order of setting) ──time reaches it──→ worker's due timers ─┐
  *   defer ─────────────────────────────────────────────────────────→ worker's turns ──────┴─→ one choice per worker
@@ -10,7 +10,7 @@ import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { Choice, type Choices } from './choices.js'
 import { Queue } from './queue.js'
-import type { Random } from './random.js'
+import type { DrawKind } from './schedule.js'
 import type { Trace } from './trace.js'
 
 /** Runs `fn` in the scope that it was handed over in, as Node's own timers do. */
@@ -48,10 +48,10 @@ interface Turn {
 /** What the turns of all workers share. */
 export interface TimeHost {
   readonly choices: Choices
-  readonly random: Random
   readonly trace: Trace
   /** The number of the step that is running. */
   readonly steps: number
+  draw(kind: DrawKind, label: string, count: number): number
 }
 
 export class VirtualTime {
@@ -142,7 +142,6 @@ function before(a: SimTimer, b: SimTimer): boolean {
 
 /** The timers and deferred turns of one worker; as a choice: the next of them. */
 export class WorkerTurns extends Choice {
-  readonly worker: string
   readonly clock: Clock
   /** Set and not yet fired or cancelled, due or not; a crash has to find them. */
   private readonly timers = new Set<SimTimer>()
@@ -152,8 +151,7 @@ export class WorkerTurns extends Choice {
   private crashed = false
 
   constructor(worker: string, time: VirtualTime) {
-    super()
-    this.worker = worker
+    super(time.host.choices, worker, worker)
     this.time = time
     this.clock = {
       now: () => time.nowMs,
@@ -162,12 +160,12 @@ export class WorkerTurns extends Choice {
     }
   }
 
-  /** The oldest deferred turn or the oldest due timer; where both wait, the seed decides between them. */
+  /** The oldest deferred turn or the oldest due timer; where both wait, the schedule decides between them. */
   override happen(): void {
     const { host } = this.time
     const turn = this.turns.first
     const timer = this.due.first
-    if (turn !== undefined && (timer === undefined || host.random.coin())) {
+    if (turn !== undefined && (timer === undefined || host.draw('turn', this.label, 2) === 0)) {
       this.turns.shift()
       this.update()
       host.trace.add(host.steps, this.time.nowMs, 'defer', this.worker, '', 0, 0)

@@ -1,6 +1,6 @@
 /**
- * A world in one thread: links and clocks whose every next event is drawn from a seed. Same seed, same run, as long as the program takes
- * time, chance and messages only from here. Runtimes are put on it as on real links and clocks; they do not know.
+ * A world in one thread: links and clocks whose every next event is decided by a schedule (`schedule.ts`), by default from a seed. Same seed, same run,
+ * as long as the program takes time, chance and messages only from here. Runtimes are put on it as on real links and clocks; they do not know.
  *
  * One step is one event: frames of a pair, a due timer, a deferred turn. Between steps the world waits until the program is quiet:
  *
@@ -22,6 +22,7 @@ import { Session } from '@postgrad/transport/internal'
 import { Choices } from './choices.js'
 import { type FaultOptions, Faults } from './faults.js'
 import { mix32, Random } from './random.js'
+import { Decider, type DrawKind, type Schedule, SeedSchedule } from './schedule.js'
 import { type FrameCounts, type LinkHost, type SimLink, simLinkPair } from './sim-link.js'
 import { Trace } from './trace.js'
 import { type TimeHost, VirtualTime, WorkerTurns } from './virtual-time.js'
@@ -32,11 +33,14 @@ export const STEPS_MAX = 50_000_000
 export const TIME_MS_MAX = 86_400_000
 
 export interface SimWorldOptions {
+  /** Decides what happens next, wherever more than one thing can. It belongs to this world alone. Default: all from the seed. */
+  readonly schedule?: Schedule
   /**
-   * What of a pair's frames in flight arrives together: `seeded` decides frame by frame, also for what a `poll` finds; `at-once` delivers
-   * all of them in one turn, as posts between threads mostly come. The order between pairs is seeded in both. Default: seeded.
+   * What of a pair's frames in flight arrives together: `seeded` asks the schedule frame by frame, also for what a `poll` finds; `at-once` delivers
+   * all of them in one turn, as posts between threads mostly come; `alone` delivers each in a turn of its own, and a `poll` finds none. The order between
+   * pairs is the schedule's in all. Default: seeded.
    */
-  readonly arrival?: 'seeded' | 'at-once'
+  readonly arrival?: 'seeded' | 'at-once' | 'alone'
   /** How many events the trace keeps (its hash covers all); default 65,536. */
   readonly traceEventsMax?: number
   /** `run` ends with SIM_LIMIT beyond this; default 50 million. */
@@ -53,7 +57,6 @@ export class SimWorld implements LinkHost, TimeHost {
   readonly clock: Clock
   readonly trace: Trace
   readonly choices = new Choices()
-  readonly random: Random
   /** Steps taken so far; during a step, its number. */
   steps = 0
   readonly faults: Faults | null
@@ -70,7 +73,9 @@ export class SimWorld implements LinkHost, TimeHost {
   private livesBegun = 0
   /** Who crashes before the next step. */
   private doomed: { readonly worker: string; readonly restartMs: number | null }[] = []
-  private readonly arrivesAtOnce: boolean
+  private readonly arrival: 'seeded' | 'at-once' | 'alone'
+  private readonly decider: Decider
+  private ownRandom: Random | null = null
   private readonly stepsMax: number
   private readonly timeMsMax: number
   private running = false
@@ -78,14 +83,25 @@ export class SimWorld implements LinkHost, TimeHost {
   /** `seed`: any integer; its low 32 bits count. */
   constructor(seed: number, options: SimWorldOptions = {}) {
     this.seed = seed
-    this.random = new Random(seed)
+    this.decider = new Decider(options.schedule ?? new SeedSchedule(seed))
     this.trace = new Trace(options.traceEventsMax)
-    this.arrivesAtOnce = options.arrival === 'at-once'
+    this.arrival = options.arrival ?? 'seeded'
     this.stepsMax = options.stepsMax ?? STEPS_MAX
     this.timeMsMax = options.timeMsMax ?? TIME_MS_MAX
-    this.faults = options.faults === undefined ? null : new Faults(options.faults, seed)
+    this.faults = options.faults === undefined ? null : new Faults(options.faults)
     this.time = new VirtualTime(this)
     this.clock = new WorkerTurns('', this.time).clock
+  }
+
+  /** What the schedule has decided so far: Note [Decisions] of `schedule.ts`. */
+  get decisions(): readonly number[] {
+    return this.decider.decisions
+  }
+
+  /** For the program around the workers: numbers from the seed, which no decision depends on. */
+  get random(): Random {
+    this.ownRandom ??= new Random(this.seed)
+    return this.ownRandom
   }
 
   /** Virtual time, in ms from 0. */
@@ -141,7 +157,7 @@ export class SimWorld implements LinkHost, TimeHost {
 
   /**
    * Ends a worker between two of its turns, as a killed thread ends: its timers and deferred turns never run, frames to it vanish, of its
-   * frames in flight a seeded number still arrives, in order, and then its peers hear that the link has closed. What its code still does (a
+   * frames in flight a drawn number still arrives, in order, and then its peers hear that the link has closed. What its code still does (a
    * simulated worker cannot be stopped in the middle) is seen by nobody. Idempotent.
    */
   crash(worker: string): void {
@@ -214,7 +230,9 @@ export class SimWorld implements LinkHost, TimeHost {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
       time.jump()
     }
-    choices.get(this.random.below(choices.size)).happen()
+    const choice = choices.get(this.decider.next(choices))
+    choices.renew(choice)
+    choice.happen()
     return true
   }
 
@@ -255,8 +273,13 @@ export class SimWorld implements LinkHost, TimeHost {
     return this.choices.size === 0 && this.doomed.length === 0 && !this.sessions.some(({ session }) => session.unacknowledged > 0)
   }
 
-  hasArrived(): boolean {
-    return this.arrivesAtOnce || this.random.coin()
+  hasArrived(channel: string): boolean {
+    if (this.arrival !== 'seeded') return this.arrival === 'at-once'
+    return this.decider.draw('arrival', channel, 2) === 1
+  }
+
+  draw(kind: DrawKind, label: string, count: number, chance?: number): number {
+    return this.decider.draw(kind, label, count, chance)
   }
 
   /** Steps, with quiet between them, until `isDone` or nothing is left; then `end`. See Note [Quiet]. */
