@@ -1,7 +1,7 @@
 /** Fault rules on bare links of a world: which frames they meet, what becomes of these, and that the session above puts it right. */
 import { describe, expect, test } from '@jest/globals'
 import type { Frame, Link, LinkClosed } from '@postgrad/transport'
-import type { FaultRule } from './faults.js'
+import type { FaultRule, FaultSelection } from './faults.js'
 import { SimWorld, type SimWorldOptions } from './world.js'
 
 const frame = (text: string): Frame => ({ header: new Uint8Array(Buffer.from(text)), segments: [] })
@@ -87,6 +87,8 @@ describe('fault rules', () => {
     ['nth', { kind: 'x', nth: 3 }, 1],
     ['every', { every: 6 }, 3],
     ['when', { when: ({ bytes }) => bytes > 34 }, 0],
+    ['between', { between: ['b', ['c', 'a']] }, 20],
+    ['between others', { between: ['b', 'c'] }, 0],
     ['function', ({ kind, message, timeMs }) => kind === 'y' && message > 15 && timeMs === 0, 5],
     ['probability 0', { probability: 0 }, 0],
     ['probability 1', { probability: 1 }, 20],
@@ -213,6 +215,52 @@ describe('fault rules', () => {
     expect([atB.got, atB.atMs]).toEqual([words(5), [200, 200, 200, 200, 200]])
     expect([atA.got, atA.atMs]).toEqual([['back'], [200]])
     expect(world.nowMs).toBeLessThan(1000)
+  })
+
+  test('FLT-12 frames of a slow line keep their order, one waits for the other, and it is as fast as it is said to be', async () => {
+    const { world, atB } = await sent([{ match: { between: ['a', 'b'], kind: 'x' }, do: 'slow', delayMs: 5, bytesPerMs: 10 }], words(4), 3)
+    expect(atB.got).toEqual(words(4))
+    // A session's frame around two letters has 34 bytes.
+    expect(atB.atMs.map((ms) => Math.round(ms * 10) / 10)).toEqual([8.4, 11.8, 15.2, 18.6])
+    expect(world.faults!.injected).toMatchObject({ delay: 4, drop: 0 })
+  })
+
+  test('FLT-13 a rule that is added goes before the others until it is taken away; when all has ended nothing happens any more', async () => {
+    const pair = two([{ match: { kind: 'x' }, do: 'drop' }])
+    const remove = pair.world.faults!.add({ match: { nth: 2 }, do: 'pass' })
+    expect(() => pair.world.faults!.add({ match: { probability: 2 }, do: 'pass' })).toThrow('probability')
+    for (const word of words(3)) pair.a.send(frame(word))
+    await pair.world.run(new Promise<void>((resolve) => pair.world.clock.setTimer(10, resolve)))
+    expect(dropped(pair)).toBe(2)
+    remove()
+    remove()
+    pair.world.faults!.end()
+    await pair.world.drain()
+    expect([dropped(pair), pair.atB.got]).toEqual([2, words(3)])
+  })
+
+  test('FLT-14 a run can be repeated with fewer faults: without some rules, or with some of what they did alone', async () => {
+    const rules: readonly FaultRule[] = [
+      { match: { kind: 'x' }, do: 'drop', times: 3 },
+      { match: { kind: 'x' }, do: 'duplicate' },
+    ]
+    const injected = async (selection: FaultSelection) => {
+      const world = new SimWorld(1, { faults: { rules, classify, selection } })
+      const [a, b] = world.link('a', 'b')
+      new End(world, a)
+      const atB = new End(world, b)
+      for (const word of words(3)) a.send(frame(word))
+      await world.drain()
+      expect(atB.got).toEqual(words(3))
+      const { drop, duplicate } = world.faults!.injected
+      return [drop, duplicate]
+    }
+    expect(await injected({})).toEqual([3, 3])
+    expect(await injected({ muted: [0] })).toEqual([0, 3])
+    expect(await injected({ muted: [0, 1] })).toEqual([0, 0])
+    expect(await injected({ only: [] })).toEqual([0, 0])
+    expect(await injected({ only: [1] })).toEqual([1, 0])
+    expect(await injected({ muted: [0], only: [0, 2] })).toEqual([0, 2])
   })
 
   test('FLT-9 a worker crashes by a frame: the receiver, unless the rule names another; the frame is lost with it', async () => {

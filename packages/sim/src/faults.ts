@@ -3,7 +3,7 @@
  * them, with what probability) and what happens to them; `sim-link.ts` asks here for every frame that arrives. Under rules every link runs
  * under a session, so a loss is a delay, a duplicate is nothing, and only what lasts longer than a deadline is seen by the program.
  *
- *     frame arrives ─→ rule 1 ─ does not match ─→ rule 2 ─ matches ─→ drop | duplicate | delay | crash | restart | pass
+ *     frame arrives ─→ rule 1 ─ does not match ─→ rule 2 ─ matches ─→ drop | duplicate | delay | slow | crash | restart | pass
  *                                                                          └ none matches: it is delivered
  */
 import { PostgradError } from '@postgrad/base'
@@ -20,13 +20,15 @@ export type FaultAction =
   | 'duplicate'
   /** It arrives `delayMs` later; what is behind it overtakes it. */
   | 'delay'
+  /** It takes `delayMs`, and its turn on a line of `bytesPerMs`: frames of a pair keep their order. Counted as a delay. */
+  | 'slow'
   /** It is lost, and a worker (`worker`, default its receiver) crashes before the world's next step. */
   | 'crash'
   /** As `crash`, and after `delayMs` the worker comes back under its name, as `SimCluster.restart` does it. */
   | 'restart'
 
 /** Of these the world counts how often they happened. */
-export type FaultKind = Exclude<FaultAction, 'pass'>
+export type FaultKind = Exclude<FaultAction, 'pass' | 'slow'>
 
 export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 'crash', 'restart']
 
@@ -46,6 +48,8 @@ export interface FaultFrame {
 export interface FaultMatch {
   readonly from?: string | readonly string[]
   readonly to?: string | readonly string[]
+  /** From one side to the other, either way: what a partition cuts, and what a slow line is between. */
+  readonly between?: readonly [string | readonly string[], string | readonly string[]]
   readonly kind?: string | readonly string[]
   readonly when?: (frame: FaultFrame) => boolean
   /** Only the nth, from 1. */
@@ -60,8 +64,10 @@ export interface FaultRule {
   /** Which frames; default all. */
   readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
   readonly do: FaultAction
-  /** Of delay (default 10), duplicate and restart (default 0), in ms of virtual time. */
+  /** Of delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
   readonly delayMs?: number
+  /** Of slow: how fast the line of each pair is, in bytes per ms of virtual time; default without end. */
+  readonly bytesPerMs?: number
   /** Who crashes or is restarted; default the receiver. */
   readonly worker?: string
   /** The rule holds so often; default without end, once for crash and restart. */
@@ -81,6 +87,15 @@ export interface FaultOptions {
   readonly kinds?: readonly string[]
   /** Brings a crashed worker back, for the action restart. */
   readonly restart?: (worker: string) => void
+  readonly selection?: FaultSelection
+}
+
+/** Which of the faults that the rules ask for happen: all, unless a run is repeated with fewer of them. */
+export interface FaultSelection {
+  /** Rules, by their place in the list, that do not apply. */
+  readonly muted?: readonly number[]
+  /** Only these happen of those that are asked for, counted from 0 in the order of the run. */
+  readonly only?: readonly number[]
 }
 
 /** What is to be done to a frame. */
@@ -100,6 +115,8 @@ class Rule {
   private seen = 0
   private timesLeft: number
   private readonly perMessage = new Map<string, number>()
+  /** By pair: until when its slow line is busy. */
+  private readonly busyUntilMs = new Map<string, number>()
 
   constructor(rule: FaultRule) {
     this.rule = rule
@@ -116,8 +133,19 @@ class Rule {
     return true
   }
 
-  private matches({ from, to, kind, when, nth, every, probability }: FaultMatch, frame: FaultFrame, draw: ChanceDraw): boolean {
+  /** How much later the frame arrives. */
+  delayOf({ from, to, bytes, timeMs }: FaultFrame): number {
+    const { do: action, delayMs = action === 'delay' ? DELAY_MS : 0, bytesPerMs = Number.POSITIVE_INFINITY } = this.rule
+    if (action !== 'slow') return delayMs
+    const pair = `${from}→${to}`
+    const sentMs = Math.max(this.busyUntilMs.get(pair) ?? 0, timeMs) + bytes / bytesPerMs
+    this.busyUntilMs.set(pair, sentMs)
+    return sentMs + delayMs - timeMs
+  }
+
+  private matches({ from, to, between, kind, when, nth, every, probability }: FaultMatch, frame: FaultFrame, draw: ChanceDraw): boolean {
     if (!isOneOf(frame.from, from) || !isOneOf(frame.to, to) || !isOneOf(frame.kind, kind)) return false
+    if (between !== undefined && !isBetween(frame, between)) return false
     if (when !== undefined && !when(frame)) return false
     this.seen++
     if (nth !== undefined && this.seen !== nth) return false
@@ -140,15 +168,34 @@ type ChanceDraw = (probability: number) => boolean
 export class Faults {
   readonly injected: Record<FaultKind, number> = { drop: 0, duplicate: 0, delay: 0, crash: 0, restart: 0 }
   readonly restart: (worker: string) => void
-  private readonly rules: readonly Rule[]
+  /** How many faults were asked for so far, whether they happened or not. */
+  asked = 0
+  private rules: readonly Rule[]
+  private readonly kinds: readonly string[] | null
   private readonly classify: (frame: Frame) => string
+  private readonly only: ReadonlySet<number> | null
 
   /** @throws INVALID_ARGUMENT */
-  constructor({ rules, classify = () => '', kinds, restart = cannotRestart }: FaultOptions) {
-    if (kinds !== undefined) for (const rule of rules) checkKinds(rule, [...kinds, ...Object.values(SESSION_KINDS)])
-    this.rules = rules.map((rule) => new Rule(rule))
+  constructor({ rules, classify = () => '', kinds, restart = cannotRestart, selection = {} }: FaultOptions) {
+    this.kinds = kinds === undefined ? null : [...kinds, ...Object.values(SESSION_KINDS)]
+    this.rules = rules.map((rule) => this.checked(rule)).filter((_, index) => selection.muted?.includes(index) !== true)
+    this.only = selection.only === undefined ? null : new Set(selection.only)
     this.classify = classify
     this.restart = restart
+  }
+
+  /** A rule that goes before all others, from now until it is taken away by what is returned. @throws INVALID_ARGUMENT */
+  add(rule: FaultRule): () => void {
+    const added = this.checked(rule)
+    this.rules = [added, ...this.rules]
+    return () => {
+      this.rules = this.rules.filter((each) => each !== added)
+    }
+  }
+
+  /** Nothing is done to frames any more; who is to come back comes back. */
+  end(): void {
+    this.rules = []
   }
 
   /** The first rule that applies decides; null: the frame is delivered. */
@@ -156,11 +203,24 @@ export class Faults {
     const head = sessionHead(frame)
     const kind = head === null ? this.classify(frame) : (SESSION_KINDS[head.kind] ?? this.classify(sessionPayload(frame)))
     const seen: FaultFrame = { from, to, kind, bytes, timeMs, message: head?.seq ?? 0 }
-    const rule = this.rules.find((each) => each.applies(seen, draw))?.rule
-    if (rule === undefined || rule.do === 'pass') return null
-    this.injected[rule.do]++
-    return { action: rule.do, delayMs: rule.delayMs ?? (rule.do === 'delay' ? DELAY_MS : 0), worker: rule.worker ?? to }
+    const decides = this.rules.find((each) => each.applies(seen, draw))
+    if (decides === undefined || decides.rule.do === 'pass') return null
+    if (this.only?.has(this.asked++) === false) return null
+    const { rule } = decides
+    const action = rule.do === 'slow' ? 'delay' : (rule.do as FaultKind)
+    this.injected[action]++
+    return { action, delayMs: decides.delayOf(seen), worker: rule.worker ?? to }
   }
+
+  private checked(rule: FaultRule): Rule {
+    if (this.kinds !== null) checkKinds(rule, this.kinds)
+    return new Rule(rule)
+  }
+}
+
+/** From one of the first to one of the second, or back. */
+function isBetween({ from, to }: FaultFrame, [one, other]: NonNullable<FaultMatch['between']>): boolean {
+  return (isOneOf(from, one) && isOneOf(to, other)) || (isOneOf(from, other) && isOneOf(to, one))
 }
 
 function isOneOf(name: string, names: string | readonly string[] | undefined): boolean {
@@ -181,16 +241,16 @@ function checkKinds({ match }: FaultRule, known: readonly string[]): void {
 }
 
 function checkRule(rule: FaultRule): void {
-  const { delayMs = 0, times = 1, timesEach = 1, match } = rule
+  const { delayMs = 0, bytesPerMs = 1, times = 1, timesEach = 1, match } = rule
   const { nth = 1, every = 1, probability = 0 } = typeof match === 'object' ? match : {}
-  const isDone = rule.do === 'pass' || FAULT_KINDS.includes(rule.do)
-  const isFine = delayMs >= 0 && Number.isFinite(delayMs) && times >= 0 && timesEach >= 0 && nth >= 1 && every >= 1
+  const isDone = rule.do === 'pass' || rule.do === 'slow' || FAULT_KINDS.includes(rule.do)
+  const isFine = bytesPerMs > 0 && delayMs >= 0 && Number.isFinite(delayMs) && times >= 0 && timesEach >= 0 && nth >= 1 && every >= 1
   if (isDone && isFine && probability >= 0 && probability <= 1) return
   throw new PostgradError('INVALID_ARGUMENT', {
     op: 'faults',
-    expected: `one of pass, ${FAULT_KINDS.join(', ')}; times and counts that are not negative, a probability from 0 to 1`,
+    expected: `one of pass, slow, ${FAULT_KINDS.join(', ')}; times and counts that are not negative, a probability from 0 to 1`,
     got: JSON.stringify(rule),
-    remedy: 'A rule is { match?: { from, to, kind, nth, every, probability, when }, do, delayMs?, times?, … }.',
+    remedy: 'A rule is { match?: { from, to, between, kind, nth, every, probability, when }, do, delayMs?, times?, … }.',
   })
 }
 

@@ -1,6 +1,8 @@
 export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultRule } from '@postgrad/sim'
 export type { TestCluster, TestWorker } from './cluster.js'
 export { type CleanOptions, type DebugInfos, expectClean, leaks } from './expect-clean.js'
+export { type FaultsOption, failFirst, planText, type RandomFaults, type RandomFaultsOptions, randomFaults } from './fault-plan.js'
 export { type InlinedOptions, inlined } from './inlined.js'
+export type { Disturbance, SlowLine } from './network.js'
 export { type SimCluster, type SimulateOptions, type Simulation, simulate } from './simulate.js'
 export type { SimulatedJobsOptions } from './simulated-jobs.js'

@@ -10,7 +10,9 @@ import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim
 import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
+import { type FaultsOption, rulesOf } from './fault-plan.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
+import { type Disturbance, Network, type SlowLine } from './network.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 
 export interface SimulateOptions {
@@ -26,9 +28,10 @@ export interface SimulateOptions {
   readonly mailbox?: MailboxOptions
   /**
    * What happens to messages on their way: lost, repeated, put off, and workers that crash or are restarted by one. Their kinds are the protocol's
-   * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost.
+   * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost. `'random'` draws rules from
+   * the seed, as `randomFaults()` does.
    */
-  readonly faults?: readonly FaultRule[]
+  readonly faults?: FaultsOption
   /** Pools by name, for `currentJobs(name)`: their jobs run in this thread, in an order that the seed decides. */
   readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
   /** Keeps where references are made, for `leaks`. Default false. */
@@ -51,6 +54,15 @@ export interface SimCluster extends TestCluster {
    * left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
    */
   join(name: string): TestWorker
+  /**
+   * Nothing passes between the two sides, either way, until it is healed; what is lost meanwhile is sent again. `other` is all the others by default. A
+   * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, be it an empty list. @throws INVALID_ARGUMENT
+   */
+  partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance
+  /** Messages between the two sides, either way, take their time until it is healed, and keep their order. As `partition`. @throws INVALID_ARGUMENT */
+  slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance
+  /** Ends all that `partition` and `slow` have begun. */
+  heal(): void
 }
 
 export interface Simulation<T> {
@@ -67,6 +79,8 @@ export interface Simulation<T> {
   readonly leaks: readonly ReferenceLeak[]
   /** How often the rules of `faults` did what. */
   readonly faults: Readonly<Record<FaultKind, number>>
+  /** The rules of `faults`, as they were given or drawn. `planText` prints them. */
+  readonly plan: readonly FaultRule[]
 }
 
 /** A world and its workers, some of which may live again. */
@@ -75,19 +89,24 @@ class SimulatedWorkers implements SimCluster {
   readonly world: SimWorld
   readonly cluster: InThreadCluster
   private readonly options: SimulateOptions
+  /** Null: links are bare. */
+  readonly plan: readonly FaultRule[] | null
   private readonly jobs: SimulatedJobs
+  private readonly network: Network
 
   constructor(options: SimulateOptions) {
     const { workers, seed = 0, faults, world } = options
     this.options = options
     this.seed = seed
-    const faultOptions = faults && {
-      rules: faults,
+    this.plan = rulesOf(faults, seed, workerNames(workers))
+    const faultOptions = this.plan && {
+      rules: this.plan,
       classify: messageKind,
       kinds: [...MESSAGE_KINDS, UNREADABLE],
       restart: (name: string) => void this.restart(name),
     }
     this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
+    this.network = new Network(this.world, () => this.workers.map(({ name }) => name))
     this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
     this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
     const { runtimes } = this.cluster
@@ -126,6 +145,18 @@ class SimulatedWorkers implements SimCluster {
     const former = this.cluster.current.find(({ info }) => info.name === name)?.runtime ?? null
     if (former !== null && !former.agent.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
     return this.begin(name, former)
+  }
+
+  partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance {
+    return this.network.partition(one, other)
+  }
+
+  slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance {
+    return this.network.slow(one, other, line)
+  }
+
+  heal(): void {
+    this.network.heal()
   }
 
   private begin(name: string, former: WorkerRuntime | null): TestWorker {
@@ -180,7 +211,8 @@ export async function simulate<T>(options: SimulateOptions, body: (sim: SimClust
     const alive = cluster.current.filter(({ info }) => !world.isCrashed(info.name))
     const leaks = referenceLeaks(Object.fromEntries(alive.map(({ info, runtime }) => [info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
-    return { seed, result, trace: world.trace, steps: world.steps, timeMs: world.nowMs, debugInfo, leaks, faults }
+    const { trace, steps, nowMs: timeMs } = world
+    return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan: sim.plan ?? [] }
   } catch (error) {
     noteSeed(error, seed)
     throw error

@@ -33,8 +33,8 @@ export async function forwardId(to: string, a: Tensor, b: Tensor): Promise<bigin
 /** How often the others are asked: a released context is gone after a few messages, so this many questions can only mean a leak. */
 const QUESTIONS_MAX = 10_000
 
-/** Runs as worker0; its context reaches the others directly, or (nested) worker2 over worker1. */
-export async function cleanUp(kind: CleanUpKind): Promise<CleanUpReport> {
+/** Runs as worker0; its context reaches the others directly, or (nested) worker2 over worker1. At last it asks every so many ms whether it is gone. */
+export async function cleanUp(kind: CleanUpKind, everyMs = 0): Promise<CleanUpReport> {
   const others = kind === 'nested' ? ['worker1', 'worker2'] : ['worker1', 'worker2', 'worker3']
   const requiresGrad = kind === 'tensors with grad' || kind === 'nested'
   let id = 0n
@@ -54,7 +54,10 @@ export async function cleanUp(kind: CleanUpKind): Promise<CleanUpReport> {
   })
   if (seen.some((one) => one !== id)) throw new Error(`the callees saw ${seen.join(', ')} instead of ${id}`)
   let after = await states(others, id)
-  for (let asked = 1; asked < QUESTIONS_MAX && Object.values(after).includes('live'); asked++) after = await states(others, id)
+  for (let asked = 1; asked < QUESTIONS_MAX && Object.values(after).includes('live'); asked++) {
+    if (everyMs > 0) await new Promise<void>((resolve) => currentWorker().clock.setTimer(everyMs, resolve))
+    after = await states(others, id)
+  }
   return { before, after }
 }
 

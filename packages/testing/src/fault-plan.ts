@@ -1,0 +1,175 @@
+/**
+ * What can go wrong in a simulated run, as a list of rules: written by hand, with the few shapes that recur (`failFirst`), or drawn from the seed
+ * (`randomFaults`). A drawn plan is a list like any other, so it can be printed, and repeated with some of its rules left out (`shrink.ts`).
+ */
+import { PostgradError } from '@postgrad/base'
+import type { FaultMatch, FaultRule } from '@postgrad/sim'
+import { mix32, Random } from '@postgrad/sim/internal'
+
+/** How much of what a drawn plan may hold. Rates are of frames, from 0 to 1; each plan draws its own below them, or leaves the fault out. */
+export interface RandomFaultsOptions {
+  /** Losses, repeats and delays end at this virtual time, in ms, partitions and slow lines too; Infinity: never. Default 3000. */
+  readonly untilMs?: number
+  /** Frames that are lost; default 0.3. */
+  readonly drop?: number
+  /** Frames that come twice; default 0.3. */
+  readonly duplicate?: number
+  /** Frames that come late, up to `delayMs`; default 0.3. */
+  readonly delay?: number
+  /** The longest delay, in ms; default 400. */
+  readonly delayMs?: number
+  /** Partitions of the workers into two sides, each for a part of the time; default at most 1. */
+  readonly partitions?: number
+  /** Pairs with a slow line; default at most 1. */
+  readonly slow?: number
+  /** Workers that crash, at a message; default at most 1. */
+  readonly crashes?: number
+  /** Workers that crash and come back within 300 ms; default at most 1. */
+  readonly restarts?: number
+  /** Workers that never crash. Default the first, since a program that runs on a worker which crashes never settles. */
+  readonly spare?: string | readonly string[]
+}
+
+/** A plan that is drawn anew for each seed. */
+export interface RandomFaults {
+  /** The rules of a seed, for these workers. The same for the same. */
+  draw(seed: number, workers: readonly string[]): readonly FaultRule[]
+}
+
+/** Rules, or where they come from. */
+export type FaultsOption = readonly FaultRule[] | 'random' | RandomFaults
+
+const UNTIL_MS = 3000
+const RATE = 0.3
+const DELAY_MS = 400
+const RESTART_MS = 300
+/** A crash comes with one of so many first messages. */
+const CRASH_NTH_MAX = 40
+/** A partition that lasts longer than a session waits (30 s) ends its links. */
+const PARTITION_MS_MAX = 2000
+const SLOW_MS_MAX = 50
+const BYTES_PER_MS_MAX = 1000
+
+/**
+ * A fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0 }) }, …)`. What is drawn stands in `simulation.plan`, and is
+ * printed when the run fails.
+ * @throws INVALID_ARGUMENT
+ */
+export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
+  checkRandom(options)
+  return { draw: (seed, workers) => draw(new Random(mix32(seed ^ 0x91a75)), workers, options) }
+}
+
+/** The first so many sends of every message of these kinds are lost. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent. */
+export function failFirst(times: number, kind: string | readonly string[]): FaultRule {
+  return { match: { kind }, do: 'drop', timesEach: times }
+}
+
+/** Null: there are no faults, and links are bare. */
+export function rulesOf(faults: FaultsOption | undefined, seed: number, workers: readonly string[]): readonly FaultRule[] | null {
+  if (faults === undefined) return null
+  if (faults === 'random') return randomFaults().draw(seed, workers)
+  return 'draw' in faults ? faults.draw(seed, workers) : faults
+}
+
+/** Whether the rules are drawn from the seed. */
+export function isDrawn(faults: FaultsOption | undefined): boolean {
+  return faults === 'random' || (typeof faults === 'object' && 'draw' in faults)
+}
+
+function draw(random: Random, workers: readonly string[], options: RandomFaultsOptions): FaultRule[] {
+  const { untilMs = UNTIL_MS, drop = RATE, duplicate = RATE, delay = RATE, delayMs = DELAY_MS } = options
+  const { partitions = 1, slow = 1, crashes = 1, restarts = 1, spare = workers.slice(0, 1) } = options
+  const end = untilMs === Number.POSITIVE_INFINITY ? {} : { untilMs }
+  const weatherMs = Math.min(untilMs, UNTIL_MS)
+  const plan: FaultRule[] = []
+  const mortal = workers.filter((name) => !namesOf(spare).includes(name))
+  const nth = (to: string): FaultMatch => ({ to, nth: 1 + random.below(CRASH_NTH_MAX) })
+  for (let left = random.below(1 + crashes); left > 0 && mortal.length > 0; left--) {
+    plan.push({ match: nth(mortal.splice(random.below(mortal.length), 1)[0]!), do: 'crash' })
+  }
+  for (let left = random.below(1 + restarts); left > 0 && mortal.length > 0; left--) {
+    plan.push({ match: nth(mortal[random.below(mortal.length)]!), do: 'restart', delayMs: random.below(RESTART_MS) })
+  }
+  for (let left = random.below(1 + partitions); left > 0 && workers.length > 1; left--) {
+    const [one, other] = sides(random, workers)
+    const fromMs = random.below(Math.max(1, Math.floor(weatherMs / 2)))
+    const lastsMs = 1 + random.below(Math.max(1, Math.floor(Math.min(PARTITION_MS_MAX, weatherMs / 2))))
+    plan.push({ match: { between: [one, other] }, do: 'drop', fromMs, untilMs: fromMs + lastsMs })
+  }
+  for (let left = random.below(1 + slow); left > 0 && workers.length > 1; left--) {
+    const one = workers[random.below(workers.length)]!
+    const others = workers.filter((name) => name !== one)
+    const other = others[random.below(others.length)]!
+    const bytesPerMs = 1 + random.below(BYTES_PER_MS_MAX)
+    plan.push({ match: { between: [one, other] }, do: 'slow', delayMs: random.below(SLOW_MS_MAX), bytesPerMs, ...end })
+  }
+  const rate = (max: number) => ((1 + random.below(1000)) / 1000) * max
+  if (random.coin() && drop > 0) plan.push({ match: { probability: rate(drop) }, do: 'drop', ...end })
+  if (random.coin() && delay > 0)
+    plan.push({ match: { probability: rate(delay) }, do: 'delay', delayMs: 1 + random.below(delayMs), ...end })
+  if (random.coin() && duplicate > 0)
+    plan.push({ match: { probability: rate(duplicate) }, do: 'duplicate', delayMs: random.below(delayMs), ...end })
+  return plan
+}
+
+/** Two sides, with at least one worker each. */
+function sides(random: Random, workers: readonly string[]): [string[], string[]] {
+  const all = [...workers]
+  const one = all.splice(random.below(all.length), 1)
+  const other = all.splice(random.below(all.length), 1)
+  for (const name of all) (random.coin() ? one : other).push(name)
+  return [one, other]
+}
+
+// --- printing
+
+/** One line for each rule, in words. */
+export function planText(rules: readonly FaultRule[]): string {
+  return rules.map((rule, index) => `  ${index + 1}. ${ruleText(rule)}`).join('\n')
+}
+
+/** "drop 12 % of CALL from worker0 to worker1, from 100 ms until 400 ms" */
+export function ruleText(rule: FaultRule): string {
+  const { match, do: action, delayMs, bytesPerMs, worker, times, timesEach, fromMs, untilMs } = rule
+  const parts = [`${action} ${typeof match === 'function' ? 'what a function says' : matchText(match ?? {})}`]
+  if (worker !== undefined) parts.push(`of worker ${worker}`)
+  if (delayMs !== undefined && delayMs > 0) parts.push(action === 'restart' ? `back after ${delayMs} ms` : `by ${delayMs} ms`)
+  if (bytesPerMs !== undefined) parts.push(`at ${bytesPerMs} bytes a ms`)
+  if (times !== undefined) parts.push(`${times} times`)
+  if (timesEach !== undefined) parts.push(`the first ${timesEach} sends of each`)
+  if (fromMs !== undefined) parts.push(`from ${fromMs} ms`)
+  if (untilMs !== undefined) parts.push(`until ${untilMs} ms`)
+  return parts.join(', ')
+}
+
+function matchText({ from, to, between, kind, when, nth, every, probability }: FaultMatch): string {
+  const what = kind === undefined ? 'frames' : namesOf(kind).join(' or ')
+  const words: string[] = []
+  if (probability !== undefined) words.push(`${Math.round(probability * 1000) / 10} % of`)
+  if (nth !== undefined) words.push(`number ${nth} of`)
+  if (every !== undefined) words.push(`every ${every}th of`)
+  words.push(what)
+  if (from !== undefined) words.push(`from ${namesOf(from).join(', ')}`)
+  if (to !== undefined) words.push(`to ${namesOf(to).join(', ')}`)
+  if (between !== undefined) words.push(`between ${between.map((side) => namesOf(side).join(', ')).join(' and ')}`)
+  if (when !== undefined) words.push('where a function says so')
+  return words.join(' ')
+}
+
+export function namesOf(names: string | readonly string[]): readonly string[] {
+  return typeof names === 'string' ? [names] : names
+}
+
+function checkRandom(options: RandomFaultsOptions): void {
+  const { drop = 0, duplicate = 0, delay = 0, delayMs = 1, partitions = 0, slow = 0, crashes = 0, restarts = 0, untilMs = 1 } = options
+  const areRates = [drop, duplicate, delay].every((rate) => rate >= 0 && rate <= 1)
+  const areCounts = [partitions, slow, crashes, restarts].every((count) => Number.isSafeInteger(count) && count >= 0)
+  if (areRates && areCounts && Number.isSafeInteger(delayMs) && delayMs >= 1 && untilMs >= 0) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'randomFaults',
+    expected: 'rates from 0 to 1, counts that are integers from 0, times in ms',
+    got: JSON.stringify(options),
+    remedy: 'Leave out what need not be bounded; every option has a default.',
+  })
+}
