@@ -3,6 +3,7 @@
  *
  *   dist/                      packages/postgrad
  *   dist/cli/                  apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
+ *   dist/cjs/                  the same again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
  *   node_modules/@postgrad/*   the packages below, bundled: they are on no registry
  *
  * Third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
@@ -14,6 +15,7 @@
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
+import { buildCommonJs } from './commonjs.mjs'
 import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
@@ -40,7 +42,9 @@ for (const name of ['README.md', 'LICENSE']) {
   if (existsSync(join(root, name))) cpSync(join(root, name), join(stage, name))
   else console.log(`pack: there is no ${name}`)
 }
-writeJson(join(stage, 'package.json'), outer())
+const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js'))
+const both = await buildCommonJs(stage, Object.fromEntries(doors))
+writeJson(join(stage, 'package.json'), outer({ ...postgrad.exports, ...both }))
 
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const env = { ...process.env, npm_config_loglevel: 'error' }
@@ -89,8 +93,8 @@ function inner({ name, version, description, license, type, exports, dependencie
   }
 }
 
-function outer() {
-  const { name, version, description, license, type, exports, engines, peerDependencies = {} } = postgrad
+function outer(exports) {
+  const { name, version, description, license, type, engines, peerDependencies = {} } = postgrad
   const dependencies = {}
   const from = {}
   for (const manifest of [postgrad, cli, ...bundled.map(([, one]) => one)]) {
@@ -114,13 +118,24 @@ function outer() {
     license,
     type,
     bin,
+    main: './dist/cjs/index.cjs',
     exports,
+    ...olderTypes(exports),
     files: ['dist'],
     dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
     bundleDependencies,
     ...(peers.length > 0 && { peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: postgrad.peerDependenciesMeta }),
     engines,
   }
+}
+
+/** For compilers that do not read `exports` ("moduleResolution": "node10", which TypeScript 5 has under "module": "commonjs"). */
+function olderTypes(exports) {
+  const types = Object.entries(exports).flatMap(([door, { require } = {}]) =>
+    require === undefined ? [] : [[door.slice(2), require.types]],
+  )
+  const { '': index, ...doors } = Object.fromEntries(types)
+  return { types: index, typesVersions: { '*': Object.fromEntries(Object.entries(doors).map(([door, path]) => [door, [path]])) } }
 }
 
 function writeJson(path, value) {

@@ -1,0 +1,194 @@
+/**
+ * Test projects as users have them, outside this repository and with the packed tarball installed: stock ts-jest (CommonJS), @swc/jest, babel-jest and
+ * vitest. Each runs one program of its own under `simulate`, `inlined` and on threads, with the stock environment of its runner. Needs the registry;
+ * `npm run pack:check` runs it behind `pack-check.mjs`. `node scripts/users-projects.mjs swc vitest` runs some of them, `--keep` leaves their folder.
+ */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { capture, root, timed } from './setup.mjs'
+
+const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
+const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const tarball = join(root, `out/postgrad-${version}.tgz`)
+
+/** The user's program, imported by the test and loaded by the workers' threads. */
+const PROGRAM = `import { add, call, distAutograd, expose, ones, rand, type Tensor } from 'postgrad'
+
+export const myAdd = (a: Tensor, b: Tensor): Tensor => add(a, b)
+export const twice = (x: Tensor): Tensor => x.mul(2)
+export const refuse = (): never => {
+  throw new RangeError('not here')
+}
+
+export async function main() {
+  return distAutograd.context(async (ctx) => {
+    const t1 = rand([3, 3], { requiresGrad: true })
+    const t2 = rand([3, 3], { requiresGrad: true })
+    const t3 = await call('worker1', myAdd, [t1, t2])
+    const t4 = rand([3, 3], { requiresGrad: true })
+    await ctx.backward([t3.mul(t4).sum()])
+    const grads = ctx.gradients()
+    return { t1: grads.get(t1)!, t2: grads.get(t2)!, t4: grads.get(t4)! }
+  })
+}
+
+/** One MiB each way, through the heap that the threads share. */
+export async function large(): Promise<number> {
+  return (await call('worker1', twice, [ones([512, 512])])).sum().item()
+}
+
+export const ask = async (): Promise<unknown> => call('worker1', refuse, [])
+
+expose({ myAdd, twice, refuse, main, large, ask })
+`
+
+/** @param here how a file beside the test is named */
+const test = (here) => `import { jobs, launch, PostgradError } from 'postgrad'
+import { expectClean, inlined, simulate } from 'postgrad/testing'
+import { ask, large, main, twice } from './program'
+import { ones } from 'postgrad'
+
+const workers = ['worker0', 'worker1']
+const oracle = () => inlined({ workers }, (cluster) => cluster.on('worker0').run(main))
+
+test('the simulation, in any order and under faults, gives the gradients of the inlined program', async () => {
+  const { t1, t2, t4 } = await oracle()
+  for (let seed = 0; seed < 20; seed++) {
+    const simulation = await simulate({ workers, seed, faults: [{ match: { probability: 0.2 }, do: 'drop', times: 5 }] }, (sim) =>
+      sim.on('worker0').run(main),
+    )
+    const { result } = simulation
+    expect([result.t1.toArray(), result.t2.toArray(), result.t4.toArray()]).toEqual([t1.toArray(), t2.toArray(), t4.toArray()])
+    expectClean(simulation)
+  }
+})
+
+test('threads give them too', async () => {
+  const { t1 } = await oracle()
+  const cluster = await launch(${here}, { workers })
+  try {
+    const result = await cluster.on('worker0').run(main)
+    expect(result.t1.toArray()).toEqual(t1.toArray())
+    expect(await cluster.on('worker0').run(large)).toBe(2 * 512 * 512)
+    const error = await cluster.on('worker0').run(ask).then(() => null, (reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'RangeError', message: 'not here' })
+    await expect(cluster.on('worker0').run(() => 1)).rejects.toBeInstanceOf(PostgradError)
+    expectClean({ debugInfo: await cluster.debugInfo() }, { allow: ['deadLetters'] })
+  } finally {
+    await cluster.close()
+  }
+}, 60_000)
+
+test('so does a job in a pool', async () => {
+  const pool = jobs(${here}, { threads: 1 })
+  try {
+    expect((await pool.run(twice, [ones([2])])).toArray()).toEqual([2, 2])
+  } finally {
+    await pool.close()
+  }
+}, 60_000)
+`
+
+const BESIDE_COMMONJS = "require('node:path').join(__dirname, 'program.ts')"
+const BESIDE_MODULE = "new URL('./program.ts', import.meta.url)"
+const JEST = { jest: devDependencies.jest, '@types/jest': '30.0.0', '@types/node': devDependencies['@types/node'] }
+const json = (value) => `${JSON.stringify(value, null, 2)}\n`
+const compilerOptions = { target: 'es2022', strict: true, esModuleInterop: true, skipLibCheck: true }
+
+/** What each has beside the program: nothing of ours in any configuration. Commands are run in turn. */
+const PROJECTS = {
+  'ts-jest': {
+    dependencies: { ...JEST, 'ts-jest': '29.4.15', typescript: '5.9.3' },
+    files: {
+      'program.test.ts': test(BESIDE_COMMONJS),
+      'jest.config.js': "module.exports = { preset: 'ts-jest' }\n",
+      'tsconfig.json': json({ compilerOptions: { ...compilerOptions, module: 'commonjs' } }),
+      'jest.nodenext.js': "module.exports = { transform: { '^.+\\\\.ts$': ['ts-jest', { tsconfig: 'tsconfig.nodenext.json' }] } }\n",
+      'tsconfig.nodenext.json': json({ compilerOptions: { ...compilerOptions, module: 'nodenext', isolatedModules: true } }),
+    },
+    runs: [['jest'], ['jest', '-c', 'jest.nodenext.js'], ['tsc', '--noEmit', '-p', 'tsconfig.json']],
+  },
+  swc: {
+    dependencies: { ...JEST, '@swc/core': '1.16.22', '@swc/jest': '0.2.39' },
+    files: {
+      'program.test.ts': test(BESIDE_COMMONJS),
+      'jest.config.js': "module.exports = { transform: { '^.+\\\\.ts$': '@swc/jest' } }\n",
+      '.swcrc': json({ jsc: { parser: { syntax: 'typescript' }, target: 'es2022' } }),
+    },
+    runs: [['jest']],
+  },
+  babel: {
+    dependencies: {
+      ...JEST,
+      'babel-jest': devDependencies.jest,
+      '@babel/core': '7.29.13',
+      '@babel/preset-env': '7.29.14',
+      '@babel/preset-typescript': '7.29.7',
+    },
+    files: {
+      'program.test.ts': test(BESIDE_COMMONJS),
+      'babel.config.js':
+        "module.exports = { presets: [['@babel/preset-env', { targets: { node: 'current' } }], '@babel/preset-typescript'] }\n",
+    },
+    runs: [['jest']],
+  },
+  vitest: {
+    // The fifth wants Node 22.
+    dependencies: { vitest: '4.1.12', '@types/node': devDependencies['@types/node'], typescript: '5.9.3' },
+    type: 'module',
+    files: {
+      'program.test.ts': `import { expect, test } from 'vitest'\n${test(BESIDE_MODULE)}`,
+      'tsconfig.json': json({ compilerOptions: { ...compilerOptions, module: 'esnext', moduleResolution: 'bundler' } }),
+    },
+    runs: [
+      ['vitest', 'run'],
+      ['tsc', '--noEmit', '-p', 'tsconfig.json'],
+    ],
+  },
+}
+
+if (!existsSync(tarball)) {
+  console.error('there is no tarball to try.\n  Remedy: npm run pack')
+  process.exit(1)
+}
+const args = process.argv.slice(2)
+const isKept = args.includes('--keep')
+const wanted = args.filter((arg) => !arg.startsWith('--'))
+for (const name of wanted) if (PROJECTS[name] === undefined) throw new Error(`no project '${name}': ${Object.keys(PROJECTS).join(', ')}`)
+const folder = mkdtempSync(join(tmpdir(), 'postgrad-users-'))
+const failed = []
+try {
+  for (const [name, project] of Object.entries(PROJECTS)) if (wanted.length === 0 || wanted.includes(name)) await tryOne(name, project)
+} finally {
+  if (isKept) console.log(`users: kept in ${folder}`)
+  else rmSync(folder, { recursive: true, force: true })
+}
+console.log(`users: ${failed.length === 0 ? 'all passed' : `FAILED: ${failed.join(', ')}`}`)
+process.exitCode = failed.length === 0 ? 0 : 1
+
+async function tryOne(name, { dependencies, files, runs, type }) {
+  const cwd = join(folder, name)
+  const manifest = { private: true, ...(type !== undefined && { type }), devDependencies: dependencies }
+  for (const [path, text] of Object.entries({ 'package.json': json(manifest), 'program.ts': PROGRAM, ...files })) {
+    mkdirSync(dirname(join(cwd, path)), { recursive: true })
+    writeFileSync(join(cwd, path), text)
+  }
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+  // Scripts are what the optional `gl` of gpu.js would be built with, for minutes.
+  if (!(await step(`${name}: npm install`, npm, ['install', '--ignore-scripts', '--no-audit', '--no-fund', tarball], cwd))) return
+  for (const [command, ...rest] of runs) {
+    await step(`${name}: ${[command, ...rest].join(' ')}`, join(cwd, 'node_modules/.bin', command), rest, cwd)
+  }
+}
+
+async function step(title, command, commandArgs, cwd) {
+  const done = timed(console.log, `users: ${title}`)
+  const env = { ...process.env, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
+  const { code, output } = await capture(command, commandArgs, { cwd, env, shell: process.platform === 'win32' })
+  done(code === 0 ? 'passed' : 'FAILED')
+  if (code === 0) return true
+  console.error(output)
+  failed.push(title)
+  return false
+}
