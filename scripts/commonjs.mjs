@@ -44,7 +44,7 @@ export async function buildCommonJs(stage, doors) {
     define: { 'import.meta.url': '__moduleUrl' },
     legalComments: 'none',
     logLevel: 'warning',
-    plugins: [ours(stage, out)],
+    plugins: [ours(out)],
   })
   for (const { name } of named) writeFileSync(join(out, `${name}.cjs`), `module.exports = require('./all.cjs').${name}\n`)
   copyTypes(stage, out)
@@ -64,7 +64,7 @@ function conditions(path, name) {
 const nameOf = (path) => path.replace(/^\.\/dist\/|\.js$/g, '').replaceAll(/\W/g, '_')
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */
-function ours(stage, out) {
+function ours(out) {
   return {
     name: 'ours',
     setup(plugin) {
