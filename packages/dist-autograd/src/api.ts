@@ -12,12 +12,11 @@ import { currentDistAutograd } from './install.js'
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>): Promise<T> {
-  const { container } = currentDistAutograd()
-  const ctx = container.newContext()
+  const ctx = currentDistAutograd().container.newContext()
   try {
     return await withContext(ctx, () => fn(ctx))
   } finally {
-    if (!ctx.released) container.release(ctx.contextId)
+    ctx.release()
   }
 }
 
@@ -37,4 +36,12 @@ export function getGradients(contextId: bigint): Map<Tensor, Tensor> {
   return currentDistAutograd().container.retrieve(contextId, 'getGradients').gradients()
 }
 
-export const distAutograd = { context, backward, getGradients, currentContext } as const
+/**
+ * `ctx.release()` for a context that this worker knows by its id, whoever made it. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+ * PyTorch: `torch.distributed.autograd._release_context`.
+ */
+export function releaseContext(contextId: bigint): void {
+  currentDistAutograd().container.release(contextId)
+}
+
+export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

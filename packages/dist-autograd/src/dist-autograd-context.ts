@@ -17,11 +17,16 @@ export interface DistBackwardOptions {
   readonly retainGraph?: boolean
   /** Time for the whole pass in ms; default that of the worker's calls (`rpcTimeoutMs`); 0 is no limit. */
   readonly timeoutMs?: number
+  /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. PyTorch has none for distributed passes. */
+  readonly gradTensors?: readonly (Tensor | null)[]
+  /** Ends the pass, on every worker: it fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
-/** Who runs the passes of a context: the worker's distributed engine. */
+/** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
 export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
+  release(context: DistAutogradContext): void
 }
 
 /** A pass that ended well at its root, which the others have not been told yet. */
@@ -66,14 +71,25 @@ export class DistAutogradContext {
   }
 
   /**
-   * Runs the backward pass from `roots` (scalars, on this worker) through all workers of the context. Resolves when every gradient is in its
-   * place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
-   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND, WORKER_DIED,
-   * DIST_BACKWARD_TIMEOUT, CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker. After an error the gradients are as if
-   * the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
+   * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
+   * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
+   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
+   * UNUSED_SEND, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
+   * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
+   * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
    */
   backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
     return this.runner.backward(this, roots, options)
+  }
+
+  /**
+   * Releases the context now, here and on every worker that it has reached, from whichever of them this is called on. Its passes fail with
+   * CONTEXT_RELEASED, and so do calls in it. Without effect once it is released; `distAutograd.context` does it by itself at its end.
+   * PyTorch: `_release_context`.
+   */
+  release(): void {
+    if (!this.released) this.runner.release(this)
   }
 
   /**

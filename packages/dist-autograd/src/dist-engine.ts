@@ -22,18 +22,19 @@
  *        ── PASS_ABORT ───────────────────────────────────→ drops the pass, tells the workers it knows
  */
 import assert from 'node:assert'
-import { Engine, GraphRoot, gradientEdge, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
-import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, inScope, Scope, timeLimit } from '@postgrad/base/internal'
+import { Engine, graphRoot, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
+import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { currentScope, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { onesLike, type Tensor } from '@postgrad/tensor'
+import { currentServing, type WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
-import { type BackwardRunner, contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
+import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import { postIfAlive } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
+import { located, passCancelled, passGivenUp } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
 
 /** A node task in the mailbox. */
@@ -53,7 +54,7 @@ class QueuedNode {
   }
 }
 
-export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
+export class DistEngine implements GradientCarrier, PassDriver {
   private readonly runtime: WorkerRuntime
   private readonly container: DistAutogradContainer
   private readonly graph = new Engine()
@@ -73,28 +74,53 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
 
   // --- at the root
 
-  /** See `DistAutogradContext.backward`. */
-  async backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
+  /** See `DistAutogradContext.backward`. What it throws at once, it rejects with. */
+  backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
+    try {
+      return this.begin(context, roots, options).ended
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  private begin(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): RootPass {
     if (context.released) throw contextReleased(context.contextId, 'backward')
-    validateRoots(roots, { op: 'backward', needGradFn: true })
+    const { retainGraph = false, gradTensors, signal } = options
+    validateRoots(roots, { op: 'backward', needGradFn: true, ...(gradTensors && { grads: gradTensors }) })
     const death = this.deathIn(context)
     if (death !== null) throw death
-    const retainGraph = options.retainGraph ?? false
     const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs)
+    const givenUp = currentServing()?.givenUp ?? null
+    if (givenUp !== null) throw passGivenUp(givenUp)
+    if (signal?.aborted === true) throw passCancelled(signal.reason)
     this.commitEnded(context)
 
     const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, context.sendFunctions.keys(), this)
-    const root = new GraphRoot(
-      roots.map((tensor) => gradientEdge(tensor)!),
-      roots.map((tensor) => onesLike(tensor)),
-    )
+    const root = graphRoot(roots, gradTensors)
     this.graph.computeDependencies(pass.task, [root, ...context.sendFunctions.values()])
+    pass.endWait = this.awaitEnd(context, pass, timeoutMs, signal)
     context.passes.set(pass.id, pass)
-    if (timeoutMs !== Number.POSITIVE_INFINITY) {
-      pass.deadline = this.runtime.clock.setTimer(timeoutMs, () => this.failAtRoot(context, pass, this.timedOut(pass, timeoutMs)))
-    }
     this.graph.start(pass.task, root, new InputBuffer(0))
-    return pass.ended
+    return pass
+  }
+
+  /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was given up. Returns what ends the wait. */
+  private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
+    const fail = (error: unknown) => this.failAtRoot(context, pass, error)
+    const unlisten = signal && onAbort(signal, () => fail(passCancelled(signal.reason)))
+    const waiting = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op: 'backward',
+      onReply: () => {},
+      onError: (error: unknown) => fail(isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
+      timedOut: () => this.timedOut(pass, timeoutMs),
+    }
+    const endWait = this.runtime.agent.wait(waiting, timeoutMs, 'backward')
+    return () => {
+      unlisten?.()
+      endWait()
+    }
   }
 
   /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
@@ -168,7 +194,7 @@ export class DistEngine implements BackwardRunner, GradientCarrier, PassDriver {
     this.runningNode = nodeTask.node
     inScope(this.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
-    if (task.error !== null) this.fail(pass, task.error)
+    if (task.error !== null) this.fail(pass, located(task.error, nodeTask.node, this.runtime.info))
   }
 
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */

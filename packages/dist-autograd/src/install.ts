@@ -42,7 +42,10 @@ function make(runtime: WorkerRuntime): DistAutograd {
   const container: DistAutogradContainer = new DistAutogradContainer({
     workerId: self,
     ids: runtime.ids,
-    runner: { backward: (context, roots, options) => engine.backward(context, roots, options) },
+    runner: {
+      backward: (context, roots, options) => engine.backward(context, roots, options),
+      release: ({ contextId }) => container.release(contextId),
+    },
     deathOf: (worker) => runtime.deathOf(worker),
     onRelease: (context, error, except) => {
       engine.abandon(context, error)

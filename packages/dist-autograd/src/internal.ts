@@ -1,5 +1,5 @@
 /** What sibling packages and tests get: how to install it on a worker, and its parts. */
-export { backward, context, getGradients } from './api.js'
+export { backward, context, getGradients, releaseContext } from './api.js'
 export { AutogradInterceptor } from './attach.js'
 export { currentContext, withContext } from './context-scope.js'
 export { DistAutogradContainer, TOMBSTONES_MIN } from './dist-autograd-container.js'

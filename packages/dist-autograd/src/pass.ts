@@ -8,9 +8,9 @@
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
 import { type GradSink, GraphTask, keepable, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
-import { type WorkerId, workerOf } from '@postgrad/base'
+import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import type { Timer } from '@postgrad/transport'
 import { PassLedger, type PassReport } from './pass-ledger.js'
 
 /** A report names the send functions that wait, once they are this few: before, their number says enough and naming them costs. */
@@ -101,7 +101,8 @@ export class DistPass implements GradSink, ReadyQueue {
 export class RootPass extends DistPass {
   readonly ledger = new PassLedger()
   readonly ended: Promise<void>
-  deadline: Timer | null = null
+  /** Ends the wait for a deadline, a signal, a call that is given up. */
+  endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
 
   constructor(id: bigint, contextId: bigint, retainGraph: boolean, missing: Iterable<bigint>, driver: PassDriver) {
@@ -112,14 +113,16 @@ export class RootPass extends DistPass {
   }
 
   succeed(): void {
-    this.deadline?.cancel()
+    this.endWait()
     this.settle.resolve()
   }
 
   /** Only the first failure counts. */
   fail(error: unknown): void {
-    this.deadline?.cancel()
+    this.endWait()
     this.task.fail(error)
     this.settle.reject(error)
+    // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+    if (needsNobody(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
   }
 }

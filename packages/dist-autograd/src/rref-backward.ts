@@ -14,13 +14,22 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
   runtime.rrefs.runBackward = async (rref, contextId, options) => {
     if (rref.isOwner()) await backwardHere(container, rref, contextId, options)
     else if (contextId === null) throw contextRequired(rref)
-    else await runtime.call(rref.owner(), backwardOnOwner, [rref, contextId, options.retainGraph ?? false], options)
+    else {
+      const { retainGraph = false, gradient } = options
+      // What the gradient was computed from has no part in the pass.
+      await runtime.call(
+        rref.owner(),
+        backwardOnOwner,
+        [rref, contextId, retainGraph, isTensor(gradient) ? gradient.detach() : (gradient ?? null)],
+        options,
+      )
+    }
   }
 }
 
 /** What a user asks of the owner, where the reference is the owner's. */
-const backwardOnOwner = (rref: RRef<Tensor>, contextId: bigint, retainGraph: boolean): Promise<void> =>
-  rref.backward(contextId, { retainGraph })
+const backwardOnOwner = (rref: RRef<Tensor>, contextId: bigint, retainGraph: boolean, gradient: Tensor | null): Promise<void> =>
+  rref.backward(contextId, { retainGraph, ...(gradient && { gradient }) })
 
 expose({ 'postgrad.rrefBackward': backwardOnOwner })
 
@@ -32,8 +41,9 @@ async function backwardHere(
 ): Promise<void> {
   const value = await rref.toHere(options)
   if (!isTensor(value)) throw notATensor(rref, value)
-  if (contextId === null) localBackward(value, null, { retainGraph: options.retainGraph ?? false })
-  else await container.retrieve(contextId, 'rref.backward').backward([value], options)
+  const { gradient = null, retainGraph = false, ...others } = options
+  if (contextId === null) localBackward(value, gradient, { retainGraph })
+  else await container.retrieve(contextId, 'rref.backward').backward([value], { ...others, retainGraph, gradTensors: [gradient] })
 }
 
 function notATensor(rref: RRef, value: unknown): PostgradError {

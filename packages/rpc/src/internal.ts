@@ -5,6 +5,7 @@ export { FunctionRegistry, runExposed, threadRegistry } from './function-registr
 export { Future } from './future.js'
 export type { Interceptor } from './interceptor.js'
 export { describeLeaks, type ReferenceLeak, type References, referenceLeaks } from './rref-table.js'
+export { currentServing, needsNobody } from './served-call.js'
 export { iteratorOf } from './stream-serving.js'
 export { type Counts, unsettled } from './traffic.js'
 export { letTravel, type Travelling, travellingExtension } from './travelling.js'

@@ -16,6 +16,8 @@ export type RRefOptions = CallOptions
 export interface RRefBackwardOptions extends RRefOptions {
   /** Keeps the graph for another pass; default false. */
   readonly retainGraph?: boolean
+  /** The value's gradient, of its shape; left out: 1, for a scalar. */
+  readonly gradient?: Tensor
 }
 
 /** The methods of T, with what they take and give. */
@@ -125,7 +127,7 @@ export abstract class RRef<T = unknown> {
    * Runs a backward pass from the tensor that this refers to, on its owner. With the id of a context: the distributed pass, whose gradients are the
    * context's on every worker. Without one, which is for the owner alone: the local one, into `.grad`.
    * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (on a user), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as `ctx.backward` does, and as
-   * `toHere` does. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   * `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
    */
   backward(this: RRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
     return this.context.backward(this, contextId, options)

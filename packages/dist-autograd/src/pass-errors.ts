@@ -1,0 +1,65 @@
+/**
+ * What passes that fail say of it: where a node failed, and that somebody gave the pass up. The engine above reports and spreads them.
+ */
+import type { Node } from '@postgrad/autograd/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+
+/** A chain of causes is followed so far: it may be a ring. */
+const CAUSES_MAX = 32
+/** What anomaly mode has written already: the node, and the line of forward behind it. */
+const EXPLAINED: ReadonlySet<string> = new Set(['BACKWARD_FAILED', 'BACKWARD_NAN'])
+
+/**
+ * What a node threw, with BACKWARD_FAILED at the end of its chain of causes, which names the worker and the node (and in anomaly mode the line of forward).
+ * The error itself stays what it was, since programs compare it; what is no error becomes the cause of one.
+ */
+export function located(error: unknown, node: Node, { name, id }: WorkerInfo): unknown {
+  const here = { worker: name, workerId: id }
+  const where = (cause?: unknown): PostgradError =>
+    new PostgradError('BACKWARD_FAILED', {
+      op: node.name,
+      message: `its backward failed on worker '${name}'`,
+      remedy: 'Run forward within withAnomalyDetection to see the line that recorded it.',
+      values: { node: node.name, ...here },
+      ...(cause === undefined ? {} : { cause }),
+    })
+  if (!isError(error)) return where(error)
+  let last = error
+  for (let i = 0; isError(last.cause); i++) {
+    if (i === CAUSES_MAX) return where(error)
+    last = last.cause
+  }
+  if (isPostgradError(last) && EXPLAINED.has(last.code)) {
+    // An error that is thrown again in another pass has its place already.
+    if (last.values.worker === undefined) (last as { values: PostgradError['values'] }).values = { ...last.values, ...here }
+    return error
+  }
+  if (last.cause !== undefined || !Object.isExtensible(last)) return where(error)
+  last.cause = where()
+  return error
+}
+
+function isError(value: unknown): value is Error {
+  return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
+}
+
+/** By the signal of the pass, whose reason this is. */
+export function passCancelled(reason: unknown): PostgradError {
+  return cancelled('the pass was cancelled by its signal', reason)
+}
+
+/** With the call that it is part of, which `reason` gave up. */
+export function passGivenUp(reason: unknown): PostgradError {
+  const why = isPostgradError(reason) ? ` (${reason.code})` : ''
+  return cancelled(`the pass was given up with the call that it is part of${why}`, reason)
+}
+
+function cancelled(message: string, reason: unknown): PostgradError {
+  return new PostgradError('DIST_BACKWARD_CANCELLED', {
+    op: 'backward',
+    message,
+    remedy: 'Catch this where a pass may be cancelled; the gradients are as if it had not been.',
+    ...(reason === undefined ? {} : { cause: reason }),
+  })
+}
