@@ -5,12 +5,16 @@ import { setupOrExit } from './setup.mjs'
 /** Name → what it shows. Each is a folder of apps/examples/src with a main.ts. */
 const EXAMPLES = {
   'char-lm': 'a character-level language model over three workers (as npm start)',
+  'design-note': "the two programs of PyTorch's documents on distributed autograd",
+  mlp: 'an MLP whose layers are remote modules on workers of their own',
+  'parameter-server': 'large embedding tables on a server, of which only rows travel; trainers step together or alone',
   rl: 'an agent learns to balance a pole from many observers: calls, batched calls, jobs',
+  rnn: 'a recurrent network over two workers: embedding and decoder on a server, the LSTM at the trainer',
 }
 
 const [name, ...rest] = process.argv.slice(2)
 const list = Object.entries(EXAMPLES)
-  .map(([one, what]) => `  ${one.padEnd(10)} ${what}`)
+  .map(([one, what]) => `  ${one.padEnd(17)} ${what}`)
   .join('\n')
 if (name === undefined || name === '--help') {
   console.log(`Usage: npm run example NAME -- [options]\n\nExamples:\n${list}\n\nWhat can be changed: npm run example NAME -- --help`)

@@ -54,8 +54,9 @@ describe('npm run example', () => {
   test.each([[[]], [['--help']]])('%j lists the examples', async (args) => {
     const { code, stdout } = await example(...args)
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^ {2}rl {9}an agent learns/m)
-    expect(stdout).toMatch(/^ {2}char-lm /m)
+    expect(stdout).toMatch(/^ {2}rl {16}an agent learns/m)
+    for (const name of ['char-lm', 'design-note', 'mlp', 'parameter-server', 'rnn'])
+      expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'))
   })
 
   test('a name that is none', async () => {

@@ -1,0 +1,47 @@
+/** `npm run example design-note`: both programs of PyTorch's documents, on a cluster of threads. */
+import type { Tensor } from 'postgrad'
+import { runCommand } from '../shared/command.js'
+import { onCluster } from '../shared/on-cluster.js'
+import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { designNote, endToEnd } from './program.js'
+
+const NAME = 'npm run example design-note'
+const OPTIONS = {
+  workers: countUpTo(64, 2, 'workers of the second program, in a ring: each trains two tensors of its neighbour'),
+  steps: count(5, 'steps of its optimizer'),
+  lr: positive(0.05, "the optimizer's learning rate"),
+  seed: seed(),
+}
+const { help, read } = commandLine(
+  NAME,
+  "The two programs of PyTorch's documents on distributed autograd: the one whose graph its design\nnote draws, and the end-to-end one with references and the distributed optimizer.",
+  OPTIONS,
+)
+
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
+
+async function run({ workers, steps, lr, seed }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  // The first program needs two.
+  const names = Array.from({ length: Math.max(2, workers) }, (_, i) => `worker${i}`)
+  const ring = names.slice(0, workers)
+  const program = new URL('./program.js', import.meta.url)
+  await onCluster({ program, workers: names, seed, signal }, async (cluster) => {
+    const note = await cluster.on('worker0').run(designNote)
+    console.log(`The design note: t3 = myAdd(t1, t2) on worker1, loss = (t3 · t4).sum() = ${note.loss.toFixed(4)}`)
+    for (const [i, name] of ['t1', 't2', 't4'].entries()) {
+      console.log(`\n${name}, and its gradient (${['t4', 't4', 't1 + t2'][i]}):\n${beside(note.values[i]!, note.gradients[i]!)}`)
+    }
+    const losses = await Promise.all(ring.map((name, i) => cluster.on(name).run(endToEnd, ring[(i + 1) % ring.length]!, steps, lr)))
+    console.log(`\nEnd to end: every worker at once, ${steps} steps of SGD on two tensors of its neighbour.`)
+    console.log(`Each of 18 elements has gradient 1, so a step lowers the loss by 18 · ${lr} = ${(18 * lr).toFixed(3)}`)
+    for (const [i, name] of ring.entries()) {
+      console.log(`${name} → ${ring[(i + 1) % ring.length]}: loss ${losses[i]!.map((loss) => loss.toFixed(3)).join(', ')}`)
+    }
+  })
+}
+
+/** Matrices of the same height, row by row. */
+function beside(...matrices: readonly Tensor[]): string {
+  const rows = matrices.map((matrix) => (matrix.toArray() as number[][]).map((row) => row.map((x) => x.toFixed(4)).join('  ')))
+  return rows[0]!.map((_, i) => `  ${rows.map((row) => row[i]).join('    |    ')}`).join('\n')
+}
