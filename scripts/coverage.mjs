@@ -1,0 +1,134 @@
+/**
+ * `npm run coverage`: line and branch coverage of the packages that carry a gradient, by V8's own counters (an instrumenter would rewrite gpu.js's
+ * kernels, and would not see worker threads). Every test file runs in a process of its own, so that what V8 writes stays small. What is not covered
+ * must stand, with its reason, in `scripts/coverage-explained.md`; a line that does not, or one that is covered by now, fails the run.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Report } from 'c8'
+import istanbul from 'istanbul-lib-coverage'
+import { runLane } from './jest-lane.mjs'
+import { read, root, setupOrExit, timed, walk } from './setup.mjs'
+
+const MEASURED = ['dist-autograd', 'rpc', 'actor']
+/** Whose tests run: the measured packages and those that are built on them. */
+const RUN = [...MEASURED, 'parallel', 'testing', 'postgrad']
+const AIM = 95
+const FILE_LIMIT_MS = 10 * 60_000
+const EXPLAINED = join(root, 'scripts/coverage-explained.md')
+
+const HELP = `npm run coverage                     measure ${MEASURED.join(', ')} with the tests of ${RUN.join(', ')}
+npm run coverage -- --only rpc       only test files whose path contains this; may be repeated. Judges nothing
+npm run coverage -- --report         no tests: report what the last run wrote`
+
+const { values } = parseArgs({
+  options: { help: { type: 'boolean' }, only: { type: 'string', multiple: true }, report: { type: 'boolean' } },
+})
+if (values.help) {
+  console.log(HELP)
+  process.exit(0)
+}
+
+const raw = join(root, '.cache/coverage/raw')
+const scratch = join(root, '.cache/coverage/scratch')
+const isMeasured = (url) => MEASURED.some((name) => url.includes(`/packages/${name}/dist/`)) && !/\.(test|suite|fixture)\.js$/.test(url)
+
+await setupOrExit()
+if (!values.report) await runTests()
+const uncovered = await report()
+if (values.only === undefined) judge(uncovered)
+
+async function runTests() {
+  rmSync(raw, { recursive: true, force: true })
+  mkdirSync(raw, { recursive: true })
+  const files = RUN.flatMap((name) => [...walk(join(root, 'packages', name, 'dist'))].map(({ path }) => path))
+    .filter((file) => file.endsWith('.test.js') && !file.endsWith('.soak.test.js'))
+    .filter((file) => values.only === undefined || values.only.some((part) => file.includes(part)))
+  const done = timed(console.log, `coverage: ${files.length} test files`)
+  for (const [index, file] of files.entries()) {
+    rmSync(scratch, { recursive: true, force: true })
+    const lane = file.match(/\.(sim|real)\.test\.js$/)?.[1] ?? 'unit'
+    const { failed, trouble } = await runLane(lane, ['--runTestsByPath', '--silent', file], {
+      env: { NODE_V8_COVERAGE: scratch },
+      limitMs: FILE_LIMIT_MS,
+    })
+    if (failed > 0) {
+      console.log(`FAILED: ${relative(root, file)} ${trouble ?? ''}`)
+      process.exitCode = 1
+    }
+    keepMeasured(index)
+  }
+  done()
+}
+
+/** A process writes what it knows of every module; one file in a hundred is ours. */
+function keepMeasured(index) {
+  if (!existsSync(scratch)) return
+  for (const [part, name] of readdirSync(scratch).entries()) {
+    const { result } = JSON.parse(read(join(scratch, name)) ?? '{"result":[]}')
+    const kept = result
+      .filter(({ url }) => isMeasured(url))
+      .map((script) => ({ ...script, url: script.url.startsWith('/') ? pathToFileURL(script.url).href : script.url }))
+    if (kept.length > 0) writeFileSync(join(raw, `coverage-${index}-${part}.json`), JSON.stringify({ result: kept }))
+  }
+}
+
+/** Prints the table, writes HTML, and gives the places that no test has reached: `file`, the text of the line, what of it. */
+async function report() {
+  const made = Report({
+    reporter: ['text-summary', 'html', 'json'],
+    reportsDirectory: join(root, '.cache/coverage/report'),
+    tempDirectory: raw,
+    src: [root],
+    resolve: root,
+    include: MEASURED.flatMap((name) => [`packages/${name}/dist/**`, `packages/${name}/src/**`]),
+    exclude: ['**/*.test.*', '**/*.suite.*', '**/*.fixture.*'],
+    excludeAfterRemap: true,
+    all: false,
+  })
+  const map = await made.getCoverageMapFromAllCoverageFiles()
+  await made.run()
+  const summaries = new Map(MEASURED.map((name) => [name, istanbul.createCoverageSummary()]))
+  const uncovered = []
+  for (const file of map.files()) {
+    const coverage = map.fileCoverageFor(file)
+    const path = relative(root, file)
+    summaries.get(path.split('/')[1]).merge(coverage.toSummary())
+    const lines = (read(file) ?? '').split('\n')
+    const missed = new Set(coverage.getUncoveredLines().map(Number))
+    for (const [id, counts] of Object.entries(coverage.b)) {
+      if (counts.some((count) => count === 0)) missed.add(coverage.branchMap[id].loc.start.line)
+    }
+    for (const line of missed) uncovered.push({ path, line, text: (lines[line - 1] ?? '').trim() })
+  }
+  for (const [name, summary] of summaries) console.log(`${name}: lines ${summary.lines.pct} %, branches ${summary.branches.pct} %`)
+  for (const [name, summary] of summaries) {
+    if (values.only === undefined && Math.min(summary.lines.pct, summary.branches.pct) < AIM) fail(`${name} is below ${AIM} %`)
+  }
+  console.log(`the lines themselves: ${relative(process.cwd(), join(root, '.cache/coverage/report/index.html'))}`)
+  return uncovered.filter(({ text }) => /[A-Za-z]/.test(text))
+}
+
+/** Entries of the list: a heading with the file's path, then "- `line`: reason". */
+function judge(uncovered) {
+  const reasons = new Map()
+  let path = ''
+  for (const line of (read(EXPLAINED) ?? '').split('\n')) {
+    path = line.match(/^## (\S+)/)?.[1] ?? path
+    const entry = line.match(/^- `(.+)`: (.+)/)
+    if (entry !== null) reasons.set(`${path} ${entry[1]}`, false)
+  }
+  for (const place of uncovered) {
+    const key = `${place.path} ${place.text.replaceAll('`', "'")}`
+    if (reasons.has(key)) reasons.set(key, true)
+    else fail(`not covered, and not explained: ${place.path}:${place.line}: ${place.text}`)
+  }
+  for (const [key, isUsed] of reasons) if (!isUsed) fail(`explained, and covered or gone by now: ${key}`)
+}
+
+function fail(message) {
+  console.log(message)
+  process.exitCode = 1
+}
