@@ -1,140 +1,371 @@
 /**
  * An optimizer over parameters that live on several workers: one local optimizer per owner, all stepped at once with the gradients of a
- * distributed context. Its owner's side is `local-optimizer.ts`. PyTorch: `torch.distributed.optim.DistributedOptimizer`.
+ * distributed context. Its groups stand here, where schedulers change them (`optimizer-groups.ts`); its owners' side is `local-optimizer.ts`. PyTorch:
+ * `torch.distributed.optim.DistributedOptimizer`.
  */
 import { PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
-import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
-import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
-import { call, currentWorker, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
+import {
+  Adadelta,
+  Adagrad,
+  Adam,
+  Adamax,
+  AdamW,
+  NAdam,
+  type OptimizerState,
+  type ParamState,
+  RAdam,
+  RMSprop,
+  Rprop,
+  SGD,
+  SparseAdam,
+} from '@postgrad/nn'
+import { type CallOptions, call, currentWorker, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
-import { type LocalOptimizer, makeLocalOptimizer, type OptimizerClass, stepLocalOptimizer } from './local-optimizer.js'
+import { type ClipNormOptions, type ClipPart, clipNormOver, clipValueOver, contextIdOf } from './clip-grad.js'
+import { type GroupSettings, type LocalOptimizer, makeLocalOptimizer, type OptimizerClass } from './local-optimizer.js'
+import {
+  assign,
+  type DistributedGroupOptions,
+  type DistributedParamGroup,
+  groupsOf,
+  OptimizerGroups,
+  type OwnedGroups,
+  unassign,
+} from './optimizer-groups.js'
 
 /** What the constructor of an optimizer class takes beside the parameters. */
 export type OptionsOf<C extends OptimizerClass> = ConstructorParameters<C>[1]
 
-export interface StepOptions<Settings = object> {
-  /**
-   * Set on every parameter group of every owner before this step, and kept from then on: a schedule passes `{ lr }`. They travel with the step, so
-   * they cost no message.
-   */
+/** The settings of one group of an optimizer class. */
+export type SettingsOf<C extends OptimizerClass> = Omit<InstanceType<C>['paramGroups'][number], 'params'>
+
+export interface StepOptions<Settings = object> extends CallOptions {
+  /** Set on every group before this step, and kept from then on. They travel with the step, so they cost no message. */
   readonly settings?: Partial<Settings>
-  /** Time for the step on each owner in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. */
-  readonly timeoutMs?: number
 }
 
+/** How the making of an owner's optimizer ended; waiting for it never throws, so that nothing stays unhandled if nobody steps. */
+type Made = { readonly optimizer: RRef<LocalOptimizer> } | { readonly error: unknown }
+
 interface Part {
-  readonly owner: WorkerInfo
-  /** How the creation ended; waiting for it never throws, so that nothing stays unhandled if nobody steps. */
-  readonly made: Promise<{ readonly optimizer: RRef<LocalOptimizer> } | { readonly error: unknown }>
+  readonly owned: OwnedGroups
+  readonly made: Promise<Made>
+  /** Once it is known. */
+  optimizer: RRef<LocalOptimizer> | null
 }
 
 export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
-  private readonly parts: readonly Part[]
+  private readonly optimizerClass: C
+  private readonly options: OptionsOf<C>
+  private readonly name: string
+  private readonly groups: OptimizerGroups
+  private readonly owners = new Map<number, OwnedGroups>()
+  private readonly parts = new Map<OwnedGroups, Part>()
   private disposed = false
+  private steps = 0
 
   /**
-   * Makes one `optimizerClass` on every owner of `params`, with the same options. The class must be exposed on the owners (those of nn are). Returns at
-   * once; `ready()` and the first `step` wait for the owners.
-   * @throws NO_PARAMETERS, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
+   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of nn are). Returns at once; `ready()` and the first
+   * `step` wait for the owners. One is made here too, over a parameter of one element per group, to know the settings and to check them.
+   * @param params RRefs to parameters, or groups of them with settings of their own; what a group leaves out is the optimizer's
+   * @throws NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
    */
-  constructor(optimizerClass: C, params: readonly RRef<Tensor>[], options: OptionsOf<C> = {} as OptionsOf<C>) {
-    if (params.length === 0) {
-      throw new PostgradError('NO_PARAMETERS', {
-        op: 'DistributedOptimizer',
-        expected: 'at least one RRef to a parameter',
-        got: 'none',
-        remedy: 'Pass the RRefs of the parameters of all workers.',
-      })
-    }
-    const name = currentWorker().registry.nameOf(optimizerClass)
-    this.parts = [...groupByOwner(params)].map(([owner, own]) => ({
-      owner,
-      made: call(owner, makeLocalOptimizer, [name, own, options]).then(
-        (optimizer) => ({ optimizer }),
-        (error: unknown) => ({ error }),
-      ),
-    }))
+  constructor(
+    optimizerClass: C,
+    params: Iterable<RRef<Tensor>> | Iterable<DistributedGroupOptions<SettingsOf<C>>>,
+    options: OptionsOf<C> = {} as OptionsOf<C>,
+  ) {
+    this.name = currentWorker().registry.nameOf(optimizerClass)
+    this.optimizerClass = optimizerClass
+    this.options = options
+    this.groups = new OptimizerGroups(optimizerClass, options as GroupSettings)
+    const list = groupsOf(params as Iterable<RRef<Tensor>>)
+    this.groups.add(list)
+    for (const owned of assign(this.groups, 0, this.owners)) this.parts.set(owned, this.makePart(owned, list))
   }
 
-  /** Waits until every owner has its optimizer. Rejects with OPTIMIZER_CREATION_FAILED (values: owner; cause: its error). */
+  /**
+   * The groups with their settings. Write to them as to a local optimizer's, by hand or by a scheduler of nn: what has changed travels with the next step, and
+   * is checked before it.
+   */
+  get paramGroups(): readonly DistributedParamGroup<SettingsOf<C>>[] {
+    return this.groups.groups as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
+  }
+
+  /** How many steps all owners have taken since this object was made; a scheduler looks at it to tell that it was called too early. */
+  get stepCount(): number {
+    return this.steps
+  }
+
+  /** Waits until every owner has its optimizer. Rejects with OPTIMIZER_CREATION_FAILED (values: owners; cause: the first one's error). */
   async ready(): Promise<void> {
     await this.optimizers()
   }
 
   /**
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
-   * owners have stepped. Steps of several callers come one after the other on each owner, in no particular order over owners. No `zeroGrad`: gradients
-   * belong to the context. Rejects with CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STEP_FAILED
-   * (values: owners; cause: the first owner's error: INVALID_ARGUMENT for a setting that its groups do not have); the other owners have stepped then.
+   * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in no particular order over owners. There is no
+   * `zeroGrad`, since gradients belong to the context and end with it: take a context per batch.
+   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
+   * has stepped then), or OPTIMIZER_STEP_FAILED (values: owners, those that failed, and stepped, those that have stepped and are not taken back; cause:
+   * the first owner's error). An owner that died or did not answer in time may have stepped or not.
    * @param context a context, or its id
    */
-  async step(context: DistAutogradContext | bigint, { settings = {}, ...options }: StepOptions<OptionsOf<C>> = {}): Promise<void> {
-    const contextId = typeof context === 'object' && context !== null ? context.id : context
-    currentDistAutograd().container.retrieve(contextId, 'DistributedOptimizer.step')
+  async step(context: DistAutogradContext | bigint, { settings, ...options }: StepOptions<OptionsOf<C>> = {}): Promise<void> {
+    const contextId = contextIdOf(context, 'DistributedOptimizer.step')
     if (this.disposed) throw disposedError()
-    const optimizers = await this.optimizers()
-    const steps = await Promise.allSettled(
-      optimizers.map(({ owner, optimizer }) => call(owner, stepLocalOptimizer, [optimizer, contextId, settings], options)),
+    if (settings !== undefined) this.groups.set(settings as GroupSettings)
+    else this.groups.check()
+    await this.onAll('step', 'OPTIMIZER_STEP_FAILED', (optimizer, owned) =>
+      optimizer.call('step', [contextId, owned.takeChanges(this.groups)], options),
     )
-    throwFirst(
-      'OPTIMIZER_STEP_FAILED',
-      'step',
-      steps.flatMap((step, index) => (step.status === 'rejected' ? [{ owner: optimizers[index]!.owner, error: step.reason }] : [])),
-    )
+    this.steps++
+  }
+
+  /** As `clipGradNorm`, over all parameters of this optimizer, whose references need not travel then. */
+  async clipGradNorm(context: DistAutogradContext | bigint, maxNorm: number, options: ClipNormOptions = {}): Promise<Tensor> {
+    const contextId = contextIdOf(context, 'clipGradNorm')
+    return await clipNormOver(await this.clipParts(options), contextId, maxNorm, options)
+  }
+
+  /** As `clipGradValue`, over all parameters of this optimizer. */
+  async clipGradValue(context: DistAutogradContext | bigint, clipValue: number, options: CallOptions = {}): Promise<void> {
+    const contextId = contextIdOf(context, 'clipGradValue')
+    await clipValueOver(await this.clipParts(options), contextId, clipValue)
+  }
+
+  /**
+   * Adds parameters that join the training. Settings that the group leaves out are the optimizer's. Await it before the next step.
+   * Rejects with NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_GROUP_REFUSED (values: owners; cause: the first
+   * one's error, such as NOT_A_PARAMETER): nothing is added then on any worker, unless an owner dies in the middle.
+   */
+  async addParamGroup(group: DistributedGroupOptions<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
+    if (this.disposed) throw disposedError()
+    await this.optimizers()
+    const first = this.groups.groups.length
+    const place = this.groups.size
+    this.groups.add([group as DistributedGroupOptions])
+    const { params: _, ...settings } = group as DistributedGroupOptions<GroupSettings>
+    const touched = [...assign(this.groups, first, this.owners)]
+    const old = touched.filter((owned) => this.parts.has(owned))
+    const fresh = touched.filter((owned) => !this.parts.has(owned))
+    const made: Part[] = fresh.map((owned) => this.makePart(owned, [group as DistributedGroupOptions]))
+    try {
+      const added = (owned: OwnedGroups) => [owned.params.at(-1)!, settings as GroupSettings] as const
+      // One owner adds all or nothing by itself; of several each is asked first.
+      if (touched.length > 1)
+        await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('checkGroup', [...added(owned)], options))
+      await settled(made, 'OPTIMIZER_GROUP_REFUSED')
+      await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('addGroup', [...added(owned)], options))
+    } catch (error) {
+      unassign(first, place, this.owners)
+      this.groups.drop(1)
+      for (const part of made) giveUp(part)
+      throw error
+    }
+    for (const part of made) this.parts.set(part.owned, part)
+    for (const owned of old) owned.forget()
+  }
+
+  /**
+   * The state of all parameters, gathered from their owners as copies, and the settings of all groups: the layout of a local optimizer over the same
+   * parameters in the same groups, which can load it, and which `toTorchOptimizerState` writes as safetensors. Await the steps before it.
+   * Rejects with OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first one's error).
+   */
+  async stateDict(options: CallOptions = {}): Promise<OptimizerState<SettingsOf<C>>> {
+    if (this.disposed) throw disposedError()
+    const gathered = await this.onAll('stateDict', 'OPTIMIZER_STATE_FAILED', async (optimizer, { places }) => {
+      const { state } = await optimizer.call('stateDict', [], options)
+      return Object.entries(state).map(([own, entry]) => [places[Number(own)]!, entry] as const)
+    })
+    const entries = gathered.flat().sort(([a], [b]) => a - b)
+    return {
+      state: Object.fromEntries(entries),
+      paramGroups: this.plainGroups() as unknown as OptimizerState<SettingsOf<C>>['paramGroups'],
+    }
+  }
+
+  /**
+   * Takes over the settings of all groups and the state of all parameters, sent to their owners: a state of this optimizer, or of a local one over the same
+   * parameters in the same groups. All owners take it over or none, unless one dies in the middle.
+   * Rejects with STATE_DICT_MISMATCH, INVALID_ARGUMENT, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first one's error, such as
+   * STATE_DICT_MISMATCH for another shape).
+   */
+  async loadStateDict(saved: OptimizerState<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
+    if (this.disposed) throw disposedError()
+    const { state, paramGroups } = this.checkedState(saved)
+    const settings = paramGroups.map(({ params: _, ...rest }) => rest as GroupSettings)
+    this.groups.checkSaved(settings)
+    // A saved group may list its parameters by any numbers: they fit by order, as in PyTorch.
+    const numbers = paramGroups.flatMap(({ params }) => params)
+    try {
+      await this.onAll('loadStateDict', 'OPTIMIZER_STATE_FAILED', (optimizer, owned) => {
+        const own: Record<number, ParamState> = {}
+        for (const [place, global] of owned.places.entries()) {
+          const entry = state[numbers[global]!]
+          if (entry !== undefined) own[place] = entry
+        }
+        let place = 0
+        const groups = owned.groups.map((index, i) => ({ ...settings[index], params: owned.params[i]!.map(() => place++) }))
+        return optimizer.call('loadStateDict', [{ state: own, paramGroups: groups }], options)
+      })
+    } catch (error) {
+      // Those that have taken it over take it back; of one that cannot be reached its end is known.
+      await Promise.allSettled((await this.optimizers()).map(({ optimizer }) => optimizer.call('undoLoad', [], options)))
+      throw error
+    }
+    this.groups.load(settings)
+    for (const owned of this.parts.keys()) owned.noteSent(this.groups)
   }
 
   /** Gives up the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */
   dispose(): void {
     this.disposed = true
-    for (const { made } of this.parts) void made.then((part) => 'optimizer' in part && part.optimizer.dispose())
+    for (const part of this.parts.values()) giveUp(part)
   }
 
   [Symbol.dispose](): void {
     this.dispose()
   }
 
-  private async optimizers(): Promise<{ owner: WorkerInfo; optimizer: RRef<LocalOptimizer> }[]> {
-    const made = await Promise.all(this.parts.map(async ({ owner, made: part }) => ({ owner, ...(await part) })))
-    const failures = made.flatMap((part) => ('error' in part ? [part] : []))
-    throwFirst('OPTIMIZER_CREATION_FAILED', 'DistributedOptimizer', failures)
-    return made as { owner: WorkerInfo; optimizer: RRef<LocalOptimizer> }[]
+  private makePart(owned: OwnedGroups, list: readonly DistributedGroupOptions[]): Part {
+    const first = this.groups.groups.length - list.length
+    const groups = owned.groups.map((index, i) => {
+      const { params: _, ...settings } = list[index - first] as DistributedGroupOptions<GroupSettings>
+      return { params: owned.params[i]!, settings: settings as GroupSettings }
+    })
+    const made: Promise<Made> = call(owned.owner, makeLocalOptimizer, [this.name, groups, this.options]).then(
+      (optimizer) => {
+        part.optimizer = optimizer
+        return { optimizer }
+      },
+      (error: unknown) => ({ error }),
+    )
+    const part: Part = { owned, made, optimizer: null }
+    owned.noteSent(this.groups)
+    return part
+  }
+
+  private async optimizers(): Promise<{ owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]> {
+    return await settled([...this.parts.values()], 'OPTIMIZER_CREATION_FAILED')
+  }
+
+  private async onAll<T>(op: string, code: string, fn: Ask<T>): Promise<T[]> {
+    const parts = [...this.parts.values()]
+    if (parts.some(({ optimizer }) => optimizer === null)) await this.optimizers()
+    return await askAll(op, code, parts, fn)
+  }
+
+  private async onSome<T>(owners: readonly OwnedGroups[], code: string, fn: Ask<T>): Promise<T[]> {
+    return await askAll(
+      'addParamGroup',
+      code,
+      owners.map((owned) => this.parts.get(owned)!),
+      fn,
+    )
+  }
+
+  private async clipParts(options: CallOptions): Promise<ClipPart[]> {
+    if (this.disposed) throw disposedError()
+    const { timeoutMs, signal } = options
+    const limits = { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(signal === undefined ? {} : { signal }) }
+    return (await this.optimizers()).map(({ owned, optimizer }) => ({
+      owner: owned.owner,
+      places: owned.places,
+      shares: (contextId, normType) => optimizer.call('gradShares', [contextId, normType], limits),
+      scale: (contextId, factor) => optimizer.call('scaleGrads', [contextId, factor], limits),
+      clamp: (contextId, clipValue) => optimizer.call('clampGrads', [contextId, clipValue], limits),
+    }))
+  }
+
+  private plainGroups(): (GroupSettings & { readonly params: readonly number[] })[] {
+    let place = 0
+    return this.groups.groups.map(({ params, ...settings }) => ({ ...structuredClone(settings), params: params.map(() => place++) }))
+  }
+
+  private checkedState(saved: OptimizerState<SettingsOf<C>>): OptimizerState<GroupSettings> {
+    const { state, paramGroups } = (saved ?? {}) as Partial<OptimizerState<GroupSettings>>
+    const isGroup = (group: unknown) => Array.isArray((group as { params?: unknown } | null)?.params)
+    if (typeof state !== 'object' || state === null || !Array.isArray(paramGroups) || !paramGroups.every(isGroup)) {
+      throw mismatch(this.optimizerClass.name, '{ state, paramGroups }, as stateDict() gives', saved === null ? 'null' : typeof saved)
+    }
+    const sizes = (groups: readonly { readonly params: readonly unknown[] }[]) => groups.map(({ params }) => params.length).join(', ')
+    if (sizes(paramGroups) !== sizes(this.groups.groups)) {
+      throw mismatch(this.optimizerClass.name, `groups of ${sizes(this.groups.groups)} parameters`, sizes(paramGroups))
+    }
+    return { state, paramGroups }
   }
 }
 
-/** In order of first appearance; RRefs of one owner keep theirs. */
-function groupByOwner(params: readonly RRef<Tensor>[]): Map<WorkerInfo, RRef<Tensor>[]> {
-  const owners = new Map<number, WorkerInfo>()
-  const groups = new Map<WorkerInfo, RRef<Tensor>[]>()
-  for (const param of params) {
-    const { id } = param.owner()
-    const owner = owners.get(id) ?? param.owner()
-    owners.set(id, owner)
-    groups.set(owner, [...(groups.get(owner) ?? []), param])
+type Ask<T> = (optimizer: RRef<LocalOptimizer>, owned: OwnedGroups) => PromiseLike<T>
+
+async function askAll<T>(op: string, code: string, parts: readonly Part[], fn: Ask<T>): Promise<T[]> {
+  const ends = await Promise.allSettled(parts.map(({ optimizer, owned }) => fn(optimizer!, owned)))
+  const failed: { readonly owner: WorkerInfo; readonly error: unknown }[] = []
+  const done: string[] = []
+  for (const [i, end] of ends.entries()) {
+    const { owned } = parts[i]!
+    if (end.status === 'fulfilled') done.push(owned.owner.name)
+    else {
+      owned.forget()
+      failed.push({ owner: owned.owner, error: end.reason })
+    }
   }
-  return groups
+  throwFirst(code, op, failed, op === 'step' ? { stepped: done } : {})
+  return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
+}
+
+async function settled(parts: readonly Part[], code: string): Promise<{ owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]> {
+  const made = await Promise.all(parts.map(async ({ owned, made: part }) => ({ owned, ...(await part) })))
+  throwFirst(
+    code,
+    'DistributedOptimizer',
+    made.flatMap((part) => ('error' in part ? [{ owner: part.owned.owner, error: part.error }] : [])),
+  )
+  return made as { owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]
+}
+
+function giveUp({ made }: Part): void {
+  void made.then((part) => 'optimizer' in part && part.optimizer.dispose())
 }
 
 function disposedError(): PostgradError {
   return new PostgradError('OPTIMIZER_DISPOSED', {
-    op: 'DistributedOptimizer.step',
+    op: 'DistributedOptimizer',
     message: 'this optimizer has been given up',
     remedy: 'Dispose of it after its last step.',
   })
 }
 
-function throwFirst(code: string, op: string, failures: readonly { readonly owner: WorkerInfo; readonly error: unknown }[]): void {
-  const [first] = failures
-  if (first === undefined) return
-  const names = failures.map(({ owner }) => owner.name)
-  const why = first.error instanceof Error ? first.error.message : String(first.error)
-  throw new PostgradError(code, {
-    op,
-    message: `the optimizer on ${names.map((name) => `'${name}'`).join(', ')} failed: ${why}`,
-    remedy: 'See the cause; the optimizers of other owners are not undone.',
-    cause: first.error,
-    values: { owners: names },
+function mismatch(name: string, expected: string, got: string): PostgradError {
+  return new PostgradError('STATE_DICT_MISMATCH', {
+    op: `DistributedOptimizer(${name}).loadStateDict`,
+    expected,
+    got,
+    remedy: 'Load it into an optimizer of the same class over the same parameters in the same groups.',
   })
 }
 
-expose({ SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop })
+function throwFirst(
+  code: string,
+  op: string,
+  failures: readonly { readonly owner: WorkerInfo; readonly error: unknown }[],
+  more: { readonly stepped?: readonly string[] } = {},
+): void {
+  const [first] = failures
+  if (first === undefined) return
+  const names = failures.map(({ owner }) => owner.name)
+  const list = (workers: readonly string[]) => workers.map((name) => `'${name}'`).join(', ')
+  const why = first.error instanceof Error ? first.error.message : String(first.error)
+  const { stepped = [] } = more
+  throw new PostgradError(code, {
+    op,
+    message: `the optimizer on ${list(names)} failed: ${why}${stepped.length === 0 ? '' : ` (those on ${list(stepped)} have stepped)`}`,
+    remedy: op === 'step' ? 'See the cause; the steps of other owners are not undone: go on, or load a checkpoint.' : 'See the cause.',
+    cause: first.error,
+    values: { owners: names, ...more },
+  })
+}
+
+expose({ SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, SparseAdam })

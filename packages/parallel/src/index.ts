@@ -1,4 +1,7 @@
 /** What users get: training over several workers. */
-export { DistributedOptimizer, type OptionsOf, type StepOptions } from './distributed-optimizer.js'
+export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
+export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
 export type { OptimizerClass } from './local-optimizer.js'
+export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'
 export { type ForwardModule, type ModuleClass, RemoteModule } from './remote-module.js'
+export { getAllRemoteParams } from './remote-params.js'

@@ -1,2 +1,2 @@
 /** What sibling packages get: the owner's side of the distributed optimizer. */
-export { LocalOptimizer, makeLocalOptimizer, stepLocalOptimizer } from './local-optimizer.js'
+export { LocalOptimizer, makeLocalOptimizer } from './local-optimizer.js'

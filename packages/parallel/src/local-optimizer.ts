@@ -1,69 +1,152 @@
 /**
  * An owner's side of the distributed optimizer: a local optimizer over the parameters that live here, stepped with the gradients that this worker
- * has in a context. `distributed-optimizer.ts` calls it from elsewhere. PyTorch: `_LocalOptimizer`.
+ * has in a context. `distributed-optimizer.ts` calls it from elsewhere, method by method, each one synchronous: what several callers ask for comes one after
+ * the other, whole. PyTorch: `_LocalOptimizer`.
  */
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { getGradients } from '@postgrad/dist-autograd/internal'
-import type { Optimizer } from '@postgrad/nn'
+import type { Optimizer, OptimizerState } from '@postgrad/nn'
 import { type AnyClass, currentWorker, expose, type RRef, rref } from '@postgrad/rpc'
 import { isTensor, type Tensor } from '@postgrad/tensor'
+import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 
-/** A class of optimizers: what it is made of is a list of parameters and options that can travel. */
+/** A class of optimizers: what it is made of is a list of parameters (or of groups of them) and options that can travel. */
 // biome-ignore lint/suspicious/noExplicitAny: any optimizer's options; `unknown` would refuse every typed one
 export type OptimizerClass<O = any> = new (params: Tensor[], options: O) => Optimizer
 
+export type GroupSettings = Readonly<Record<string, unknown>>
+
+/** Settings by the number of the owner's group. */
+export type SettingChanges = readonly (readonly [group: number, settings: GroupSettings])[]
+
+/** A group on its way to an owner: its references there, and the settings that the user gave it. */
+export interface OwnedGroup {
+  readonly params: RRef<Tensor>[]
+  readonly settings: GroupSettings
+}
+
 export class LocalOptimizer {
   private readonly optimizer: Optimizer
+  /** Makes one anew over groups, for checks. */
+  private readonly make: (groups: readonly object[]) => Optimizer
+  /** The state before the last load, until something else is done. */
+  private before: OptimizerState<object> | null = null
 
-  constructor(optimizer: Optimizer) {
+  constructor(optimizer: Optimizer, make: (groups: readonly object[]) => Optimizer) {
     this.optimizer = optimizer
+    this.make = make
   }
 
-  /** Settings of all groups, from here on; all of them or none. @throws INVALID_ARGUMENT */
-  set(settings: object): void {
-    this.optimizer.set(settings)
+  /**
+   * Takes over changed settings, then steps with what this worker has in the context. A worker that the context has not reached has nothing: its
+   * parameters stay as they are. @throws INVALID_ARGUMENT for settings (all stay as they were), what the optimizer throws, CONTEXT_RELEASED
+   */
+  step(contextId: bigint, changes: SettingChanges | null): void {
+    this.before = null
+    if (changes !== null) this.change(changes)
+    const gradients = gradientsIn(contextId)
+    if (gradients !== null) noGrad(() => this.optimizer.step(gradients))
   }
 
-  /** Synchronous: steps of several callers come one after the other, in the order of their calls. */
-  step(gradients: ReadonlyMap<Tensor, Tensor>): void {
-    noGrad(() => this.optimizer.step(gradients))
+  /** All of them or none. @throws INVALID_ARGUMENT */
+  private change(changes: SettingChanges): void {
+    const { paramGroups } = this.optimizer
+    if (changes.some(([group]) => paramGroups[group] === undefined)) {
+      // A class that shows no groups has one set of settings.
+      this.optimizer.set(Object.assign({}, ...changes.map(([, settings]) => settings)))
+      return
+    }
+    const old = changes.map(([group]) => ({ ...paramGroups[group] }))
+    for (const [group, settings] of changes) Object.assign(paramGroups[group]!, settings)
+    try {
+      this.optimizer.set({})
+    } catch (error) {
+      for (const [i, [group]] of changes.entries()) Object.assign(paramGroups[group]!, old[i])
+      throw error
+    }
+  }
+
+  /** What each parameter's gradient adds to the norm, null for one without, in the optimizer's order. */
+  gradShares(contextId: bigint, normType: number): (Tensor | null)[] {
+    return gradShares(this.parameters(), gradientsIn(contextId), normType)
+  }
+
+  /** In place, those of its parameters. */
+  scaleGrads(contextId: bigint, factor: Tensor): void {
+    scaleGrads(this.parameters(), gradientsIn(contextId), factor)
+  }
+
+  clampGrads(contextId: bigint, clipValue: number): void {
+    clampGrads(this.parameters(), gradientsIn(contextId), clipValue)
+  }
+
+  /** Copies, by the places of this owner's parameters. */
+  stateDict(): OptimizerState<object> {
+    return this.optimizer.stateDict()
+  }
+
+  /** All or nothing. Until the next call of another method `undoLoad` takes it back. @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT */
+  loadStateDict(saved: OptimizerState<object>): void {
+    const before = this.optimizer.stateDict()
+    this.optimizer.loadStateDict(saved)
+    this.before = before
+  }
+
+  undoLoad(): void {
+    if (this.before === null) return
+    this.optimizer.loadStateDict(this.before)
+    this.before = null
+  }
+
+  /** Whether a group could be added. @throws NOT_A_PARAMETER, and what addParamGroup throws */
+  async checkGroup(params: RRef<Tensor>[], settings: GroupSettings): Promise<void> {
+    const group = { ...settings, params: await valuesOf(params) }
+    this.make([...this.optimizer.paramGroups.map((each) => ({ ...each })), group])
+  }
+
+  /** @throws NOT_AN_OPTIMIZER for one without groups to add to, and as checkGroup; nothing is added then */
+  async addGroup(params: RRef<Tensor>[], settings: GroupSettings): Promise<void> {
+    const group = { ...settings, params: await valuesOf(params) }
+    const optimizer = this.optimizer as Optimizer & { addParamGroup?(group: object): void }
+    if (typeof optimizer.addParamGroup !== 'function') throw notAnOptimizer(optimizer.constructor.name, 'one without addParamGroup')
+    optimizer.addParamGroup(group)
+    this.before = null
+  }
+
+  private parameters(): Tensor[] {
+    return this.optimizer.paramGroups.flatMap(({ params }) => params)
   }
 }
 
-/** Makes the optimizer that is exposed under `name`, on the owner of `params`. */
-export async function makeLocalOptimizer(name: string, params: RRef<Tensor>[], options: unknown): Promise<RRef<LocalOptimizer>> {
+/** Makes the optimizer that is exposed under `name`, on the owner of the groups' parameters. */
+export async function makeLocalOptimizer(name: string, groups: readonly OwnedGroup[], options: unknown): Promise<RRef<LocalOptimizer>> {
   const worker = currentWorker()
   const { target, isClass } = worker.registry.lookup(name, worker.info.name)
-  if (!isClass) {
-    throw new PostgradError('NOT_AN_OPTIMIZER', {
-      op: 'DistributedOptimizer',
-      expected: `a class of optimizers as '${name}'`,
-      got: 'a function',
-      remedy: 'Pass a class such as SGD.',
-      values: { name },
-    })
-  }
-  const values = await Promise.all(params.map((param) => param.toHere()))
-  values.forEach(checkParameter)
-  return rref(new LocalOptimizer(new (target as AnyClass)(values, options) as Optimizer))
+  if (!isClass) throw notAnOptimizer(name, 'a function')
+  const made: object[] = []
+  for (const { params, settings } of groups) made.push({ ...settings, params: await valuesOf(params) })
+  const make = (list: readonly object[]) => new (target as AnyClass)(list, options) as Optimizer
+  // A class of a user's may know lists of parameters only.
+  const isPlain = groups.length === 1 && Object.keys(groups[0]!.settings).length === 0
+  const optimizer = make(isPlain ? (made[0] as { params: object[] }).params : made)
+  return rref(new LocalOptimizer(optimizer, make))
 }
 
-/** Steps with what this worker has in the context. A worker that the context has not reached has nothing: its parameters stay as they are. */
-export async function stepLocalOptimizer(optimizer: RRef<LocalOptimizer>, contextId: bigint, settings: object): Promise<void> {
-  const local = await optimizer.toHere()
-  local.set(settings)
-  const gradients = gradientsIn(contextId)
-  if (gradients !== null) local.step(gradients)
-}
-
-function gradientsIn(contextId: bigint): Map<Tensor, Tensor> | null {
+/** This worker's gradients in a context; null where the context has not been. */
+export function gradientsIn(contextId: bigint): Map<Tensor, Tensor> | null {
   try {
     return getGradients(contextId)
   } catch (error) {
     if (isPostgradError(error, 'CONTEXT_NOT_FOUND')) return null
     throw error
   }
+}
+
+async function valuesOf(params: readonly RRef<Tensor>[]): Promise<Tensor[]> {
+  const values = await Promise.all(params.map((param) => param.toHere()))
+  values.forEach(checkParameter)
+  return values
 }
 
 function checkParameter(value: unknown, index: number): void {
@@ -77,4 +160,14 @@ function checkParameter(value: unknown, index: number): void {
   })
 }
 
-expose({ 'postgrad.makeLocalOptimizer': makeLocalOptimizer, 'postgrad.stepLocalOptimizer': stepLocalOptimizer })
+function notAnOptimizer(name: string, got: string): PostgradError {
+  return new PostgradError('NOT_AN_OPTIMIZER', {
+    op: 'DistributedOptimizer',
+    expected: `a class of optimizers as '${name}'`,
+    got,
+    remedy: 'Pass a class such as SGD.',
+    values: { name },
+  })
+}
+
+expose({ 'postgrad.makeLocalOptimizer': makeLocalOptimizer, 'postgrad.LocalOptimizer': LocalOptimizer })

@@ -512,12 +512,19 @@ export {
   type WalkOptions,
 } from '@postgrad/nn'
 export {
+  type ClipNormOptions,
+  clipGradNorm,
+  clipGradValue,
+  type DistributedGroupOptions,
   DistributedOptimizer,
+  type DistributedParamGroup,
   type ForwardModule,
+  getAllRemoteParams,
   type ModuleClass,
   type OptimizerClass,
   type OptionsOf,
   RemoteModule,
+  type SettingsOf,
   type StepOptions,
 } from '@postgrad/parallel'
 export {

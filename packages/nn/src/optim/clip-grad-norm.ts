@@ -27,20 +27,31 @@ export function clipGradNorm_(parameters: Iterable<Tensor> | Tensor, maxNorm: nu
   if (!(normType > 0)) throw invalidArgument('clipGradNorm_', 'a normType > 0 or Infinity', normType)
   const found = gradientsOf('clipGradNorm_', parameters, options)
   if (found.length === 0) return zeros([])
-  const norm = normOf(found, normType)
-  if (errorIfNonfinite && !Number.isFinite(norm.itemSync())) {
-    throw new PostgradError('GRAD_NOT_FINITE', {
-      op: 'clipGradNorm_',
-      expected: 'gradients whose norm is finite',
-      got: `a norm of ${norm.itemSync()}`,
-      remedy: 'Skip this step, lower the learning rate, or leave errorIfNonfinite out.',
-      values: { normType: String(normType) },
-    })
-  }
-  // The small term is PyTorch's: it keeps 0 / 0 away.
-  const factor = raw.clamp(raw.div(maxNorm, raw.add(norm, 1e-6)), null, 1)
+  const norm = normOfShares(
+    found.map((g) => normShare(g, normType)),
+    normType,
+  )
+  if (errorIfNonfinite) checkFinite(norm.itemSync(), normType)
+  const factor = clipFactor(norm, maxNorm)
   for (const g of found) raw.mul_(g, factor)
   return norm
+}
+
+/** @throws GRAD_NOT_FINITE */
+export function checkFinite(norm: number, normType: number, op = 'clipGradNorm_'): void {
+  if (Number.isFinite(norm)) return
+  throw new PostgradError('GRAD_NOT_FINITE', {
+    op,
+    expected: 'gradients whose norm is finite',
+    got: `a norm of ${norm}`,
+    remedy: 'Skip this step, lower the learning rate, or leave errorIfNonfinite out.',
+    values: { normType: String(normType) },
+  })
+}
+
+/** min(1, maxNorm / norm), a tensor []. The small term is PyTorch's: it keeps 0 / 0 away. */
+export function clipFactor(norm: Tensor, maxNorm: number): Tensor {
+  return raw.clamp(raw.div(maxNorm, raw.add(norm, 1e-6)), null, 1)
 }
 
 /** The gradients of those parameters that have one. @throws INVALID_ARGUMENT for what is no list, which `Array.from` would take for an empty one */
@@ -53,13 +64,18 @@ export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, {
   )
 }
 
-function normOf(found: readonly Tensor[], normType: number): Tensor {
-  if (normType === Number.POSITIVE_INFINITY) {
-    // No elements have no largest one; they add nothing to a norm.
-    const largest = found.filter((g) => g.numel > 0).map((g) => raw.amax(raw.abs(g)))
-    return largest.length === 0 ? zeros([]) : raw.amax(raw.stack(largest))
-  }
-  const power = (g: Tensor) => (normType === 2 ? raw.mul(g, g) : normType === 1 ? raw.abs(g) : raw.pow(raw.abs(g), normType))
-  const total = raw.sum(raw.stack(found.map((g) => raw.sum(power(g)))))
+/**
+ * What one gradient adds to the norm, a tensor []: the sum of its p-th powers, or its largest absolute value (for a gradient without elements 0, which adds
+ * nothing). The shares of all workers' gradients, in one order, give the bits that the gradients would give in one place.
+ */
+export function normShare(g: Tensor, normType: number): Tensor {
+  if (normType === Number.POSITIVE_INFINITY) return g.numel === 0 ? raw.to(zeros([]), g.dtype) : raw.amax(raw.abs(g))
+  return raw.sum(normType === 2 ? raw.mul(g, g) : normType === 1 ? raw.abs(g) : raw.pow(raw.abs(g), normType))
+}
+
+/** The norm over at least one share. */
+export function normOfShares(shares: readonly Tensor[], normType: number): Tensor {
+  if (normType === Number.POSITIVE_INFINITY) return raw.amax(raw.stack(shares))
+  const total = raw.sum(raw.stack(shares))
   return normType === 1 ? total : normType === 2 ? raw.sqrt(total) : raw.pow(total, 1 / normType)
 }

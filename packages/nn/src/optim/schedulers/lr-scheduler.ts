@@ -8,11 +8,7 @@
  *     const scheduler = new StepLR(optimizer, { stepSize: 30 })
  *     for (…) { optimizer.step(); scheduler.step() }
  *
- * It needs nothing of an optimizer but its groups. For a DistributedOptimizer, whose groups live on other workers, schedule a group of your own
- * and let its rate travel with the step:
- *
- *     const scheduler = new StepLR({ paramGroups: [{ lr: 0.1 }] }, { stepSize: 30 })
- *     await optimizer.step(context, { settings: { lr: scheduler.getLastLr()[0] } })
+ * It needs nothing of an optimizer but its groups, so it drives a DistributedOptimizer too: the new rate travels with the next step.
  */
 import { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'

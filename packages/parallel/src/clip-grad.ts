@@ -1,0 +1,147 @@
+/**
+ * Clipping of the gradients that a context has on all workers: by the norm of all of them as one vector, or each element by a bound. One round asks the
+ * owners for what their gradients add to the norm, a second one scales, if there is anything to scale. Below it: `clip-shares.ts`, what an owner does.
+ * PyTorch has none for distributed autograd; the measure is `torch.nn.utils.clip_grad_norm_` over all parameters in one place.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { DistAutogradContext } from '@postgrad/dist-autograd'
+import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
+import { checkFinite, clipFactor, normOfShares } from '@postgrad/nn/internal'
+import { type CallOptions, call, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { invalidArgument } from '@postgrad/tensor/internal'
+import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
+import { gradientsIn } from './local-optimizer.js'
+
+export interface ClipNormOptions extends CallOptions {
+  /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
+  readonly normType?: number
+  /** Reject instead of scaling by a norm that is infinite or NaN; default false. */
+  readonly errorIfNonfinite?: boolean
+}
+
+/** One owner's parameters, however they are reached. */
+export interface ClipPart {
+  readonly owner: WorkerInfo
+  /** The places of its parameters among all. */
+  readonly places: readonly number[]
+  shares(contextId: bigint, normType: number): PromiseLike<(Tensor | null)[]>
+  scale(contextId: bigint, factor: Tensor): PromiseLike<void>
+  clamp(contextId: bigint, clipValue: number): PromiseLike<void>
+}
+
+/**
+ * Scales the gradients that `params` have in a context, in place on their owners, by min(1, maxNorm / norm), where norm is the p-norm of all of them as one
+ * vector. The shares are summed in the order of `params`, wherever they live, so the bits are those of `clipGradNorm_` over the same parameters in one
+ * place. Do it between backward and step, with no pass of the context under way.
+ * @returns the norm before, a tensor []
+ * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED (values: owners that failed, scaled:
+ * those that have scaled; cause: the first owner's error).
+ */
+export async function clipGradNorm(
+  context: DistAutogradContext | bigint,
+  params: Iterable<RRef<Tensor>>,
+  maxNorm: number,
+  options: ClipNormOptions = {},
+): Promise<Tensor> {
+  return await clipNormOver(partsOf(params, options), contextIdOf(context, 'clipGradNorm'), maxNorm, options)
+}
+
+/**
+ * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners; NaN stays.
+ * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED.
+ */
+export async function clipGradValue(
+  context: DistAutogradContext | bigint,
+  params: Iterable<RRef<Tensor>>,
+  clipValue: number,
+  options: CallOptions = {},
+): Promise<void> {
+  await clipValueOver(partsOf(params, options), contextIdOf(context, 'clipGradValue'), clipValue)
+}
+
+export async function clipNormOver(
+  parts: readonly ClipPart[],
+  contextId: bigint,
+  maxNorm: number,
+  { normType = 2, errorIfNonfinite = false }: ClipNormOptions,
+): Promise<Tensor> {
+  if (!(maxNorm >= 0)) throw invalidArgument('clipGradNorm', 'a maxNorm ≥ 0', maxNorm)
+  if (!(normType > 0)) throw invalidArgument('clipGradNorm', 'a normType > 0 or Infinity', normType)
+  const byPlace: (Tensor | null)[] = []
+  const found = await onAll('clipGradNorm', parts, (part) => part.shares(contextId, normType))
+  for (const [i, { places }] of parts.entries()) for (const [own, place] of places.entries()) byPlace[place] = found[i]![own] ?? null
+  const shares = byPlace.filter((share) => share !== null)
+  if (shares.length === 0) return zeros([])
+  const norm = normOfShares(shares, normType)
+  if (errorIfNonfinite) checkFinite(await norm.item(), normType, 'clipGradNorm')
+  const factor = clipFactor(norm, maxNorm)
+  // A factor of 1 changes no bit.
+  if ((await factor.item()) !== 1) await onAll('clipGradNorm', parts, (part) => part.scale(contextId, factor))
+  return norm
+}
+
+export async function clipValueOver(parts: readonly ClipPart[], contextId: bigint, clipValue: number): Promise<void> {
+  if (!(clipValue >= 0)) throw invalidArgument('clipGradValue', 'a clipValue ≥ 0', clipValue)
+  await onAll('clipGradValue', parts, (part) => part.clamp(contextId, clipValue))
+}
+
+/** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED */
+export function contextIdOf(context: DistAutogradContext | bigint, op: string): bigint {
+  const contextId = typeof context === 'object' && context !== null ? context.id : context
+  currentDistAutograd().container.retrieve(contextId, op)
+  return contextId
+}
+
+async function onAll<T>(op: string, parts: readonly ClipPart[], fn: (part: ClipPart) => PromiseLike<T>): Promise<T[]> {
+  const ends = await Promise.allSettled(parts.map(fn))
+  const failed = parts.filter((_, i) => ends[i]!.status === 'rejected')
+  if (failed.length > 0) {
+    const { reason } = ends.find((end) => end.status === 'rejected')!
+    const names = failed.map(({ owner }) => owner.name)
+    // The caller's mistake, said by an owner, is the caller's error.
+    if (isPostgradError(reason, 'CONTEXT_RELEASED')) throw reason
+    throw new PostgradError('GRAD_CLIP_FAILED', {
+      op,
+      message: `the gradients on ${names.map((name) => `'${name}'`).join(', ')} could not be clipped: ${reason instanceof Error ? reason.message : String(reason)}`,
+      remedy: 'See the cause. Other owners may have clipped theirs: do not step with this context.',
+      cause: reason,
+      values: { owners: names, scaled: parts.filter((part) => !failed.includes(part)).map(({ owner }) => owner.name) },
+    })
+  }
+  return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
+}
+
+function partsOf(params: Iterable<RRef<Tensor>>, options: CallOptions): ClipPart[] {
+  const parts = new Map<number, { readonly owner: WorkerInfo; readonly places: number[]; readonly params: RRef<Tensor>[] }>()
+  let place = 0
+  for (const param of params) {
+    const owner = param.owner()
+    let part = parts.get(owner.id)
+    if (part === undefined) {
+      part = { owner, places: [], params: [] }
+      parts.set(owner.id, part)
+    }
+    part.places.push(place++)
+    part.params.push(param)
+  }
+  const { timeoutMs, signal } = options
+  const limits = { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(signal === undefined ? {} : { signal }) }
+  return [...parts.values()].map(({ owner, places, params: own }) => ({
+    owner,
+    places,
+    shares: (contextId, normType) => call(owner, sharesThere, [own, contextId, normType], limits),
+    scale: (contextId, factor) => call(owner, scaleThere, [own, contextId, factor], limits),
+    clamp: (contextId, clipValue) => call(owner, clampThere, [own, contextId, clipValue], limits),
+  }))
+}
+
+const here = (params: readonly RRef<Tensor>[]): Promise<Tensor[]> => Promise.all(params.map((param) => param.toHere()))
+const sharesThere = async (params: RRef<Tensor>[], contextId: bigint, normType: number): Promise<(Tensor | null)[]> =>
+  gradShares(await here(params), gradientsIn(contextId), normType)
+const scaleThere = async (params: RRef<Tensor>[], contextId: bigint, factor: Tensor): Promise<void> =>
+  scaleGrads(await here(params), gradientsIn(contextId), factor)
+const clampThere = async (params: RRef<Tensor>[], contextId: bigint, clipValue: number): Promise<void> =>
+  clampGrads(await here(params), gradientsIn(contextId), clipValue)
+
+expose({ 'postgrad.gradShares': sharesThere, 'postgrad.scaleGrads': scaleThere, 'postgrad.clampGrads': clampThere })

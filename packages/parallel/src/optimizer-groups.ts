@@ -1,0 +1,258 @@
+/**
+ * The groups of a distributed optimizer as its user sees them: references with settings, which a scheduler may change, and what of them each owner has.
+ * `distributed-optimizer.ts` sends what an owner lacks with the next step.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Optimizer } from '@postgrad/nn'
+import { RRef, type WorkerInfo } from '@postgrad/rpc'
+import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
+import { invalidArgument } from '@postgrad/tensor/internal'
+import type { GroupSettings, OptimizerClass } from './local-optimizer.js'
+
+/** Parameters on any workers that share their settings. A schedule, or whoever else, writes to the settings; they hold from the next step on. */
+export type DistributedParamGroup<Settings> = { readonly params: readonly RRef<Tensor>[] } & Settings
+
+/** A group as an optimizer is given it: settings that it leaves out are the optimizer's. */
+export type DistributedGroupOptions<Settings = object> = Partial<Settings> & { readonly params: Iterable<RRef<Tensor>> }
+
+const OP = 'DistributedOptimizer'
+type AnyGroup = DistributedParamGroup<GroupSettings>
+
+export class OptimizerGroups {
+  readonly groups: AnyGroup[] = []
+  private readonly optimizerClass: OptimizerClass
+  private readonly options: GroupSettings
+  /**
+   * One of the class over a parameter of one element per group, which knows and checks the settings; null where that cannot be: the class takes none, or its
+   * constructor fails, which the owners will say too.
+   */
+  private model: Optimizer | null = null
+
+  constructor(optimizerClass: OptimizerClass, options: GroupSettings) {
+    this.optimizerClass = optimizerClass
+    this.options = options
+  }
+
+  /** How many parameters there are over all groups. */
+  get size(): number {
+    return this.groups.reduce((sum, { params }) => sum + params.length, 0)
+  }
+
+  /** @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER; nothing is added then */
+  add(list: readonly DistributedGroupOptions[]): void {
+    const added = list.map((group) => {
+      const { params, ...settings } = group as DistributedGroupOptions<GroupSettings>
+      return { params: checkedParams(params), ...settings } as AnyGroup
+    })
+    const all = [...this.groups, ...added]
+    if (added.every(({ params }) => params.length === 0)) throw noParameters()
+    checkDistinct(all)
+    this.model = modelOf(this.optimizerClass, all, this.options)
+    const first = this.groups.length
+    for (const [i, group] of added.entries()) {
+      const { params: _, ...known } = { ...this.options, ...this.model?.paramGroups[first + i] } as GroupSettings
+      this.groups.push({ ...known, ...group })
+    }
+  }
+
+  /** Takes the last groups back. */
+  drop(count: number): void {
+    this.groups.splice(-count, count)
+    this.model = this.groups.length === 0 ? null : modelOf(this.optimizerClass, this.groups, this.options)
+  }
+
+  /** Of all groups; all of them or none. @throws INVALID_ARGUMENT */
+  set(settings: GroupSettings): void {
+    this.check()
+    this.model?.set(settings)
+    for (const group of this.groups) Object.assign(group, settings)
+  }
+
+  /** @throws INVALID_ARGUMENT for what somebody has written into a group that its class refuses */
+  check(): void {
+    if (this.model === null) return
+    for (const [i, group] of this.groups.entries()) Object.assign(this.model.paramGroups[i]!, this.known(group, i))
+    this.model.set({})
+  }
+
+  /** The settings that the optimizer looks at: not the params, nor what schedulers keep in a group for themselves. */
+  known(group: AnyGroup, index: number): GroupSettings {
+    const { params: _, ...settings } = group
+    const model = this.model?.paramGroups[index] as GroupSettings | undefined
+    if (model === undefined) return settings
+    return Object.fromEntries(Object.entries(settings).filter(([name]) => name in model && name !== 'params'))
+  }
+
+  /** Saved settings, checked as the class does; nothing is changed. @throws INVALID_ARGUMENT */
+  checkSaved(saved: readonly GroupSettings[]): void {
+    if (this.model === null) return
+    const model = modelOf(this.optimizerClass, this.groups, this.options)
+    model?.loadStateDict({ state: {}, paramGroups: saved.map((settings, i) => ({ ...settings, params: [i] })) })
+  }
+
+  /** Takes over saved settings of all groups. */
+  load(saved: readonly GroupSettings[]): void {
+    for (const [i, group] of this.groups.entries()) {
+      const fields = group as Record<string, unknown>
+      for (const name of Object.keys(fields)) if (name !== 'params' && !(name in saved[i]!)) delete fields[name]
+      Object.assign(fields, structuredClone(saved[i]))
+    }
+  }
+}
+
+/** What one owner has of the groups. */
+export class OwnedGroups {
+  readonly owner: WorkerInfo
+  /** Which groups it has parameters of. */
+  readonly groups: number[] = []
+  /** Its parameters, in its optimizer's order: their places over all groups. */
+  readonly places: number[] = []
+  /** The references, by its groups. */
+  readonly params: RRef<Tensor>[][] = []
+  /** The settings that it has; null when that is not known, since a step did not come back well. */
+  private has: GroupSettings[] | null = []
+
+  constructor(owner: WorkerInfo) {
+    this.owner = owner
+  }
+
+  /** What it lacks: [its group, settings] of those that changed since the last call; null for none. It counts as sent. */
+  takeChanges(all: OptimizerGroups): [number, GroupSettings][] | null {
+    let changes: [number, GroupSettings][] | null = null
+    const { has } = this
+    for (const [own, index] of this.groups.entries()) {
+      const now = all.known(all.groups[index]!, index)
+      const before = has?.[own]
+      const changed = before === undefined ? now : changedIn(before, now)
+      if (changed === null) continue
+      changes ??= []
+      changes.push([own, changed])
+    }
+    if (changes !== null) this.noteSent(all)
+    return changes
+  }
+
+  noteSent(all: OptimizerGroups): void {
+    this.has = this.groups.map((index) => structuredClone(all.known(all.groups[index]!, index)))
+  }
+
+  /** It may have refused them, or never have got them. */
+  forget(): void {
+    this.has = null
+  }
+}
+
+/** Adds groups from `first` on to the owners of their parameters. @returns those that got something */
+export function assign(all: OptimizerGroups, first: number, owners: Map<number, OwnedGroups>): Set<OwnedGroups> {
+  const touched = new Set<OwnedGroups>()
+  let place = all.groups.slice(0, first).reduce((sum, { params }) => sum + params.length, 0)
+  for (let index = first; index < all.groups.length; index++) {
+    for (const param of all.groups[index]!.params) {
+      const { id } = param.owner()
+      let part = owners.get(id)
+      if (part === undefined) {
+        part = new OwnedGroups(param.owner())
+        owners.set(id, part)
+      }
+      if (part.groups.at(-1) !== index) {
+        part.groups.push(index)
+        part.params.push([])
+      }
+      part.params.at(-1)!.push(param)
+      part.places.push(place++)
+      touched.add(part)
+    }
+  }
+  return touched
+}
+
+/** Undoes `assign`. */
+export function unassign(first: number, place: number, owners: Map<number, OwnedGroups>): void {
+  for (const [id, part] of owners) {
+    while (part.groups.length > 0 && part.groups.at(-1)! >= first) {
+      part.groups.pop()
+      part.params.pop()
+    }
+    while (part.places.length > 0 && part.places.at(-1)! >= place) part.places.pop()
+    if (part.groups.length === 0) owners.delete(id)
+  }
+}
+
+/** References, or groups of them, as groups. @throws INVALID_ARGUMENT */
+export function groupsOf(params: Iterable<RRef<Tensor>> | Iterable<DistributedGroupOptions>): DistributedGroupOptions[] {
+  const list = listOf('RRefs to parameters, or groups of them', params)
+  if (list.length === 0) throw noParameters()
+  return list.some((each) => each instanceof RRef || isTensor(each))
+    ? [{ params: list as RRef<Tensor>[] }]
+    : (list as DistributedGroupOptions[])
+}
+
+function checkedParams(params: Iterable<RRef<Tensor>> | undefined): RRef<Tensor>[] {
+  const list = listOf('RRefs in a group { params, … }', params)
+  const at = list.findIndex((each) => !(each instanceof RRef))
+  if (at < 0) return list as RRef<Tensor>[]
+  const wrong = list[at]
+  throw invalidArgument(
+    OP,
+    'RRefs as parameters',
+    isTensor(wrong) ? `a tensor as parameter ${at}` : wrong === null ? 'null' : typeof wrong,
+    'Pass rref(parameter), made on its owner, module.remoteParameters(), or await getAllRemoteParams(model).',
+  )
+}
+
+function listOf(expected: string, list: unknown): unknown[] {
+  const iterable = list as Iterable<unknown> | null | undefined
+  if (list instanceof RRef) throw invalidArgument(OP, expected, 'an RRef', 'Wrap it in an array.')
+  if (typeof list === 'string' || typeof iterable?.[Symbol.iterator] !== 'function') {
+    throw invalidArgument(OP, expected, list === null ? 'null' : typeof list, 'Pass an array.')
+  }
+  return [...iterable]
+}
+
+/** One value that two references name is found by its owner; one reference that is listed twice, here. */
+function checkDistinct(groups: readonly AnyGroup[]): void {
+  const ids = groups.flatMap(({ params }) => params.map(({ rrefId }) => rrefId))
+  if (new Set(ids).size === ids.length) return
+  throw new PostgradError('DUPLICATE_PARAMETER', {
+    op: OP,
+    message: 'a reference is listed more than once',
+    remedy: 'List each parameter once, in one group.',
+  })
+}
+
+function noParameters(): PostgradError {
+  return new PostgradError('NO_PARAMETERS', {
+    op: OP,
+    expected: 'at least one RRef to a parameter',
+    got: 'none',
+    remedy: 'Pass the RRefs of the parameters of all workers.',
+  })
+}
+
+function modelOf(Class: OptimizerClass, groups: readonly AnyGroup[], options: GroupSettings): Optimizer | null {
+  try {
+    const stand = groups.map(({ params: _, ...settings }) => ({ ...settings, params: [tensor([0], { requiresGrad: true })] }))
+    // As for an owner: one group without settings of its own is a plain list.
+    const made = new Class(stand as unknown as Tensor[], options)
+    return Array.isArray(made.paramGroups) && made.paramGroups.length === groups.length ? made : null
+  } catch {
+    // The owners say why, and say it of themselves: OPTIMIZER_CREATION_FAILED.
+    return null
+  }
+}
+
+/** The names whose values differ; null for none. */
+function changedIn(before: GroupSettings, now: GroupSettings): GroupSettings | null {
+  let changed: Record<string, unknown> | null = null
+  for (const name in now) {
+    if (sameSetting(before[name], now[name])) continue
+    changed ??= {}
+    changed[name] = now[name]
+  }
+  return changed
+}
+
+function sameSetting(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((each, i) => sameSetting(each, b[i]))
+  return Object.is(a, b)
+}

@@ -1,0 +1,358 @@
+/** Groups, schedulers and state of a distributed optimizer, each time against a local one over the same parameters in one place. */
+import { describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
+import { type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
+import {
+  Adam,
+  AdamW,
+  CyclicLR,
+  ExponentialLR,
+  fromTorchOptimizerState,
+  LambdaLR,
+  loadSafetensors,
+  OneCycleLR,
+  openSafetensors,
+  ReduceLROnPlateau,
+  type Scheduled,
+  type Scheduler,
+  SequentialLR,
+  SGD,
+  type StateDict,
+  StepLR,
+  safetensorsBytes,
+  toTorchOptimizerState,
+} from '@postgrad/nn'
+import { type RRef, remote, rref } from '@postgrad/rpc'
+import { rand, type Tensor, tensor } from '@postgrad/tensor'
+import { DistributedOptimizer } from './distributed-optimizer.js'
+import { failure, MyModule, overSeeds } from './sim-workers.suite.js'
+
+/** Three modules on two workers, and the same here. */
+class Pair {
+  readonly local = [new MyModule(), new MyModule(), new MyModule()]
+  readonly remote = [remote(1, MyModule, []), remote(2, MyModule, []), remote(1, MyModule, [])]
+  readonly params = Promise.all(this.remote.map((module) => module.call('parameter', [])))
+
+  /** One step of both, on the same numbers; `order`: the modules in the order of the data. */
+  async step(localStep: () => void, step: (ctx: DistAutogradContext) => Promise<unknown>): Promise<void> {
+    const x = rand([3, 3])
+    for (const { w } of this.local) w.grad = null
+    this.local
+      .reduce((y, module) => module.forward(y), x)
+      .sum()
+      .backward()
+    localStep()
+    await distAutograd.context(async (ctx) => {
+      let y: Tensor = x
+      for (const module of this.remote) y = await module.call('forward', [y])
+      await ctx.backward([y.sum()])
+      await step(ctx)
+    })
+  }
+
+  async same(): Promise<void> {
+    for (const [i, module] of this.remote.entries()) expect(await module.call('values', [])).toEqual(this.local[i]!.values())
+  }
+
+  async steps(count: number, local: { step(): void }, optimizer: DistributedOptimizer): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      await this.step(
+        () => local.step(),
+        (ctx) => optimizer.step(ctx),
+      )
+    }
+  }
+}
+
+async function three(): Promise<[Pair, RRef<Tensor>[]]> {
+  const pair = new Pair()
+  return [pair, await pair.params]
+}
+
+const schedulers: [string, (optimizer: Scheduled) => Scheduler & { step(metrics: number): void }][] = [
+  ['StepLR', (optimizer) => new StepLR(optimizer, { stepSize: 2 })],
+  ['LambdaLR', (optimizer) => new LambdaLR(optimizer, { lrLambda: (epoch) => 1 / (epoch + 1) })],
+  ['OneCycleLR, which moves betas too', (optimizer) => new OneCycleLR(optimizer, { maxLr: [0.1, 0.2], totalSteps: 9 })],
+  ['CyclicLR', (optimizer) => new CyclicLR(optimizer, { baseLr: 0.01, maxLr: 0.1, stepSizeUp: 2, cycleMomentum: false })],
+  ['ReduceLROnPlateau', (optimizer) => new ReduceLROnPlateau(optimizer, { patience: 0 })],
+  [
+    'SequentialLR',
+    (optimizer) =>
+      new SequentialLR(optimizer, {
+        schedulers: [new ExponentialLR(optimizer, { gamma: 0.5 }), new StepLR(optimizer, { stepSize: 1 })],
+        milestones: [2],
+      }),
+  ],
+]
+
+describe('groups', () => {
+  test('OPT-3 groups with settings of their own, spread over owners in any way, are a local optimizer with these groups', () =>
+    overSeeds(3, async () => {
+      const [pair, [a, b, c]] = await three()
+      const optimizer = new DistributedOptimizer(
+        AdamW,
+        [
+          { params: [b!, a!], lr: 0.1 },
+          { params: [c!], weightDecay: 0.5 },
+        ],
+        { lr: 0.01 },
+      )
+      const [{ w: wa }, { w: wb }, { w: wc }] = pair.local as [MyModule, MyModule, MyModule]
+      const local = new AdamW(
+        [
+          { params: [wb, wa], lr: 0.1 },
+          { params: [wc], weightDecay: 0.5 },
+        ],
+        { lr: 0.01 },
+      )
+      expect(optimizer.paramGroups.map(({ params: _, ...group }) => group)).toEqual(
+        local.paramGroups.map(({ params: _, ...group }) => group),
+      )
+      await pair.steps(3, local, optimizer)
+      await pair.same()
+      optimizer.dispose()
+    }))
+
+  test('OPT-5 what somebody writes into a group holds from the next step on', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(SGD, [{ params: params.slice(0, 1) }, { params: params.slice(1) }], {
+        lr: 0.1,
+        momentum: 0.5,
+      })
+      const local = new SGD([{ params: [pair.local[0]!.w] }, { params: pair.local.slice(1).map(({ w }) => w) }], { lr: 0.1, momentum: 0.5 })
+      for (const [group, change] of [
+        [1, { lr: 0.5 }],
+        [0, { momentum: 0 }],
+        [1, {}],
+        [0, { lr: 0, maximize: true }],
+      ] as const) {
+        Object.assign(optimizer.paramGroups[group]!, change)
+        Object.assign(local.paramGroups[group]!, change)
+        await pair.steps(1, local, optimizer)
+        await pair.same()
+      }
+    }))
+
+  test('OPT-6 what the class refuses is refused before a message leaves, by whatever road it came; nobody has stepped', () =>
+    overSeeds(3, async (workers) => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(SGD, params, { lr: 0.1 })
+      await optimizer.ready()
+      const before = new MyModule().values()
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([(await pair.remote[0]!.call('forward', [rand([3, 3])])).sum()])
+        const sent = workers[0]!.debugInfo().pendingCalls
+        for (const bad of [{ lr: Number.NaN }, { momentum: '0.9' as unknown as number }]) {
+          const good = { lr: 0.1, momentum: 0 }
+          Object.assign(optimizer.paramGroups[0]!, bad)
+          expect((await failure(optimizer.step(ctx))).code).toBe('INVALID_ARGUMENT')
+          Object.assign(optimizer.paramGroups[0]!, good)
+        }
+        expect(workers[0]!.debugInfo().pendingCalls).toBe(sent)
+        expect(await pair.remote[0]!.call('values', [])).toEqual(before)
+        await optimizer.step(ctx)
+        expect(await pair.remote[0]!.call('values', [])).not.toEqual(before)
+      })
+    }))
+
+  test('OPT-9 wrong groups: no reference, a tensor, a list without an array, a reference twice, one tensor by two references', () =>
+    overSeeds(2, async () => {
+      const w = new MyModule().w
+      const ref = rref(w)
+      const make = (params: unknown) => () => new DistributedOptimizer(SGD, params as RRef<Tensor>[], { lr: 1 })
+      for (const [params, code] of [
+        [[], 'NO_PARAMETERS'],
+        [[{ params: [] }], 'NO_PARAMETERS'],
+        [[w], 'INVALID_ARGUMENT'],
+        [ref, 'INVALID_ARGUMENT'],
+        [null, 'INVALID_ARGUMENT'],
+        [[{ lr: 1 }], 'INVALID_ARGUMENT'],
+        [[{ params: ref }], 'INVALID_ARGUMENT'],
+        [[{ params: [1] }], 'INVALID_ARGUMENT'],
+        [[ref, ref], 'DUPLICATE_PARAMETER'],
+        [[{ params: [ref] }, { params: [ref] }], 'DUPLICATE_PARAMETER'],
+      ] as const) {
+        expect(make(params)).toThrow(expect.objectContaining({ code }))
+      }
+      const twice = new DistributedOptimizer(SGD, [ref, rref(w)], { lr: 1 })
+      expect(await failure(twice.ready())).toMatchObject({ code: 'OPTIMIZER_CREATION_FAILED', cause: { code: 'DUPLICATE_PARAMETER' } })
+      const settings = new DistributedOptimizer(SGD, [ref], { lr: -1 })
+      expect(await failure(settings.ready())).toMatchObject({ code: 'OPTIMIZER_CREATION_FAILED', cause: { code: 'INVALID_ARGUMENT' } })
+    }))
+})
+
+describe('schedulers', () => {
+  test.each(schedulers)('OPT-5 %s drives it as it drives a local one, without a message of its own', (_, make) =>
+    overSeeds(
+      3,
+      async (workers) => {
+        const [pair, params] = await three()
+        const optimizer = new DistributedOptimizer(AdamW, [{ params: params.slice(1) }, { params: params.slice(0, 1) }])
+        const local = new AdamW([{ params: pair.local.slice(1).map(({ w }) => w) }, { params: [pair.local[0]!.w] }])
+        const [schedule, localSchedule] = [make(optimizer), make(local)]
+        for (let n = 0; n < 4; n++) {
+          await pair.steps(1, local, optimizer)
+          const pending = workers[0]!.debugInfo().pendingCalls
+          schedule.step(1)
+          localSchedule.step(1)
+          expect(workers[0]!.debugInfo().pendingCalls).toBe(pending)
+          expect(schedule.getLastLr()).toEqual(localSchedule.getLastLr())
+          await pair.same()
+        }
+      },
+      2,
+    ),
+  )
+})
+
+describe('state', () => {
+  test('OPT-10 the gathered state is that of a local optimizer, loads into one, and goes on with the same bits in a new one', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const groups = [{ params: [params[1]!, params[2]!], lr: 0.1 }, { params: [params[0]!] }]
+      const locals = () => [{ params: [pair.local[1]!.w, pair.local[2]!.w], lr: 0.1 }, { params: [pair.local[0]!.w] }]
+      const optimizer = new DistributedOptimizer(Adam, groups, { lr: 0.01, amsgrad: true })
+      const local = new Adam(locals(), { lr: 0.01, amsgrad: true })
+      const schedule = new ExponentialLR(optimizer, { gamma: 0.5 })
+      const localSchedule = new ExponentialLR(local, { gamma: 0.5 })
+      await pair.steps(2, local, optimizer)
+      schedule.step()
+      localSchedule.step()
+      const saved = await optimizer.stateDict()
+      expect(plain(saved)).toEqual(plain(local.stateDict()))
+      // As a file, through PyTorch's names, into another optimizer whose settings must come from there.
+      const torch = toTorchOptimizerState(saved)
+      const bytes = await safetensorsBytes(torch.tensors as StateDict, { metadata: torch.metadata })
+      const { metadata } = await openSafetensors(bytes)
+      const read = fromTorchOptimizerState<(typeof saved)['paramGroups'][number]>({ tensors: await loadSafetensors(bytes), metadata })
+      const other = new DistributedOptimizer(Adam, [{ params: groups[0]!.params }, { params: groups[1]!.params }], { lr: 99 })
+      await other.loadStateDict(read as typeof saved)
+      optimizer.dispose()
+      await pair.steps(2, local, other)
+      await pair.same()
+      const back = new Adam(locals())
+      back.loadStateDict(await other.stateDict())
+      await pair.steps(1, back, other)
+      await pair.same()
+    }))
+
+  test('OPT-10 a state that does not fit is refused whole: no owner has taken anything over', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Adam, params)
+      const local = new Adam(pair.local.map(({ w }) => w))
+      await pair.steps(2, local, optimizer)
+      const saved = await optimizer.stateDict()
+      const before = plain(saved)
+      const entry = saved.state[1]!
+      const bad: [unknown, string][] = [
+        [null, 'STATE_DICT_MISMATCH'],
+        [{ state: {} }, 'STATE_DICT_MISMATCH'],
+        [{ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, params: [0, 1] }] }, 'STATE_DICT_MISMATCH'],
+        [{ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, lr: 'fast' }] }, 'INVALID_ARGUMENT'],
+        [{ ...saved, state: { 0: saved.state[0], 1: { ...entry, expAvg: tensor([1]) }, 2: saved.state[2] } }, 'OPTIMIZER_STATE_FAILED'],
+        [{ ...saved, state: { 0: saved.state[0], 2: { ...entry, more: 1 } } }, 'OPTIMIZER_STATE_FAILED'],
+      ]
+      for (const [state, code] of bad) {
+        const error = await failure(optimizer.loadStateDict(state as typeof saved))
+        expect(error.code).toBe(code)
+        if (code === 'OPTIMIZER_STATE_FAILED') expect((error.cause as PostgradError).code).toBe('STATE_DICT_MISMATCH')
+        expect(plain(await optimizer.stateDict())).toEqual(before)
+      }
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+    }))
+
+  test('OPT-11 a group joins: on owners old and new, with what the optimizer has gathered kept', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Adam, [params[0]!], { lr: 0.1 })
+      const local = new Adam([pair.local[0]!.w], { lr: 0.1 })
+      await pair.steps(1, local, optimizer)
+      await optimizer.addParamGroup({ params: [params[1]!, params[2]!], lr: 0.5 })
+      local.addParamGroup({ params: [pair.local[1]!.w, pair.local[2]!.w], lr: 0.5 })
+      await pair.steps(2, local, optimizer)
+      await pair.same()
+      expect(plain(await optimizer.stateDict())).toEqual(plain(local.stateDict()))
+      optimizer.paramGroups[1]!.lr = 0.25
+      local.paramGroups[1]!.lr = 0.25
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+    }))
+
+  test('OPT-11 a group that one owner refuses joins on none', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Adam, [params[0]!, params[1]!], { lr: 0.1 })
+      const local = new Adam([pair.local[0]!.w, pair.local[1]!.w], { lr: 0.1 })
+      const frozen = await remote(2, MyModule, [false]).call('parameter', [])
+      const frozenHere = rref(new MyModule(false).w)
+      for (const [group, cause] of [
+        [[params[2]!, frozen], 'NOT_A_PARAMETER'],
+        [[params[2]!, frozenHere], 'NOT_A_PARAMETER'],
+        [[params[2]!, await pair.remote[1]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
+        [[await pair.remote[0]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
+      ] as const) {
+        expect(await failure(optimizer.addParamGroup({ params: [...group] }))).toMatchObject({
+          code: 'OPTIMIZER_GROUP_REFUSED',
+          cause: { code: cause },
+        })
+        expect(optimizer.paramGroups.length).toBe(1)
+      }
+      expect((await failure(optimizer.addParamGroup({ params: [] }))).code).toBe('NO_PARAMETERS')
+      expect((await failure(optimizer.addParamGroup({ params: [params[0]!] }))).code).toBe('DUPLICATE_PARAMETER')
+      await pair.steps(2, local, optimizer)
+      await pair.same()
+      expect(plain(await optimizer.stateDict())).toEqual(plain(local.stateDict()))
+    }))
+
+  test('OPT-7 several optimizers on the same parameters: each step whole, each with what it has gathered itself', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const [one, two] = [new DistributedOptimizer(SGD, params, { lr: 0.1, momentum: 0.5 }), new DistributedOptimizer(Adam, params)]
+      const weights = pair.local.map(({ w }) => w)
+      const [localOne, localTwo] = [new SGD(weights, { lr: 0.1, momentum: 0.5 }), new Adam(weights)]
+      for (let n = 0; n < 2; n++) {
+        await pair.step(
+          () => {
+            localOne.step()
+            localTwo.step()
+          },
+          (ctx) => Promise.all([one.step(ctx), two.step(ctx)]),
+        )
+        await pair.same()
+      }
+    }))
+
+  test('OPT-8 an owner that is dead: the others have stepped, and the error says so', () =>
+    overSeeds(3, async (workers) => {
+      const own = new MyModule()
+      const there = await remote(1, MyModule, []).call('parameter', [])
+      const optimizer = new DistributedOptimizer(SGD, [rref(own.w), there], { lr: 1 })
+      await optimizer.ready()
+      const before = own.values()
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([own.w.sum()])
+        await workers[1]!.close()
+        const error = await failure(optimizer.step(ctx))
+        expect(error).toMatchObject({
+          code: 'OPTIMIZER_STEP_FAILED',
+          cause: { code: 'WORKER_DIED' },
+          values: { owners: ['worker1'], stepped: ['worker0'] },
+        })
+        expect(own.values()).not.toEqual(before)
+        for (const rest of [
+          optimizer.stateDict(),
+          optimizer.loadStateDict({ state: {}, paramGroups: [{ ...optimizer.paramGroups[0]!, params: [0, 1] }] }),
+        ]) {
+          expect(await failure(rest)).toMatchObject({ code: 'OPTIMIZER_STATE_FAILED', values: { owners: ['worker1'] } })
+        }
+      })
+    }))
+})
+
+/** Tensors as arrays. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (_, each) => (each?.toArray === undefined ? each : each.toArray())))
+}

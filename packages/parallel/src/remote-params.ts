@@ -1,0 +1,59 @@
+/**
+ * References to all parameters of a model whose modules live on several workers, as `DistributedOptimizer` takes them. PyTorch's idea, never built:
+ * `_get_all_remote_params(model)` (pytorch#33115).
+ */
+import { PostgradError } from '@postgrad/base'
+import { Module } from '@postgrad/nn'
+import { type CallOptions, call, expose, OwnerRRef, RRef, rref } from '@postgrad/rpc'
+import type { Tensor } from '@postgrad/tensor'
+import { RemoteModule } from './remote-module.js'
+
+/**
+ * References to the parameters of a tree of modules, in the order of `parameters()`: of modules here to their tensors, of every RemoteModule in the tree to
+ * those of its module, which may have RemoteModules of its own. A tensor or RemoteModule that stands in several places comes once; one tensor in two
+ * modules elsewhere comes twice, and the optimizer refuses it (DUPLICATE_PARAMETER). Dispose of the references when they are not used any more.
+ * Rejects with INVALID_ARGUMENT for what is no module, and as `remoteParameters` does.
+ */
+export async function getAllRemoteParams(model: Module | RRef<Module>, options: CallOptions = {}): Promise<RRef<Tensor>[]> {
+  if (model instanceof RRef) return await ofReference(model, options)
+  if (!(model instanceof Module)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'getAllRemoteParams',
+      expected: 'a module, or an RRef to one',
+      got: model === null ? 'null' : typeof model,
+      remedy: 'Pass the model itself.',
+    })
+  }
+  const parts: (Tensor | RemoteModule)[] = []
+  gather(model, parts, new Set())
+  const seen = new Set<Tensor | bigint>()
+  const once = parts.filter((part) => {
+    const id = part instanceof RemoteModule ? part.getModuleRref().rrefId : part
+    return seen.has(id) ? false : seen.add(id)
+  })
+  const found = await Promise.all(
+    once.map((part) => (part instanceof RemoteModule ? ofReference(part.getModuleRref(), options) : [rref(part)])),
+  )
+  return found.flat()
+}
+
+/** A module's own parameters, then those of its children. */
+function gather(module: Module, into: (Tensor | RemoteModule)[], seen: Set<Module>): void {
+  if (seen.has(module)) return
+  seen.add(module)
+  if (module instanceof RemoteModule) {
+    into.push(module)
+    return
+  }
+  into.push(...module.parameters({ recurse: false }))
+  for (const child of module.children()) gather(child, into, seen)
+}
+
+async function ofReference(ref: RRef<Module>, options: CallOptions): Promise<RRef<Tensor>[]> {
+  if (ref instanceof OwnerRRef && ref.hasValue) return await getAllRemoteParams(ref.localValue(), options)
+  return await call(ref.owner(), paramsThere, [ref], options)
+}
+
+const paramsThere = async (ref: RRef<Module>): Promise<RRef<Tensor>[]> => await getAllRemoteParams(await ref.toHere())
+
+expose({ 'postgrad.allRemoteParams': paramsThere })

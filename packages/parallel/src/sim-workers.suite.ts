@@ -1,0 +1,77 @@
+/** The fixture of the optimizer's simulated tests: N runtimes over one SimWorld, PyTorch's module with one weight, and how a promise fails. */
+
+import { matmul } from '@postgrad/autograd'
+import type { PostgradError } from '@postgrad/base'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { expose, type RRef, rref } from '@postgrad/rpc'
+import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { SimWorld } from '@postgrad/sim/internal'
+import { type Tensor, tensor } from '@postgrad/tensor'
+
+/** PyTorch's MyModule: one 3×3 weight, the same on every worker. */
+export class MyModule {
+  readonly w: Tensor
+  constructor(requiresGrad = true) {
+    this.w = tensor(
+      [
+        [0.1, -0.2, 0.3],
+        [0.4, 0.5, -0.6],
+        [-0.7, 0.8, 0.9],
+      ],
+      { requiresGrad },
+    )
+  }
+  forward(x: Tensor): Tensor {
+    return matmul(this.w, x)
+  }
+  parameter(): RRef<Tensor> {
+    return rref(this.w)
+  }
+  values(): unknown {
+    return this.w.toArray()
+  }
+}
+
+expose({ MyModule })
+
+/** Runs `main` on worker 0 of a fresh cluster, once per seed. A failure names its seed. */
+export async function overSeeds(
+  size: number,
+  main: (workers: readonly WorkerRuntime[], world: SimWorld) => Promise<void>,
+  seeds = 6,
+): Promise<void> {
+  for (let seed = 1; seed <= seeds; seed++) {
+    const world = new SimWorld(seed)
+    const workers = Array.from({ length: size }, (_, id) => {
+      const worker = new WorkerRuntime({
+        name: `worker${id}`,
+        id,
+        clock: world.clockOf(`worker${id}`),
+        generator: workerGenerator(0, `worker${id}`),
+        finalizers: 'report',
+      })
+      installDistAutograd(worker)
+      return worker
+    })
+    workers.forEach((a, i) => {
+      for (const b of workers.slice(i + 1)) {
+        const [ofA, ofB] = world.link(a.info.name, b.info.name)
+        a.connect(b.info, ofA)
+        b.connect(a.info, ofB)
+      }
+    })
+    await world.run(workers[0]!.run(() => main(workers, world))).catch((error: unknown) => {
+      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    })
+  }
+}
+
+/** The error that a promise is rejected with. */
+export async function failure(promise: Promise<unknown>): Promise<PostgradError> {
+  return await promise.then(
+    () => {
+      throw new Error('it did not fail')
+    },
+    (error: PostgradError) => error,
+  )
+}
