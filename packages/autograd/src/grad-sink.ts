@@ -40,7 +40,12 @@ export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): voi
 export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
     accumulateInto(variable, grad, exclusive)
-    const { accumulateGrad } = variable.autograd as { accumulateGrad?: { runPostHooks(): void } | null }
-    if (accumulateGrad) accumulateGrad.runPostHooks()
+    runPostAccumulateHooks(variable)
   },
+}
+
+/** What `registerPostAccumulateGradHook` has left at the leaf; every sink runs it once the gradient is where its users look for it. */
+export function runPostAccumulateHooks(variable: Tensor): void {
+  const { accumulateGrad } = variable.autograd as { accumulateGrad?: { runPostHooks(): void } | null }
+  if (accumulateGrad) accumulateGrad.runPostHooks()
 }

@@ -28,13 +28,13 @@ import { currentScope, inScope, onAbort, Scope, timeLimit } from '@postgrad/base
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { type Message, MessageType } from '@postgrad/wire/internal'
+import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import { postIfAlive } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
-import { located, passCancelled, passGivenUp } from './pass-errors.js'
+import { located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
 
 /** A node task in the mailbox. */
@@ -59,7 +59,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   private readonly container: DistAutogradContainer
   private readonly graph = new Engine()
   private readonly self: WorkerId
-  /** What node tasks run in: this worker's scope without grad mode (a distributed pass cannot be differentiated again). */
+  /** What node tasks run in, but for the context: this worker's scope without grad mode (a distributed pass cannot be differentiated again). */
   private readonly scope: Scope
   /** The pass whose node is being evaluated, and the node; evaluation is synchronous, so there is at most one. */
   private running: DistPass | null = null
@@ -192,9 +192,15 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
     this.running = pass
     this.runningNode = nodeTask.node
-    inScope(this.scope, evaluateNode, this.graph, nodeTask)
+    pass.scope ??= this.scopeOf(pass)
+    inScope(pass.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
     if (task.error !== null) this.fail(pass, located(task.error, nodeTask.node, this.runtime.info))
+  }
+
+  /** Hooks find the context of the pass as the current one. What they call takes no context with it: gradients are off (DA-9). */
+  private scopeOf({ contextId }: DistPass): Scope {
+    return new Scope({ context: this.container.find(contextId) ?? null }, this.scope)
   }
 
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
@@ -310,6 +316,14 @@ export class DistEngine implements GradientCarrier, PassDriver {
     const context = contextId === null ? undefined : this.container.find(contextId)
     const pass = passId === null ? undefined : context?.passes.get(passId)
     if (pass !== undefined) context!.absorb(pass)
+  }
+
+  /** A message about a pass that cannot be read: nobody can go on, and the root learns so at once. */
+  onUnreadable({ context: contextId, pass: passId }: PassHead, cause: unknown, from: WorkerInfo): void {
+    const error = passUnreadable(cause, from, this.runtime.info)
+    const pass = this.container.find(contextId)?.passes.get(passId)
+    if (pass !== undefined) this.fail(pass, error)
+    else if (workerOf(passId) !== this.self) this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [error], contextId, passId)
   }
 
   private rootPass(contextId: bigint | null, passId: bigint | null): [DistAutogradContext, RootPass] | [null, null] {

@@ -64,6 +64,9 @@ function make(runtime: WorkerRuntime): DistAutograd {
   })
   runtime.handle(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
   runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
+  for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
+    runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))
+  }
   runtime.handle(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
     // Unknown here: released before, or never joined. No news (DA-10).
     if (context !== null && container.find(context) !== undefined) container.release(context, null, from.id)

@@ -44,6 +44,17 @@ function isError(value: unknown): value is Error {
   return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
 }
 
+/** What `from` sent to `here` about the pass, gradients or word of it, could not be read. */
+export function passUnreadable(cause: unknown, from: WorkerInfo, here: WorkerInfo): PostgradError {
+  return new PostgradError('PASS_UNREADABLE', {
+    op: 'backward',
+    message: `worker '${here.name}' could not read what worker '${from.name}' sent to it about the pass${isPostgradError(cause) ? ` (${cause.code})` : ''}`,
+    remedy: 'Run all workers with the same version; a gradient that is too large is sent in parts by splitting its tensor before the call.',
+    values: { worker: here.name, workerId: here.id, from: from.name },
+    cause,
+  })
+}
+
 /** By the signal of the pass, whose reason this is. */
 export function passCancelled(reason: unknown): PostgradError {
   return cancelled('the pass was cancelled by its signal', reason)

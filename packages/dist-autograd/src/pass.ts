@@ -7,8 +7,9 @@
  *                                          │  a node fails                 │
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
-import { type GradSink, GraphTask, keepable, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
+import { type GradSink, GraphTask, keepable, type NodeTask, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import type { Scope } from '@postgrad/base/internal'
 import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { PassLedger, type PassReport } from './pass-ledger.js'
@@ -40,6 +41,8 @@ export class DistPass implements GradSink, ReadyQueue {
   readonly gradients = new Map<Tensor, Tensor>()
   /** What a gathered pass held is let go, though the root has not said yet how the pass ended. */
   gathered = false
+  /** What its nodes run in; made with the first one. */
+  scope: Scope | null = null
   private version = 0
   private readonly driver: PassDriver
 
@@ -61,6 +64,8 @@ export class DistPass implements GradSink, ReadyQueue {
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
   accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
     this.gradients.set(variable, keepable(grad, exclusive))
+    // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
+    runPostAccumulateHooks(variable)
   }
 
   get failed(): boolean {

@@ -5,7 +5,7 @@
 import type { Source } from '@postgrad/actor/internal'
 import type { WorkerId } from '@postgrad/base'
 import type { Frame, Link } from '@postgrad/transport'
-import { type Message, MessageType, type RequestHead } from '@postgrad/wire/internal'
+import { type Message, MessageType, type PassHead, type RequestHead } from '@postgrad/wire/internal'
 import type { BlockPost } from './block-post.js'
 import type { IncomingCalls, OutgoingCalls } from './call-credits.js'
 import type { Metrics } from './metrics.js'
@@ -111,14 +111,17 @@ export class Unreadable implements Runnable {
   readonly agent: Taker
   readonly peer: Peer
   readonly head: RequestHead
+  /** If it was about a pass. */
+  readonly pass: PassHead | null
   readonly error: unknown
   /** See `Delivery`. */
   callBytes: number
 
-  constructor(agent: Taker, peer: Peer, head: RequestHead, error: unknown, callBytes: number) {
+  constructor(agent: Taker, peer: Peer, head: RequestHead, pass: PassHead | null, error: unknown, callBytes: number) {
     this.agent = agent
     this.peer = peer
     this.head = head
+    this.pass = pass
     this.error = error
     this.callBytes = callBytes
   }

@@ -343,10 +343,13 @@ export class RequestCallback {
     this.agent.takePending(peer, message.type, message.requestId)?.onError(error)
   }
 
-  private onUnreadable({ peer, head: { type, requestId }, error }: Unreadable): void {
+  private onUnreadable(unreadable: Unreadable): void {
+    const { peer, error } = unreadable
+    const { type, requestId } = unreadable.head
     if (REQUESTS.has(type)) this.replyError(peer, requestId, error)
     else if (type === MessageType.STREAM_ITEM) failStream(this.agent, peer, requestId, error)
     else if (REPLIES.has(type)) this.agent.takePending(peer, type, requestId)?.onError(error)
+    else this.agent.unreadableHandlers.get(type)?.(unreadable)
   }
 }
 

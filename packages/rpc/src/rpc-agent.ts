@@ -18,7 +18,16 @@ import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import { type HeapRoad, outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
-import { Codec, MESSAGE_TABLE, type Message, MessageType, type OutgoingMessage, requestHead, setChain } from '@postgrad/wire/internal'
+import {
+  Codec,
+  MESSAGE_TABLE,
+  type Message,
+  MessageType,
+  type OutgoingMessage,
+  passHead,
+  requestHead,
+  setChain,
+} from '@postgrad/wire/internal'
 import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
 import { type CallInterceptors, ObservedCall } from './call-interceptors.js'
@@ -85,6 +94,8 @@ export class RpcAgent {
   callInterceptors: CallInterceptors | null = null
   /** Answers a request that could not be read, ends what waits for a reply that could not. */
   onUnreadable: (unreadable: Unreadable) => void = () => {}
+  /** For one-way messages of packages above. */
+  readonly unreadableHandlers = new Map<MessageType, (unreadable: Unreadable) => void>()
   /** Answers a call for which its sender had no room. */
   onRefused: (delivery: Delivery, error: PostgradError) => void = () => {}
   private readonly rrefs: RRefContext
@@ -556,7 +567,7 @@ export class RpcAgent {
     const account = accountOf(head.type, peer)
     account?.onReceived(bytes)
     const callBytes = account === null ? 0 : bytes
-    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, error, callBytes))
+    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, passHead(frame), error, callBytes))
   }
 
   deliver(delivery: Delivery): void {

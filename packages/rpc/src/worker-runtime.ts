@@ -19,7 +19,7 @@ import {
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, chainOf, type Message, MessageType } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { BUILT_INS } from './built-ins.js'
@@ -425,6 +425,13 @@ export class WorkerRuntime {
   /** Takes one-way messages of a type; runs in this worker's own scope. */
   handle(type: MessageType, handler: (message: Message, from: WorkerInfo) => void): void {
     this.agent.handle(type, ({ message, peer }) => handler(message, peer.info))
+  }
+
+  /** Hears of messages of a type that could not be read, in their turn, if they say which pass they were about. */
+  handleUnreadable(type: MessageType, handler: (pass: PassHead, error: unknown, from: WorkerInfo) => void): void {
+    this.agent.unreadableHandlers.set(type, ({ pass, error, peer }) => {
+      if (pass !== null) handler(pass, error, peer.info)
+    })
   }
 
   intercept(interceptor: Interceptor): void {

@@ -3,7 +3,7 @@
  * `scripts/golden/wire.mjs` writes that file anew, so a change of the format shows in review.
  */
 import { PostgradError } from '@postgrad/base'
-import { tensor } from '@postgrad/tensor'
+import { SparseTensor, tensor } from '@postgrad/tensor'
 import { Codec } from './codec.js'
 import type { OutgoingMessage } from './message.js'
 import { type MessageBodies, MessageType } from './message-type.js'
@@ -112,6 +112,15 @@ const VALUES: Readonly<Record<string, unknown>> = {
   error: failure(),
   aggregate: stacked(new AggregateError([stacked(new RangeError('a')), 'b'], 'both')),
   dtypes: [tensor([1]), tensor([1], { dtype: 'float64' }), tensor([1], { dtype: 'int32' }), tensor([true, false])],
+  sparse: new SparseTensor(
+    tensor([2, 0, 2], { dtype: 'int32' }),
+    tensor([
+      [1, 2],
+      [3, 4],
+      [5, 6],
+    ]),
+    [4, 2],
+  ),
   shapes: [tensor(1), tensor([]), tensor([[[1]]])],
 }
 

@@ -1,5 +1,6 @@
 /** Bytes that no codec of ours wrote: typed errors, no crash, no hang, no memory without bound. */
 import { describe, expect, test } from '@jest/globals'
+import { SparseTensor, tensor } from '@postgrad/tensor'
 import { Packr } from 'msgpackr'
 import { Codec, WIRE_VERSION } from './codec.js'
 
@@ -54,6 +55,30 @@ describe('damaged frames', () => {
     longer.set(header)
     expect(() => codec.decode({ header: longer, segments: [] })).toThrow(code('WIRE_CORRUPT'))
     expect(() => codec.decode({ header, segments: [new Uint8Array(8)] })).toThrow(code('WIRE_CORRUPT'))
+  })
+
+  test('sparse rows that fit no shape, are out of range, say that they ascend, or are none', () => {
+    const indices = tensor([2, 0], { dtype: 'int32' })
+    const values = tensor([[1], [2]])
+    const parts = (rows: unknown, elements: unknown, isCoalesced: unknown, ...shape: unknown[]) =>
+      pack([1, 0, [[null, 0x0c, isCoalesced, rows, elements, ...shape]]])
+    const good = codec.encode(codec.prepare(1, [new SparseTensor(indices, values, [4, 1])]))
+    const change = (from: readonly number[], to: readonly number[]) => {
+      const header = Uint8Array.from(good.header)
+      const at = Buffer.from(header).indexOf(Uint8Array.from(from))
+      expect(at).toBeGreaterThan(0)
+      header.set(to, at)
+      return { header, segments: good.segments }
+    }
+    expect((codec.decode(good).body[0] as SparseTensor).isSparse).toBe(true)
+    // The tag, then whether they ascend.
+    expect(() => codec.decode(change([0x0c, 0xc2], [0x0c, 0xc3]))).toThrow(code('WIRE_CORRUPT'))
+    expect(() => codec.decode(change([0x0c, 0xc2], [0x0c, 0x00]))).toThrow(code('WIRE_CORRUPT'))
+    // Behind the parts the shape, [4, 1].
+    expect(() => codec.decode(change([0x04, 0x01], [0x02, 0x01]))).toThrow(code('WIRE_CORRUPT'))
+    expect(() => codec.decode(change([0x04, 0x01], [0x04, 0x03]))).toThrow(code('WIRE_CORRUPT'))
+    expect(() => codec.decode(parts(1, 2, false, 4, 1))).toThrow(code('WIRE_CORRUPT'))
+    expect(() => codec.decode(parts([], [], false))).toThrow(code('WIRE_CORRUPT'))
   })
 
   test('another version, another type, other fields', () => {

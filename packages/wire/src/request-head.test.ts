@@ -1,8 +1,9 @@
 /** What is known of a frame that cannot be read. */
 import { describe, expect, test } from '@jest/globals'
+import { tensor } from '@postgrad/tensor'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'
-import { requestHead } from './request-head.js'
+import { passHead, requestHead } from './request-head.js'
 
 function frameOf(type: MessageType, body: readonly unknown[], requestId: number) {
   const codec = new Codec()
@@ -46,5 +47,57 @@ describe('the head of a frame', () => {
     expect(with_(5, 0x7f)).toBeNull()
     for (const byte of [0xa0, 0xc0, 0xcf, 0xd0, 0xd3, 0xff]) expect(with_(6, byte)).toBeNull()
     for (let at = 4; at < 12; at++) for (let byte = 0; byte < 256; byte++) with_(at, byte)
+  })
+})
+
+describe('the pass of a frame', () => {
+  const context = (3n << 48n) | 7n
+  const pass = (40_000n << 48n) | 2n
+  const body = [[null, tensor([1, 2]), null], true]
+  const ofPass = (body: readonly unknown[], type: MessageType = MessageType.PROPAGATE_GRADIENTS) => {
+    const codec = new Codec()
+    return codec.encode(Object.assign(codec.prepare(type, body), { context, autogradId: 5n, pass }))
+  }
+
+  test('is known where the body cannot be read', () => {
+    const frame = ofPass(body)
+    expect(passHead(frame)).toEqual({ context, pass })
+    const header = frame.header.slice()
+    // The tag of the tensor becomes one that nobody has.
+    const at = Buffer.from(header).indexOf(Uint8Array.from([0xc0, 0x10, 0x02]))
+    header[at + 1] = 0x0f
+    expect(() => new Codec().decode({ header, segments: [] })).toThrow()
+    expect(passHead({ header, segments: [] })).toEqual({ context, pass })
+  })
+
+  test('whatever stands in the body', () => {
+    const values = [
+      null,
+      true,
+      -1,
+      -200,
+      2 ** 40,
+      0.5,
+      1n,
+      'x'.repeat(300),
+      'y'.repeat(40),
+      Array.from({ length: 20 }, (_, i) => i),
+      { a: { b: [] } },
+    ]
+    expect(passHead(ofPass([values], MessageType.RESULT))).toEqual({ context, pass })
+    expect(passHead(ofPass([Object.fromEntries(values.map((value, i) => [`k${i}`, value]))], MessageType.RESULT))).toEqual({
+      context,
+      pass,
+    })
+    expect(passHead(ofPass([new Map([[1, 'z'.repeat(70_000)]])], MessageType.RESULT))).toEqual({ context, pass })
+  })
+
+  test('is null where there is none, or it cannot be read; nothing ever throws', () => {
+    expect(passHead(frameOf(MessageType.CALL, ['f', []], 7))).toBeNull()
+    const { header } = ofPass(body)
+    for (let length = 0; length < 30; length++) expect(passHead({ header: header.slice(0, length), segments: [] })).toBeNull()
+    for (let at = 4; at < header.length; at++) {
+      for (let byte = 0; byte < 256; byte++) passHead({ header: header.with(at, byte), segments: [] })
+    }
   })
 })

@@ -3,7 +3,7 @@
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
-import type { DType, Tensor } from '@postgrad/tensor'
+import { type DType, isTensor, SparseTensor, type Tensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, numelOf } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockRoad } from './block-road.js'
 import { BYTES_KINDS } from './bytes-kind.js'
@@ -134,6 +134,8 @@ export class ValueReader {
         for (const i of [1, 2, 3, 7, 8, 9, 10]) fields[i] = this.read(fields[i])
         return decodeError(fields)
       }
+      case ValueTag.sparse:
+        return this.sparse(array)
       case ValueTag.bytes:
         return this.bytes(array[2], array[3])
       default:
@@ -192,6 +194,20 @@ export class ValueReader {
     return tensor
   }
 
+  private sparse(array: unknown[]): Tensor {
+    const [, , isCoalesced, ...parts] = array
+    const indices = this.read(parts[0])
+    const values = this.read(parts[1])
+    if (typeof isCoalesced !== 'boolean' || !isTensor(indices) || !isTensor(values)) throw corrupt('a sparse tensor')
+    try {
+      const sparse = new SparseTensor(indices, values, shapeOf(parts, 2), isCoalesced)
+      if (isCoalesced && !ascends(indices)) throw new RangeError('indices that do not ascend')
+      return sparse
+    } catch (error) {
+      throw corrupt('a sparse tensor', error)
+    }
+  }
+
   private bytes(kindNumber: unknown, length: unknown): unknown {
     const kind = typeof kindNumber === 'number' ? BYTES_KINDS[kindNumber] : undefined
     if (
@@ -243,6 +259,12 @@ export class ValueReader {
       throw isPostgradError(error) ? error : corrupt('a value of an extension', error)
     }
   }
+}
+
+function ascends(indices: Tensor): boolean {
+  const all = indices.dataSync()
+  for (let i = 1; i < all.length; i++) if (all[i - 1]! >= all[i]!) return false
+  return true
 }
 
 function dtypeOf(tag: number): DType {

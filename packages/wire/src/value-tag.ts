@@ -28,6 +28,8 @@ export const ValueTag = {
   error: 0x0a,
   /** Kind (see `BYTES_KINDS`), length in bytes; the bytes are a part. */
   bytes: 0x0b,
+  /** Sparse rows: whether they are coalesced, indices and values (two tensors), extents of the shape…. */
+  sparse: 0x0c,
   /** 0x10 + dtype (see `DTYPE_CODES`), + 4 if the sender's required a gradient: extents of the shape…; the elements are a part. */
   tensor: 0x10,
   /** 0x18 + as above: a tensor whose block of the shared heap is named (see block-road.ts): five words, then extents of the shape…; no part. */

@@ -7,7 +7,7 @@
 import { types } from 'node:util'
 import type { WorkerHop } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
-import { isTensor } from '@postgrad/tensor/internal'
+import { isSparse, isTensor } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS } from './block-road.js'
 import { bytesKindOf } from './bytes-kind.js'
 import { type ErrorSink, encodeError, isError } from './error-codec.js'
@@ -156,6 +156,10 @@ export class ValueWriter {
   }
 
   private tensor(tensor: Tensor): unknown {
+    if (isSparse(tensor)) {
+      const parts = [this.tensor(tensor.indices()), this.tensor(tensor.values())]
+      return this.special([null, ValueTag.sparse, tensor.isCoalesced, ...parts, ...tensor.shape])
+    }
     const place: TensorPlace = [null, ValueTag.tensor + codeOf(tensor.dtype), ...tensor.shape]
     this.count(place.length + BLOCK_WORDS)
     if (this.tensors === null) {
