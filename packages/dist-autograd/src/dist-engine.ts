@@ -26,7 +26,7 @@ import { Engine, graphRoot, InputBuffer, type Node, type NodeTask, validateRoots
 import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
-import { currentServing, type WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
@@ -112,6 +112,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       deadlineMs: Number.POSITIVE_INFINITY,
       parent: null,
       op: 'backward',
+      about: () => this.whatIsMissing(context, pass),
       onReply: () => {},
       onError: (error: unknown) => fail(isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
       timedOut: () => this.timedOut(pass, timeoutMs),
@@ -330,6 +331,15 @@ export class DistEngine implements GradientCarrier, PassDriver {
     const context = contextId === null ? undefined : this.container.find(contextId)
     const pass = passId === null ? undefined : context?.passes.get(passId)
     return pass instanceof RootPass ? [context!, pass] : [null, null]
+  }
+
+  /** What a pass waits for, for a reader. */
+  private whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
+    const open = pass.ledger.unbalanced()
+    const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
+    const known = on.flatMap((id) => this.runtime.agent.peerInfo(id) ?? [])
+    const what = `backward pass ${pass.id} of context ${context.contextId}, ${pass.missing.size} send functions of this worker without a gradient`
+    return { kind: 'pass', what, on: known }
   }
 
   // --- ends

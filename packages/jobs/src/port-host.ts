@@ -64,6 +64,11 @@ export class PortHost {
     return this.waiting.size
   }
 
+  /** The functions of the jobs that are waited for. */
+  get pendingNames(): readonly string[] {
+    return [...this.waiting.values()].map(({ name }) => name)
+  }
+
   /** The pool of that name. How many threads it has is mostly not known here; as many as there are cores is a guess. */
   pool(pool: string, threads: number = availableParallelism()): JobHost {
     return {

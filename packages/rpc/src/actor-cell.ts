@@ -93,6 +93,8 @@ export class ActorCell {
   private running = 0
   /** The chain of calls that a serial actor serves. */
   private chain: bigint | null = null
+  /** The first call of that chain here; null if this worker made it itself. */
+  holder: ServedCall | null = null
   private queue: Invocation[] = []
   /** The turn of the first in the queue is in the mailbox. */
   private isTurnSet = false
@@ -141,7 +143,10 @@ export class ActorCell {
     const invocation = new Invocation(method, run, scope, options)
     if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
     const served = servedIn(scope)
-    if (served !== null) served.isPutOff = true
+    if (served !== null) {
+      served.isPutOff = true
+      served.turnAt = this
+    }
     this.queue.push(invocation)
     return invocation.promise()
   }
@@ -152,6 +157,7 @@ export class ActorCell {
     if (this.isSerial) {
       if (scope.chain === null) scope = new Scope({ chain: this.host.takeId() }, scope)
       this.chain = scope.chain
+      if (this.running === 0) this.holder = servedIn(scope)
     }
     this.running++
     const before = this.current
@@ -205,6 +211,7 @@ export class ActorCell {
   private next(): void {
     if (this.running > 0) return
     this.chain = null
+    this.holder = null
     if (this.queue.length === 0) this.onIdle?.()
     else if (!this.isTurnSet) {
       this.isTurnSet = true
@@ -223,6 +230,7 @@ export class ActorCell {
   private rerun(invocation: Invocation): void {
     const { scope, method, resolve, reject } = invocation
     const served: ServedCall | null = servedIn(scope)
+    if (served !== null) served.turnAt = null
     const isCancelled = (served?.givenUp ?? null) !== null
     const problem = served?.givenUp ?? (scope.deadlineMs < this.host.clock.now() ? this.expiredError(method) : null)
     if (problem !== null) {

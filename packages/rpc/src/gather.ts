@@ -7,6 +7,8 @@ import type { PostgradError } from '@postgrad/base'
 import { currentScope, timeLimit } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { groupTimeout } from './group-errors.js'
+import { currentServing, type ServedCall } from './served-call.js'
+import { keyOf, type Wait } from './waits.js'
 import type { WorkerInfo } from './worker-info.js'
 
 export type GatherOp = 'allGather' | 'barrier'
@@ -19,9 +21,11 @@ interface GatherHost {
   onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void
   onClose(fn: (error: PostgradError) => void): void
   contribute(fn: () => Record<string, number>): void
+  contributeWaits(fn: () => Iterable<Wait>): void
 }
 
 interface Arrival {
+  readonly served: ServedCall | null
   readonly value: unknown
   readonly timer: Timer | null
   resolve(values: readonly unknown[]): void
@@ -65,6 +69,7 @@ class Gathers {
       for (const [key, round] of [...this.rounds]) this.fail(key, round, error)
     })
     worker.contribute(() => ({ gathers: this.rounds.size }))
+    worker.contributeWaits(() => this.waits())
   }
 
   arrive(
@@ -85,7 +90,7 @@ class Gathers {
       const limitMs = timeLimit(op, timeoutMs)
       const expire = () => this.fail(key, round, groupTimeout(op, timeoutMs, this.missing(round)))
       const timer = round.failed !== null || limitMs === Number.POSITIVE_INFINITY ? null : this.worker.clock.setTimer(limitMs, expire)
-      round.arrived.set(from, { value, timer, resolve, reject })
+      round.arrived.set(from, { served: currentServing(), value, timer, resolve, reject })
       if (round.failed !== null) this.fail(key, round, round.failed)
       else if (round.arrived.size === members.length) this.complete(key, round)
     })
@@ -109,6 +114,18 @@ class Gathers {
     }
     const isLate = ({ name, id }: WorkerInfo) => !round.arrived.has(name) && this.worker.deathOf(id) === null
     if (!round.members.some(isLate)) this.rounds.delete(key)
+  }
+
+  /** Each that has come waits for those that have not. */
+  private *waits(): Generator<Wait> {
+    for (const [key, { members, arrived, failed }] of this.rounds) {
+      if (failed !== null) continue
+      const on = members.filter(({ name }) => !arrived.has(name))
+      for (const [name, { served }] of arrived) {
+        const what = `${key.split(' ')[0]} of ${members.length} workers, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
+        yield { kind: 'gather', what, on, requestId: null, within: keyOf(served) }
+      }
+    }
   }
 
   private deathAmong(members: readonly WorkerInfo[]): PostgradError | null {

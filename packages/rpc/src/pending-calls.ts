@@ -29,6 +29,8 @@ export interface PendingCall {
   parent: ServedCall | null
   /** What was called, for errors. */
   readonly op: string
+  /** Of what is no request: what is waited for, for a reader. */
+  about?(): WaitAbout
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
@@ -36,6 +38,16 @@ export interface PendingCall {
   timedOut(isInherited: boolean): PostgradError
   /** Of a stream: takes what comes before the reply. */
   onItem?(item: { readonly value: unknown; readonly received: unknown }): void
+}
+
+/** What is waited for that is no request. */
+export interface WaitAbout {
+  readonly kind: 'value' | 'room' | 'pass'
+  readonly what: string
+  /** Whose doing would end it; default nobody's that is known. */
+  readonly on?: readonly WorkerInfo[]
+  /** The value that is waited for, where it is made. */
+  readonly rrefId?: bigint
 }
 
 /** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
@@ -55,6 +67,11 @@ export class PendingCalls {
 
   get size(): number {
     return this.waiting.size
+  }
+
+  /** What waits, by the number of its request. */
+  entries(): Iterable<[id: number, call: PendingCall]> {
+    return this.waiting.entries()
   }
 
   /** `timeoutMs` Infinity: no deadline. */

@@ -42,6 +42,7 @@ import { RequestTable } from './request-table.js'
 import type { RRefContext, SentFork } from './rref-context.js'
 import { callCancelled, cancelledByCaller, currentServing, outOfTime, ServedCall, servedIn } from './served-call.js'
 import { travellingExtension } from './travelling.js'
+import { ownWaits, requestsTo, type Serving, servedFor, type Wait } from './waits.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
 /** Envelope fields of a one-way message; see `Message`. */
@@ -276,6 +277,11 @@ export class RpcAgent {
     return workerDied('worker', death, peer === undefined ? this.namesake(death.worker.name)?.info.id : peer.restartedAs)
   }
 
+  /** Dead or alive; undefined for one that never was a peer. */
+  peerInfo(id: WorkerId): WorkerInfo | undefined {
+    return this.peersById.get(id)?.info
+  }
+
   /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */
   reachable(id: WorkerId): Peer | undefined {
     const peer = this.peersById.get(id)
@@ -425,6 +431,7 @@ export class RpcAgent {
       deadlineMs: Number.POSITIVE_INFINITY,
       parent: null,
       op: 'ready',
+      about: () => ({ kind: 'room', what: `room for a call to worker '${peer.info.name}'`, on: [peer.info] }),
       onReply: () => {},
       onError: waiter.reject,
       timedOut: () => noRoom(peer.info, timeoutMs),
@@ -629,6 +636,15 @@ export class RpcAgent {
     const letter = { reason, atMs: this.clock.now(), from: peer === null ? null : peer.info.name, what }
     this.deadLetters.add(letter)
     this.inspection?.deadLetter(letter)
+  }
+
+  /** What this worker waits for and what it serves. */
+  whoWaits(): { waits: Wait[]; serving: Serving[] } {
+    const peers = [...this.peersById.values()]
+    return {
+      waits: [...ownWaits(this.waits), ...peers.flatMap((peer) => [...requestsTo(peer)])],
+      serving: peers.flatMap((peer) => [...servedFor(peer)]),
+    }
   }
 
   get pendingCount(): number {

@@ -50,7 +50,7 @@ export interface RRefHost {
   streamByName(to: number, name: string, args: readonly unknown[], options: StreamOptions & { op: string }): RemoteStream<unknown>
   remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
   /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
-  wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string }): () => void
+  wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string; rrefId?: bigint }): () => void
 }
 
 /** Passed through the codec: who is at the other end, and the references of the message that is being written or read. */
@@ -288,7 +288,7 @@ export class RRefContext implements RRefProtocol {
     let end: () => void
     try {
       checkSignal(options.signal, 'toHere', this.self)
-      end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}` })
+      end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}`, rrefId: owner.rrefId })
     } catch (error) {
       return Future.rejected(error)
     }

@@ -24,6 +24,8 @@ export class ServedCall {
   owner: { readonly rrefId: bigint; setError(error: unknown): void } | null = null
   /** It waits for its turn at a serial actor: it has not begun. */
   isPutOff = false
+  /** That actor, until then; for a reader. */
+  turnAt: { readonly what: string; readonly holder: ServedCall | null } | null = null
   /** Tells its worker that what was put off begins. */
   onBegin: (() => void) | null = null
   /** The actor that it was for did not take it: nobody has the references in it. */

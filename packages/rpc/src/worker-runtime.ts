@@ -44,6 +44,7 @@ import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptio
 import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
 import { collect } from './wait-all.js'
+import type { Wait, Waits } from './waits.js'
 import { notAnActor, Watches } from './watches.js'
 import { checkWorkerName, type Target, type WorkerInfo } from './worker-info.js'
 
@@ -106,6 +107,7 @@ export class WorkerRuntime {
   private readonly group: Membership
   private readonly slots = new Map<symbol, unknown>()
   private readonly contributions: (() => Record<string, number>)[] = []
+  private readonly waitContributions: (() => Iterable<Wait>)[] = []
   private readonly onBug: (error: unknown) => void
   /** Of the last event that was told to anybody. */
   private lastEvent = 0
@@ -569,6 +571,18 @@ export class WorkerRuntime {
 
   // --- state and end
 
+  /** Adds to `waits`: what a package above waits for. */
+  contributeWaits(fn: () => Iterable<Wait>): void {
+    this.waitContributions.push(fn)
+  }
+
+  /** What this worker's programs and the calls that it serves wait for, now. */
+  waits(): Waits {
+    const { waits, serving } = this.agent.whoWaits()
+    for (const contribute of this.waitContributions) waits.push(...contribute())
+    return { waits, serving }
+  }
+
   /** What this worker holds and waits for; all of it is back at its start when a program has cleaned up. */
   debugInfo(): Record<string, number> {
     const info: Record<string, number> = {
@@ -697,12 +711,16 @@ export class WorkerRuntime {
     throw notAnActor('monitor', value === null ? 'null' : typeof value)
   }
 
-  private wait(fail: (error: unknown) => void, { timeoutMs, op, what }: RRefOptions & { op: string; what: string }): () => void {
+  private wait(
+    fail: (error: unknown) => void,
+    { timeoutMs, op, what, rrefId }: RRefOptions & { op: string; what: string; rrefId?: bigint },
+  ): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
       parent: null,
       op,
+      about: () => ({ kind: 'value', what, ...(rrefId === undefined ? {} : { rrefId }) }),
       onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>

@@ -76,9 +76,13 @@ export class SimWorld implements LinkHost, TimeHost {
   private readonly arrival: 'seeded' | 'at-once' | 'alone'
   private readonly decider: Decider
   private ownRandom: Random | null = null
-  private readonly stepsMax: number
+  private stepsMax: number
   private readonly timeMsMax: number
   private running = false
+  /** Called when nothing is left to do but to wait: before time jumps to the next timer. */
+  onIdle: ((untilMs: number) => void) | null = null
+  /** Called between steps, when the program is quiet. What it throws ends the run. */
+  onQuiet: (() => void) | null = null
 
   /** `seed`: any integer; its low 32 bits count. */
   constructor(seed: number, options: SimWorldOptions = {}) {
@@ -228,6 +232,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.steps++
     if (choices.size === 0) {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
+      this.onIdle?.(time.nextDueMs!)
       time.jump()
     }
     const choice = choices.get(this.decider.next(choices))
@@ -290,6 +295,7 @@ export class SimWorld implements LinkHost, TimeHost {
     let idleTurns = 0
     const turn = () => {
       try {
+        this.onQuiet?.()
         const isOver = isDone()
         if (!isOver) idleTurns = this.step() ? 0 : idleTurns + 1
         if (isOver || idleTurns === 2) {
@@ -314,6 +320,11 @@ export class SimWorld implements LinkHost, TimeHost {
       this.workers.set(worker, turns)
     }
     return turns
+  }
+
+  /** `run` ends with SIM_LIMIT after so many more steps, if it would not before. */
+  limitSteps(steps: number): void {
+    this.stepsMax = Math.min(this.stepsMax, this.steps + steps)
   }
 
   private checkLimit(what: 'steps' | 'timeMs', value: number, max: number): void {

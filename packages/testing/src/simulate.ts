@@ -2,7 +2,7 @@
  * `simulate`: a program on N workers in one thread, its messages delivered in an order drawn from a seed. Same seed, same run; every pair keeps its
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
@@ -14,6 +14,7 @@ import { type FaultsOption, rulesOf } from './fault-plan.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
+import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
 
 export interface SimulateOptions {
   /** Names, or a count: worker0, worker1, … */
@@ -83,14 +84,19 @@ export interface Simulation<T> {
   readonly plan: readonly FaultRule[]
 }
 
+/** Shorter stretches without any event are not looked at. */
+const IDLE_MS = 100
+
 /** A world and its workers, some of which may live again. */
-class SimulatedWorkers implements SimCluster {
+export class SimulatedWorkers implements SimCluster {
   readonly seed: number
   readonly world: SimWorld
   readonly cluster: InThreadCluster
   private readonly options: SimulateOptions
   /** Null: links are bare. */
   readonly plan: readonly FaultRule[] | null
+  /** Who waited for whom when last nothing could happen but for time to pass. */
+  stood: { readonly atMs: number; readonly waits: WaitsNow } | null = null
   private readonly jobs: SimulatedJobs
   private readonly network: Network
 
@@ -106,6 +112,9 @@ class SimulatedWorkers implements SimCluster {
       restart: (name: string) => void this.restart(name),
     }
     this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
+    this.world.onIdle = (untilMs) => {
+      if (untilMs - this.world.nowMs >= IDLE_MS) this.stood = { atMs: this.world.nowMs, waits: waitsNow(this.living()) }
+    }
     this.network = new Network(this.world, () => this.workers.map(({ name }) => name))
     this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
     this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
@@ -159,6 +168,16 @@ class SimulatedWorkers implements SimCluster {
     this.network.heal()
   }
 
+  /** The last life of each name, unless it has crashed. */
+  living(): readonly WorkerRuntime[] {
+    const runtimes = this.cluster.current.map(({ runtime }) => runtime)
+    return runtimes.filter(({ info }) => !this.world.isCrashed(info.name))
+  }
+
+  whoWaits(): WhoWaits {
+    return whoWaits(waitsNow(this.living()))
+  }
+
   private begin(name: string, former: WorkerRuntime | null): TestWorker {
     if (this.world.isCrashed(name)) this.world.revive(name)
     const { runtimes } = this.cluster
@@ -198,24 +217,33 @@ class SimulatedWorkers implements SimCluster {
 
 /**
  * Runs `body` on a simulated cluster until it settles, then delivers what is still under way.
- * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come
+ * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come, with who
+ * waits for whom
  */
-export async function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+  return runSimulation(options, body, ({ world }, main) => world.run(main))
+}
+
+/** What `simulate` and the runs of `liveness.ts` have in common; `drive` takes the world to the end of the body. */
+export async function runSimulation<T, R>(
+  options: SimulateOptions,
+  body: (sim: SimCluster) => Promise<T>,
+  drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
+): Promise<Simulation<R>> {
   const sim = new SimulatedWorkers(options)
   const { seed, world, cluster } = sim
   const resumeHeapStorage = suspendHeapStorage()
   try {
-    const result = await world.run(body(sim))
+    const result = await drive(sim, body(sim))
     await world.drain()
     const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
-    const alive = cluster.current.filter(({ info }) => !world.isCrashed(info.name))
-    const leaks = referenceLeaks(Object.fromEntries(alive.map(({ info, runtime }) => [info.name, runtime.references()])))
+    const alive = sim.living()
+    const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
     const { trace, steps, nowMs: timeMs } = world
     return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan: sim.plan ?? [] }
   } catch (error) {
-    noteSeed(error, seed)
-    throw error
+    throw explained(error, sim)
   } finally {
     resumeHeapStorage()
     await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
@@ -233,12 +261,43 @@ function nameTaken({ name, id }: WorkerInfo): PostgradError {
 
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>
 
-/** In the stack too, since that is what test runners print. The message stays what it was: programs compare it. */
-function noteSeed(error: unknown, seed: number): void {
-  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
-  Object.assign(error, { seed })
+/** The error of a run as its caller gets it: with the seed, and where waiting was its end, with who waited for whom. */
+function explained(thrown: unknown, sim: SimulatedWorkers): unknown {
+  const error = isPostgradError(thrown, 'SIM_DEADLOCK') ? deadlock(thrown, sim.whoWaits()) : thrown
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return error
+  Object.assign(error, { seed: sim.seed })
+  const stood = isPostgradError(error) && OUT_OF_TIME.has(error.code) ? sim.stood : null
+  if (stood === null) noteInStack(error, ` (seed ${sim.seed})`)
+  else {
+    const waits = whoWaits(stood.waits)
+    Object.assign(error, { waits })
+    noteInStack(
+      error,
+      ` (seed ${sim.seed})\nAt ${stood.atMs} ms nothing could happen any more but for time to pass. ${whoWaitsText(waits)}`,
+    )
+  }
+  return error
+}
+
+/** Waits that ended since time was up: as good a sign of a deadlock as there is where calls have deadlines. */
+const OUT_OF_TIME: ReadonlySet<string> = new Set(['RPC_TIMEOUT', 'GROUP_TIMEOUT', 'DIST_BACKWARD_TIMEOUT', 'RREF_CREATION_TIMEOUT'])
+
+function deadlock(error: PostgradError, waits: WhoWaits): PostgradError {
+  const { message, remedy = '', values, op } = error
+  const text = whoWaitsText(waits)
+  const plain = message.slice(`${op}: `.length).replace(` ${remedy}`, '')
+  return new PostgradError('SIM_DEADLOCK', {
+    op,
+    message: text === '' ? plain : `${plain}\n${text}\n`,
+    remedy,
+    values: { ...values, ...waits },
+  })
+}
+
+/** In the stack, since that is what test runners print. The message stays what it was: programs compare it. */
+export function noteInStack(error: unknown, note: string): void {
   const { message, stack } = error as Partial<Error>
   if (typeof message !== 'string' || typeof stack !== 'string') return
   const end = stack.indexOf(message) + message.length
-  Object.assign(error, { stack: `${stack.slice(0, end)} (seed ${seed})${stack.slice(end)}` })
+  Object.assign(error as object, { stack: `${stack.slice(0, end)}${note}${stack.slice(end)}` })
 }

@@ -57,6 +57,9 @@ export class SimulatedJobs {
       server.drop(new PostgradError('WORKER_DIED', { op: 'jobs', message: `worker '${info.name}' crashed`, values: { worker: info.name } }))
     })
     runtime.contribute(() => ({ pendingJobs: host.pendingCount }))
+    runtime.contributeWaits(() =>
+      host.pendingNames.map((name) => ({ kind: 'job', what: `job ${name}`, on: [], requestId: null, within: null })),
+    )
     runtime.onClose(() => host.close())
   }
 }
