@@ -50,21 +50,21 @@ export class Engine {
         const next = edge.node
         const count = dependencies.get(next)
         if (count === undefined) stack.push(next)
-        else shared = true
+        else if (count >= 2) shared = true
         dependencies.set(next, (count ?? 0) + 1)
       }
     }
     if (!task.ordered || !shared) return
     assert(task.notReady.size === 0, 'in an ordered task all roots are known before gradients are delivered')
-    task.orders = inputOrders(dependencies.keys(), dependencies)
+    task.orders = inputOrders(dependencies.keys(), dependencies, task.heldBack)
   }
 
   /**
    * Feeds one gradient (null: "nothing comes over this edge") into a node; pushes the NodeTask when it was the last that the node waited for.
    * With `exclusive` nobody else holds `grad`: it may be added to in place. A failed task ignores it. In an ordered task the source must be
-   * named: the node that the edge belongs to, and which of its edges it is.
+   * named: the node that the edge belongs to.
    */
-  deliver(task: GraphTask, edge: Edge, grad: Tensor | null, exclusive = false, source: Node | null = null, index = 0): void {
+  deliver(task: GraphTask, edge: Edge, grad: Tensor | null, exclusive = false, source: Node | null = null): void {
     if (task.error !== null) return
     const node = edge.node
     if (task.needed !== null && !task.needed.has(node)) return
@@ -74,12 +74,12 @@ export class Engine {
     task.dependencies.set(node, left - 1)
     const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
-    const order = task.orders === null ? undefined : task.orders.get(node)
+    const order = task.orders === null ? undefined : task.orders.get(node)?.[edge.inputNr]
     if (order !== undefined) {
       assert(source !== null, 'in an ordered task the source of a gradient is named')
-      order.admit(buffer, source, index, edge.inputNr, grad, exclusive)
+      order.admit(buffer, source, edge.inputNr, grad, exclusive)
     } else if (grad !== null) {
-      buffer.add(edge.inputNr, grad, exclusive)
+      buffer.add(edge.inputNr, grad, exclusive, task.ordered)
     }
     if (left > 1) {
       if (held === undefined) task.notReady.set(node, buffer)
@@ -198,13 +198,13 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     if (edge === null || edge === undefined) continue
     const result = results[i]
     if (result === null || result === undefined) {
-      engine.deliver(task, edge, null, false, node, i)
+      engine.deliver(task, edge, null, false, node)
       continue
     }
     const meta = edge.node.inputMeta[edge.inputNr]
     assert(meta !== undefined, `${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
     const grad = conform(node.name, i, result, meta)
-    engine.deliver(task, edge, grad, fresh && isExclusive(grad, i, results, grads, ours), node, i)
+    engine.deliver(task, edge, grad, fresh && isExclusive(grad, i, results, grads, ours), node)
   }
   if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }

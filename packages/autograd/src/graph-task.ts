@@ -6,7 +6,7 @@
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from './grad-sink.js'
 import type { InputBuffer } from './input-buffer.js'
-import type { InputOrder } from './input-order.js'
+import { HeldBack, type InputOrder } from './input-order.js'
 import type { Node } from './node.js'
 
 /** Which of the nodes that could run, runs next: a heap in a local backward (`ready-queue.ts`), a worker's mailbox in a distributed one. */
@@ -21,10 +21,12 @@ export interface GraphTaskOptions {
   /** The backward pass is itself recorded; default false. */
   readonly createGraph?: boolean
   /**
-   * Contributions to a gradient are summed in the order of a local backward, whatever the order in which nodes run (see `input-order.ts`); default
-   * false, since the heap of a local backward gives that order by itself.
+   * Contributions to a gradient are summed in causal order, whatever the order in which nodes run (Note [Causal order] in `input-order.ts`); default
+   * false, since a local backward runs its nodes in one order by itself.
    */
   readonly ordered?: boolean
+  /** Counts what waits for the sake of that order; default one of the task's own. */
+  readonly heldBack?: HeldBack
   /** Where the gradients of leaves go. */
   readonly sink: GradSink
   /** Where nodes go that are ready. */
@@ -41,14 +43,15 @@ export class GraphTask {
   readonly keepGraph: boolean
   readonly createGraph: boolean
   readonly ordered: boolean
+  readonly heldBack: HeldBack
   readonly sink: GradSink
   readonly queue: ReadyQueue
   /** Edges into a node over which nothing has come yet. Every node of the pass has an entry, 0 once it is ready or was a root. */
   readonly dependencies = new Map<Node, number>()
   /** Nodes that have received some of their gradients. */
   readonly notReady = new Map<Node, InputBuffer>()
-  /** For an ordered task: who contributes to the nodes that several edges lead into. */
-  orders: Map<Node, InputOrder> | null = null
+  /** For an ordered task: of the nodes that more than two edges lead into, by slot. */
+  orders: Map<Node, (InputOrder | undefined)[]> | null = null
   /** Node tasks queued or running. 0 means that the local graph is done, as far as gradients have arrived for it. */
   outstanding = 0
   /** The first error; once set, further node tasks are dropped. */
@@ -61,10 +64,11 @@ export class GraphTask {
   captures: ReadonlyMap<Node, readonly Capture[]> | null = null
   readonly captured: (Tensor | null)[] = []
 
-  constructor({ keepGraph, createGraph = false, ordered = false, sink, queue }: GraphTaskOptions) {
+  constructor({ keepGraph, createGraph = false, ordered = false, heldBack = new HeldBack(), sink, queue }: GraphTaskOptions) {
     this.keepGraph = keepGraph
     this.createGraph = createGraph
     this.ordered = ordered
+    this.heldBack = heldBack
     this.sink = sink
     this.queue = queue
   }
@@ -74,6 +78,7 @@ export class GraphTask {
     if (this.error !== null) return
     this.error = error ?? new Error('a backward pass failed without saying why')
     this.notReady.clear()
+    if (this.orders !== null) for (const slots of this.orders.values()) for (const order of slots) order?.drop()
     this.orders = null
   }
 }

@@ -20,8 +20,8 @@
  * another, or when `apply` has returned and no result shares its storage: at the end of `run`, where the temporaries of a formula, which are its own and
  * never leave it, go back as well (`give-back.ts`). User code that runs in the middle of a formula is a checkpoint's function; what it makes is no temporary.
  */
-import type { Tensor } from '@postgrad/tensor'
-import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { currentDevice, type Tensor } from '@postgrad/tensor'
+import { compareValues, giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 /** Slots beyond the bits of a small integer are simply never owned. */
 const OWNABLE_SLOTS = 30
@@ -37,15 +37,17 @@ export class InputBuffer {
   /**
    * Adds `grad` to what the slot holds. Out of place, unless the buffer made the sum itself or was given the first part for its own
    * (`exclusive`: nobody else holds it). Never writes into `grad`, but gives it back if it is exclusive and has been added.
+   * With `commutes` the sum must be the same if `grad` had come first: elements do that by themselves, sparse rows go by their values.
    */
-  add(slot: number, grad: Tensor, exclusive = false): void {
+  add(slot: number, grad: Tensor, exclusive = false, commutes = false): void {
     const held = this.grads[slot]
     const bit = slot < OWNABLE_SLOTS ? 1 << slot : 0
     if (held === null || held === undefined) {
       this.grads[slot] = grad
       if (exclusive) this.owned |= bit
     } else if (held.isSparse || grad.isSparse) {
-      this.grads[slot] = sumOfSparse(held, grad)
+      const swapped = commutes && held.isSparse && grad.isSparse && currentDevice().synchronous && compareValues(held, grad) > 0
+      this.grads[slot] = swapped ? sumOfSparse(grad, held) : sumOfSparse(held, grad)
       this.owned |= bit
     } else if (held.requiresGrad || grad.requiresGrad) {
       // createGraph: the sum is itself an operation to be differentiated.

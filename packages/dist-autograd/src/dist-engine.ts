@@ -22,7 +22,7 @@
  *        ── PASS_ABORT ───────────────────────────────────→ drops the pass, tells the workers it knows
  */
 import assert from 'node:assert'
-import { Engine, graphRoot, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
+import { Engine, graphRoot, HeldBack, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -55,6 +55,9 @@ class QueuedNode {
 }
 
 export class DistEngine implements GradientCarrier, PassDriver {
+  /** False only to measure what the order of sums costs, and to prove that tests of it can fail. */
+  ordered = true
+  readonly heldBack = new HeldBack()
   private readonly runtime: WorkerRuntime
   private readonly container: DistAutogradContainer
   private readonly graph = new Engine()

@@ -77,7 +77,12 @@ function make(runtime: WorkerRuntime): DistAutograd {
     askForRelease(runtime, container, peer.id, error)
   })
   runtime.onClose((error) => engine.onClose(error))
-  runtime.contribute(() => ({ currentBackwardPasses: engine.currentBackwardPasses, autogradContexts: container.size }))
+  runtime.contribute(() => ({
+    currentBackwardPasses: engine.currentBackwardPasses,
+    autogradContexts: container.size,
+    gradientsHeldBack: engine.heldBack.now,
+    gradientsHeldBackPeak: engine.heldBack.peak,
+  }))
   return { container, engine }
 }
 

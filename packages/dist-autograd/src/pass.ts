@@ -7,7 +7,15 @@
  *                                          │  a node fails                 │
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
-import { type GradSink, GraphTask, keepable, type NodeTask, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
+import {
+  type GradSink,
+  GraphTask,
+  type HeldBack,
+  keepable,
+  type NodeTask,
+  type ReadyQueue,
+  runPostAccumulateHooks,
+} from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import type { Scope } from '@postgrad/base/internal'
 import { needsNobody } from '@postgrad/rpc/internal'
@@ -22,6 +30,10 @@ const MISSING_SAMPLE = 8
 export interface PassDriver {
   /** Puts a node task into the mailbox. */
   queue(pass: DistPass, nodeTask: NodeTask): void
+  /** Whether sums have their causal order; without it they go as gradients arrive. */
+  readonly ordered: boolean
+  /** Counts what waits for that order, over all passes of the worker. */
+  readonly heldBack: HeldBack
   /** None of the pass's node tasks is queued or running any more. */
   idle(pass: DistPass): void
 }
@@ -52,7 +64,7 @@ export class DistPass implements GradSink, ReadyQueue {
     this.root = workerOf(id)
     this.missing = new Set(missing)
     this.driver = driver
-    this.task = new GraphTask({ keepGraph: retainGraph, ordered: true, sink: this, queue: this })
+    this.task = new GraphTask({ keepGraph: retainGraph, ordered: driver.ordered, heldBack: driver.heldBack, sink: this, queue: this })
     this.task.onIdle = () => driver.idle(this)
   }
 

@@ -10,6 +10,7 @@ const HELD: Readonly<Record<string, string>> = {
   servingCalls: 'a served function has not returned; it waits for something',
   autogradContexts: 'a context was not released: distAutograd.context(fn) does so when fn settles',
   currentBackwardPasses: 'await ctx.backward(…)',
+  gradientsHeldBack: 'a gradient waits for others to be summed in order, in a pass that has ended',
   ownerRRefs: 'a value is still referred to: dispose() of every RRef that remote() returned or a call received',
   userRRefs: 'dispose() of every RRef that remote() returned or a call received',
   forks: 'dispose() of every RRef that remote() returned or a call received',
