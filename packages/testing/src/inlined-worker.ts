@@ -46,6 +46,8 @@ const references: ValueExtension = {
 export class InlinedWorker extends WorkerRuntime {
   private readonly cluster: Map<string, InlinedWorker>
   private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
+  /** How many messages with tensors that require grad this would have been, of all workers; counted at the first. */
+  recordedCrossings = 0
 
   constructor(options: WorkerOptions, cluster: Map<string, InlinedWorker>) {
     super(options)
@@ -160,6 +162,7 @@ export class InlinedWorker extends WorkerRuntime {
     const out = this.crossing.prepare(MessageType.RESULT, [value], env)
     // One output for each place, also where a tensor stands in the message twice.
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
+    if (recorded.length > 0) this.first.recordedCrossings++
     const boundary = new CallBoundary(
       recorded.map((i) => gradientEdge(out.tensors[i]!)),
       recorded.map((i) => ({ shape: out.tensors[i]!.shape, dtype: out.tensors[i]!.dtype })),

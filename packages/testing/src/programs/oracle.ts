@@ -1,0 +1,80 @@
+/**
+ * What a program must give, and what it gives: the inlined run, whose bits are the oracle, and the simulated one under an order of delivery. A run is right
+ * when roots and gradients have the oracle's bits on every worker and nothing is left.
+ */
+import type { Node } from '@postgrad/autograd/internal'
+import { isPostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { bitsText } from '../cases/case.js'
+import { expectClean } from '../expect-clean.js'
+import { inlined } from '../inlined.js'
+import type { InlinedWorker } from '../inlined-worker.js'
+import { simulate } from '../simulate.js'
+import { runProgram } from './interpret.js'
+import type { Outcome, Program } from './program.js'
+
+export interface Oracle {
+  readonly outcome: Outcome
+  /** Equal exactly when the bits are. */
+  readonly bits: string
+  /** Every message whose tensors require grad is reached from the roots: then FAST must give the gradients, else UNUSED_SEND. */
+  readonly isFastLegal: boolean
+}
+
+export async function inlinedRun(program: Program): Promise<Oracle> {
+  return await inlined({ workers: program.workers }, async (cluster) => {
+    let reached = 0
+    let crossed = 0
+    const worker = cluster.on('worker0')
+    const outcome = await worker.run(runProgram, JSON.stringify(program), {
+      onRoots: (roots: readonly Tensor[]) => {
+        reached = boundariesFrom(roots)
+        crossed = (worker.runtime as InlinedWorker).recordedCrossings
+      },
+    })
+    return { outcome, bits: bitsText(outcome), isFastLegal: reached === crossed }
+  })
+}
+
+/** How many recorded messages the roots depend on. */
+function boundariesFrom(roots: readonly Tensor[]): number {
+  const seen = new Set<Node>()
+  const stack = roots.map((root) => root.gradFn as Node)
+  let count = 0
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (seen.has(node)) continue
+    seen.add(node)
+    if (node.name === 'CallBoundary') count++
+    for (const edge of node.nextEdges) if (edge !== null) stack.push(edge.node)
+  }
+  return count
+}
+
+export interface SimulatedRun {
+  /** What is wrong; null if nothing is. */
+  readonly problem: string | null
+  /** Of the order of delivery. */
+  readonly hash: string
+}
+
+/** One order of delivery against the oracle. */
+export async function simulatedRun(program: Program, oracle: Oracle, seed: number): Promise<SimulatedRun> {
+  const text = JSON.stringify(program)
+  let code: string | null = null
+  const simulation = await simulate({ workers: program.workers, seed }, async (sim) => {
+    try {
+      return await sim.on('worker0').run(runProgram, text)
+    } catch (error) {
+      if (!isPostgradError(error) || error.code !== 'UNUSED_SEND') throw error
+      code = error.code
+      return null
+    }
+  })
+  expectClean(simulation)
+  const { result, trace } = simulation
+  let problem: string | null = null
+  if (oracle.isFastLegal ? code !== null : code === null)
+    problem = `${code ?? 'no error'}, although ${oracle.isFastLegal ? 'all' : 'not all'} sends are used`
+  else if (result !== null && bitsText(result) !== oracle.bits) problem = `${bitsText(result)}, the inlined program gives ${oracle.bits}`
+  return { problem, hash: trace.hash }
+}

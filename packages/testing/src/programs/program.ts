@@ -1,0 +1,96 @@
+/**
+ * What a random distributed program is: plain JSON, so that it can be kept in a file, sent to a worker, read by PyTorch's twin of the interpreter
+ * (`scripts/golden/dist_programs.py`) and made smaller step by step. `generate.ts` makes programs, `interpret.ts` runs them.
+ *
+ *   program   params      leaves that live on workers, shared by all that runs there
+ *             blocks      functions: block 0 is main, on worker 0; a block calls only blocks of higher number, so every program ends
+ *             roots       values of block 0, scalars: where the backward pass begins
+ *
+ * Values are numbered within a block, its arguments first. A step names what it makes (`out`), so leaving one out needs no renumbering.
+ */
+import type { DType, Tensor } from '@postgrad/tensor'
+
+export interface TensorType {
+  readonly dtype: 'float32' | 'float64'
+  readonly shape: readonly number[]
+}
+
+export interface Param extends TensorType {
+  readonly on: number
+  readonly data: readonly number[]
+}
+
+export type Step =
+  /** The parameter, in a block that runs where it lives. */
+  | { readonly k: 'param'; readonly i: number; readonly out: number }
+  | { readonly k: 'op'; readonly op: OpName; readonly in: readonly number[]; readonly out: number }
+  /** Awaited. Arguments are tensors and references. */
+  | { readonly k: 'call'; readonly block: number; readonly in: readonly number[]; readonly outs: readonly number[] }
+  /** `out` is a reference to the block's one result, which is not waited for. */
+  | { readonly k: 'remote'; readonly block: number; readonly in: readonly number[]; readonly out: number }
+  /** The value of a reference. */
+  | { readonly k: 'here'; readonly in: readonly [number]; readonly out: number }
+  /** A call that fails once its arguments are there; its error is caught. */
+  | { readonly k: 'fail'; readonly on: number; readonly in: readonly number[] }
+  /** All branches at once, each going on behind its own awaits; afterwards the values of all are there. */
+  | { readonly k: 'par'; readonly branches: readonly (readonly Step[])[] }
+
+export interface Block {
+  readonly on: number
+  /** How many arguments. */
+  readonly ins: number
+  readonly steps: readonly Step[]
+  readonly outs: readonly number[]
+}
+
+export interface Program {
+  readonly workers: number
+  readonly params: readonly Param[]
+  readonly blocks: readonly Block[]
+  readonly roots: readonly number[]
+}
+
+/** A tensor as plain values, in logical order. */
+export interface Plain {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly data: readonly number[]
+}
+
+/** What a program gives: the values of its roots, and by the number of a parameter its gradient, where it has one. */
+export interface Outcome {
+  readonly roots: readonly Plain[]
+  readonly gradients: Readonly<Record<string, Plain>>
+}
+
+/** The operations; each is smooth, so that PyTorch's rounding and ours lead to neighbouring numbers. */
+export const OPS = {
+  neg: ([x]) => x.neg(),
+  half: ([x]) => x.mul(0.5),
+  tanh: ([x]) => x.tanh(),
+  sin: ([x]) => x.sin(),
+  cos: ([x]) => x.cos(),
+  sigmoid: ([x]) => x.sigmoid(),
+  sum: ([x]) => x.sum(),
+  mean: ([x]) => x.mean(),
+  flip: ([x]) => x.transpose(0, 1),
+  row: ([x]) => x.select(0, 0),
+  flat: ([x]) => x.reshape([-1]),
+  detach: ([x]) => x.detach(),
+  f32: ([x]) => x.to('float32'),
+  f64: ([x]) => x.to('float64'),
+  add: ([x, y]) => x.add(y),
+  sub: ([x, y]) => x.sub(y),
+  mul: ([x, y]) => x.mul(y),
+  matmul: ([x, y]) => x.matmul(y),
+} satisfies Record<string, (args: readonly [Tensor, Tensor]) => Tensor>
+
+export type OpName = keyof typeof OPS
+
+/** Every step, those in branches too, in the order in which they stand. */
+export function* stepsOf(steps: readonly Step[]): Generator<Step> {
+  for (const step of steps) {
+    yield step
+    if (step.k === 'par') for (const branch of step.branches) yield* stepsOf(branch)
+  }
+}

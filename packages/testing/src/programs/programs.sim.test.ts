@@ -1,0 +1,61 @@
+/** Random distributed programs, some seeds: the simulation has the bits of the inlined program. `npm run soak -- --programs 100000` runs more. */
+import { expect, test } from '@jest/globals'
+import { generate } from './generate.js'
+import { inlinedRun, simulatedRun } from './oracle.js'
+import { stepsOf } from './program.js'
+import { overPrograms } from './soak.suite.js'
+
+const SEEDS = 150
+
+test(`TK-60, DA-46 ${SEEDS} programs of scalars, all sends used: the bits of the inlined program`, async () => {
+  expect((await overPrograms(SEEDS, { scalars: true, tidy: true })).failed).toEqual([])
+})
+
+test(`TK-60, DA-46, DA-23 ${SEEDS} programs of all kinds: the bits of the inlined program, or UNUSED_SEND where a send is not used`, async () => {
+  const { failed, legal } = await overPrograms(SEEDS)
+  expect(failed).toEqual([])
+  expect(legal).toBeGreaterThan(SEEDS / 2)
+  expect(legal).toBeLessThan(SEEDS)
+})
+
+test('TK-61 a seed gives one program, plain JSON, and a tidy one uses all that it sends', async () => {
+  for (let seed = 0; seed < 40; seed++) {
+    const program = generate(seed, { tidy: true })
+    expect(JSON.parse(JSON.stringify(program))).toEqual(program)
+    expect(generate(seed, { tidy: true })).toEqual(program)
+    expect((await inlinedRun(program)).isFastLegal).toBe(true)
+  }
+})
+
+test('TK-61 the programs have all that a pass may meet', () => {
+  const kinds = new Map<string, number>()
+  const note = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  for (let seed = 0; seed < 200; seed++) {
+    const { blocks, roots, params } = generate(seed)
+    if (roots.length > 1) note('several roots')
+    for (const { dtype } of params) note(dtype)
+    for (const { on, steps } of blocks) {
+      for (const step of stepsOf(steps)) {
+        note(step.k)
+        if (step.k === 'call' && blocks[step.block]!.on === on) note('call to itself')
+        if (step.k === 'call' && step.outs.length > 1) note('several results')
+        if (step.k === 'call' && blocks[step.block]!.steps.some(({ k }) => k === 'here')) note('reference passed on')
+        if (step.k === 'par' && step.branches.filter(([first]) => first?.k === 'call').length > 1) note('concurrent calls')
+        if (step.k === 'op' && step.op === 'detach') note('detached')
+      }
+    }
+  }
+  const wanted = ['param', 'op', 'call', 'remote', 'here', 'fail', 'par', 'several roots', 'call to itself', 'several results']
+  for (const kind of [...wanted, 'reference passed on', 'concurrent calls', 'detached', 'float32', 'float64']) {
+    expect([kind, kinds.get(kind) ?? 0]).toEqual([kind, expect.any(Number)])
+    expect(kinds.get(kind) ?? 0).toBeGreaterThan(10)
+  }
+})
+
+test('the comparison can fail: other numbers are noticed, and so is an unused send that FAST lets pass', async () => {
+  const program = generate(3, { tidy: true })
+  const oracle = await inlinedRun(program)
+  const other = { ...program, params: program.params.map((param) => ({ ...param, data: param.data.map((x) => x + 1e-6) })) }
+  expect((await simulatedRun(other, oracle, 0)).problem).toContain('the inlined program gives')
+  expect((await simulatedRun(program, { ...oracle, isFastLegal: false }, 0)).problem).toContain('not all sends are used')
+})

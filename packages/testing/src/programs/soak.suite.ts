@@ -1,0 +1,48 @@
+/** Random programs times random orders of delivery: one seed after the other, with what a report needs. `programs.sim.test.ts` and `.soak.test.ts` run it. */
+import { type GenerateOptions, generate } from './generate.js'
+import { inlinedRun, simulatedRun } from './oracle.js'
+import { stepsOf } from './program.js'
+
+export interface Report {
+  readonly programs: number
+  /** Programs that FAST may run. */
+  readonly legal: number
+  readonly orders: number
+  readonly steps: number
+  readonly perMinute: number
+  /** One line each, beginning with the seed; empty. */
+  readonly failed: readonly string[]
+}
+
+/** Each seed is a program and an order of delivery: `runs` orders for each program, all different seeds. */
+export async function overPrograms(
+  count: number,
+  { first = 0, runs = 1, ...options }: GenerateOptions & { readonly first?: number; readonly runs?: number } = {},
+): Promise<Report> {
+  const failed: string[] = []
+  const orders = new Set<string>()
+  let legal = 0
+  let steps = 0
+  const startMs = performance.now()
+  for (let seed = first; seed < first + count; seed++) {
+    const program = generate(seed, options)
+    for (const block of program.blocks) for (const _ of stepsOf(block.steps)) steps++
+    try {
+      const oracle = await inlinedRun(program)
+      if (oracle.isFastLegal) legal++
+      for (let run = 0; run < runs; run++) {
+        const { problem, hash } = await simulatedRun(program, oracle, seed + run * 1_000_003)
+        orders.add(hash)
+        if (problem !== null) failed.push(`program ${seed}, order ${seed + run * 1_000_003}: ${problem}`)
+      }
+    } catch (error) {
+      failed.push(`program ${seed}: ${error instanceof Error ? error.stack : String(error)}`)
+    }
+  }
+  const perMinute = Math.round((count * 60_000) / (performance.now() - startMs))
+  return { programs: count, legal, orders: orders.size, steps, perMinute, failed }
+}
+
+export function reportLine({ programs, legal, orders, steps, perMinute, failed }: Report): string {
+  return `${programs} programs (${legal} that FAST may run, ${steps} steps), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
+}
