@@ -15,6 +15,22 @@ test('dead letters are counted for ever, and only the last few kept', () => {
   expect(letters.last().map((letter) => letter.atMs)).toEqual([3, 4, 5])
 })
 
+test('dead letters that nobody keeps are counted all the same', () => {
+  const letters = new DeadLetters(0)
+  letters.add({ reason: 'expired', from: null, what: 'a call', atMs: 1 })
+  expect({ total: letters.total, last: letters.last() }).toEqual({ total: 1, last: [] })
+})
+
+test('several watchers of one death that throw are told together', () => {
+  const liveness = new Liveness()
+  for (const name of ['one', 'two']) {
+    liveness.watch(() => {
+      throw new Error(name)
+    })
+  }
+  expect(() => liveness.report(death)).toThrow(AggregateError)
+})
+
 test('a death is news once, and all watchers hear it though one throws', () => {
   const liveness = new Liveness()
   const heard: string[] = []

@@ -150,6 +150,10 @@ class Chatty extends Actor {
     return new Future()
   }
 
+  laterOrNot(word: string, ms: number): void {
+    this.setTimer(ms, this.hear, [word]).cancel()
+  }
+
   later(word: string, ms: number): void {
     this.setTimer(ms, this.hear, [word])
   }
@@ -608,6 +612,82 @@ describe('what an actor does by itself', () => {
     seeds(3, async () => {
       expect(await call('worker2', introduce, ['worker1'])).toEqual(['hello'])
     }))
+})
+
+describe('what is too late', () => {
+  test('ACT-7 a timer that was cancelled does not fire', () =>
+    seeds(
+      2,
+      async () => {
+        using chatty = remote('worker1', Chatty, [])
+        await chatty.call('laterOrNot', ['never', 5])
+        await sleep(20)
+        expect(await chatty.call('list', [])).toEqual([])
+      },
+      0,
+    ))
+
+  test('ACT-5 at most so many calls are put aside', async () => {
+    const cluster = new Cluster(1, 1)
+    await cluster.run(0, async () => {
+      const cell = currentWorker().actors.find(new Journal())!
+      const put = () => cell.invoke('note', () => cell.stash())
+      const aside = Array.from({ length: ACTOR_WAITING_MAX }, () => failure(Promise.resolve(put())))
+      expect(thrown(put)).toMatchObject({ code: 'MAILBOX_FULL', values: { actor: 'Journal', waiting: ACTOR_WAITING_MAX } })
+      expect(cell.waiting).toBe(ACTOR_WAITING_MAX)
+      await cell.stop(0)
+      expect((await aside[0]!).code).toBe('ACTOR_STOPPED')
+    })
+  })
+
+  test('ACT-13 an actor that has ended says nothing to itself, and sets no timer', async () => {
+    const cluster = new Cluster(1, 1)
+    await cluster.run(0, async () => {
+      const cell = currentWorker().actors.find(new ChattyOpen())!
+      const aside = failure(Promise.resolve(cell.invoke('note', () => cell.stash())))
+      // Taken back, and ended before its turn.
+      cell.unstashAll()
+      expect(cell.timerCount).toBe(0)
+      await cell.stop(0)
+      expect((await aside).code).toBe('ACTOR_STOPPED')
+      expect(thrown(() => cell.send('note', () => {})).code).toBe('ACTOR_STOPPED')
+      expect(thrown(() => cell.setTimer(1, 'note', () => {})).code).toBe('ACTOR_STOPPED')
+      await cell.stop(5)
+    })
+  })
+
+  test('ACT-16 one that is ended by its deadline while it waits for its last method runs no onStop', () =>
+    seeds(
+      2,
+      async () => {
+        using chatty = remote('worker1', Chatty, [])
+        const never = failure(chatty.call('forever', []))
+        await sleep(5)
+        await stopActor(chatty, { shutdownMs: 10 })
+        expect((await never).code).toBe('ACTOR_STOPPED')
+        expect(await call('worker1', readLog)).toEqual([])
+      },
+      1,
+    ))
+
+  test('RPC-24, ACT-4 a call whose time passes while the actor is busy is not run, also when no word of its caller comes', async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const cluster = new Cluster(seed, 2)
+      await cluster.run(0, async () => {
+        using journal = remote('worker1', Journal, [])
+        const busy = journal.call('note', ['busy', 50])
+        const late = failure(journal.call('note', ['late', 1], { timeoutMs: 20 }))
+        await sleep(10)
+        cluster.gate(0, 1).shut()
+        expect((await late).code).toBe('RPC_TIMEOUT')
+        await busy
+        await sleep(10)
+        cluster.gate(0, 1).unshut()
+        expect(await call('worker1', readLog)).toEqual(['busy in', 'busy out'])
+      })
+      expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+    }
+  })
 })
 
 describe('the end of an actor', () => {

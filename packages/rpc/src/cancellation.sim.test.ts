@@ -192,6 +192,27 @@ describe('a call that is cancelled', () => {
     })
   })
 
+  test('CAN-1: a fetch, by its Future, on a user and on the owner', async () => {
+    const cluster = await inCluster(2, async () => {
+      for (const to of ['worker1', 'worker0']) {
+        using ref = remote(to, makeSlowly)
+        const fetch = ref.toHere()
+        expect(fetch.cancel(new Error('no more'))).toBe(true)
+        expect(fetch.cancel()).toBe(false)
+        expect(await failure(fetch)).toMatchObject({ code: 'CALL_CANCELLED', cause: { message: 'no more' } })
+      }
+    })
+    await cluster.world.drain()
+    expect(cluster.info(0).pendingCalls).toBe(0)
+  })
+
+  test('RPC-21: a wait for a value on its owner refuses what is no time', async () => {
+    await inCluster(1, async () => {
+      using ref = remote('worker0', makeSlowly)
+      expect((await failure(ref.toHere({ timeoutMs: -1 }))).code).toBe('TIMEOUT_INVALID')
+    })
+  })
+
   test('CAN-2: with a signal that had aborted it never leaves', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const signal = AbortSignal.abort('before')

@@ -27,6 +27,18 @@ describe('a Future', () => {
     expect(await future).toBe(1)
   })
 
+  test('CAN-1, CAN-2: ends by a signal, also by one of several, and by one that has aborted already', async () => {
+    const signals = [new AbortController(), new AbortController()]
+    const future = new Future<number>()
+    for (const { signal } of signals) future.cancelOn(signal)
+    signals[1]!.abort(new Error('enough'))
+    expect(await failure(future)).toMatchObject({ code: 'CALL_CANCELLED', cause: { message: 'enough' } })
+    const late = new Future<number>()
+    late.cancelOn(signals[1]!.signal)
+    expect(late.done).toBe(true)
+    expect((await failure(late)).code).toBe('CALL_CANCELLED')
+  })
+
   test('RPC-37: then, catch and finally give plain promises', async () => {
     const future = new Future<number>()
     const chained = [future.then((x) => x + 1), future.catch(() => 0), future.finally(() => {})]

@@ -498,6 +498,23 @@ describe('the end of all', () => {
     })
   })
 
+  test('SHD-4: so does who calls it when the time of the leader was over, and its own is not limited', async () => {
+    await overClusters(3, async (cluster) => {
+      const outcomes = await cluster.world.run(
+        Promise.all(
+          [0, 1].map((id) =>
+            cluster.workers[id]!.run(async () => {
+              if (id === 1) await sleep(200)
+              return failure(shutdown({ timeoutMs: id === 0 ? 50 : 0 }))
+            }),
+          ),
+        ),
+      )
+      expect(outcomes[0]!.code).toBe('GROUP_TIMEOUT')
+      expect(['GROUP_TIMEOUT', 'WORKER_DIED']).toContain(outcomes[1]!.code)
+    })
+  })
+
   test('SHD-4: so does who calls it when the leader has died and the others are gone', async () => {
     await overClusters(4, async (cluster, seed) => {
       cluster.world.clock.setTimer(50, () => cluster.world.crash('worker0'))

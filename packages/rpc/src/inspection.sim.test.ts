@@ -163,6 +163,16 @@ describe('inspection', () => {
     })
   })
 
+  test('INS-5: closing a stream, once or twice, ends the reader that waits', async () => {
+    await overSeeds(1, 1, async ({ workers }) => {
+      const stream = workers[0]!.inspectStream()
+      const waits = stream.next()
+      stream.close()
+      stream.close()
+      expect(await waits).toEqual({ done: true, value: undefined })
+    })
+  })
+
   test('INS-1, INS-6: dead letters that arose here are told as those that came', async () => {
     const { workers } = new Cluster(1, 1)
     const told: InspectEvent[] = []

@@ -274,6 +274,25 @@ describe('monitors', () => {
       expect(thrown(() => monitor('nobody')).code).toBe('UNKNOWN_WORKER')
     }))
 
+  test('MON-5 a worker that dies while a watch waits for room in its mailbox is told as well', async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      await withSeed(seed, async () => {
+        const cluster = new Cluster(seed, 2, { mailboxOf: () => ({ callsMax: 2 }) })
+        await cluster.run(0, async () => {
+          const actor = remote('worker1', Fragile, ['a'])
+          await actor.created()
+          cluster.gate(0, 1).shut()
+          const calls = Array.from({ length: 3 }, () => actor.call('ping', []).catch(({ code }: { code: string }) => code))
+          const watched = monitor(actor)
+          await sleep(5)
+          cluster.world.crash('worker1')
+          expect((await watched.down).reason).toMatchObject({ code: 'WORKER_DIED' })
+          expect(await Promise.all(calls)).toContain('MAILBOX_FULL')
+        })
+      })
+    }
+  })
+
   test('MON-1 a full mailbox delays the watch and loses nothing', async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       await withSeed(seed, async () => {

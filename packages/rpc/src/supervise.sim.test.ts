@@ -293,6 +293,21 @@ describe('supervise', () => {
       { except: [2] },
     ))
 
+  test('ACS-1, ACS-5 a handle has every way of calling; who waits for one that is made no more is told', () =>
+    seeds(2, async () => {
+      const supervision = await supervise({ intensity: 0, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
+      const handle = supervision.actor('a')
+      expect(await handle.rpcSync().count()).toBe(1)
+      expect(await handle.rpcAsync().count()).toBe(2)
+      using third = handle.remote().count()
+      expect(await third.toHere()).toBe(3)
+      const ready = await handle.ready({ timeoutMs: 0 })
+      expect(await ready.call('where', [])).toBe('worker1')
+      await handle.call('finish', [])
+      await supervision.stop()
+      expect((await failure(handle.ready({ timeoutMs: 0 }))).code).toBe('ACTOR_NOT_RUNNING')
+    }))
+
   test('ACS-8 when its worker shuts down nothing is made anew', async () => {
     const cluster = new Cluster(1, 2)
     const worker = cluster.workers[0]!
