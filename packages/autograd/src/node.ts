@@ -44,6 +44,11 @@ export abstract class Node implements GradFunction<Tensor> {
    * (Note [Causal order] in `input-order.ts`). RecvRpcBackward has that of the SendRpcBackward at its other end.
    */
   declare depth: number
+  /**
+   * What distributed autograd has noted of the graph behind this node, which does not change: the messages that it came from. Null until somebody looks
+   * (`lineage-walk.ts` there).
+   */
+  declare lineage: object | null
   /** Null until the first hook; `registerHook` and its siblings fill it. */
   declare hooks: NodeHooks | null
 
@@ -57,6 +62,7 @@ export abstract class Node implements GradFunction<Tensor> {
       if (edge !== null && edge !== undefined && edge.node.depth >= depth) depth = edge.node.depth + 1
     }
     this.depth = depth
+    this.lineage = null
     this.hooks = null
     noteOrigin(this)
   }

@@ -1,18 +1,31 @@
 /**
  * What users write: `distAutograd.context(async (ctx) => …)`, and PyTorch's functions on context ids beside it.
  */
+
+import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { currentContext, withContext } from './context-scope.js'
-import type { DistAutogradContext, DistBackwardOptions } from './dist-autograd-context.js'
+import type { BackwardMode, DistAutogradContext, DistBackwardOptions } from './dist-autograd-context.js'
 import { currentDistAutograd } from './install.js'
+
+export interface ContextOptions {
+  /**
+   * Which send functions the passes of the context wait for. `smart`, the default: those that the roots depend on, so that unused results do no harm.
+   * `fast`, PyTorch's: all of the context; what no root depends on ends in UNUSED_SEND.
+   */
+  readonly mode?: BackwardMode
+}
 
 /**
  * Makes a distributed context, runs `fn` with it as the current one, and releases it on all workers when `fn` has settled. Calls made inside are
- * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. @throws RPC_NOT_INITIALIZED
+ * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
  */
-export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>): Promise<T> {
-  const ctx = currentDistAutograd().container.newContext()
+export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
+  const { mode } = options
+  if (mode !== undefined && mode !== 'fast' && mode !== 'smart') throw noMode(mode)
+  const { container } = currentDistAutograd()
+  const ctx = container.newContext(mode)
   try {
     return await withContext(ctx, () => fn(ctx))
   } finally {
@@ -42,6 +55,10 @@ export function getGradients(contextId: bigint): Map<Tensor, Tensor> {
  */
 export function releaseContext(contextId: bigint): void {
   currentDistAutograd().container.release(contextId)
+}
+
+function noMode(mode: unknown): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', { op: 'context', expected: "mode: 'smart' or 'fast'", got: String(mode) })
 }
 
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

@@ -165,7 +165,7 @@ describe('DA-10 release', () => {
       const cluster = new Cluster(1, 2)
       const { container } = cluster.parts(0)
       for (let n = 0n; n < 2n * BigInt(TOMBSTONES_MIN) + 1n; n++) {
-        container.getOrCreate((1n << 48n) + n, 'test')
+        container.getOrCreate((1n << 48n) + n, 'smart', 'test')
         container.release((1n << 48n) + n)
       }
       expect(
@@ -180,7 +180,7 @@ describe('DA-10 release', () => {
           'CONTEXT_RELEASED',
         ),
       ).toBe(true)
-      expect(() => container.getOrCreate((1n << 48n) + BigInt(TOMBSTONES_MIN), 'test')).toThrow('has been released')
+      expect(() => container.getOrCreate((1n << 48n) + BigInt(TOMBSTONES_MIN), 'smart', 'test')).toThrow('has been released')
     }))
 
   test('DA-30 after 300 contexts nothing is left', () =>

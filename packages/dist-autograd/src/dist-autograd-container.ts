@@ -4,10 +4,13 @@
  */
 import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { globalId, type IdCounter, LOCAL_ID_MAX, Tombstones } from '@postgrad/base/internal'
-import { type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
+import { type BackwardMode, type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 
 /** So many ids of released contexts of other workers are kept at least. What is later than that makes a context which lives until its maker dies. */
 export const TOMBSTONES_MIN = 4096
+
+/** A message of a context in this mode says nothing of it, one of the other says so (`lineage-room.ts`). */
+export const DEFAULT_MODE: BackwardMode = 'smart'
 
 /** What the container needs of its worker. */
 export interface ContextHome {
@@ -20,6 +23,8 @@ export interface ContextHome {
 }
 
 export class DistAutogradContainer {
+  /** Of the contexts that are made here without one. */
+  defaultMode: BackwardMode = DEFAULT_MODE
   private readonly home: ContextHome
   private readonly contexts = new Map<bigint, DistAutogradContext>()
   private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
@@ -45,9 +50,9 @@ export class DistAutogradContainer {
     return this.contexts.values()
   }
 
-  newContext(): DistAutogradContext {
+  newContext(mode: BackwardMode = this.defaultMode): DistAutogradContext {
     this.newest = this.home.ids.take()
-    return this.add(this.newest)
+    return this.add(this.newest, mode)
   }
 
   find(contextId: bigint): DistAutogradContext | undefined {
@@ -83,14 +88,21 @@ export class DistAutogradContainer {
    * @throws CONTEXT_RELEASED (also when the context's maker has died: nobody is left to release it), CONTEXT_NOT_FOUND (an id of this
    * worker that it never gave)
    */
-  getOrCreate(contextId: bigint, op: string): DistAutogradContext {
+  getOrCreate(contextId: bigint, mode: BackwardMode, op: string): DistAutogradContext {
+    const context = this.join(contextId, mode)
+    if (context !== null) return context
+    if (this.isReleased(contextId) || this.home.deathOf(workerOf(contextId)) !== null) throw contextReleased(contextId, op)
+    throw this.absent(contextId, op)
+  }
+
+  /** The same; null where that throws. */
+  join(contextId: bigint, mode: BackwardMode): DistAutogradContext | null {
     const context = this.find(contextId)
     if (context !== undefined) return context
     const maker = workerOf(contextId)
-    if (this.isReleased(contextId) || this.home.deathOf(maker) !== null) throw contextReleased(contextId, op)
     // Only the maker itself makes ids of its own.
-    if (maker === this.home.workerId) throw this.absent(contextId, op)
-    return this.add(contextId)
+    if (maker === this.home.workerId || this.isReleased(contextId) || this.home.deathOf(maker) !== null) return null
+    return this.add(contextId, mode)
   }
 
   /**
@@ -108,8 +120,8 @@ export class DistAutogradContainer {
     context.clear()
   }
 
-  private add(contextId: bigint): DistAutogradContext {
-    const context = new DistAutogradContext(contextId, this.home.runner)
+  private add(contextId: bigint, mode: BackwardMode): DistAutogradContext {
+    const context = new DistAutogradContext(contextId, mode, this.home.workerId, this.home.runner)
     this.contexts.set(contextId, context)
     this.last = context
     return context

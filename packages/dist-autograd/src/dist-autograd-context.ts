@@ -4,13 +4,20 @@
  */
 
 import type { WorkerId } from '@postgrad/base'
-import { PostgradError } from '@postgrad/base'
+import { localOf, PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { raw, sumOfSparse } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { Lineage } from './lineage.js'
 import type { DistPass } from './pass.js'
 import type { PassLedger } from './pass-ledger.js'
+
+/**
+ * Which send functions a pass waits for: `smart`, those that it reaches (Note [SMART] in `lineage.ts`); `fast`, all of the context, as PyTorch does: what
+ * a call takes or returns must enter the loss then, or be detached.
+ */
+export type BackwardMode = 'fast' | 'smart'
 
 export interface DistBackwardOptions {
   /** Keeps what the nodes saved, so that another pass can run over them; default false. */
@@ -36,18 +43,30 @@ export interface EndedPass {
   readonly ledger: PassLedger
 }
 
+/** An aborted pass of which some of its participants may not have heard yet. */
+export interface AbortUnderWay {
+  /** The low 48 bits of the pass's id. */
+  readonly counter: number
+  readonly unaware: Set<WorkerId>
+}
+
 export class DistAutogradContext {
   readonly contextId: bigint
+  readonly mode: BackwardMode
   /** The workers, other than this one, that messages of this context went to or came from. @internal */
   readonly knownWorkerIds = new Set<WorkerId>()
   /** What messages with tensors left behind, by autograd message id, in the order in which they left. @internal */
   readonly sendFunctions = new Map<bigint, SendRpcBackward>()
   /** The same, in the order in which they arrived. @internal */
   readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
+  /** From which messages those tensors came; unused in a FAST context. @internal */
+  readonly lineage: Lineage
   /** Passes that this worker takes part in and does not know to have ended, by id. @internal */
   readonly passes = new Map<bigint, DistPass>()
   /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
   readonly abortedPasses = new Set<bigint>()
+  /** The same of passes whose root this worker is, in SMART. @internal */
+  abortsUnderWay: readonly AbortUnderWay[] = []
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
   /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
@@ -60,8 +79,10 @@ export class DistAutogradContext {
   /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
   private summed: { readonly of: string; readonly gradients: Map<Tensor, Tensor> } | null = null
 
-  constructor(contextId: bigint, runner: BackwardRunner) {
+  constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
+    this.mode = mode
+    this.lineage = new Lineage(self)
     this.runner = runner
   }
 
@@ -74,7 +95,7 @@ export class DistAutogradContext {
    * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
    * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
    * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
-   * UNUSED_SEND, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * UNUSED_SEND (mode `fast`), LINEAGE_INCOMPLETE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
    * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
    * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
@@ -135,6 +156,28 @@ export class DistAutogradContext {
     else addTo(this.accumulated, pass.gradients)
   }
 
+  /** Whatever comes of that pass is dropped from now on. @internal */
+  abort(passId: bigint, error: unknown): void {
+    this.abortedPasses.add(passId)
+    this.passes.get(passId)?.task.fail(error)
+    this.passes.delete(passId)
+  }
+
+  /** A pass of which this worker is the root is being aborted. @internal */
+  noteAbort({ id, plan }: DistPass): void {
+    const unaware = new Set(plan?.workers())
+    if (unaware.size > 0) this.abortsUnderWay = [...this.abortsUnderWay, { counter: localOf(id), unaware }]
+  }
+
+  /** A pass has ended whose participants learned from its plan which earlier ones were aborted. @internal */
+  heardOfAborts({ plan }: DistPass): void {
+    if (plan === null || plan.aborted.length === 0) return
+    const told = new Set(plan.aborted)
+    for (const { counter, unaware } of this.abortsUnderWay)
+      if (told.has(counter)) for (const worker of plan.workers()) unaware.delete(worker)
+    this.abortsUnderWay = this.abortsUnderWay.filter(({ unaware }) => unaware.size > 0)
+  }
+
   private sum(): Map<Tensor, Tensor> {
     const of = this.contributions()
     if (of === '') return this.accumulated
@@ -157,6 +200,7 @@ export class DistAutogradContext {
   clear(): void {
     this.sendFunctions.clear()
     this.recvFunctions.clear()
+    this.lineage.clear()
     this.passes.clear()
     this.accumulated.clear()
     this.endedPasses = []

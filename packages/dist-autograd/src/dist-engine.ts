@@ -1,6 +1,6 @@
 /**
  * The distributed engine of one worker: runs its part of every pass, with the worker's mailbox as the ready queue, and speaks with the engines
- * of the other workers. PyTorch: `DistEngine` (FAST mode); how a pass ends and how it fails differ, see below.
+ * of the other workers. PyTorch: `DistEngine` (FAST mode; ours has SMART, Note [SMART] in `lineage.ts`, as well); how a pass ends and how it fails differ, see below.
  *
  * Note [A distributed pass]
  * ~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -22,9 +22,18 @@
  *        ── PASS_ABORT ───────────────────────────────────→ drops the pass, tells the workers it knows
  */
 import assert from 'node:assert'
-import { Engine, graphRoot, HeldBack, InputBuffer, type Node, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
+import {
+  Engine,
+  type GraphRoot,
+  graphRoot,
+  HeldBack,
+  InputBuffer,
+  type Node,
+  type NodeTask,
+  validateRoots,
+} from '@postgrad/autograd/internal'
 import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
+import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -32,10 +41,13 @@ import { type Message, MessageType, type PassHead } from '@postgrad/wire/interna
 import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
+import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { lineageBehind } from './lineage-walk.js'
 import { postIfAlive } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
 import { located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
+import { type PassPlan, planOf, readPlan } from './pass-plan.js'
 
 /** A node task in the mailbox. */
 class QueuedNode {
@@ -90,7 +102,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (context.released) throw contextReleased(context.contextId, 'backward')
     const { retainGraph = false, gradTensors, signal } = options
     validateRoots(roots, { op: 'backward', needGradFn: true, ...(gradTensors && { grads: gradTensors }) })
-    const death = this.deathIn(context)
+    const root = graphRoot(roots, gradTensors)
+    const plan = context.mode === 'fast' ? null : this.plan(context, root)
+    const death = this.deathAmong(plan === null ? context.knownWorkerIds : plan.workers())
     if (death !== null) throw death
     const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs)
     const givenUp = currentServing()?.givenUp ?? null
@@ -98,9 +112,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (signal?.aborted === true) throw passCancelled(signal.reason)
     this.commitEnded(context)
 
-    const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, context.sendFunctions.keys(), this)
-    const root = graphRoot(roots, gradTensors)
-    this.graph.computeDependencies(pass.task, [root, ...context.sendFunctions.values()])
+    const sends = this.awaited(context, plan)
+    const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, plan, sends, this)
+    this.graph.computeDependencies(pass.task, [root, ...sends])
     pass.endWait = this.awaitEnd(context, pass, timeoutMs, signal)
     context.passes.set(pass.id, pass)
     this.graph.start(pass.task, root, new InputBuffer(0))
@@ -132,9 +146,24 @@ export class DistEngine implements GradientCarrier, PassDriver {
     return Math.min(timeLimit('backward', timeoutMs), Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
   }
 
-  /** A pass of a context that knows a dead worker cannot be complete. */
-  private deathIn(context: DistAutogradContext): PostgradError | null {
-    for (const worker of context.knownWorkerIds) {
+  /** @throws LINEAGE_INCOMPLETE */
+  private plan({ lineage, recvFunctions, abortsUnderWay }: DistAutogradContext, root: GraphRoot): PassPlan {
+    const messages = recvFunctions.size === 0 ? [] : lineageBehind(root.nextEdges, lineage)
+    return planOf(
+      lineage,
+      messages,
+      abortsUnderWay.map(({ counter }) => counter),
+    )
+  }
+
+  /** The send functions that a pass waits for here. @throws LINEAGE_MALFORMED */
+  private awaited(context: DistAutogradContext, plan: PassPlan | null): SendRpcBackward[] {
+    return plan === null ? [...context.sendFunctions.values()] : plan.sendsOf(context.lineage)
+  }
+
+  /** A pass in which a dead worker has a part cannot be complete. */
+  private deathAmong(workers: Iterable<WorkerId>): PostgradError | null {
+    for (const worker of workers) {
       const death = this.runtime.deathOf(worker)
       if (death !== null) return death
     }
@@ -150,6 +179,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     context.absorb(pass)
+    context.heardOfAborts(pass)
     context.endedPasses.push({ id: pass.id, ledger: pass.ledger })
     // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
     if (workerOf(context.contextId) !== this.self) this.commitEnded(context)
@@ -173,7 +203,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (context.passes.get(pass.id) !== pass) return
     context.passes.delete(pass.id)
     context.abortedPasses.add(pass.id)
-    const told = new Set([...context.knownWorkerIds, ...pass.ledger.participants()])
+    context.noteAbort(pass)
+    const told = pass.plan === null ? new Set([...context.knownWorkerIds, ...pass.ledger.participants()]) : pass.plan.workers()
     for (const worker of told) {
       if (worker !== this.self) this.postIfAlive(worker, MessageType.PASS_ABORT, [error], context.contextId, pass.id)
     }
@@ -217,11 +248,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
       context: pass.contextId,
       autogradId: node.autogradId,
       pass: pass.id,
+      lineage: pass.roomFor(node.from, this.self),
     })
     pass.countSent(node.from)
   }
 
-  /** PassDriver: this worker is passive; the root hears how far it has come. */
+  /** PassDriver: this worker is passive; the root hears how far it has come, in SMART only when that is to the end. */
   idle(pass: DistPass): void {
     if (pass.failed) return
     if (pass instanceof RootPass) {
@@ -232,6 +264,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       if (pass.missing.size === 0 && context.passes.get(pass.id) === pass) context.tellFinal(pass)
       return
     }
+    if (pass.plan !== null && pass.missing.size > 0) return
     const { version, received, sent, missingCount, missingSample } = pass.report()
     const body = [version, received, sent, missingCount, missingSample]
     this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
@@ -255,7 +288,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   // --- messages
 
   /** PROPAGATE_GRADIENTS: gradients of tensors that this worker sent. */
-  onGradients({ context: contextId, pass: passId, autogradId, body }: Message): void {
+  onGradients({ context: contextId, pass: passId, autogradId, body, lineage }: Message): void {
     assert(contextId !== null && passId !== null && autogradId !== null, 'PROPAGATE_GRADIENTS without its ids')
     const [grads, retainGraph] = body as readonly [readonly (Tensor | null)[], boolean]
     const context = this.container.find(contextId)
@@ -263,7 +296,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [this.container.absent(contextId, 'backward')], contextId, passId)
       return
     }
-    const pass = context.passes.get(passId) ?? this.join(context, passId, retainGraph)
+    const pass = context.passes.get(passId) ?? this.join(context, passId, retainGraph, lineage)
     if (pass === null || pass.failed) return
     pass.received++
     const send = context.sendFunctions.get(autogradId)
@@ -279,14 +312,25 @@ export class DistEngine implements GradientCarrier, PassDriver {
     this.graph.start(pass.task, send, inputs)
   }
 
-  /** This worker's part of a pass begins with the first gradient; null if the pass is over already. */
-  private join(context: DistAutogradContext, passId: bigint, retainGraph: boolean): DistPass | null {
+  /** This worker's part of a pass begins with the first gradient; null if the pass is over already, or cannot begin. */
+  private join(context: DistAutogradContext, passId: bigint, retainGraph: boolean, room: readonly number[] | null): DistPass | null {
     const root = workerOf(passId)
     if (context.abortedPasses.has(passId) || root === this.self || this.runtime.deathOf(root) !== null) return null
-    const pass = new DistPass(passId, context.contextId, retainGraph, context.sendFunctions.keys(), this)
-    this.graph.computeDependencies(pass.task, [...context.sendFunctions.values()] as Node[])
+    let plan: PassPlan | null
+    let sends: SendRpcBackward[]
+    try {
+      plan = context.mode === 'fast' ? null : readPlan(room ?? [])
+      sends = this.awaited(context, plan)
+    } catch (error) {
+      context.abortedPasses.add(passId)
+      this.postIfAlive(root, MessageType.PASS_ERROR, [error], context.contextId, passId)
+      return null
+    }
+    for (const counter of plan?.aborted ?? []) context.abort(globalId(root, counter), passAborted())
+    const pass = new DistPass(passId, context.contextId, retainGraph, plan, sends, this)
+    this.graph.computeDependencies(pass.task, sends)
     context.passes.set(passId, pass)
-    const death = this.deathIn(context)
+    const death = this.deathAmong(plan === null ? context.knownWorkerIds : [...context.knownWorkerIds].filter((id) => pass.needs(id)))
     if (death !== null) this.fail(pass, death)
     return pass
   }
@@ -304,13 +348,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (context !== null && pass !== null) this.failAtRoot(context, pass, body[0])
   }
 
-  /** Drops the pass, and spreads the word along the edges of the context: whoever received gradients from here is known here. */
+  /** Drops the pass, and in FAST spreads the word along the edges of the context: whoever received gradients from here is known here. */
   onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const context = contextId === null ? undefined : this.container.find(contextId)
     if (context === undefined || passId === null || context.abortedPasses.has(passId)) return
-    context.abortedPasses.add(passId)
-    context.passes.get(passId)?.task.fail(body[0])
-    context.passes.delete(passId)
+    context.abort(passId, body[0])
+    if (context.mode === 'smart') return
     for (const worker of context.knownWorkerIds) {
       if (worker !== from.id && worker !== workerOf(passId)) this.postIfAlive(worker, MessageType.PASS_ABORT, body, contextId, passId)
     }
@@ -365,7 +408,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
           context.passes.delete(pass.id)
           context.abortedPasses.add(pass.id)
           pass.task.fail(error)
-        } else if (context.knownWorkerIds.has(peer.id) || (pass instanceof RootPass && pass.ledger.participants().has(peer.id))) {
+        } else if (concerns(context, pass, peer.id)) {
           // A gathered pass is only called into question: if it has ended, the root knows, and this worker's part stays.
           if (pass.gathered) this.postIfAlive(pass.root, MessageType.PASS_ERROR, [error], context.contextId, pass.id)
           else this.fail(pass, error)
@@ -426,8 +469,18 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 }
 
+/** Whether a pass cannot do without that worker. */
+function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId): boolean {
+  if (pass.plan !== null) return pass.needs(worker)
+  return context.knownWorkerIds.has(worker) || (pass instanceof RootPass && pass.ledger.participants().has(worker))
+}
+
 function evaluateNode(graph: Engine, nodeTask: NodeTask): void {
   graph.evaluate(nodeTask)
+}
+
+function passAborted(): PostgradError {
+  return new PostgradError('PASS_ABORTED', { op: 'backward', message: 'the root has given the pass up' })
 }
 
 function crossesWorkers(): PostgradError {

@@ -62,7 +62,9 @@ describe('DA-14 what cannot be a root', () => {
     }))
 })
 
-describe('DA-23 unused sends', () => {
+describe('DA-23 unused sends under FAST', () => {
+  const fast = { mode: 'fast' } as const
+
   test('case 57: a result that does not enter the loss is an error, which names the workers and messages', () =>
     overSeeds(SEEDS, 2, async (cluster) => {
       await distAutograd.context(async (ctx) => {
@@ -73,7 +75,7 @@ describe('DA-23 unused sends', () => {
         expect(error.values.misses).toEqual([{ worker: 'worker0', count: 1, messages: [String([...ctx.sendFunctions.keys()][0])] }])
         expect(ctx.gradients().size).toBe(0)
         expect(cluster.contextOn(1, ctx.id).passes.size).toBe(0)
-      })
+      }, fast)
     }))
 
   test('a call that failed has sent its tensors all the same; another context is free of it', () =>
@@ -83,10 +85,10 @@ describe('DA-23 unused sends', () => {
       await distAutograd.context(async (ctx) => {
         expect(await codeOf(call(1, mul, [weight, wholeLeaf([[1, 2, 3]])]))).toBe('SHAPE_MISMATCH')
         expect(await codeOf(ctx.backward([await loss()]))).toBe('UNUSED_SEND')
-      })
+      }, fast)
       await distAutograd.context(async (ctx) => {
         await ctx.backward([await loss()])
-      })
+      }, fast)
     }))
 
   test('on a worker that takes part', () =>
@@ -98,7 +100,7 @@ describe('DA-23 unused sends', () => {
         expect(error.code).toBe('UNUSED_SEND')
         // Worker 1 waits for the gradient of what it sent on, so worker 0 waits for that of t1.
         expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker0', 'worker1'])
-      })
+      }, fast)
     }))
 })
 

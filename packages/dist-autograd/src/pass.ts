@@ -20,7 +20,9 @@ import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import type { Scope } from '@postgrad/base/internal'
 import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
+import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { PassLedger, type PassReport } from './pass-ledger.js'
+import type { PassPlan } from './pass-plan.js'
 
 /** A report names the send functions that wait, once they are this few: before, their number says enough and naming them costs. */
 const MISSING_LISTED_MAX = 64
@@ -44,8 +46,10 @@ export class DistPass implements GradSink, ReadyQueue {
   /** The worker that called `backward`. */
   readonly root: WorkerId
   readonly task: GraphTask
-  /** Autograd message ids of the send functions that have no gradient yet. */
-  readonly missing: Set<bigint>
+  /** Null in FAST. */
+  readonly plan: PassPlan | null
+  /** The send functions that have no gradient yet, by autograd message id. */
+  readonly missing: Map<bigint, SendRpcBackward>
   /** Gradient messages received and, by receiver, sent. */
   received = 0
   readonly sent = new Map<WorkerId, number>()
@@ -58,11 +62,21 @@ export class DistPass implements GradSink, ReadyQueue {
   private version = 0
   private readonly driver: PassDriver
 
-  constructor(id: bigint, contextId: bigint, retainGraph: boolean, missing: Iterable<bigint>, driver: PassDriver) {
+  /** @param sends the send functions that the pass waits for here */
+  constructor(
+    id: bigint,
+    contextId: bigint,
+    retainGraph: boolean,
+    plan: PassPlan | null,
+    sends: Iterable<SendRpcBackward>,
+    driver: PassDriver,
+  ) {
     this.id = id
     this.contextId = contextId
     this.root = workerOf(id)
-    this.missing = new Set(missing)
+    this.plan = plan
+    this.missing = new Map()
+    for (const send of sends) this.missing.set(send.autogradId, send)
     this.driver = driver
     this.task = new GraphTask({ keepGraph: retainGraph, ordered: driver.ordered, heldBack: driver.heldBack, sink: this, queue: this })
     this.task.onIdle = () => driver.idle(this)
@@ -93,12 +107,24 @@ export class DistPass implements GradSink, ReadyQueue {
     this.sent.set(to, (this.sent.get(to) ?? 0) + 1)
   }
 
+  /** What the first gradients to a worker bring beside themselves: its part of the plan, if it may need one. Before `countSent`. */
+  roomFor(to: WorkerId, self: WorkerId): number[] | null {
+    return this.plan === null || to === self || to === this.root || this.sent.has(to) ? null : this.plan.roomFor(to, self)
+  }
+
+  /** Whether that worker has a part of a SMART pass, as far as is known here: it is in the plan, or gradients are awaited from it. */
+  needs(worker: WorkerId): boolean {
+    if (this.plan?.has(worker) === true) return true
+    for (const { to } of this.missing.values()) if (to === worker) return true
+    return false
+  }
+
   /** The worker's row for the root's ledger; taken while passive. */
   report(): PassReport {
     const missingCount = this.missing.size
     const missingSample: bigint[] = []
     if (missingCount <= MISSING_LISTED_MAX) {
-      for (const id of this.missing) {
+      for (const id of this.missing.keys()) {
         if (missingSample.length === MISSING_SAMPLE) break
         missingSample.push(id)
       }
@@ -122,8 +148,15 @@ export class RootPass extends DistPass {
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
 
-  constructor(id: bigint, contextId: bigint, retainGraph: boolean, missing: Iterable<bigint>, driver: PassDriver) {
-    super(id, contextId, retainGraph, missing, driver)
+  constructor(
+    id: bigint,
+    contextId: bigint,
+    retainGraph: boolean,
+    plan: PassPlan | null,
+    sends: Iterable<SendRpcBackward>,
+    driver: PassDriver,
+  ) {
+    super(id, contextId, retainGraph, plan, sends, driver)
     this.ended = new Promise<void>((resolve, reject) => {
       this.settle = { resolve, reject }
     })

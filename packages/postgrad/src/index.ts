@@ -294,7 +294,14 @@ export {
   workerDataset,
   writeIdx,
 } from '@postgrad/data'
-export { currentContext, type DistAutogradContext, type DistBackwardOptions, distAutograd } from '@postgrad/dist-autograd'
+export {
+  type BackwardMode,
+  type ContextOptions,
+  currentContext,
+  type DistAutogradContext,
+  type DistBackwardOptions,
+  distAutograd,
+} from '@postgrad/dist-autograd'
 export {
   type CurrentJob,
   currentJob,

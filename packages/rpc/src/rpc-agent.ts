@@ -523,8 +523,9 @@ export class RpcAgent {
       this.receiveUnreadable(peer, frame, error, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
       return
     }
-    const { type, deadlineMs, context } = message
+    const { type, deadlineMs, context, lineage } = message
     if (type !== MessageType.GROUP_UPDATE) peer.traffic.received++
+    if (lineage !== null) for (const interceptor of this.interceptors) interceptor.arrived?.(message, peer.info)
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH

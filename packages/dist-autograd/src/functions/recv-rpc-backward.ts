@@ -21,6 +21,7 @@ export class RecvRpcBackward extends Node {
 
   /**
    * @param depth of the SendRpcBackward at the other end
+   * @param lineage the message, as the lineage knows it; null in a FAST context
    * @param inputMeta shape and dtype of each received tensor that requires grad, in order
    */
   constructor(
@@ -28,12 +29,14 @@ export class RecvRpcBackward extends Node {
     autogradId: bigint,
     from: WorkerId,
     depth: number,
+    lineage: object | null,
     inputMeta: readonly InputMeta[],
     carrier: GradientCarrier,
   ) {
     // Before all other nodes, as leaves are: while the gradient travels, this worker goes on.
     super([], inputMeta, HIGHEST_PRIORITY)
     this.depth = depth
+    this.lineage = lineage
     this.from = from
     this.autogradId = autogradId
     this.contextId = contextId

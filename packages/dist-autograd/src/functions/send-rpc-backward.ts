@@ -3,15 +3,19 @@
  * Its twin at the receiver is `RecvRpcBackward`; one autograd message id names both. PyTorch: `SendRpcBackward`.
  */
 import { type Edge, type InputMeta, Node } from '@postgrad/autograd/internal'
+import type { WorkerId } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 
 export class SendRpcBackward extends Node {
   readonly autogradId: bigint
+  /** The worker that the tensors went to. */
+  readonly to: WorkerId
 
   /** @param edges one per tensor of the message that requires grad, in order, with the shape and dtype of its gradient in `inputMeta` */
-  constructor(autogradId: bigint, edges: readonly (Edge | null)[], inputMeta: readonly InputMeta[]) {
+  constructor(autogradId: bigint, to: WorkerId, edges: readonly (Edge | null)[], inputMeta: readonly InputMeta[]) {
     super(edges, inputMeta)
     this.autogradId = autogradId
+    this.to = to
   }
 
   get name(): string {
