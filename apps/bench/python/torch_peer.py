@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import sys
+import threading
 import time
 
 import torch
@@ -19,6 +20,7 @@ import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.distributed.optim import DistributedOptimizer
 
 torch.set_num_threads(1)
 
@@ -208,6 +210,147 @@ def tensor_round_trips(n, length):
     return timed(n, lambda: rpc.rpc_sync("worker1", same, args=(x,)))
 
 
+def backwards(n, graph):
+    """`graph` recorded n times, each in a context of its own; only the backward passes are timed."""
+    total = 0.0
+    for _ in range(n):
+        with dist_autograd.context() as context_id:
+            loss = graph().sum()
+            start = time.perf_counter()
+            dist_autograd.backward(context_id, [loss])
+            total += time.perf_counter() - start
+    return total
+
+
+def small():
+    return torch.rand((3, 3), requires_grad=True)
+
+
+def chains(n, hops):
+    def graph():
+        x = small()
+        for _ in range(hops):
+            x = rpc.rpc_sync("worker1", add_one, args=(x,))
+        return x
+
+    return backwards(n, graph)
+
+
+def fans(n, workers):
+    def graph():
+        x = small()
+        parts = torch.futures.wait_all([rpc.rpc_async(f"worker{i + 1}", add_one, args=(x,)) for i in range(workers)])
+        return sum(parts[1:], parts[0])
+
+    return backwards(n, graph)
+
+
+def through(t, at, workers):
+    return t + 1 if at > workers else rpc.rpc_sync(f"worker{at}", through, args=(t, at + 1, workers))
+
+
+def rings(n, workers):
+    return backwards(n, lambda: through(small(), 1, workers))
+
+
+def concurrent(n, at_once):
+    """n of the design note's passes, so many threads doing them at once."""
+    shares = [n // at_once + (i < n % at_once) for i in range(min(n, at_once))]
+    threads = [threading.Thread(target=design_note, args=(share,)) for share in shares]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
+
+
+def sized(n, elements):
+    x = torch.ones(elements, requires_grad=True)
+    start = time.perf_counter()
+    for _ in range(n):
+        with dist_autograd.context() as context_id:
+            dist_autograd.backward(context_id, [rpc.rpc_sync("worker1", add_one, args=(x,)).sum()])
+    return time.perf_counter() - start
+
+
+TOKENS, EMBEDDING, HIDDEN, LAYERS, LENGTH, BATCH = 7, 2, 3, 4, 6, 5
+made = {}
+
+
+def integers(count, below):
+    return torch.tensor([7919 * (i + 1) % below for i in range(count)])
+
+
+def parameter_rrefs(module_rref):
+    return [rpc.RRef(p) for p in module_rref.local_value().parameters()]
+
+
+def forward(module_rref, x):
+    return module_rref.local_value()(x)
+
+
+def remote_forward(module_rref, x):
+    return rpc.rpc_sync(module_rref.owner(), forward, args=(module_rref, x))
+
+
+def make_rnn():
+    encoder = rpc.remote("worker1", nn.Embedding, args=(TOKENS, EMBEDDING))
+    decoder = rpc.remote("worker1", nn.Linear, args=(HIDDEN, TOKENS))
+    core = nn.LSTM(EMBEDDING, HIDDEN, LAYERS)
+    parameters = [p for m in (encoder, decoder) for p in rpc.rpc_sync(m.owner(), parameter_rrefs, args=(m,))]
+    optimizer = DistributedOptimizer(torch.optim.SGD, parameters + [rpc.RRef(p) for p in core.parameters()], lr=0.05)
+    x, target = integers(LENGTH * BATCH, TOKENS).reshape(LENGTH, BATCH), integers(LENGTH * BATCH, TOKENS)
+
+    def step():
+        with dist_autograd.context() as context_id:
+            output, _ = core(remote_forward(encoder, x))
+            loss = F.cross_entropy(remote_forward(decoder, output).reshape(-1, TOKENS), target)
+            dist_autograd.backward(context_id, [loss])
+            optimizer.step(context_id)
+
+    return step
+
+
+def rnn_steps(n):
+    if "rnn" not in made:
+        made["rnn"] = make_rnn()
+    return timed(n, made["rnn"])
+
+
+class Tables:
+    def __init__(self, rows, width):
+        self.tables = [nn.Embedding(rows, width, sparse=True) for _ in range(2)]
+        self.optimizer = torch.optim.Adagrad([t.weight for t in self.tables], lr=0.1)
+
+    def look_up(self, users, items):
+        return self.tables[0](users), self.tables[1](items)
+
+    def step(self, context_id):
+        for p, gradient in dist_autograd.get_gradients(context_id).items():
+            p.grad = gradient
+        self.optimizer.step()
+
+
+def make_server(batch):
+    server = rpc.remote("worker1", Tables, args=(100_000, 16))
+    users, items = integers(batch, 100_000), integers(batch, 99_991)
+
+    def step():
+        with dist_autograd.context() as context_id:
+            user, item = server.rpc_sync().look_up(users, items)
+            dist_autograd.backward(context_id, [(user * item).sum(1).pow(2).mean()])
+            server.rpc_sync().step(context_id)
+
+    return step
+
+
+def server_steps(n, batch):
+    if batch not in made:
+        made[batch] = make_server(batch)
+    return timed(n, made[batch])
+
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -334,7 +477,7 @@ WORK = {
     for f in (
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
-        launch,
+        launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps,
     )
 }
 

@@ -45,6 +45,8 @@ test.each([
   [['--onyl', 'x'], /Unknown option '--onyl'/],
   [['--turns', '0'], /--turns: expected a whole number from 1, got '0'/],
   [['--only', 'no such row'], /there are: round trip of an empty call; /],
+  [['--out', 'x'], /--out: goes with --plots/],
+  [['--plots', '--json'], /--json: the plots write their figures beside the pictures/],
 ])('%j is refused', async (args, message) => {
   const { code, out, err } = await bench(...args)
   expect([code, out]).toEqual([2, ''])

@@ -2,9 +2,12 @@
  * `npm run bench`: ratios, not records. Every row measures us, the raw limit and the peers in one run, in turns, and prints a table, or with
  * --json one object a line.
  */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { launch } from 'postgrad'
 import { touchMemory } from './numbers.js'
+import { PassStage } from './pass-stage.js'
 import { comlinkPair } from './peers/comlink-peer.js'
 import { simdPeak } from './peers/peak.js'
 import { TfjsPeer } from './peers/tfjs.js'
@@ -12,8 +15,10 @@ import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
 import { numberRows } from './plans/numbers.js'
+import { passRows } from './plans/passes.js'
 import type { TorchWork } from './plans/plan.js'
 import { RlStage, rlRows } from './plans/rl.js'
+import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
 import { measure, type Row } from './row.js'
 import { rowText, tableHead } from './table.js'
@@ -23,9 +28,16 @@ const HELP = `Usage: npm run bench -- [options]
 Options:
   --json         one JSON object a line: name, unit, ours, limit, peers, aim, met (use npm run --silent bench)
   --only NAME    rows whose name contains NAME
-  --turns N      turns per row; a figure is the median over them (default: 15)
+  --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
+  --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
+  --out FOLDER   where the pictures go (default: docs/plots in the repository)
   --help         print this`
 const EXIT_USAGE = 2
+const ROW_TURNS = 15
+const PLOT_TURNS = 5
+/** npm runs a script in the package's folder and says here where the user was. */
+const FROM = process.env.INIT_CWD ?? process.cwd()
+const PLOTS = fileURLToPath(new URL('../../../docs/plots', import.meta.url))
 
 /** A command line that makes no sense. */
 class UsageError extends Error {}
@@ -38,8 +50,8 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
-  const stage = new RlStage()
-  const rlTorch = torch === null ? null : new LazyTorch(say, torch.version)
+  const [passes, stage] = [new PassStage(), new RlStage()]
+  const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name, ...args), share } }
@@ -47,7 +59,9 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...callRows(worker0, raw, comlink, withTorch),
       ...numberRows(worker0, peak, tfjs, withTorch),
       ...clusterRows(withTorch),
-      ...rlRows(stage, raw, rlTorch),
+      ...passRows(passes, raw, withTorch, wideTorch),
+      ...trainingRows(passes, raw, withTorch),
+      ...rlRows(stage, raw, wideTorch),
     ]
     const chosen = plans.filter((plan) => plan.name.includes(only))
     if (chosen.length === 0)
@@ -61,8 +75,16 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       console.log(json ? JSON.stringify(row) : rowText(row))
     }
   } finally {
-    await Promise.all([raw.close(), comlink.close(), stage.close(), torch?.close(), rlTorch?.close()])
+    await Promise.all([raw.close(), comlink.close(), passes.close(), stage.close(), torch?.close(), wideTorch?.close()])
   }
+}
+
+async function draw(only: string, turns: number, out: string | undefined): Promise<void> {
+  // Loaded when it is needed: the charts take a while.
+  const { writePlots } = await import('./plots/plots.js')
+  const say = (line: string) => process.stderr.write(`${line}\n`)
+  const measured = await writePlots({ folder: out === undefined ? PLOTS : resolve(FROM, out), only, turns, say })
+  if (measured.length === 0) throw new UsageError(`--only: no plot's name contains '${only}'`)
 }
 
 async function main(): Promise<number> {
@@ -71,7 +93,9 @@ async function main(): Promise<number> {
       options: {
         json: { type: 'boolean', default: false },
         only: { type: 'string', default: '' },
-        turns: { type: 'string', default: '15' },
+        turns: { type: 'string' },
+        plots: { type: 'boolean', default: false },
+        out: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     })
@@ -79,9 +103,13 @@ async function main(): Promise<number> {
       console.log(HELP)
       return 0
     }
-    const turns = Number(values.turns)
+    const { json, only, plots, out } = values
+    const turns = values.turns === undefined ? (plots ? PLOT_TURNS : ROW_TURNS) : Number(values.turns)
     if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
-    await bench({ json: values.json, only: values.only, turns })
+    if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
+    if (plots && json) throw new UsageError('--json: the plots write their figures beside the pictures')
+    if (plots) await draw(only, turns, out)
+    else await bench({ json, only, turns })
     return 0
   } catch (error) {
     const usage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true

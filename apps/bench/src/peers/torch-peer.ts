@@ -102,28 +102,41 @@ export class TorchPeer {
   }
 }
 
-/** PyTorch with an agent and observers in processes of their own: started when a row asks for it, since its processes would slow the others. */
+/**
+ * PyTorch in more processes than two: started when somebody asks for so many, since they would slow the others, and ended when somebody asks for another
+ * number of them.
+ */
 export class LazyTorch {
-  readonly name: string
+  readonly version: string
   private readonly say: (line: string) => void
-  private peer: Promise<TorchPeer | null> | null = null
+  private world: { readonly processes: number; readonly peer: Promise<TorchPeer | null> } | null = null
 
   constructor(say: (line: string) => void, version: string) {
     this.say = say
-    this.name = `pytorch ${version}`
+    this.version = version
   }
 
-  /** Environment steps of the same program, in whole episodes. */
-  plays(observers: number): Contestant {
+  /** Among a row's peers. */
+  get name(): string {
+    return `pytorch ${this.version}`
+  }
+
+  /** As `TorchPeer.work`, with worker0 to worker`processes − 1`. */
+  work(processes: number, name: string, ...args: readonly number[]): Contestant {
     return async (n) => {
-      this.peer ??= TorchPeer.start(this.say, 1 + observers)
-      const peer = await this.peer
+      if (this.world?.processes !== processes) {
+        await this.close()
+        this.world = { processes, peer: TorchPeer.start(this.say, processes) }
+      }
+      const peer = await this.world.peer
       if (peer === null) throw new Error('PyTorch was there at first and could not be started again')
-      return peer.work('rl_steps', observers)(n)
+      return peer.work(name, ...args)(n)
     }
   }
 
   async close(): Promise<void> {
-    await (await this.peer)?.close()
+    const { peer } = this.world ?? {}
+    this.world = null
+    await (await peer)?.close()
   }
 }

@@ -3,6 +3,7 @@
  * second. A step is two calls, so the raw limit is two round trips of a MessagePort.
  */
 import { type Cluster, launch } from 'postgrad'
+import type { LazyTorch } from '../peers/torch-peer.js'
 import type { Contestant, RowPlan } from '../row.js'
 import type { ThreadPair } from '../thread-pair.js'
 
@@ -53,11 +54,7 @@ export class RlStage {
 }
 
 /** @param torch the same program in PyTorch with that many observers; null where there is none */
-export function rlRows(
-  stage: RlStage,
-  raw: ThreadPair,
-  torch: { readonly name: string; readonly plays: (observers: number) => Contestant } | null,
-): RowPlan[] {
+export function rlRows(stage: RlStage, raw: ThreadPair, torch: LazyTorch | null): RowPlan[] {
   return [false, true].flatMap((batched) =>
     OBSERVERS.map(
       (count): RowPlan => ({
@@ -69,7 +66,9 @@ export function rlRows(
         ours: stage.plays(count, batched),
         limit: (n) => raw.roundTrip(2 * n),
         peers:
-          torch !== null && count === BESIDE_TORCH && !batched ? { [torch.name]: { run: torch.plays(count), share: TORCH_SHARE } } : {},
+          torch !== null && count === BESIDE_TORCH && !batched
+            ? { [torch.name]: { run: torch.work(1 + count, 'rl_steps', count), share: TORCH_SHARE } }
+            : {},
         aim: (limit) => limit / 2,
       }),
     ),

@@ -1,0 +1,29 @@
+/** Where distributed passes are measured: a cluster of as many workers as they need, one at a time. The last one's ends when another number begins. */
+import { type Cluster, type Controller, launch } from 'postgrad'
+import type { Contestant } from './row.js'
+
+export class PassStage {
+  private size = 0
+  private cluster: Cluster | null = null
+
+  /** Does that with worker0, of `workers`. */
+  with(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
+    return async (n) => {
+      if (this.cluster === null || this.size !== workers) {
+        await this.close()
+        this.cluster = await launch(new URL('./training.js', import.meta.url), { workers })
+        this.size = workers
+      }
+      return work(this.cluster.on('worker0'), n)
+    }
+  }
+
+  async close(): Promise<void> {
+    // What training keeps for its next step is not given up.
+    await this.cluster?.close({ timeoutMs: 0 })
+    this.cluster = null
+  }
+}
+
+/** The workers that worker0 calls. */
+export const others = (count: number): string[] => Array.from({ length: count }, (_, i) => `worker${i + 1}`)
