@@ -244,7 +244,7 @@ class Generating {
     const out: { value: Value; isRef: boolean }[] = []
     for (let count = 1 + this.random.below(3); count > 0; count--) {
       const value = this.recent(sight.tensors)
-      out.push({ value: value.bound <= ARG_BOUND ? value : this.apply(sight, 'tanh', value), isRef: false })
+      out.push({ value: this.bounded(sight, value), isRef: false })
     }
     for (const value of sight.refs) if (this.chance(25)) out.push({ value, isRef: true })
     for (const { value, isRef } of out) if (!isRef) value.used = true
@@ -297,7 +297,7 @@ class Generating {
     const outs: Value[] = []
     while (outs.length < outsMax) {
       const value = this.last(sight, 1 + this.random.below(3))
-      outs.push(value.bound <= ARG_BOUND ? value : this.apply(sight, 'tanh', value))
+      outs.push(this.bounded(sight, value))
     }
     for (const value of outs) value.used = true
     if (this.tidy) {
@@ -341,7 +341,7 @@ class Generating {
     for (const ref of sight.refs) if (!ref.used) this.fetch(sight, ref)
     let sum: Value | null = null
     for (const value of sight.tensors.filter(({ used }) => !used)) {
-      const scalar = value.type.shape.length === 0 ? value : this.apply(sight, 'sum', this.bounded(sight, value))
+      const scalar = value.type.shape.length === 0 ? value : this.apply(sight, 'mean', value)
       sum = sum === null ? scalar : this.sumOf(sight, sum, scalar)
     }
     return sum === null ? null : this.bounded(sight, sum)
@@ -349,12 +349,14 @@ class Generating {
 
   /** x + y where y is a scalar. */
   sumOf(sight: Sight, x: Value, y: Value): Value {
-    const [a, b] = [this.bounded(sight, x), this.bounded(sight, y)]
+    const limit = BOUND / 2
+    const [a, b] = [this.bounded(sight, x, limit), this.bounded(sight, y, limit)]
     return this.combine(sight, 'add', a, b, a.type.shape, a.bound + b.bound)
   }
 
-  bounded(sight: Sight, x: Value): Value {
-    return x.bound <= ARG_BOUND ? x : this.apply(sight, 'tanh', x)
+  /** Halved as often as it takes: what squeezes would leave little of the gradient. */
+  bounded(sight: Sight, x: Value, limit = ARG_BOUND): Value {
+    return x.bound <= limit ? x : this.bounded(sight, this.apply(sight, 'half', x), limit)
   }
 
   /** The nth last value, or the first. */

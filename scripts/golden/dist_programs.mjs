@@ -1,0 +1,24 @@
+/**
+ * Writes packages/testing/golden/programs.json: the random distributed programs of the first seeds with PyTorch's numbers. Kept with their text, so that
+ * they stay what they are when the generator changes. Run after `npm run build`, with PyTorch 1.13 (Debian 12's python3-torch):
+ * `node scripts/golden/dist_programs.mjs`; PYTHON names another interpreter.
+ */
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { generate } from '../../packages/testing/dist/programs/generate.js'
+
+const COUNT = 500
+const python = process.env.PYTHON ?? '/usr/bin/python3'
+
+const programs = Array.from({ length: COUNT }, (_, seed) => generate(seed))
+const input = programs.map((program) => `${JSON.stringify(program)}\n`).join('')
+const script = new URL('dist_programs.py', import.meta.url).pathname
+const torch = execFileSync(python, ['-c', 'import torch; print(torch.__version__)'], { encoding: 'utf8' }).trim()
+const results = execFileSync(python, [script], { input, encoding: 'utf8', maxBuffer: 1 << 28 })
+  .trim()
+  .split('\n')
+const lines = programs.map((program, seed) => JSON.stringify({ seed, program, torch: JSON.parse(results[seed]) }))
+const head = JSON.stringify({ by: 'scripts/golden/dist_programs.mjs', torch })
+const file = new URL('../../packages/testing/golden/programs.json', import.meta.url)
+writeFileSync(file, `${head.slice(0, -1)}, "programs": [\n${lines.join(',\n')}\n]}\n`)
+console.log(`${COUNT} programs`)
