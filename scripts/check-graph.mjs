@@ -63,10 +63,15 @@ const shortName = (one) => one.folder.split('/').at(-1)
 /** file → what it imports, as written. */
 function importsOf(one) {
   const imports = new Map()
-  for (const [file, text] of one.files)
-    imports.set(file, [...new Set(ts.preProcessFile(text, true, false).importedFiles.map((found) => found.fileName))])
+  for (const [file, text] of one.files) {
+    const found = ts.preProcessFile(text, true, false).importedFiles
+    imports.set(file, [...new Set(found.filter((each) => !isAugmentation(text, each)).map((each) => each.fileName))])
+  }
   return imports
 }
+
+/** `declare module 'x'` adds to the types of x where that is installed, and imports nothing. */
+const isAugmentation = (text, { pos }) => /declare module ['"]?$/.test(text.slice(0, pos))
 
 /** '@scope/name/sub/path' → ['@scope/name', 'sub/path'] */
 function splitSpecifier(specifier) {
@@ -213,6 +218,7 @@ function proveThatItFails() {
     [/^$/, uses(importsLow)],
     [/^$/, uses("// import './index.js'\nimport type { one } from '@postgrad/low/internal'\nconst text = \"import './index.js'\"")],
     [/^$/, cycle("import './b.js'", "// import './a.js'")],
+    [/^$/, uses(`${importsLow}\ndeclare module 'runner' { interface Matchers {} }`)],
     [/import cycle a\.ts → b\.ts → a\.ts/, cycle("import { b } from './b.js'", "import { a } from './a.js'")],
     [/import cycle a\.ts → b\.ts → a\.ts/, cycle("import type { B } from './b.js'", "export type { A } from './a.js'")],
     [/import cycle a\.ts → b\.ts → a\.ts/, cycle("let b: import('./b.js').B", "await import('./a.js')")],

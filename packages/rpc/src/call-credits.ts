@@ -54,9 +54,10 @@ export class OutgoingCalls {
   readonly window: Required<MailboxOptions>
   /** In the order in which they came. */
   readonly waiters = new Set<RoomWaiter>()
+  /** In all. */
+  sent = 0
+  sentBytes = 0
   private readonly clock: Clock
-  private sent = 0
-  private sentBytes = 0
   /** Places that `reserve` gave in this turn of the event loop and no call has taken yet. */
   private reserved = 0
   private isReleaseDue = false
@@ -147,6 +148,11 @@ export class IncomingCalls {
     this.begun++
     this.begunBytes += bytes
     return 2 * (this.begun - this.told) >= this.window.callsMax || 2 * (this.begunBytes - this.toldBytes) >= this.window.bytesMax
+  }
+
+  /** Begun, and the sender does not know. */
+  get untold(): number {
+    return this.begun - this.told
   }
 
   onTold(): void {

@@ -31,7 +31,7 @@ class Late implements Frame {
   }
 }
 
-/** What became of frames: sent + repeated = delivered + dropped + lost + those in flight. */
+/** What became of frames: sent + repeated = delivered + dropped + lost + putOff + those in flight. */
 export interface FrameCounts {
   sent: number
   delivered: number
@@ -40,6 +40,8 @@ export interface FrameCounts {
   repeated: number
   /** With the end of a link or a worker. */
   lost: number
+  /** By rules that delay, until they are in flight again. */
+  putOff: number
 }
 
 class Notice {
@@ -127,7 +129,7 @@ class Channel extends Choice {
     this.inFlight.truncate(keep)
   }
 
-  private get framesInFlight(): number {
+  get framesInFlight(): number {
     return this.inFlight.length - (this.inFlight.last instanceof Notice ? 1 : 0)
   }
 
@@ -213,8 +215,16 @@ class Channel extends Choice {
 
   private pushLate(frame: Frame, delayMs: number): void {
     const late = new Late(frame)
-    if (delayMs > 0) this.host.later(delayMs, () => this.push(late))
-    else this.push(late)
+    if (delayMs <= 0) {
+      this.push(late)
+      return
+    }
+    const { frames } = this.host
+    frames.putOff++
+    this.host.later(delayMs, () => {
+      frames.putOff--
+      this.push(late)
+    })
   }
 
   private note(kind: TraceKind, frame: Frame): void {
@@ -269,6 +279,11 @@ export class SimLink implements Link {
 
   get closed(): boolean {
     return this.reason !== null
+  }
+
+  /** What is on its way to this end. */
+  get framesInFlight(): number {
+    return this.inbound!.framesInFlight
   }
 
   /** Whether this end was not opened though frames have come. */

@@ -60,7 +60,7 @@ export class SimWorld implements LinkHost, TimeHost {
   /** Steps taken so far; during a step, its number. */
   steps = 0
   readonly faults: Faults | null
-  readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0 }
+  readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0, putOff: 0 }
   private readonly time: VirtualTime
   private readonly workers = new Map<string, WorkerTurns>()
   private readonly crashed = new Set<string>()
@@ -106,6 +106,11 @@ export class SimWorld implements LinkHost, TimeHost {
   get random(): Random {
     this.ownRandom ??= new Random(this.seed)
     return this.ownRandom
+  }
+
+  /** On their way to a worker that lives, now. */
+  get framesInFlight(): number {
+    return this.links.reduce((sum, link) => sum + link.framesInFlight, 0)
   }
 
   /** Virtual time, in ms from 0. */

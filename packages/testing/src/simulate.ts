@@ -12,6 +12,7 @@ import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { type FaultsOption, rulesOf } from './fault-plan.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
+import { MessageLedger, type Messages } from './message-ledger.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
@@ -37,6 +38,8 @@ export interface SimulateOptions {
   readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
   /** Keeps where references are made, for `leaks`. Default false. */
   readonly referenceStacks?: boolean
+  /** Counts every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time in sweeps. */
+  readonly countMessages?: boolean
   readonly world?: Omit<SimWorldOptions, 'faults'>
 }
 
@@ -82,6 +85,12 @@ export interface Simulation<T> {
   readonly faults: Readonly<Record<FaultKind, number>>
   /** The rules of `faults`, as they were given or drawn. `planText` prints them. */
   readonly plan: readonly FaultRule[]
+  /** What became of each message, for `expectConserved` and its neighbours; null with `countMessages: false`. */
+  readonly messages: Messages | null
+  /** Names whose last life had crashed at the end. */
+  readonly crashed: readonly string[]
+  /** Whether any worker crashed, left or was started anew: then some messages may have met nobody. */
+  readonly anyEnded: boolean
 }
 
 /** Shorter stretches without any event are not looked at. */
@@ -97,6 +106,8 @@ export class SimulatedWorkers implements SimCluster {
   readonly plan: readonly FaultRule[] | null
   /** Who waited for whom when last nothing could happen but for time to pass. */
   stood: { readonly atMs: number; readonly waits: WaitsNow } | null = null
+  /** Null: nobody counts messages. */
+  readonly ledger: MessageLedger | null
   private readonly jobs: SimulatedJobs
   private readonly network: Network
 
@@ -104,6 +115,7 @@ export class SimulatedWorkers implements SimCluster {
     const { workers, seed = 0, faults, world } = options
     this.options = options
     this.seed = seed
+    this.ledger = options.countMessages === false ? null : new MessageLedger()
     this.plan = rulesOf(faults, seed, workerNames(workers))
     const faultOptions = this.plan && {
       rules: this.plan,
@@ -178,6 +190,11 @@ export class SimulatedWorkers implements SimCluster {
     return whoWaits(waitsNow(this.living()))
   }
 
+  /** Whether this is the last life of its name. */
+  isCurrent(runtime: WorkerRuntime): boolean {
+    return this.on(runtime.info.name).runtime === runtime
+  }
+
   private begin(name: string, former: WorkerRuntime | null): TestWorker {
     if (this.world.isCrashed(name)) this.world.revive(name)
     const { runtimes } = this.cluster
@@ -210,6 +227,7 @@ export class SimulatedWorkers implements SimCluster {
       ...(mailbox === undefined ? {} : { mailbox }),
     })
     installDistAutograd(runtime)
+    this.ledger?.attach(runtime)
     this.jobs.attach(runtime, life)
     return runtime
   }
@@ -241,7 +259,12 @@ export async function runSimulation<T, R>(
     const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
     const { trace, steps, nowMs: timeMs } = world
-    return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan: sim.plan ?? [] }
+    const isLive = (runtime: WorkerRuntime) => !runtime.agent.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
+    const messages = sim.ledger?.read(world, isLive) ?? null
+    const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
+    const anyEnded = !cluster.runtimes.every(isLive)
+    const plan = sim.plan ?? []
+    return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
   } catch (error) {
     throw explained(error, sim)
   } finally {

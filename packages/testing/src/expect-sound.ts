@@ -1,0 +1,56 @@
+/**
+ * All checkers in one call. Each also stands alone: `expectClean`, `expectConserved`, `expectExecutedOnce`, `expectCreditsReturned`, `expectSameBits`.
+ */
+
+import type { TestCluster } from './cluster.js'
+import { type CleanOptions, type DebugInfos, expectClean } from './expect-clean.js'
+import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
+import { inlined } from './inlined.js'
+import type { Messages } from './message-ledger.js'
+import { expectSameBits } from './same-bits.js'
+import { type SimulateOptions, type Simulation, simulate } from './simulate.js'
+
+/** What the checkers look at of a `Simulation`. */
+export interface Checked {
+  readonly seed?: number
+  readonly result?: unknown
+  readonly debugInfo: DebugInfos
+  readonly messages: Messages | null
+  readonly crashed: readonly string[]
+  readonly anyEnded: boolean
+}
+
+export interface SoundOptions extends CleanOptions {
+  /** What the inlined program gives: the simulation's result must have its bits. Left out, results are not compared. */
+  readonly oracle?: unknown
+}
+
+/**
+ * Proves of one run: its result has the bits of the oracle (if one is given); nothing is held on any worker that did not crash; each request ran once at
+ * most; every message that was sent is accounted for; every credit came back. A dead letter is no fault where a worker ended: it may be about that worker.
+ * @throws BITS_DIFFER, NOT_CLEAN, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED: the first that is found
+ */
+export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
+  const { seed, result, crashed, anyEnded } = simulation
+  if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
+  expectExecutedOnce(simulation)
+  expectConserved(simulation)
+  expectCreditsReturned(simulation)
+  expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow })
+}
+
+/**
+ * Runs `body` inlined, then in the simulation, and holds the run against it with every checker. `body` gets what both clusters have in common.
+ * @throws as `simulate` and `expectSound`
+ */
+export async function simulateAgainstInlined<T>(
+  options: SimulateOptions,
+  body: (cluster: TestCluster) => Promise<T>,
+  checks: Omit<SoundOptions, 'oracle'> = {},
+): Promise<Simulation<T>> {
+  const { workers, dataSeed } = options
+  const oracle = await inlined({ workers, ...(dataSeed === undefined ? {} : { dataSeed }) }, body)
+  const simulation = await simulate(options, body)
+  expectSound(simulation, { ...checks, oracle })
+  return simulation
+}

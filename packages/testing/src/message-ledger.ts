@@ -1,0 +1,234 @@
+/**
+ * What became of every message of a simulation: counted at the worker that sends and at the one that receives, by pair of lives and kind, and of requests
+ * how often each began. `simulate` keeps one; the checkers (`expect-conserved.ts`, `expect-executed-once.ts`) read what it counted.
+ */
+import type { InspectEvent } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { FrameCounts, SimWorld } from '@postgrad/sim'
+
+/** Messages of one kind from one life of a worker to one life of another; to itself as well. */
+export interface MessageCount {
+  readonly from: string
+  readonly fromId: number
+  readonly to: string
+  readonly toId: number
+  /** `CALL`, `RREF_ACK`, …; `UNREADABLE` for what came and could not be decoded. */
+  readonly kind: string
+  readonly sent: number
+  /** What came, dead letters included. */
+  readonly received: number
+  /** Of what came, what nobody got. */
+  readonly deadLetters: number
+  /** Neither end had crashed, left or closed at the end: nothing between them may have been lost. */
+  readonly bothLive: boolean
+}
+
+/** A request that began more than once, or came more than once. */
+export interface RepeatedRequest {
+  readonly from: string
+  readonly to: string
+  readonly kind: string
+  /** The function's name, as far as there is one. */
+  readonly what: string
+  readonly requestId: number
+  readonly received: number
+  readonly begun: number
+}
+
+/** The window of calls of one worker at another, as both ends count it at the end. Fetches of references have a window of their own. */
+export interface CreditCount {
+  readonly from: string
+  readonly to: string
+  readonly window: 'calls' | 'fetches'
+  /** By the sender. */
+  readonly sent: number
+  readonly sentBytes: number
+  /** By the receiver: begun, or refused. */
+  readonly begun: number
+  readonly begunBytes: number
+  /** By the receiver: what waits there. */
+  readonly waiting: number
+  /** By the sender: what it takes for waiting. By the receiver: what it has not told the sender of. They are equal when nothing is under way. */
+  readonly counted: number
+  readonly untold: number
+}
+
+export interface Messages {
+  readonly counts: readonly MessageCount[]
+  /** Requests that came: calls, remote calls, fetches. */
+  readonly requests: number
+  /** Of these, those that began or came more than once. There must be none. */
+  readonly repeated: readonly RepeatedRequest[]
+  /** Of pairs of workers that lived to the end. */
+  readonly credits: readonly CreditCount[]
+  /** Of the links below, where what a session sends again counts anew: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
+  readonly frames: Readonly<FrameCounts> & { readonly inFlight: number }
+}
+
+interface Count {
+  sent: number
+  received: number
+  deadLetters: number
+}
+
+interface Request {
+  readonly from: string
+  readonly kind: string
+  readonly what: string
+  received: number
+  begun: number
+}
+
+/** What one life of a worker counts, by the other end's id and the kind. */
+class Book {
+  readonly runtime: WorkerRuntime
+  readonly sent = new Map<number, Map<string, Count>>()
+  readonly received = new Map<number, Map<string, Count>>()
+  readonly requests = new Map<number, Map<number, Request>>()
+
+  constructor(runtime: WorkerRuntime) {
+    this.runtime = runtime
+    runtime.inspect((event) => this.note(event))
+  }
+
+  private note(event: InspectEvent): void {
+    switch (event.kind) {
+      case 'sent':
+        this.count(this.sent, event.to, event.type).sent++
+        return
+      case 'received':
+        this.count(this.received, event.from, event.type).received++
+        if (REQUESTS.has(event.type)) this.request(event).received++
+        return
+      case 'begun':
+        if (REQUESTS.has(event.type)) this.request(event).begun++
+        return
+      case 'put-off':
+        if (REQUESTS.has(event.type)) this.request(event).begun--
+        return
+      case 'dead-letter': {
+        // What arose here was no message.
+        if (event.from === null) return
+        const isUnreadable = event.reason === 'unreadable'
+        const count = this.count(this.received, event.from, isUnreadable ? 'UNREADABLE' : event.what.split(/[ :]/, 1)[0]!)
+        count.deadLetters++
+        if (isUnreadable) count.received++
+      }
+    }
+  }
+
+  private count(table: Map<number, Map<string, Count>>, peer: string, kind: string): Count {
+    const id = this.idOf(peer)
+    let kinds = table.get(id)
+    if (kinds === undefined) {
+      kinds = new Map()
+      table.set(id, kinds)
+    }
+    let count = kinds.get(kind)
+    if (count === undefined) {
+      count = { sent: 0, received: 0, deadLetters: 0 }
+      kinds.set(kind, count)
+    }
+    return count
+  }
+
+  private request({ from, type, what, requestId }: InspectEvent & { kind: 'received' | 'begun' | 'put-off' }): Request {
+    const id = this.idOf(from)
+    let requests = this.requests.get(id)
+    if (requests === undefined) {
+      requests = new Map()
+      this.requests.set(id, requests)
+    }
+    let request = requests.get(requestId)
+    if (request === undefined) {
+      request = { from, kind: type, what, received: 0, begun: 0 }
+      requests.set(requestId, request)
+    }
+    return request
+  }
+
+  /** Which life: a name means the next one once its end has been heard of, and nothing of the former comes after that. */
+  private idOf(name: string): number {
+    return name === this.runtime.info.name ? this.runtime.info.id : this.runtime.resolve(name).id
+  }
+}
+
+const REQUESTS: ReadonlySet<string> = new Set(['CALL', 'REMOTE_CALL', 'RREF_FETCH'])
+
+export class MessageLedger {
+  private readonly books: Book[] = []
+
+  attach(runtime: WorkerRuntime): void {
+    this.books.push(new Book(runtime))
+  }
+
+  /** @param isLive whether this life of a worker has neither crashed nor closed */
+  read({ frames, framesInFlight: inFlight }: SimWorld, isLive: (runtime: WorkerRuntime) => boolean): Messages {
+    const live = new Set(this.books.filter(({ runtime }) => isLive(runtime)).map(({ runtime }) => runtime.info.id))
+    return {
+      counts: this.counts(live),
+      requests: this.books.reduce((sum, { requests }) => sum + [...requests.values()].reduce((each, { size }) => each + size, 0), 0),
+      repeated: this.repeated(),
+      credits: this.credits(live),
+      frames: { ...frames, inFlight },
+    }
+  }
+
+  private counts(live: ReadonlySet<number>): MessageCount[] {
+    const out: MessageCount[] = []
+    const byId = new Map(this.books.map((book) => [book.runtime.info.id, book]))
+    for (const sender of this.books) {
+      const { name: from, id: fromId } = sender.runtime.info
+      for (const receiver of this.books) {
+        const { name: to, id: toId } = receiver.runtime.info
+        const sent = byId.get(fromId)!.sent.get(toId)
+        const received = receiver.received.get(fromId)
+        for (const kind of new Set([...(sent?.keys() ?? []), ...(received?.keys() ?? [])])) {
+          const came = received?.get(kind)
+          out.push({
+            ...{ from, fromId, to, toId, kind },
+            sent: sent?.get(kind)?.sent ?? 0,
+            received: came?.received ?? 0,
+            deadLetters: came?.deadLetters ?? 0,
+            bothLive: live.has(fromId) && live.has(toId),
+          })
+        }
+      }
+    }
+    return out
+  }
+
+  private repeated(): RepeatedRequest[] {
+    const out: RepeatedRequest[] = []
+    for (const { runtime, requests } of this.books) {
+      for (const ofPeer of requests.values()) {
+        for (const [requestId, request] of ofPeer) {
+          if (request.begun > 1 || request.received > 1) out.push({ ...request, to: runtime.info.name, requestId })
+        }
+      }
+    }
+    return out
+  }
+
+  private credits(live: ReadonlySet<number>): CreditCount[] {
+    const out: CreditCount[] = []
+    const runtimes = this.books.map(({ runtime }) => runtime).filter(({ info }) => live.has(info.id))
+    for (const sender of runtimes) {
+      for (const receiver of runtimes) {
+        const there = [...sender.agent.peers()].find(({ info }) => info.id === receiver.info.id)
+        const here = [...receiver.agent.peers()].find(({ info }) => info.id === sender.info.id)
+        if (there === undefined || here === undefined || there.link?.closed || here.link?.closed) continue
+        const ends = [['calls', there.outgoing, here.incoming] as const, ['fetches', there.outgoingFetches, here.incomingFetches] as const]
+        for (const [window, outgoing, incoming] of ends) {
+          if (outgoing.sent === 0 && incoming.begun === 0) continue
+          out.push({
+            ...{ from: sender.info.name, to: receiver.info.name, window },
+            ...{ sent: outgoing.sent, sentBytes: outgoing.sentBytes, begun: incoming.begun, begunBytes: incoming.begunBytes },
+            ...{ waiting: incoming.calls, counted: outgoing.calls, untold: incoming.untold },
+          })
+        }
+      }
+    }
+    return out
+  }
+}

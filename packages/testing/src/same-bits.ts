@@ -1,0 +1,196 @@
+/**
+ * Whether two results are the same to the last bit: tensors, sparse tensors, typed arrays, numbers, and lists, maps and objects of them. What differs is
+ * told by its place, the first element in row-major order, both values in decimal and as bits.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { SparseTensor, Tensor } from '@postgrad/tensor'
+
+/** The first place where two results differ. */
+export interface BitDifference {
+  /** `t1`, `worker0.weights[2]`; empty for the whole. */
+  readonly path: string
+  /** Of the element, in row-major order of its tensor or array; null where something else differs (a shape, a key). */
+  readonly index: readonly number[] | null
+  /** For a reader: a number as `0.1 (0x3dcccccd)`. */
+  readonly got: string
+  readonly expected: string
+  /** How many elements of this tensor or array differ. */
+  readonly elements: number
+}
+
+/**
+ * Proves that `got` has the bits of `expected`: same keys, dtypes, shapes, and every element the same bits (0 is not −0; a NaN is equal to a NaN of the same bits).
+ * @throws BITS_DIFFER with the first difference in `values`; BITS_UNCOMPARABLE
+ */
+export function expectSameBits(got: unknown, expected: unknown, { seed }: { readonly seed?: number } = {}): void {
+  const difference = bitDifference(got, expected)
+  if (difference === null) return
+  throw new PostgradError('BITS_DIFFER', {
+    op: 'expectSameBits',
+    message: differenceText(difference, seed),
+    values: { ...difference, ...(seed === undefined ? {} : { seed }) },
+  })
+}
+
+export function differenceText({ path, index, got, expected, elements }: BitDifference, seed?: number): string {
+  const where = `${path === '' ? 'the result' : path}${index === null ? '' : ` at [${index.join(', ')}]`}`
+  const more = elements > 1 ? `\n  ${elements} elements of it differ` : ''
+  const again = seed === undefined ? '' : `\n  seed ${seed}: simulate with { seed: ${seed} } runs it again`
+  return `${where} differs\n  expected ${expected}\n  got      ${got}${more}${again}\n`
+}
+
+/** The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare: a map with tensors as keys, a function */
+export function bitDifference(got: unknown, expected: unknown): BitDifference | null {
+  return compare(got, expected, '')
+}
+
+function compare(got: unknown, expected: unknown, path: string): BitDifference | null {
+  const [a, b] = [kindOf(got, path), kindOf(expected, path)]
+  if (a !== b) return unlike(path, a, b)
+  switch (a) {
+    case 'a tensor':
+      return compareTensors(got as Tensor, expected as Tensor, path)
+    case 'a typed array':
+      return compareArrays(got as TypedArray, expected as TypedArray, [(expected as TypedArray).length], path)
+    case 'a number':
+      return Object.is(got, expected) ? null : element(path, numberText(got as number), numberText(expected as number))
+    case 'a list':
+      return compareKeyed(entriesOfList(got as unknown[]), entriesOfList(expected as unknown[]), (key) => `${path}[${key}]`, path)
+    case 'a map':
+      return compareKeyed(
+        entriesOfMap(got as Map<unknown, unknown>, path),
+        entriesOfMap(expected as Map<unknown, unknown>, path),
+        dotted,
+        path,
+      )
+    case 'an object':
+      return compareKeyed(Object.entries(got as object), Object.entries(expected as object), dotted, path)
+    default:
+      return got === expected ? null : element(path, String(got), String(expected))
+  }
+  function dotted(key: string): string {
+    return path === '' ? key : `${path}.${key}`
+  }
+}
+
+type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array
+
+function kindOf(value: unknown, path: string): string {
+  if (typeof value === 'number') return 'a number'
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function' && typeof value !== 'symbol')) return typeof value
+  if (typeof value === 'object') {
+    if (ArrayBuffer.isView(value)) return 'a typed array'
+    if (Array.isArray(value)) return 'a list'
+    // By what it has: a test may hold tensors of another copy of the library.
+    if ('dtype' in value && 'isSparse' in value) return 'a tensor'
+    const tag = Object.prototype.toString.call(value)
+    if (tag === '[object Map]') return 'a map'
+    if (tag === '[object Object]') return 'an object'
+  }
+  throw uncomparable(path, `a ${typeof value === 'object' ? Object.prototype.toString.call(value).slice(8, -1) : typeof value}`)
+}
+
+function compareKeyed(
+  got: readonly (readonly [string, unknown])[],
+  expected: readonly (readonly [string, unknown])[],
+  place: (key: string) => string,
+  path: string,
+): BitDifference | null {
+  const there = new Map(got)
+  const wanted = new Set(expected.map(([key]) => key))
+  const extra = got.filter(([key]) => !wanted.has(key)).map(([key]) => key)
+  const missing = [...wanted].filter((key) => !there.has(key))
+  if (extra.length + missing.length > 0)
+    return element(path, `keys ${got.map(([key]) => key).join(', ')}`, `keys ${[...wanted].join(', ')}`)
+  for (const [key, value] of expected) {
+    const difference = compare(there.get(key), value, place(key))
+    if (difference !== null) return difference
+  }
+  return null
+}
+
+const entriesOfList = (list: readonly unknown[]) => list.map((value, i) => [String(i), value] as const)
+
+function entriesOfMap(map: ReadonlyMap<unknown, unknown>, path: string): (readonly [string, unknown])[] {
+  return [...map].map(([key, value]) => {
+    if (typeof key !== 'string' && typeof key !== 'number')
+      throw uncomparable(path, `a map whose keys are ${typeof key}s, which differ from run to run`)
+    return [String(key), value]
+  })
+}
+
+function compareTensors(got: Tensor, expected: Tensor, path: string): BitDifference | null {
+  const [a, b] = [textOf(got), textOf(expected)]
+  if (a !== b) return element(path, a, b)
+  if (expected.isSparse) {
+    const [x, y] = [got as SparseTensor, expected as SparseTensor]
+    const place = (part: string) => `${path}${path === '' ? '' : '.'}${part}`
+    return compareTensors(x.indices(), y.indices(), place('indices()')) ?? compareTensors(x.values(), y.values(), place('values()'))
+  }
+  return compareArrays(got.detach().dataSync(), expected.detach().dataSync(), expected.shape, path)
+}
+
+function textOf({ dtype, shape, isSparse }: Tensor): string {
+  return `a ${isSparse ? 'sparse ' : ''}tensor of ${dtype} [${shape.join(', ')}]`
+}
+
+function compareArrays(got: TypedArray, expected: TypedArray, shape: readonly number[], path: string): BitDifference | null {
+  const [a, b] = [got, expected].map((array) => `a ${Object.prototype.toString.call(array).slice(8, -1)} of ${array.length}`)
+  if (a !== b) return element(path, a!, b!)
+  const [x, y] = [bytesOf(got), bytesOf(expected)]
+  const size = expected.BYTES_PER_ELEMENT
+  let first = -1
+  let elements = 0
+  for (let i = 0; i < expected.length; i++) {
+    for (let at = i * size; at < (i + 1) * size; at++) {
+      if (x[at] === y[at]) continue
+      if (first < 0) first = i
+      elements++
+      break
+    }
+  }
+  if (first < 0) return null
+  return { path, index: indexOf(first, shape), got: elementText(got, first), expected: elementText(expected, first), elements }
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) => new Uint8Array(buffer, byteOffset, byteLength)
+
+function indexOf(at: number, shape: readonly number[]): number[] {
+  const index: number[] = []
+  let rest = at
+  for (const size of [...shape].reverse()) {
+    index.unshift(rest % size)
+    rest = Math.floor(rest / size)
+  }
+  return index
+}
+
+function elementText(array: TypedArray, at: number): string {
+  const size = array.BYTES_PER_ELEMENT
+  // Little-endian, as all machines are that run WebAssembly.
+  const bytes = [...bytesOf(array).subarray(at * size, (at + 1) * size)].reverse()
+  return `${decimal(array[at]!)} (0x${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')})`
+}
+
+function numberText(value: number): string {
+  return elementText(Float64Array.of(value), 0)
+}
+
+const decimal = (value: number) => (Object.is(value, -0) ? '-0' : String(value))
+
+function element(path: string, got: string, expected: string): BitDifference {
+  return { path, index: null, got, expected, elements: 1 }
+}
+
+function unlike(path: string, got: string, expected: string): BitDifference {
+  return element(path, got, expected)
+}
+
+function uncomparable(path: string, got: string): PostgradError {
+  return new PostgradError('BITS_UNCOMPARABLE', {
+    op: 'expectSameBits',
+    expected: `tensors, typed arrays, numbers, text, or lists, objects and maps by name of them${path === '' ? '' : ` at ${path}`}`,
+    got,
+    remedy: 'Give gradients names: { weights: ctx.gradients().get(weights) }.',
+  })
+}
