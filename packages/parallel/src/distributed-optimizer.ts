@@ -45,6 +45,12 @@ export interface StepOptions<Settings = object> extends CallOptions {
   readonly settings?: Partial<Settings>
 }
 
+/** Of `checkpointParts`. */
+export interface GroupsState {
+  stateDict(): unknown
+  loadStateDict(saved: unknown): void
+}
+
 /** How the making of an owner's optimizer ended; waiting for it never throws, so that nothing stays unhandled if nobody steps. */
 type Made = { readonly optimizer: RRef<LocalOptimizer> } | { readonly error: unknown }
 
@@ -217,6 +223,30 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
     }
     this.groups.load(settings)
     for (const owned of this.parts.keys()) owned.noteSent(this.groups)
+  }
+
+  /**
+   * What a checkpoint of the cluster saves: the owners' optimizers, each by its owner, and of this object the settings and who has what. To be loaded
+   * together, on all of them. @internal
+   */
+  async checkpointParts(): Promise<{ readonly owners: RRef<LocalOptimizer>[]; readonly groups: GroupsState }> {
+    if (this.disposed) throw disposedError()
+    const owners = (await this.optimizers()).map(({ optimizer }) => optimizer)
+    const stateDict = () => ({
+      paramGroups: this.plainGroups(),
+      places: Object.fromEntries([...this.parts.keys()].map(({ owner, places }) => [owner.name, [...places]])),
+    })
+    const loadStateDict = (saved: ReturnType<typeof stateDict>) => {
+      const { places } = stateDict()
+      const text = (all: typeof places) => JSON.stringify(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
+      if (text(places) !== text(saved.places)) throw mismatch(this.optimizerClass.name, `parameters as ${text(saved.places)}`, text(places))
+      const { paramGroups } = this.checkedState({ state: {}, paramGroups: saved.paramGroups } as unknown as OptimizerState<SettingsOf<C>>)
+      const settings = paramGroups.map(({ params: _, ...rest }) => rest as GroupSettings)
+      this.groups.checkSaved(settings)
+      this.groups.load(settings)
+      for (const owned of this.parts.keys()) owned.forget()
+    }
+    return { owners, groups: { stateDict, loadStateDict } as GroupsState }
   }
 
   /** Gives up the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
-import { type CallOptions, call, expose, OwnerRRef, RRef, rref } from '@postgrad/rpc'
+import { type CallOptions, call, expose, RRef, rref } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import { RemoteModule } from './remote-module.js'
 
@@ -24,16 +24,23 @@ export async function getAllRemoteParams(model: Module | RRef<Module>, options: 
       remedy: 'Pass the model itself.',
     })
   }
+  return await resolved(partsOf(model), options)
+}
+
+/** What stands in a tree of modules, in order, each once. */
+function partsOf(module: Module): (RRef<Tensor> | RemoteModule)[] {
   const parts: (Tensor | RemoteModule)[] = []
-  gather(model, parts, new Set())
+  gather(module, parts, new Set())
   const seen = new Set<Tensor | bigint>()
   const once = parts.filter((part) => {
     const id = part instanceof RemoteModule ? part.getModuleRref().rrefId : part
     return seen.has(id) ? false : seen.add(id)
   })
-  const found = await Promise.all(
-    once.map((part) => (part instanceof RemoteModule ? ofReference(part.getModuleRref(), options) : [rref(part)])),
-  )
+  return once.map((part) => (part instanceof RemoteModule ? part : rref(part)))
+}
+
+async function resolved(parts: readonly (RRef<Tensor> | RemoteModule)[], options: CallOptions): Promise<RRef<Tensor>[]> {
+  const found = await Promise.all(parts.map((part) => (part instanceof RemoteModule ? ofReference(part.getModuleRref(), options) : [part])))
   return found.flat()
 }
 
@@ -49,11 +56,16 @@ function gather(module: Module, into: (Tensor | RemoteModule)[], seen: Set<Modul
   for (const child of module.children()) gather(child, into, seen)
 }
 
+/** An owner gives what it has and names who has the rest: references that went through it would stay with it. */
 async function ofReference(ref: RRef<Module>, options: CallOptions): Promise<RRef<Tensor>[]> {
-  if (ref instanceof OwnerRRef && ref.hasValue) return await getAllRemoteParams(ref.localValue(), options)
-  return await call(ref.owner(), paramsThere, [ref], options)
+  const parts = await call(ref.owner(), partsThere, [ref], options)
+  try {
+    return await resolved(parts, options)
+  } finally {
+    for (const part of parts) if (part instanceof RemoteModule) part.dispose()
+  }
 }
 
-const paramsThere = async (ref: RRef<Module>): Promise<RRef<Tensor>[]> => await getAllRemoteParams(await ref.toHere())
+const partsThere = async (ref: RRef<Module>): Promise<(RRef<Tensor> | RemoteModule)[]> => partsOf(await ref.toHere())
 
-expose({ 'postgrad.allRemoteParams': paramsThere })
+expose({ 'postgrad.paramParts': partsThere })

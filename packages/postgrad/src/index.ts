@@ -519,6 +519,12 @@ export {
   type WalkOptions,
 } from '@postgrad/nn'
 export {
+  type CheckpointCallOptions,
+  type CheckpointInfo,
+  type CheckpointParts,
+  type CheckpointProgress,
+  Checkpoints,
+  type CheckpointsOptions,
   type ClipNormOptions,
   clipGradNorm,
   clipGradValue,
@@ -527,11 +533,13 @@ export {
   type DistributedParamGroup,
   type ForwardModule,
   getAllRemoteParams,
+  type LoadedCheckpoint,
   type ModuleClass,
   type OptimizerClass,
   type OptionsOf,
   RemoteModule,
   type SettingsOf,
+  type Stateful,
   type StepOptions,
 } from '@postgrad/parallel'
 export {

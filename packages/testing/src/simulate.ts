@@ -4,6 +4,7 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
@@ -228,6 +229,7 @@ export class SimulatedWorkers implements SimCluster {
     })
     installDistAutograd(runtime)
     this.ledger?.attach(runtime)
+    useCheckpointDisk(runtime, syncDisk)
     this.jobs.attach(runtime, life)
     return runtime
   }

@@ -35,9 +35,7 @@ export async function saveSafetensors(
   const [handle, temporary] = await openBeside(name)
   try {
     try {
-      await writeWhole(handle, plan.head)
-      for (const tensor of plan.order) await writeWhole(handle, bytesOf(await tensor.data()))
-      checkUnchanged(plan)
+      for await (const bytes of chunksOf(plan)) await writeWhole(handle, bytes)
       await handle.sync()
     } finally {
       await handle.close()
@@ -54,14 +52,27 @@ export async function saveSafetensors(
 export async function safetensorsBytes(tensors: Readonly<StateDict>, options: SaveSafetensorsOptions = {}): Promise<Uint8Array> {
   const plan = planOf(tensors, options)
   const out = new Uint8Array(plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length))
-  out.set(plan.head)
-  let at = plan.head.length
-  for (const tensor of plan.order) {
-    out.set(bytesOf(await tensor.data()), at)
-    at += byteSize(tensor)
+  let at = 0
+  for await (const bytes of chunksOf(plan)) {
+    out.set(bytes, at)
+    at += bytes.length
   }
-  checkUnchanged(plan)
   return out
+}
+
+/** The same bytes one after the other, for whoever writes them elsewhere, and how many they are. @throws INVALID_ARGUMENT; (the iterator) SAFETENSORS_CHANGED at its end */
+export function safetensorsChunks(
+  tensors: Readonly<StateDict>,
+  options: SaveSafetensorsOptions = {},
+): { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> } {
+  const plan = planOf(tensors, options)
+  return { size: plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length), chunks: chunksOf(plan) }
+}
+
+async function* chunksOf(plan: Plan): AsyncGenerator<Uint8Array> {
+  yield plan.head
+  for (const tensor of plan.order) yield bytesOf(await tensor.data())
+  checkUnchanged(plan)
 }
 
 /** What is written: the header with its length, then the tensors in order. */

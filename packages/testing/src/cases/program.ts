@@ -6,3 +6,4 @@ export { designNote, designNoteOn, documentationCases } from './documentation.js
 export { type ErrorCase, errorCases, never, threadErrorCases } from './errors.js'
 export { contextState, type GraphReport, type GraphText, graphCase, graphCases } from './graph.js'
 export { longPingPong, type PingPongReport } from './ping-pong.js'
+export { type TrainingPlan, type TrainingReport, train } from './training.js'

@@ -1,0 +1,386 @@
+/** Checkpoints that cannot be written, are incomplete, damaged, or another program's. What they bring back whole is in `packages/testing`. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { loadSafetensors, Module, openSafetensors, SGD } from '@postgrad/nn'
+import { currentWorker, expose, remote, rref } from '@postgrad/rpc'
+import { currentGenerator, rand, type Tensor, zeros } from '@postgrad/tensor'
+import { DistributedOptimizer } from '../distributed-optimizer.js'
+import { RemoteModule } from '../remote-module.js'
+import { failure, overSeeds } from '../sim-workers.suite.js'
+import { type CheckpointProgress, Checkpoints, type CheckpointsOptions } from './checkpoints.js'
+import { type CheckpointDisk, syncDisk, useCheckpointDisk } from './disk.js'
+import { MANIFEST } from './manifest.js'
+
+class Weights extends Module {
+  readonly w: Tensor
+  constructor(size: number, dtype: 'float32' | 'float64' = 'float32') {
+    super()
+    this.w = zeros([size], { requiresGrad: true, dtype })
+  }
+  forward(): Tensor {
+    return this.w
+  }
+  fill(value: number): void {
+    this.loadStateDict({ w: zeros([...this.w.shape]).add(value) })
+  }
+  values(): unknown {
+    return this.w.toArray()
+  }
+}
+/** Takes over even states only. */
+class Fussy {
+  value = 0
+  set(value: number): void {
+    this.value = value
+  }
+  get(): number {
+    return this.value
+  }
+  stateDict(): number {
+    return this.value
+  }
+  loadStateDict(value: number): void {
+    this.value = -1
+    if (value % 2 === 1) throw new RangeError('odd')
+    this.value = value
+  }
+}
+class Stateless {}
+expose({ CheckpointWeights: Weights, CheckpointFussy: Fussy, CheckpointStateless: Stateless })
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'postgrad-checkpoint-'))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/** Weights here and on worker 1, filled with `value`. */
+class Model {
+  readonly here = new Weights(2)
+  readonly there = new RemoteModule('worker1', Weights, [3])
+  readonly parts = { here: this.here, there: this.there }
+
+  async fill(value: number): Promise<this> {
+    this.here.fill(value)
+    await this.there.getModuleRref().call('fill', [value])
+    return this
+  }
+  async values(): Promise<unknown> {
+    return [this.here.values(), await this.there.getModuleRref().call('values', [])]
+  }
+}
+const filled = (value: number) => [
+  [value, value],
+  [value, value, value],
+]
+
+/** Whatever the test's world is named, its files are on the machine. */
+async function cluster(
+  main: (
+    model: Model,
+    checkpoints: Checkpoints,
+    workers: Parameters<Parameters<typeof overSeeds>[1]>[0],
+    make: (options?: CheckpointsOptions) => Checkpoints,
+  ) => Promise<void>,
+  { size = 2, disk = syncDisk }: { size?: number; disk?: CheckpointDisk } = {},
+): Promise<void> {
+  await overSeeds(
+    size,
+    async (workers) => {
+      for (const worker of workers) useCheckpointDisk(worker, disk)
+      const make = (options?: CheckpointsOptions) => new Checkpoints(directory, options)
+      await main(new Model(), make(), workers, make)
+    },
+    1,
+  )
+}
+
+/** From its `diesAt`-th operation on nothing happens any more: the machine has lost its power. */
+class DyingDisk implements CheckpointDisk {
+  operations = 0
+  private readonly diesAt: number
+  constructor(diesAt: number) {
+    this.diesAt = diesAt
+  }
+  private live<T>(fn: () => Promise<T>): Promise<T> {
+    if (++this.operations >= this.diesAt) throw new Error('no power')
+    return fn()
+  }
+  async makeDirectory(path: string) {
+    return await this.live(() => syncDisk.makeDirectory(path))
+  }
+  async create(path: string) {
+    const file = await this.live(() => syncDisk.create(path))
+    return {
+      // Half of the bytes get there.
+      write: async (bytes: Uint8Array) => {
+        if (this.operations + 1 === this.diesAt) await file.write(bytes.subarray(0, bytes.length >> 1))
+        await this.live(() => file.write(bytes))
+      },
+      commit: async () => await this.live(() => file.commit()),
+      abort: async () => await this.live(() => file.abort()),
+    }
+  }
+  read(path: string) {
+    return syncDisk.read(path)
+  }
+  source(path: string) {
+    return syncDisk.source(path)
+  }
+  async list(path: string) {
+    return await this.live(() => syncDisk.list(path))
+  }
+  async remove(path: string) {
+    return await this.live(() => syncDisk.remove(path))
+  }
+}
+
+describe('CP-2 incomplete checkpoints', () => {
+  test('CP-2 wherever the power fails, the checkpoint before is there whole, or the new one is, and saving goes on', async () => {
+    let isThrough = false
+    const ends = new Set<unknown>()
+    for (let diesAt = 1; !isThrough; diesAt++) {
+      rmSync(directory, { recursive: true, force: true })
+      await cluster(async (model, checkpoints) => void (await checkpoints.save(1, (await model.fill(1)).parts)))
+      const disk = new DyingDisk(diesAt)
+      await cluster(
+        async (model, _, __, make) => {
+          isThrough = await make({ keep: 1 })
+            .save(2, (await model.fill(2)).parts)
+            .then(
+              () => true,
+              () => false,
+            )
+        },
+        { disk },
+      )
+      await cluster(async (model, checkpoints, _, make) => {
+        const { step } = (await checkpoints.latest())!
+        ends.add(step)
+        await checkpoints.load(model.parts)
+        expect({ diesAt, values: await model.values() }).toEqual({ diesAt, values: filled(step) })
+        await make({ keep: 1 }).save(3, (await model.fill(3)).parts)
+        expect((await checkpoints.list()).map((info) => info.step)).toEqual([3])
+        expect(readdirSync(directory)).toHaveLength(1)
+      })
+      expect(diesAt).toBeLessThan(60)
+    }
+    expect(ends).toEqual(new Set([1, 2]))
+  })
+
+  test('CP-2 the same where a checkpoint of that step is replaced', async () => {
+    let isThrough = false
+    for (let diesAt = 1; !isThrough; diesAt++) {
+      rmSync(directory, { recursive: true, force: true })
+      await cluster(async (model, checkpoints) => void (await checkpoints.save(1, (await model.fill(1)).parts)))
+      await cluster(
+        async (model, checkpoints) => {
+          isThrough = await checkpoints.save(1, (await model.fill(2)).parts).then(
+            () => true,
+            () => false,
+          )
+        },
+        { disk: new DyingDisk(diesAt) },
+      )
+      await cluster(async (model, checkpoints) => {
+        await checkpoints.load(model.parts)
+        expect([filled(1), filled(2)]).toContainEqual(await model.values())
+        if (isThrough) expect(await model.values()).toEqual(filled(2))
+      })
+    }
+  })
+
+  test('CP-2 a worker that dies while files are written: no checkpoint, and those before as they were', async () => {
+    await cluster(async (model, checkpoints) => void (await checkpoints.save(1, (await model.fill(1)).parts)))
+    const dies: CheckpointDisk = {
+      ...syncDisk,
+      async create(path) {
+        const worker = currentWorker()
+        if (worker.info.name === 'worker1') await worker.close()
+        return await syncDisk.create(path)
+      },
+    }
+    await cluster(
+      async (model, checkpoints) => {
+        const error = await failure(checkpoints.save(2, (await model.fill(2)).parts))
+        expect(error).toMatchObject({ code: 'CHECKPOINT_FAILED', values: { workers: ['worker1'] }, cause: { code: 'WORKER_DIED' } })
+      },
+      { disk: dies },
+    )
+    await cluster(async (model, checkpoints) => {
+      expect((await checkpoints.list()).map(({ step }) => step)).toEqual([1])
+      await checkpoints.load(model.parts)
+      expect(await model.values()).toEqual(filled(1))
+    })
+  })
+})
+
+describe('CP-3 damaged checkpoints', () => {
+  const damages: [string, (path: string) => void][] = [
+    ['a byte of a tensor', (path) => flip(path, -1)],
+    ['a byte of the header', (path) => flip(path, 20)],
+    ['shorter', (path) => truncateSync(path, readFileSync(path).length - 4)],
+    ['gone', (path) => unlinkSync(path)],
+    ['empty', (path) => writeFileSync(path, '')],
+  ]
+  test.each(damages)('CP-3 a file: %s', (_, damage) =>
+    cluster(async (model, checkpoints) => {
+      for (const worker of ['worker0', 'worker1']) {
+        const { directory: at } = await checkpoints.save(1, (await model.fill(1)).parts)
+        damage(join(at, readdirSync(at).find((name) => name.startsWith(worker))!))
+        await model.fill(2)
+        expect((await failure(checkpoints.load(model.parts))).code).toBe('CHECKPOINT_CORRUPT')
+        expect(await model.values()).toEqual(filled(2))
+      }
+    }),
+  )
+
+  test.each(damages)('CP-3 the manifest: %s', (_, damage) =>
+    cluster(async (model, checkpoints) => {
+      await checkpoints.save(1, (await model.fill(1)).parts)
+      const { directory: at } = await checkpoints.save(2, (await model.fill(2)).parts)
+      damage(join(at, MANIFEST))
+      expect((await checkpoints.list()).map(({ step }) => step)).toEqual([1])
+      await checkpoints.load(model.parts)
+      expect(await model.values()).toEqual(filled(1))
+      expect(['CHECKPOINT_CORRUPT', 'CHECKPOINT_NOT_FOUND']).toContain((await failure(checkpoints.load(model.parts, { step: 2 }))).code)
+    }),
+  )
+
+  test('CP-3 none', () =>
+    cluster(async (model, checkpoints) => {
+      expect(await checkpoints.latest()).toBeNull()
+      expect((await failure(checkpoints.load(model.parts))).code).toBe('CHECKPOINT_NOT_FOUND')
+      expect((await failure(checkpoints.load(model.parts, { step: 7 }))).code).toBe('CHECKPOINT_NOT_FOUND')
+    }))
+})
+
+describe('CP-4 another program', () => {
+  test('CP-4 other workers', async () => {
+    await cluster(async (model, checkpoints) => void (await checkpoints.save(1, model.parts)), { size: 3 })
+    await cluster(async (model, checkpoints) => {
+      const error = await failure(checkpoints.load(model.parts))
+      expect([error.code, error.values.worker]).toEqual(['CHECKPOINT_MISMATCH', 'worker2'])
+    })
+    rmSync(directory, { recursive: true })
+    await cluster(async (model, _, __, make) => void (await make({ workers: [0] }).save(1, model.parts)), { size: 3 })
+    await cluster(async (model, checkpoints) => void (await checkpoints.load(model.parts)))
+  })
+
+  test('CP-4 other names, shapes, dtypes; nothing is changed on any worker', () =>
+    cluster(async (model, checkpoints) => {
+      await checkpoints.save(1, (await model.fill(1)).parts)
+      await model.fill(2)
+      const { here, there } = model
+      const optimizer = new DistributedOptimizer(SGD, [rref(here.w)], { lr: 1 })
+      for (const parts of [
+        { here },
+        { there },
+        { here, other: there },
+        { here: there, there: here },
+        { here: new Weights(3), there },
+        { here: new Weights(2, 'float64'), there },
+        { here, there: new RemoteModule('worker1', Weights, [4]) },
+        { here, there, optimizer },
+        { here: new Fussy(), there },
+      ]) {
+        expect((await failure(checkpoints.load(parts))).code).toBe('CHECKPOINT_MISMATCH')
+        expect(await model.values()).toEqual(filled(2))
+      }
+      await checkpoints.load(model.parts)
+      expect(await model.values()).toEqual(filled(1))
+    }))
+
+  test('CP-5 an object that refuses its state: all are as they were, on all workers', () =>
+    cluster(async (model, checkpoints) => {
+      const [good, bad] = [new Fussy(), remote(1, Fussy, [])]
+      const parts = { ...model.parts, good, bad }
+      good.set(4)
+      await bad.call('set', [3])
+      await checkpoints.save(1, parts)
+      good.set(6)
+      await bad.call('set', [8])
+      const before = currentGenerator().state()
+      const error = await failure(checkpoints.load(parts))
+      expect(error).toMatchObject({ code: 'CHECKPOINT_FAILED', values: { workers: ['worker1'] }, cause: { name: 'RangeError' } })
+      expect([good.get(), await bad.call('get', [])]).toEqual([6, 8])
+      expect(currentGenerator().state()).toEqual(before)
+      await bad.call('set', [2])
+      await checkpoints.save(1, parts)
+      await bad.call('set', [0])
+      await checkpoints.load(parts)
+      expect([good.get(), await bad.call('get', [])]).toEqual([6, 2])
+    }))
+})
+
+describe('CP-6 what is saved', () => {
+  test('CP-6 tensors and plain data come back as they were; files are safetensors that anybody reads', () =>
+    cluster(async (model, checkpoints) => {
+      const value = {
+        list: [1, [2.5, -0, Number.NaN, Number.POSITIVE_INFINITY]],
+        text: 'naïve',
+        none: null,
+        big: 2n ** 70n,
+        not: undefined,
+        '@': { '@@': true },
+      }
+      const t = rand([2, 2])
+      const { directory: at } = await checkpoints.save(5, { ...model.parts, value, nested: { t } })
+      const drawn = rand([3]).toArray()
+      const { values, step } = await checkpoints.load(model.parts)
+      expect(step).toBe(5)
+      expect(values.value).toEqual(value)
+      expect((values.nested as { t: Tensor }).t.toArray()).toEqual(t.toArray())
+      expect(rand([3]).toArray()).toEqual(drawn)
+      const tensors = await loadSafetensors(readFileSync(join(at, readdirSync(at).find((name) => name.startsWith('worker0'))!)))
+      expect(Object.keys(tensors).sort()).toEqual(['here.w', 'nested.t'])
+      expect(
+        (await openSafetensors(readFileSync(join(at, readdirSync(at).find((name) => name.startsWith('worker1'))!)))).tensors.size,
+      ).toBe(1)
+    }))
+
+  test('CP-6 what is no state is refused, with its path', () =>
+    cluster(async (model, checkpoints) => {
+      const ring: unknown[] = []
+      ring.push(ring)
+      for (const [bad, path] of [
+        [() => 1, 'bad'],
+        [{ a: [new Map()] }, 'bad.a.0'],
+        [{ when: new Date(0) }, 'bad.when'],
+        [ring, 'bad.0'],
+        [[Symbol('s')], 'bad.0'],
+        [new Float32Array(2), 'bad'],
+      ] as const) {
+        const error = await failure(checkpoints.save(1, { ...model.parts, bad }))
+        expect([error.code, error.values.path]).toEqual(['CHECKPOINT_UNSUPPORTED', path])
+      }
+      expect((await failure(checkpoints.save(1, { bad: remote(1, Stateless, []) }))).code).toBe('CHECKPOINT_UNSUPPORTED')
+      expect((await failure(checkpoints.save(1, { 'a.b': 1 }))).code).toBe('INVALID_ARGUMENT')
+      for (const step of [-1, 1.5, Number.NaN]) expect((await failure(checkpoints.save(step, {}))).code).toBe('INVALID_ARGUMENT')
+      expect(() => new Checkpoints(directory, { keep: 0 })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+      expect(await checkpoints.list()).toEqual([])
+    }))
+
+  test('CP-7 the newest are kept, in their order, and progress is told to the last byte', () =>
+    cluster(async (model, _, __, make) => {
+      const told: CheckpointProgress[] = []
+      const checkpoints = make({ keep: 2, onProgress: (progress) => told.push(progress) })
+      for (const step of [1, 10, 2, 3]) await checkpoints.save(step, model.parts)
+      expect((await checkpoints.list()).map(({ step }) => step)).toEqual([3, 10])
+      const latest = (await checkpoints.latest())!
+      expect([latest.step, latest.workers]).toEqual([10, ['worker0', 'worker1']])
+      const last = told.findLast(({ step }) => step === 10)!
+      const sums = Object.values(last.workers)
+      expect(sums.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(latest.bytes)
+      for (const { bytes, total } of sums) expect(bytes).toBe(total)
+    }))
+})
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path)
+  const place = at < 0 ? bytes.length + at : at
+  bytes[place] = bytes[place]! ^ 1
+  writeFileSync(path, bytes)
+}

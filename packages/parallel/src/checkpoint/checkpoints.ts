@@ -1,0 +1,284 @@
+/**
+ * Checkpoints of a whole cluster in the middle of a training: what every worker owns, in a file of its own, and a manifest that is written last. Training goes
+ * on from one with the same bits, in another cluster of the same workers.
+ *
+ *     const checkpoints = new Checkpoints('checkpoints', { keep: 3 })
+ *     await checkpoints.save(step, { model, optimizer, scheduler, epoch })
+ *     …
+ *     const { step, values } = await checkpoints.load({ model, optimizer, scheduler })     // values.epoch
+ *
+ * Note [Saved whole, or not at all]
+ * Every file is written under another name, synced, and renamed; the manifest, which names all of them with their hashes, comes when all are there. Whoever dies
+ * before that leaves a directory without a manifest, which is no checkpoint: `list` does not show it, and the next `save` removes it. Of an older checkpoint
+ * that has had its time the manifest goes first.
+ *
+ * PyTorch: `torch.distributed.checkpoint`, which knows process groups and not workers that own different things.
+ */
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { noGrad } from '@postgrad/autograd'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { type CallOptions, call, currentWorker, getWorkerInfo, getWorkerInfos, stream, type Target } from '@postgrad/rpc'
+import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
+import {
+  attemptsIn,
+  MANIFEST,
+  type Manifest,
+  manifestIfAny,
+  readManifest,
+  stepDirectory,
+  stepOf,
+  type WorkerFile,
+  writeManifest,
+} from './manifest.js'
+import { type CheckpointParts, type Plan, type PlannedWorker, planOf, refused } from './parts.js'
+import { isCheckpointError, mismatch, workerFile } from './worker-file.js'
+
+export interface CheckpointsOptions {
+  /** Keep so many of the newest ones; default all. */
+  readonly keep?: number
+  /** Whose generators are saved, beside the owners of what is saved; default all workers of the cluster. */
+  readonly workers?: readonly Target[]
+  /** Called while files are written. */
+  readonly onProgress?: (progress: CheckpointProgress) => void
+}
+
+export interface CheckpointProgress {
+  readonly step: number
+  /** By worker; `total` is 0 until the worker has begun. */
+  readonly workers: Readonly<Record<string, { readonly bytes: number; readonly total: number }>>
+}
+
+export interface CheckpointInfo {
+  readonly step: number
+  readonly directory: string
+  /** Of all files together. */
+  readonly bytes: number
+  readonly workers: readonly string[]
+}
+
+export interface LoadedCheckpoint extends CheckpointInfo {
+  /** The tensors and plain data that were saved, by name. */
+  readonly values: Readonly<Record<string, unknown>>
+}
+
+/** What the rounds may take: no limit by default, since files may be large; a worker's death ends them in any case. */
+export type CheckpointCallOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>
+
+export class Checkpoints {
+  readonly directory: string
+  private readonly options: CheckpointsOptions
+  /** One save or load at a time. */
+  private last: Promise<unknown> = Promise.resolve()
+
+  /** @param directory which all workers reach under this name. @throws INVALID_ARGUMENT */
+  constructor(directory: string | URL, options: CheckpointsOptions = {}) {
+    const { keep = Number.POSITIVE_INFINITY } = options
+    if (!(keep >= 1)) throw refused('to keep at least 1', String(keep))
+    this.directory = resolve(directory instanceof URL ? fileURLToPath(directory) : directory)
+    this.options = options
+  }
+
+  /**
+   * Saves `parts` and the generators of all workers under the number `step`. Let no step or call change what is saved meanwhile: await them first. A
+   * checkpoint of that step is replaced at the end. What is saved stays as it is.
+   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is no state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
+   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk): there is no new checkpoint then, and those before are as they were.
+   */
+  save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
+    return this.inTurn(async () => {
+      if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
+      const plan = await this.plan(parts)
+      const disk = checkpointDiskOf(currentWorker())
+      const directory = stepDirectory(this.directory, step)
+      await disk.makeDirectory(directory)
+      const attempt = attemptsIn(await disk.list(directory)) + 1
+      let manifest: Manifest
+      try {
+        const files = await this.writeAll(plan, step, directory, attempt, options)
+        manifest = { format: 'postgrad checkpoint', version: 1, step, parts: Object.keys(parts), workers: Object.fromEntries(files) }
+        await writeManifest(disk, directory, manifest)
+      } catch (error) {
+        await removeAttempt(disk, directory, attempt)
+        throw isPostgradError(error) ? error : failed('save', [currentWorker().info.name], error)
+      } finally {
+        for (const ref of plan.made) ref.dispose()
+      }
+      await this.clean(disk, step, manifest).catch((error: unknown) => {
+        throw failed('clean', [currentWorker().info.name], error)
+      })
+      return infoOf(directory, manifest)
+    })
+  }
+
+  /**
+   * Brings a checkpoint back, by default the newest: into the modules and objects of `parts`, the generators of all workers. Everything is read and checked on all
+   * workers before anything is changed; where an object refuses its state, all are as they were.
+   * @returns what of it was tensors and plain data; these names may be left out of `parts`
+   * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
+   * CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as STATE_DICT_MISMATCH).
+   */
+  load(parts: CheckpointParts, { step, ...options }: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
+    return this.inTurn(async () => {
+      const disk = checkpointDiskOf(currentWorker())
+      const chosen = step ?? (await this.stepsOf(disk)).at(-1)
+      const directory = chosen === undefined ? this.directory : stepDirectory(this.directory, chosen)
+      const manifest = await readManifest(disk, directory)
+      const plan = await this.plan(parts)
+      try {
+        checkWorkers(manifest, plan)
+        const values = await this.loadAll(plan, manifest, directory, options)
+        return { ...infoOf(directory, manifest), values }
+      } finally {
+        for (const ref of plan.made) ref.dispose()
+      }
+    })
+  }
+
+  /** The checkpoints that are there whole, the newest last. Whether the bytes of their files are still those is seen by `load`. */
+  async list(): Promise<CheckpointInfo[]> {
+    const disk = checkpointDiskOf(currentWorker())
+    const found: CheckpointInfo[] = []
+    for (const step of await this.stepsOf(disk)) {
+      const directory = stepDirectory(this.directory, step)
+      const manifest = await manifestIfAny(disk, directory)
+      if (manifest !== null) found.push(infoOf(directory, manifest))
+    }
+    return found
+  }
+
+  /** The newest, null when there is none. */
+  async latest(): Promise<CheckpointInfo | null> {
+    return (await this.list()).at(-1) ?? null
+  }
+
+  /** Of directories with a manifest that is one. */
+  private async stepsOf(disk: CheckpointDisk): Promise<number[]> {
+    const steps: number[] = []
+    for (const name of await disk.list(this.directory)) {
+      const step = stepOf(name)
+      if (step !== null && (await manifestIfAny(disk, join(this.directory, name))) !== null) steps.push(step)
+    }
+    return steps.sort((a, b) => a - b)
+  }
+
+  private async plan(parts: CheckpointParts): Promise<Plan> {
+    const workers = this.options.workers?.map((target) => getWorkerInfo(target)) ?? getWorkerInfos()
+    // Nothing of it belongs to the context that may be current.
+    return await noGrad(() => planOf(parts, workers))
+  }
+
+  private async writeAll(
+    plan: Plan,
+    step: number,
+    directory: string,
+    attempt: number,
+    options: CheckpointCallOptions,
+  ): Promise<[string, WorkerFile][]> {
+    const { onProgress } = this.options
+    const workers: Record<string, { bytes: number; total: number }> = {}
+    for (const name of plan.workers.keys()) workers[name] = { bytes: 0, total: 0 }
+    return await onEach('save', plan, async ({ info, entries }) => {
+      const file = `${encodeURIComponent(info.name)}.${attempt}.safetensors`
+      const items = noGrad(() => stream(info, workerFile.write, [directory, file, entries], { timeoutMs: 0, ...options }))
+      let last = { bytes: 0, sha256: '' }
+      for await (const { bytes, written, sha256 } of items) {
+        last = { bytes, sha256 }
+        workers[info.name] = { bytes: written, total: bytes }
+        onProgress?.({ step, workers: structuredClone(workers) })
+      }
+      return [info.name, { file, ...last }]
+    })
+  }
+
+  private async loadAll(
+    plan: Plan,
+    manifest: Manifest,
+    directory: string,
+    options: CheckpointCallOptions,
+  ): Promise<Record<string, unknown>> {
+    const token = currentWorker().ids.take()
+    const limits = { timeoutMs: 0, ...options }
+    try {
+      await onEach('load', plan, ({ info, entries }) => {
+        // What is given back needs nothing to be put into.
+        const wanted = entries.filter(({ kind }) => kind !== 'value')
+        return noGrad(() => call(info, workerFile.stage, [token, directory, manifest.workers[info.name]!, wanted], limits))
+      })
+      const values = await onEach('load', plan, ({ info }) => noGrad(() => call(info, workerFile.loadStates, [token], limits)))
+      await onEach('load', plan, ({ info }) => noGrad(() => call(info, workerFile.commit, [token], limits)))
+      return Object.fromEntries(values.flat())
+    } catch (error) {
+      await Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, workerFile.abandon, [token], limits))))
+      throw error
+    }
+  }
+
+  /** What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. */
+  private async clean(disk: CheckpointDisk, step: number, manifest: Manifest): Promise<void> {
+    const directory = stepDirectory(this.directory, step)
+    const needed = new Set([MANIFEST, ...Object.values(manifest.workers).map(({ file }) => file)])
+    for (const name of await disk.list(directory)) if (!needed.has(name)) await disk.remove(join(directory, name))
+    const complete = new Set(await this.stepsOf(disk))
+    const { keep = Number.POSITIVE_INFINITY } = this.options
+    const old = [...complete].slice(0, Math.max(0, complete.size - keep))
+    for (const each of old) await disk.remove(join(stepDirectory(this.directory, each), MANIFEST))
+    for (const name of await disk.list(this.directory)) {
+      const other = stepOf(name)
+      if (other !== null && other < step && (old.includes(other) || !complete.has(other))) await disk.remove(join(this.directory, name))
+    }
+  }
+
+  private inTurn<T>(fn: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(fn, fn)
+    this.last = turn.catch(() => {})
+    return turn
+  }
+}
+
+/** Asks all workers and waits for all, so that nothing goes on when it rejects. */
+async function onEach<T>(op: 'save' | 'load', plan: Plan, fn: (worker: PlannedWorker) => PromiseLike<T>): Promise<T[]> {
+  const workers = [...plan.workers.values()]
+  const ends = await Promise.allSettled(workers.map(fn))
+  const names = workers.filter((_, i) => ends[i]!.status === 'rejected').map(({ info }) => info.name)
+  if (names.length === 0) return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
+  const { reason } = ends.find((end) => end.status === 'rejected') as PromiseRejectedResult
+  throw isCheckpointError(reason) ? reason : failed(op, names, reason)
+}
+
+function failed(op: 'save' | 'load' | 'clean', workers: readonly string[], cause: unknown): PostgradError {
+  const remedies = {
+    save: 'See the cause; earlier checkpoints are as they were.',
+    load: 'See the cause; nothing was changed, unless a worker died in the middle.',
+    clean: 'The new checkpoint is there; see the cause why older ones could not be removed.',
+  }
+  return new PostgradError('CHECKPOINT_FAILED', {
+    op,
+    message: `the checkpoint failed on ${workers.map((name) => `'${name}'`).join(', ')}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy: remedies[op],
+    cause,
+    values: { workers },
+  })
+}
+
+async function removeAttempt(disk: CheckpointDisk, directory: string, attempt: number): Promise<void> {
+  try {
+    for (const name of await disk.list(directory)) {
+      if (name.includes(`.${attempt}.safetensors`)) await disk.remove(join(directory, name))
+    }
+  } catch {
+    // The first error is the one to report; what is left is no checkpoint.
+  }
+}
+
+function checkWorkers(manifest: Manifest, plan: Plan): void {
+  const [saved, here] = [Object.keys(manifest.workers), [...plan.workers.keys()]]
+  const missing = saved.find((name) => !plan.workers.has(name))
+  const more = here.find((name) => manifest.workers[name] === undefined)
+  if (missing === undefined && more === undefined) return
+  throw mismatch(missing ?? more!, `the workers ${saved.join(', ')}`, here.join(', '))
+}
+
+function infoOf(directory: string, { step, workers }: Manifest): CheckpointInfo {
+  return { step, directory, bytes: Object.values(workers).reduce((sum, { bytes }) => sum + bytes, 0), workers: Object.keys(workers) }
+}
