@@ -2,7 +2,7 @@
  * Runs a program of `program.ts` on whatever cluster surrounds it: simulated, inlined, or threads. Blocks are calls of one exposed function, which is told
  * the program as text and the block's number: nothing is shared but what the worker itself makes of the text.
  */
-import { currentContext, distAutograd } from '@postgrad/dist-autograd'
+import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, expose, RRef, remote, workerLocal } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { type Block, OPS, type Outcome, type Plain, type Program, type Step } from './program.js'
@@ -115,14 +115,18 @@ async function plain(t: Tensor): Promise<Plain> {
   return { dtype: t.dtype, shape: [...t.shape], data: [...(await t.detach().data())] }
 }
 
+export type Mode = 'fast' | 'smart'
+
 export interface RunOptions {
+  /** Default smart. */
+  readonly mode?: Mode
   /** Told of the roots before the pass, in the thread of the test. */
   readonly onRoots?: (roots: readonly Tensor[]) => void
 }
 
 /** The whole program, as worker 0: forward, one pass from all roots, the gradients of all workers. */
-export function runProgram(text: string, { onRoots }: RunOptions = {}): Promise<Outcome> {
-  return distAutograd.context(async (ctx) => {
+export function runProgram(text: string, { mode = 'smart', onRoots }: RunOptions = {}): Promise<Outcome> {
+  const forwardAndBackward = async (ctx: DistAutogradContext): Promise<Outcome> => {
     const { program, params } = load(text)
     const main = program.blocks[0] as Block
     const values: Values = new Map()
@@ -137,7 +141,8 @@ export function runProgram(text: string, { onRoots }: RunOptions = {}): Promise<
     } finally {
       for (const value of values.values()) if (value instanceof RRef) value.dispose()
     }
-  })
+  }
+  return distAutograd.context(forwardAndBackward, { mode })
 }
 
 expose({ 'programs.block': runBlock, 'programs.one': runOne, 'programs.failing': failing, 'programs.gradients': gradientsHere })

@@ -10,7 +10,7 @@ import { expectClean } from '../expect-clean.js'
 import { inlined } from '../inlined.js'
 import type { InlinedWorker } from '../inlined-worker.js'
 import { simulate } from '../simulate.js'
-import { runProgram } from './interpret.js'
+import { type Mode, runProgram } from './interpret.js'
 import type { Outcome, Program } from './program.js'
 
 export interface Oracle {
@@ -57,13 +57,14 @@ export interface SimulatedRun {
   readonly hash: string
 }
 
-/** One order of delivery against the oracle. */
-export async function simulatedRun(program: Program, oracle: Oracle, seed: number): Promise<SimulatedRun> {
+/** One order of delivery against the oracle. SMART always gives the gradients, FAST where the program is legal. */
+export async function simulatedRun(program: Program, oracle: Oracle, seed: number, mode: Mode): Promise<SimulatedRun> {
+  const isLegal = mode === 'smart' || oracle.isFastLegal
   const text = JSON.stringify(program)
   let code: string | null = null
   const simulation = await simulate({ workers: program.workers, seed }, async (sim) => {
     try {
-      return await sim.on('worker0').run(runProgram, text)
+      return await sim.on('worker0').run(runProgram, text, { mode })
     } catch (error) {
       if (!isPostgradError(error) || error.code !== 'UNUSED_SEND') throw error
       code = error.code
@@ -73,8 +74,7 @@ export async function simulatedRun(program: Program, oracle: Oracle, seed: numbe
   expectClean(simulation)
   const { result, trace } = simulation
   let problem: string | null = null
-  if (oracle.isFastLegal ? code !== null : code === null)
-    problem = `${code ?? 'no error'}, although ${oracle.isFastLegal ? 'all' : 'not all'} sends are used`
+  if ((code === null) !== isLegal) problem = `${code ?? 'no error'}, although ${oracle.isFastLegal ? 'all' : 'not all'} sends are used`
   else if (result !== null && bitsText(result) !== oracle.bits) problem = `${bitsText(result)}, the inlined program gives ${oracle.bits}`
-  return { problem, hash: trace.hash }
+  return { problem: problem === null ? null : `${mode}: ${problem}`, hash: trace.hash }
 }

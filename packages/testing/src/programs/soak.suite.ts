@@ -14,7 +14,7 @@ export interface Report {
   readonly failed: readonly string[]
 }
 
-/** Each seed is a program and an order of delivery: `runs` orders for each program, all different seeds. */
+/** Each seed is a program and an order of delivery, in SMART and in FAST: `runs` orders for each program, all different seeds. */
 export async function overPrograms(
   count: number,
   { first = 0, runs = 1, ...options }: GenerateOptions & { readonly first?: number; readonly runs?: number } = {},
@@ -31,9 +31,11 @@ export async function overPrograms(
       const oracle = await inlinedRun(program)
       if (oracle.isFastLegal) legal++
       for (let run = 0; run < runs; run++) {
-        const { problem, hash } = await simulatedRun(program, oracle, seed + run * 1_000_003)
-        orders.add(hash)
-        if (problem !== null) failed.push(`program ${seed}, order ${seed + run * 1_000_003}: ${problem}`)
+        for (const mode of ['smart', 'fast'] as const) {
+          const { problem, hash } = await simulatedRun(program, oracle, seed + run * 1_000_003, mode)
+          orders.add(hash)
+          if (problem !== null) failed.push(`program ${seed}, order ${seed + run * 1_000_003}, ${problem}`)
+        }
       }
     } catch (error) {
       failed.push(`program ${seed}: ${error instanceof Error ? error.stack : String(error)}`)
