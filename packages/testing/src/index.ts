@@ -11,4 +11,5 @@ export type { CreditCount, MessageCount, Messages, RepeatedRequest } from './mes
 export type { Disturbance, SlowLine } from './network.js'
 export { type BitDifference, bitDifference, expectSameBits } from './same-bits.js'
 export { type SimCluster, type SimulateOptions, type Simulation, simulate } from './simulate.js'
+export type { ShrinkOptions } from './shrink.js'
 export type { SimulatedJobsOptions } from './simulated-jobs.js'

@@ -8,13 +8,17 @@ import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
-import { FAULT_KINDS, SimWorld } from '@postgrad/sim/internal'
+import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
+import { noteInStack } from './error-notes.js'
 import { type FaultsOption, rulesOf } from './fault-plan.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
 import { MessageLedger, type Messages } from './message-ledger.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
+import type { RunVariant } from './replay-token.js'
+import { noteFailure, type Reproducible, reproducible } from './reproduce.js'
+import type { FailedRun, ShrinkOptions } from './shrink.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
 
@@ -42,7 +46,17 @@ export interface SimulateOptions {
   /** Counts every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time in sweeps. */
   readonly countMessages?: boolean
   readonly world?: Omit<SimWorldOptions, 'faults'>
+  /**
+   * A run that fails is repeated with fewer faults and simpler orders, up to so many runs and so long, and the smallest that fails in the same way is the
+   * one that is reported. Default: where the faults are drawn from the seed, or under POSTGRAD_SHRINK=1; POSTGRAD_SHRINK=0 is never.
+   */
+  readonly shrink?: boolean | ShrinkOptions
+  /** Names the run in the line that repeats it, beside the name of the test. */
+  readonly name?: string
 }
+
+/** What the other kinds of runs in this package add. */
+export type RunOptions = SimulateOptions & Reproducible
 
 export interface SimCluster extends TestCluster {
   readonly seed: number
@@ -102,7 +116,7 @@ export class SimulatedWorkers implements SimCluster {
   readonly seed: number
   readonly world: SimWorld
   readonly cluster: InThreadCluster
-  private readonly options: SimulateOptions
+  private readonly options: RunOptions
   /** Null: links are bare. */
   readonly plan: readonly FaultRule[] | null
   /** Who waited for whom when last nothing could happen but for time to pass. */
@@ -112,19 +126,25 @@ export class SimulatedWorkers implements SimCluster {
   private readonly jobs: SimulatedJobs
   private readonly network: Network
 
-  constructor(options: SimulateOptions) {
-    const { workers, seed = 0, faults, world } = options
+  private readonly variant: RunVariant
+
+  constructor(options: RunOptions) {
+    const { workers, faults, world } = options
     this.options = options
+    this.variant = options.variant ?? { seed: options.seed ?? 0, decisions: null, muted: [], only: null }
+    const { seed, decisions, muted, only } = this.variant
     this.seed = seed
     this.ledger = options.countMessages === false ? null : new MessageLedger()
     this.plan = rulesOf(faults, seed, workerNames(workers))
     const faultOptions = this.plan && {
       rules: this.plan,
+      selection: { muted, ...(only === null ? {} : { only }) },
       classify: messageKind,
       kinds: [...MESSAGE_KINDS, UNREADABLE],
       restart: (name: string) => void this.restart(name),
     }
-    this.world = new SimWorld(seed, { ...world, ...(faultOptions && { faults: faultOptions }) })
+    const schedule = decisions === null ? {} : { schedule: new ReplaySchedule(decisions) }
+    this.world = new SimWorld(seed, { ...world, ...schedule, ...(faultOptions && { faults: faultOptions }) })
     this.world.onIdle = (untilMs) => {
       if (untilMs - this.world.nowMs >= IDLE_MS) this.stood = { atMs: this.world.nowMs, waits: waitsNow(this.living()) }
     }
@@ -187,6 +207,14 @@ export class SimulatedWorkers implements SimCluster {
     return runtimes.filter(({ info }) => !this.world.isCrashed(info.name))
   }
 
+  /** Which run it was, to be repeated. A schedule of the caller's own is known by what it decided alone. */
+  record(): Omit<FailedRun, 'error'> {
+    const { variant, world, options } = this
+    const { decisions } = world
+    const isOwn = options.world?.schedule !== undefined && variant.decisions === null
+    return { variant: isOwn ? { ...variant, decisions } : variant, decisions, asked: world.faults?.asked ?? 0, plan: this.plan ?? [] }
+  }
+
   whoWaits(): WhoWaits {
     return whoWaits(waitsNow(this.living()))
   }
@@ -245,8 +273,16 @@ export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) =>
 }
 
 /** What `simulate` and the runs of `liveness.ts` have in common; `drive` takes the world to the end of the body. */
-export async function runSimulation<T, R>(
-  options: SimulateOptions,
+export function runSimulation<T, R>(
+  options: RunOptions,
+  body: (sim: SimCluster) => Promise<T>,
+  drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
+): Promise<Simulation<R>> {
+  return reproducible(options, (one) => runOnce(one, body, drive))
+}
+
+async function runOnce<T, R>(
+  options: RunOptions,
   body: (sim: SimCluster) => Promise<T>,
   drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
 ): Promise<Simulation<R>> {
@@ -268,7 +304,9 @@ export async function runSimulation<T, R>(
     const plan = sim.plan ?? []
     return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
   } catch (error) {
-    throw explained(error, sim)
+    const thrown = explained(error, sim)
+    noteFailure(thrown, sim.record())
+    throw thrown
   } finally {
     resumeHeapStorage()
     await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
@@ -317,12 +355,4 @@ function deadlock(error: PostgradError, waits: WhoWaits): PostgradError {
     remedy,
     values: { ...values, ...waits },
   })
-}
-
-/** In the stack, since that is what test runners print. The message stays what it was: programs compare it. */
-export function noteInStack(error: unknown, note: string): void {
-  const { message, stack } = error as Partial<Error>
-  if (typeof message !== 'string' || typeof stack !== 'string') return
-  const end = stack.indexOf(message) + message.length
-  Object.assign(error as object, { stack: `${stack.slice(0, end)}${note}${stack.slice(end)}` })
 }

@@ -1,0 +1,172 @@
+/** Runs that fail: that they shrink to what matters, and that the line that they print repeats them. */
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { call, currentWorker, expose } from '@postgrad/rpc'
+import { randomFaults } from './fault-plan.js'
+import { checkLiveness } from './liveness.js'
+import { decodeToken, encodeToken } from './replay-token.js'
+import { choices } from './shrink.js'
+import { type SimCluster, type SimulateOptions, simulate } from './simulate.js'
+
+/** The order in which workers came to a place where only the first is right. */
+let arrived: string[] = []
+const arrive = (from: string): string => {
+  arrived.push(from)
+  return from
+}
+const echo = (value: unknown) => value
+expose({ 'reproduce.arrive': arrive, 'reproduce.echo': echo })
+
+const workers = ['worker0', 'worker1', 'worker2', 'worker3']
+
+/** All call worker0 after some talk; fails under the orders in which worker3 comes first. */
+async function racy(sim: SimCluster): Promise<void> {
+  arrived = []
+  await Promise.all(
+    ['worker1', 'worker2', 'worker3'].map((name) =>
+      sim.on(name).run(async () => {
+        for (const to of workers) await call(to, echo, [name])
+        await call('worker0', arrive, [name])
+      }),
+    ),
+  )
+  if (arrived[0] === 'worker3' && arrived[1] === 'worker2') throw new Error(`worker3 came first of ${arrived.length}`)
+}
+
+interface Failure extends Error {
+  readonly seed: number
+  readonly replay: string
+  readonly code?: string
+}
+
+async function failure(options: Partial<SimulateOptions>, body: (sim: SimCluster) => Promise<unknown> = racy): Promise<Failure | null> {
+  return simulate({ workers, ...options }, body).then(
+    () => null,
+    (error: Failure) => error,
+  )
+}
+
+/** The first seed under which it fails, with the error. */
+async function firstFailure(options: Partial<SimulateOptions>, body = racy): Promise<Failure> {
+  for (let seed = 0; seed < 200; seed++) {
+    const error = await failure({ ...options, seed }, body)
+    if (error !== null) return error
+  }
+  throw new Error('no seed fails')
+}
+
+afterEach(() => {
+  delete process.env.POSTGRAD_REPLAY
+})
+
+describe('replay', () => {
+  test('TK-27 the error of a failed run ends in a line whose token repeats it: in front of the same command, in its place', async () => {
+    const error = await firstFailure({})
+    expect(error.stack).toMatch(/\(seed \d+\)\nRepeat it, in front of the same test command: POSTGRAD_REPLAY=pg1\./)
+    const { of, variant } = decodeToken(error.replay)
+    expect(of).toMatchObject({ kind: 'test', file: 'reproduce.sim.test.js', name: expect.stringContaining('TK-27 the error of a failed run') })
+    // The seed says it all.
+    expect(variant).toEqual({ seed: error.seed, decisions: null, muted: [], only: null })
+    // The run after this many others of the same test, were the test run again.
+    const { run } = of as { run: number }
+    const again = encodeToken({ of: { ...of, run: run + 2 } as typeof of, variant })
+    process.env.POSTGRAD_REPLAY = again
+    expect(await failure({ seed: 0 }, async () => {})).toBeNull()
+    const repeated = await failure({ seed: 1_000_000 })
+    expect(repeated).toMatchObject({ message: error.message, seed: error.seed, replay: again })
+    expect(await failure({ seed: 0 }, async () => {})).toBeNull()
+  })
+
+  test('TK-27 a token of another test, of a program, or what is none, is refused', async () => {
+    const variant = { seed: 3, decisions: null, muted: [], only: null }
+    process.env.POSTGRAD_REPLAY = encodeToken({ of: { kind: 'test', name: 'another test', file: 'other.test.js', run: 0 }, variant })
+    const other = await failure({})
+    expect(other).toMatchObject({ code: 'REPLAY_OTHER_TEST' })
+    expect(other!.message).toMatch(/the test 'another test' of other\.test\.js, got the test 'replay TK-27 a token of another test/)
+    const program = { kind: 'program', program: './p.js', export: 'main', options: {} } as const
+    process.env.POSTGRAD_REPLAY = encodeToken({ of: program, variant })
+    expect((await failure({}))!.message).toContain('postgrad replay <token>')
+    for (const wrong of ['hello', 'pg1.00000000.abc', `${encodeToken({ of: program, variant })}x`, 'pg9.00000000.abc', 'pg1.']) {
+      process.env.POSTGRAD_REPLAY = wrong
+      expect(await failure({})).toMatchObject({ code: 'REPLAY_TOKEN_INVALID' })
+    }
+  })
+
+  test('TK-27 a token holds what it is given, long lists in few bytes', () => {
+    const decisions = [...new Array<number>(10_000).fill(0), 7, -3, ...new Array<number>(5000).fill(-1), 2]
+    const variant = { seed: -5, decisions, muted: [1], only: [0, 4] }
+    const of = { kind: 'test', name: 'ü', file: '', run: 2 } as const
+    const token = encodeToken({ of, variant })
+    expect(decodeToken(token)).toEqual({ of, variant })
+    expect(token.length).toBeLessThan(250)
+  })
+})
+
+describe('shrinking', () => {
+  test('TK-28 a run whose order is wrong shrinks to the few decisions that make it so, and its token repeats that', async () => {
+    const error = await firstFailure({ shrink: { runs: 500, timeMs: 60_000 } })
+    expect(error.message).toBe('worker3 came first of 3')
+    const [, runs, before, after] = /Shrunk in (\d+) runs: from (\d+) decisions and 0 faults to (\d+) decision/.exec(error.stack!)!.map(Number)
+    expect(runs).toBeLessThan(500)
+    expect(before).toBeGreaterThan(10)
+    expect(after).toBeLessThanOrEqual(6)
+    const { variant } = decodeToken(error.replay)
+    expect(choices(variant.decisions)).toBe(after)
+    const again = await simulate({ workers, variant } as SimulateOptions, racy).catch((repeated: Error) => repeated.message)
+    expect(again).toBe(error.message)
+  })
+
+  test('TK-28 of the faults those are left without which it does not fail', async () => {
+    // Wrong only if the message with which worker1 arrives is lost twice.
+    const body = (sim: SimCluster) =>
+      sim.on('worker0').run(async () => {
+        for (let i = 0; i < 5; i++) await call('worker2', echo, [i])
+        const startMs = currentWorker().clock.now()
+        await call('worker1', echo, ['slow'], { timeoutMs: 60_000 })
+        if (currentWorker().clock.now() - startMs >= 150) throw new RangeError(`it took ${currentWorker().clock.now() - startMs} ms`)
+      })
+    const faults = randomFaults({ crashes: 0, restarts: 0, partitions: 2, drop: 0.5 })
+    const error = await firstFailure({ faults, shrink: { runs: 500, timeMs: 60_000 } }, body)
+    const { variant } = decodeToken(error.replay)
+    expect(error.stack).toMatch(/Shrunk in \d+ runs: from \d+ decisions and \d+ faults to \d+ decisions? and \d faults?/)
+    expect(error.stack).toContain('Under these rules')
+    expect(variant.only === null ? 0 : variant.only.length).toBeLessThanOrEqual(4)
+    const run = simulate({ workers, faults, variant } as SimulateOptions, body)
+    await expect(run).rejects.toThrow('it took')
+  })
+
+  test('TK-28 it ends at its bounds, keeps to the same failure, and is left out when it is not wanted', async () => {
+    let runs = 0
+    const body = async (sim: SimCluster) => {
+      runs++
+      await racy(sim)
+    }
+    const bounded = await firstFailure({ shrink: { runs: 7 } }, body)
+    const { seed } = bounded
+    expect(bounded.stack).toContain('in 7 runs, and then stopped by its bounds')
+    runs = 0
+    await failure({ seed, shrink: false }, body)
+    expect(runs).toBe(1)
+    await failure({ seed }, body)
+    expect(runs).toBe(2)
+    // A run that fails in another way is no smaller one of this: every second fails with something else.
+    let turn = 0
+    const fickle = async (sim: SimCluster) => {
+      await racy(sim).catch((error: Error) => {
+        throw turn++ % 2 === 0 ? error : new TypeError('something else')
+      })
+    }
+    expect(await failure({ seed, shrink: { runs: 30 } }, fickle)).toMatchObject({ message: 'worker3 came first of 3' })
+  })
+
+  test('TK-28 liveness runs shrink as well, by default since their faults are drawn', async () => {
+    const never = async (sim: SimCluster) => {
+      await sim.on('worker0').run(() => call('worker1', echo, [1], { timeoutMs: 0 }))
+      await new Promise(() => {})
+    }
+    const error = await checkLiveness({ workers, seed: 5, faultsEndMs: 100, withinMs: 1000 }, never).catch((thrown: Failure) => thrown)
+    expect(error).toMatchObject({ code: 'LIVENESS_VIOLATED' })
+    const { variant } = decodeToken((error as Failure).replay)
+    expect(choices(variant.decisions)).toBe(0)
+    expect((error as Failure).stack).toMatch(/to 0 decisions and 0 faults/)
+  })
+})

@@ -1,0 +1,165 @@
+/**
+ * What stands around every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and under that line
+ * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
+ */
+import { PostgradError } from '@postgrad/base'
+import { noteInStack } from './error-notes.js'
+import { type FaultsOption, isDrawn, planText } from './fault-plan.js'
+import { decodeToken, encodeToken, type RunIdentity, type RunVariant } from './replay-token.js'
+import { nextRun } from './run-identity.js'
+import { choices, type FailedRun, type Shrunk, type ShrinkOptions, shrink } from './shrink.js'
+
+/** What of a run's options is looked at here. */
+export interface Reproducible {
+  readonly faults?: FaultsOption
+  readonly shrink?: boolean | ShrinkOptions
+  readonly name?: string
+  /** This run out of those of the options; then nothing is replayed, shrunk or printed. */
+  readonly variant?: RunVariant
+  /** Whose run it is; default the test's that runs now. Null: nobody's, who cannot repeat it. */
+  readonly identity?: RunIdentity | null
+}
+
+/** What is known of runs that failed, by their errors. */
+const failures = new WeakMap<object, FailedRun>()
+
+/** Notes of an error which run it ended. */
+export function noteFailure(error: unknown, failed: Omit<FailedRun, 'error'>): void {
+  if (typeof error === 'object' && error !== null) failures.set(error, { ...failed, error })
+}
+
+/** Makes a run, or the one of the token in the environment. @throws (rejects) what the run throws, with its line; REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
+export async function reproducible<O extends Reproducible, R>(options: O, run: (options: O) => Promise<R>): Promise<R> {
+  if (options.variant !== undefined) return run(options)
+  const identity = options.identity === undefined ? nextRun(options.name) : options.identity
+  const replayed = identity?.kind === 'test' ? replayOf(identity) : null
+  try {
+    const result = await run(replayed === null ? options : { ...options, variant: replayed })
+    if (replayed !== null) process.stderr.write('POSTGRAD_REPLAY: this run passes now\n')
+    return result
+  } catch (error) {
+    throw await reported(error, identity, replayed === null ? shrinkOf(options) : false, (variant) => run({ ...options, variant }))
+  }
+}
+
+/** The variant that the environment asks for in place of this run; null: none. @throws REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
+export function replayOf(identity: RunIdentity): RunVariant | null {
+  const text = process.env.POSTGRAD_REPLAY
+  if (text === undefined || text === '') return null
+  const { of, variant } = decodeToken(text)
+  if (of.kind !== 'test' || identity.kind !== 'test' || of.name !== identity.name || of.file !== identity.file) throw otherTest(of, identity)
+  return of.run === identity.run ? variant : null
+}
+
+/**
+ * The error of a failed run as it is to be thrown: of the smallest run that fails in this way, with the line that repeats it. `run` makes a variant of
+ * the run. What no run is known of stays as it is.
+ */
+export async function reported(
+  error: unknown,
+  identity: RunIdentity | null,
+  shrinkOptions: ShrinkOptions | false,
+  run: (variant: RunVariant) => Promise<unknown>,
+): Promise<unknown> {
+  const failed = failureOf(error)
+  if (failed === null) return error
+  const shrunk = shrinkOptions === false ? null : await shrinkRun(failed, shrinkOptions, run)
+  const best = shrunk === null || shrunk.failed.error === error ? failed : shrunk.failed
+  const lines = [summary(failed, shrunk), ...planLines(best)]
+  if (identity !== null) {
+    const token = encodeToken({ of: identity, variant: best.variant })
+    Object.assign(best.error as object, { replay: token })
+    lines.push(replayLine(identity, token))
+  }
+  noteInStack(best.error, `${lines.filter((line) => line !== '').map((line) => `\n${line}`).join('')}\n`)
+  return best.error
+}
+
+function failureOf(error: unknown): FailedRun | null {
+  return typeof error === 'object' && error !== null ? (failures.get(error) ?? null) : null
+}
+
+/** "POSTGRAD_REPLAY=pg1.… in front of the same test command": the last line of a failed run. */
+function replayLine(identity: RunIdentity, token: string): string {
+  if (identity.kind === 'program') return `Repeat it: postgrad replay ${token}`
+  return `Repeat it, in front of the same test command: POSTGRAD_REPLAY=${token}`
+}
+
+async function shrinkRun(failed: FailedRun, options: ShrinkOptions, run: (variant: RunVariant) => Promise<unknown>): Promise<Shrunk> {
+  const progress = new Progress()
+  try {
+    return await shrink(failed, options, {
+      now: () => performance.now(),
+      attempt: (variant) =>
+        run(variant).then(
+          () => null,
+          (error: unknown) => failureOf(error),
+        ),
+      onProgress: (tried, max, best) => progress.show(`shrinking: run ${tried} of ${max}, ${sizeText(best)}`),
+    })
+  } finally {
+    progress.clear()
+  }
+}
+
+/** Null where nothing need be shrunk: the seed alone says it. */
+function shrinkOf({ shrink: wanted, faults }: Reproducible): ShrinkOptions | false {
+  const { POSTGRAD_SHRINK: told } = process.env
+  if (told === '0') return false
+  if (typeof wanted === 'object') return wanted
+  return (wanted ?? (isDrawn(faults) || told === '1')) ? {} : false
+}
+
+function summary(first: FailedRun, shrunk: Shrunk | null): string {
+  if (shrunk === null) return ''
+  const stopped = shrunk.isDone ? '' : ', and then stopped by its bounds'
+  if (shrunk.failed.error === first.error) return `Could not be shrunk in ${shrunk.runs} runs${stopped}: ${sizeText(first)}.`
+  return `Shrunk in ${shrunk.runs} runs${stopped}: from ${sizeText(first)} to ${sizeText(shrunk.failed)}.`
+}
+
+function sizeText({ variant, decisions, asked }: FailedRun): string {
+  const faults = variant.only === null ? asked : variant.only.length
+  const said = choices(variant.decisions ?? decisions)
+  return `${said} decision${said === 1 ? '' : 's'} and ${faults} fault${faults === 1 ? '' : 's'}`
+}
+
+/** What the rules are that still do something. */
+function planLines({ plan, variant }: FailedRun): string[] {
+  const left = plan.filter((_, rule) => !variant.muted.includes(rule))
+  if (left.length === 0 || variant.only?.length === 0) return []
+  const only = variant.only === null ? '' : `, of what they ask for only number ${variant.only.map((fault) => fault + 1).join(', ')}`
+  return [`Under these rules${only}:\n${planText(left)}`]
+}
+
+/** One line on a terminal, while it lasts. */
+class Progress {
+  private readonly startMs = performance.now()
+  private isShown = false
+
+  show(text: string): void {
+    if (!process.stderr.isTTY || performance.now() - this.startMs < PROGRESS_AFTER_MS) return
+    this.isShown = true
+    process.stderr.write(`\r${text}\u001b[K`)
+  }
+
+  clear(): void {
+    if (this.isShown) process.stderr.write('\r\u001b[K')
+  }
+}
+
+const PROGRESS_AFTER_MS = 300
+
+function otherTest(of: RunIdentity, identity: RunIdentity): PostgradError {
+  return new PostgradError('REPLAY_OTHER_TEST', {
+    op: 'replay',
+    expected: `the run that POSTGRAD_REPLAY is of: ${identityText(of)}`,
+    got: identityText(identity),
+    remedy: of.kind === 'program' ? 'Use `postgrad replay <token>`.' : 'Run that test alone (jest and vitest: -t with its name), or without POSTGRAD_REPLAY.',
+    values: { of, here: identity },
+  })
+}
+
+function identityText(identity: RunIdentity): string {
+  if (identity.kind === 'program') return `the program ${identity.program} (export ${identity.export})`
+  return identity.name === '' ? 'a test without a name' : `the test '${identity.name}'${identity.file === '' ? '' : ` of ${identity.file}`}`
+}
