@@ -1,5 +1,5 @@
 export { FAULT_KINDS } from './faults.js'
-export { hashBytes } from './trace.js'
 export { mix32, Random } from './random.js'
 export { FairSchedule, ReplaySchedule, SeedSchedule } from './schedule.js'
+export { hashBytes } from './trace.js'
 export { SimWorld, type SimWorldOptions, STEPS_MAX } from './world.js'

@@ -5,8 +5,8 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PostgradError } from '@postgrad/base'
-import { rulesOf } from './fault-plan.js'
 import { workerNames } from './cluster.js'
+import { rulesOf } from './fault-plan.js'
 import { decodeToken, isData, type ProgramIdentity, type RunVariant } from './replay-token.js'
 import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
 

@@ -66,10 +66,17 @@ export function encodeToken({ of, variant }: ReplayToken): string {
 /** @throws REPLAY_TOKEN_INVALID */
 export function decodeToken(token: string): ReplayToken {
   const [prefix, check, body, ...rest] = token.trim().split('.')
-  if (prefix !== PREFIX) throw invalid(token, prefix?.startsWith('pg') === true ? `a token of another version (${prefix})` : 'something else')
+  if (prefix !== PREFIX)
+    throw invalid(token, prefix?.startsWith('pg') === true ? `a token of another version (${prefix})` : 'something else')
   if (body === undefined || rest.length > 0 || check !== checkOf(body)) throw invalid(token, 'one that was cut or changed')
   try {
-    const { of, s, d, m = [], o = null } = JSON.parse(inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString()) as {
+    const {
+      of,
+      s,
+      d,
+      m = [],
+      o = null,
+    } = JSON.parse(inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString()) as {
       of: RunIdentity
       s: number
       d?: readonly number[]

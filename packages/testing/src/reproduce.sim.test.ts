@@ -1,36 +1,18 @@
 /** Runs that fail: that they shrink to what matters, and that the line that they print repeats them. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { call, currentWorker, expose } from '@postgrad/rpc'
+import { RACY_WORKERS, racy } from './cases/racy.js'
 import { randomFaults } from './fault-plan.js'
 import { checkLiveness } from './liveness.js'
+import { replayProgram, simulateProgram } from './program-run.js'
 import { decodeToken, encodeToken } from './replay-token.js'
 import { choices } from './shrink.js'
 import { type SimCluster, type SimulateOptions, simulate } from './simulate.js'
 
-/** The order in which workers came to a place where only the first is right. */
-let arrived: string[] = []
-const arrive = (from: string): string => {
-  arrived.push(from)
-  return from
-}
 const echo = (value: unknown) => value
-expose({ 'reproduce.arrive': arrive, 'reproduce.echo': echo })
+expose({ 'reproduce.echo': echo })
 
-const workers = ['worker0', 'worker1', 'worker2', 'worker3']
-
-/** All call worker0 after some talk; fails under the orders in which worker3 comes first. */
-async function racy(sim: SimCluster): Promise<void> {
-  arrived = []
-  await Promise.all(
-    ['worker1', 'worker2', 'worker3'].map((name) =>
-      sim.on(name).run(async () => {
-        for (const to of workers) await call(to, echo, [name])
-        await call('worker0', arrive, [name])
-      }),
-    ),
-  )
-  if (arrived[0] === 'worker3' && arrived[1] === 'worker2') throw new Error(`worker3 came first of ${arrived.length}`)
-}
+const workers = RACY_WORKERS
 
 interface Failure extends Error {
   readonly seed: number
@@ -46,7 +28,7 @@ async function failure(options: Partial<SimulateOptions>, body: (sim: SimCluster
 }
 
 /** The first seed under which it fails, with the error. */
-async function firstFailure(options: Partial<SimulateOptions>, body = racy): Promise<Failure> {
+async function firstFailure(options: Partial<SimulateOptions>, body: (sim: SimCluster) => Promise<unknown> = racy): Promise<Failure> {
   for (let seed = 0; seed < 200; seed++) {
     const error = await failure({ ...options, seed }, body)
     if (error !== null) return error
@@ -63,7 +45,11 @@ describe('replay', () => {
     const error = await firstFailure({})
     expect(error.stack).toMatch(/\(seed \d+\)\nRepeat it, in front of the same test command: POSTGRAD_REPLAY=pg1\./)
     const { of, variant } = decodeToken(error.replay)
-    expect(of).toMatchObject({ kind: 'test', file: 'reproduce.sim.test.js', name: expect.stringContaining('TK-27 the error of a failed run') })
+    expect(of).toMatchObject({
+      kind: 'test',
+      file: 'reproduce.sim.test.js',
+      name: expect.stringContaining('TK-27 the error of a failed run'),
+    })
     // The seed says it all.
     expect(variant).toEqual({ seed: error.seed, decisions: null, muted: [], only: null })
     // The run after this many others of the same test, were the test run again.
@@ -101,11 +87,58 @@ describe('replay', () => {
   })
 })
 
+describe('programs', () => {
+  const program = new URL('./cases/racy.js', import.meta.url)
+  const options: SimulateOptions = {
+    workers: RACY_WORKERS,
+    rpcTimeoutMs: 9000,
+    faults: [{ match: { kind: 'RESULT', nth: 2 }, do: 'delay' }],
+  }
+
+  test('TK-27 the run of a program’s function is repeated by its token alone, with its options and its shrunk order', async () => {
+    let error: Failure | null = null
+    for (let seed = 0; error === null; seed++) {
+      error = await simulateProgram({ program, export: 'racy' }, { ...options, seed, shrink: { runs: 100, timeMs: 60_000 } }).then(
+        () => null,
+        (thrown: Failure) => thrown,
+      )
+    }
+    expect(error.stack).toContain(`Repeat it: postgrad replay ${error.replay}`)
+    const { of, variant } = decodeToken(error.replay)
+    expect(of).toMatchObject({ kind: 'program', export: 'racy', options: { workers: RACY_WORKERS, rpcTimeoutMs: 9000 } })
+    expect(variant.decisions).not.toBeNull()
+    await expect(replayProgram(error.replay)).rejects.toMatchObject({ message: error.message, seed: error.seed })
+    const passes = encodeToken({ of, variant: { ...variant, decisions: [] } })
+    expect((await replayProgram(passes)).result).toHaveLength(3)
+  })
+
+  test('TK-27 what is no program is refused; rules that are functions have no token', async () => {
+    for (const wrong of [{ program, export: 'notAProgram' }, { program: './nowhere.js' }, { program }]) {
+      await expect(simulateProgram(wrong, options)).rejects.toMatchObject({ code: 'PROGRAM_INVALID' })
+    }
+    const of = { kind: 'test', name: 'a test', file: '', run: 0 } as const
+    const ofTest = encodeToken({ of, variant: { seed: 0, decisions: null, muted: [], only: null } })
+    await expect(replayProgram(ofTest)).rejects.toMatchObject({ code: 'REPLAY_OTHER_TEST' })
+    await expect(replayProgram('pg1')).rejects.toMatchObject({ code: 'REPLAY_TOKEN_INVALID' })
+    let failed: Failure | null = null
+    for (let seed = 0; failed === null; seed++) {
+      failed = await simulateProgram({ program, export: 'racy' }, { ...options, seed, faults: [{ match: () => false, do: 'drop' }] }).then(
+        () => null,
+        (thrown: Failure) => thrown,
+      )
+    }
+    expect(failed.replay).toBeUndefined()
+    expect(failed.stack).toContain('its rules hold functions')
+  })
+})
+
 describe('shrinking', () => {
   test('TK-28 a run whose order is wrong shrinks to the few decisions that make it so, and its token repeats that', async () => {
     const error = await firstFailure({ shrink: { runs: 500, timeMs: 60_000 } })
     expect(error.message).toBe('worker3 came first of 3')
-    const [, runs, before, after] = /Shrunk in (\d+) runs: from (\d+) decisions and 0 faults to (\d+) decision/.exec(error.stack!)!.map(Number)
+    const [, runs, before, after] = /Shrunk in (\d+) runs: from (\d+) decisions and 0 faults to (\d+) decision/
+      .exec(error.stack!)!
+      .map(Number)
     expect(runs).toBeLessThan(500)
     expect(before).toBeGreaterThan(10)
     expect(after).toBeLessThanOrEqual(6)

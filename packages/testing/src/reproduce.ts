@@ -7,7 +7,7 @@ import { noteInStack } from './error-notes.js'
 import { type FaultsOption, isDrawn, planText } from './fault-plan.js'
 import { decodeToken, encodeToken, type RunIdentity, type RunVariant } from './replay-token.js'
 import { nextRun } from './run-identity.js'
-import { choices, type FailedRun, type Shrunk, type ShrinkOptions, shrink } from './shrink.js'
+import { choices, type FailedRun, type ShrinkOptions, type Shrunk, shrink } from './shrink.js'
 
 /** What of a run's options is looked at here. */
 export interface Reproducible {
@@ -47,7 +47,8 @@ export function replayOf(identity: RunIdentity): RunVariant | null {
   const text = process.env.POSTGRAD_REPLAY
   if (text === undefined || text === '') return null
   const { of, variant } = decodeToken(text)
-  if (of.kind !== 'test' || identity.kind !== 'test' || of.name !== identity.name || of.file !== identity.file) throw otherTest(of, identity)
+  if (of.kind !== 'test' || identity.kind !== 'test' || of.name !== identity.name || of.file !== identity.file)
+    throw otherTest(of, identity)
   return of.run === identity.run ? variant : null
 }
 
@@ -68,10 +69,10 @@ export async function reported(
   const lines = [summary(failed, shrunk), ...planLines(best)]
   if (identity !== null) {
     const token = encodeToken({ of: identity, variant: best.variant })
-    Object.assign(best.error as object, { replay: token })
+    if (Object.isExtensible(best.error)) Object.assign(best.error as object, { replay: token })
     lines.push(replayLine(identity, token))
-  }
-  noteInStack(best.error, `${lines.filter((line) => line !== '').map((line) => `\n${line}`).join('')}\n`)
+  } else lines.push('There is no token of this run: its rules hold functions. Its seed repeats it.')
+  for (const line of lines) if (line !== '') noteInStack(best.error, `\n${line}`)
   return best.error
 }
 
@@ -154,7 +155,10 @@ function otherTest(of: RunIdentity, identity: RunIdentity): PostgradError {
     op: 'replay',
     expected: `the run that POSTGRAD_REPLAY is of: ${identityText(of)}`,
     got: identityText(identity),
-    remedy: of.kind === 'program' ? 'Use `postgrad replay <token>`.' : 'Run that test alone (jest and vitest: -t with its name), or without POSTGRAD_REPLAY.',
+    remedy:
+      of.kind === 'program'
+        ? 'Use `postgrad replay <token>`.'
+        : 'Run that test alone (jest and vitest: -t with its name), or without POSTGRAD_REPLAY.',
     values: { of, here: identity },
   })
 }

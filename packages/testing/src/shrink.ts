@@ -5,6 +5,7 @@
  *
  *     all faults, all decisions ─→ no rule? ─→ single rules ─→ single faults ─→ no decision? ─→ half of them, quarters, …, single ones
  */
+import { stripVTControlCharacters } from 'node:util'
 import { isPostgradError } from '@postgrad/base'
 import type { FaultRule } from '@postgrad/sim'
 import type { RunVariant } from './replay-token.js'
@@ -145,5 +146,5 @@ function kindOf(error: unknown): string {
   const { name, message } = (error ?? {}) as Partial<Error>
   const [line = ''] = String(message ?? error).split('\n')
   // Colours of a test runner are no part of it.
-  return `${name} ${line.replaceAll(/\u001b\[\d+m/g, '').replaceAll(/\d+(\.\d+)?/g, '#')}`
+  return `${name} ${stripVTControlCharacters(line).replaceAll(/\d+(\.\d+)?/g, '#')}`
 }

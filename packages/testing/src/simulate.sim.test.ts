@@ -7,7 +7,9 @@ test('an error of the body says in its stack, which is what a test runner prints
     throw new RangeError('boom')
   }).catch((e: unknown) => e as RangeError & { seed: number })
   expect(error).toMatchObject({ name: 'RangeError', message: 'boom', seed: 17 })
-  expect((error as Error).stack).toMatch(/^RangeError: boom \(seed 17\)\n +at /)
+  expect((error as Error).stack).toMatch(
+    /^RangeError: boom \(seed 17\)\nRepeat it, in front of the same test command: POSTGRAD_REPLAY=[\w.-]+\n +at /,
+  )
 })
 
 test('what is thrown that is no error, or cannot be written to, comes through as it is', async () => {

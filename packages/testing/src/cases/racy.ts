@@ -1,0 +1,31 @@
+/** A program that is wrong under some orders of delivery: for the tests of what is made of a run that fails. */
+import { call, expose } from '@postgrad/rpc'
+import type { SimCluster } from '../simulate.js'
+
+/** In the order of arrival at worker0; of one run. */
+let arrived: string[] = []
+const arrive = (from: string): string => {
+  arrived.push(from)
+  return from
+}
+const echo = (value: unknown) => value
+expose({ 'racy.arrive': arrive, 'racy.echo': echo })
+
+export const RACY_WORKERS = ['worker0', 'worker1', 'worker2', 'worker3']
+
+/** All call worker0 after some talk; fails under the orders in which worker3 comes first and worker2 second. */
+export async function racy(sim: SimCluster): Promise<readonly string[]> {
+  arrived = []
+  await Promise.all(
+    ['worker1', 'worker2', 'worker3'].map((name) =>
+      sim.on(name).run(async () => {
+        for (const to of RACY_WORKERS) await call(to, echo, [name])
+        await call('worker0', arrive, [name])
+      }),
+    ),
+  )
+  if (arrived[0] === 'worker3' && arrived[1] === 'worker2') throw new Error(`worker3 came first of ${arrived.length}`)
+  return arrived
+}
+
+export const notAProgram = 7
