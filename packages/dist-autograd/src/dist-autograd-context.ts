@@ -28,6 +28,19 @@ export interface DistBackwardOptions {
   readonly gradTensors?: readonly (Tensor | null)[]
   /** Ends the pass, on every worker: it fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
   readonly signal?: AbortSignal
+  /**
+   * Steps these when the pass has ended, in their order, as `step` afterwards would, to the same bits. Workers whose gradients are final compute their part of it
+   * while the pass still runs elsewhere; nobody sees of that before the pass has ended, and after an error nothing has happened. `backward` rejects with the
+   * errors of `step` too. A `DistributedOptimizer`, or anything else with these methods.
+   */
+  readonly optimizer?: PassOptimizer | readonly PassOptimizer[]
+}
+
+/** What steps with the gradients of a context. */
+export interface PassOptimizer {
+  /** A pass is about to begin after which it will step: who has the parameters may prepare. Must not throw. */
+  announce(context: DistAutogradContext): void
+  step(context: DistAutogradContext): Promise<void>
 }
 
 /** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
@@ -70,7 +83,7 @@ export class DistAutogradContext {
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
   /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
-  private finalListeners: Set<(pass: DistPass) => void> | null = null
+  private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
@@ -101,7 +114,18 @@ export class DistAutogradContext {
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
    */
   backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
-    return this.runner.backward(this, roots, options)
+    if (options.optimizer === undefined) return this.runner.backward(this, roots, options)
+    return this.backwardAndStep(roots, options, [options.optimizer].flat())
+  }
+
+  private async backwardAndStep(
+    roots: readonly Tensor[],
+    options: DistBackwardOptions,
+    optimizers: readonly PassOptimizer[],
+  ): Promise<void> {
+    for (const optimizer of optimizers) optimizer.announce(this)
+    await this.runner.backward(this, roots, options)
+    for (const optimizer of optimizers) await optimizer.step(this)
   }
 
   /**
@@ -126,19 +150,19 @@ export class DistAutogradContext {
   /**
    * `listener` is called when all gradients of a pass that this worker will ever have are there, and at once for passes that are so far already. The
    * pass may still be aborted: what is done with them must be undone then, or be seen by nobody before the pass has ended.
-   * @returns a function that ends it; the release does as well
+   * @returns a function that ends it; the release does as well, and calls `onRelease`
    * @internal
    */
-  onFinal(listener: (pass: DistPass) => void): () => void {
-    this.finalListeners ??= new Set()
-    this.finalListeners.add(listener)
+  onFinal(listener: (pass: DistPass) => void, onRelease: () => void = () => {}): () => void {
+    this.finalListeners ??= new Map()
+    this.finalListeners.set(listener, onRelease)
     for (const pass of this.passes.values()) if (pass.gathered && !pass.failed) listener(pass)
     return () => this.finalListeners?.delete(listener)
   }
 
   /** The engine: nothing of the pass can come to this worker any more. @internal */
   tellFinal(pass: DistPass): void {
-    if (this.finalListeners !== null) for (const listener of this.finalListeners) listener(pass)
+    if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
   }
 
   /** Takes over the gradients of a pass that has ended. @internal */
@@ -205,6 +229,7 @@ export class DistAutogradContext {
     this.accumulated.clear()
     this.endedPasses = []
     this.summed = null
+    for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
     this.finalListeners = null
   }
 }

@@ -4,7 +4,7 @@
  * `torch.distributed.optim.DistributedOptimizer`.
  */
 import { PostgradError } from '@postgrad/base'
-import type { DistAutogradContext } from '@postgrad/dist-autograd'
+import type { DistAutogradContext, PassOptimizer } from '@postgrad/dist-autograd'
 import {
   Adadelta,
   Adagrad,
@@ -61,7 +61,7 @@ interface Part {
   optimizer: RRef<LocalOptimizer> | null
 }
 
-export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
+export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> implements PassOptimizer {
   private readonly optimizerClass: C
   private readonly options: OptionsOf<C>
   private readonly name: string
@@ -127,6 +127,18 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> {
       optimizer.call('step', [contextId, owned.takeChanges(this.groups)], options),
     )
     this.steps++
+  }
+
+  /**
+   * Tells the owners that a step with a context's gradients will follow its next pass, so that each computes its part as soon as its gradients are final. It
+   * costs a call to each that nobody waits for, and the owners memory for a copy of parameters and states; it pays where a step is long. `ctx.backward(roots, { optimizer })` calls it.
+   */
+  announce(context: DistAutogradContext): void {
+    if (this.disposed) return
+    for (const { optimizer, owned } of this.parts.values()) {
+      // What it cannot compute now the step will compute, or say.
+      optimizer?.call('announce', [context.id, owned.changes(this.groups)], { timeoutMs: 0 }).catch(() => {})
+    }
   }
 
   /** As `clipGradNorm`, over all parameters of this optimizer, whose references need not travel then. */

@@ -5,11 +5,12 @@
  */
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { getGradients } from '@postgrad/dist-autograd/internal'
-import type { Optimizer, OptimizerState } from '@postgrad/nn'
+import { currentDistAutograd, getGradients } from '@postgrad/dist-autograd/internal'
+import { type Optimizer, OptimizerBase, type OptimizerState } from '@postgrad/nn'
 import { type AnyClass, currentWorker, expose, type RRef, rref } from '@postgrad/rpc'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
+import { EarlyStep, type StepsEarly } from './early-step.js'
 
 /** A class of optimizers: what it is made of is a list of parameters (or of groups of them) and options that can travel. */
 // biome-ignore lint/suspicious/noExplicitAny: any optimizer's options; `unknown` would refuse every typed one
@@ -32,6 +33,9 @@ export class LocalOptimizer {
   private readonly make: (groups: readonly object[]) => Optimizer
   /** The state before the last load, until something else is done. */
   private before: OptimizerState<object> | null = null
+  /** The step that was announced. */
+  private early: EarlyStep | null = null
+  private earlySteps = 0
 
   constructor(optimizer: Optimizer, make: (groups: readonly object[]) => Optimizer) {
     this.optimizer = optimizer
@@ -46,7 +50,25 @@ export class LocalOptimizer {
     this.before = null
     if (changes !== null) this.change(changes)
     const gradients = gradientsIn(contextId)
-    if (gradients !== null) noGrad(() => this.optimizer.step(gradients))
+    const early = this.early?.take() ?? null
+    this.early = null
+    if (gradients === null) return
+    if (early !== null && (this.optimizer as StepsEarly).take(early, gradients)) this.earlySteps++
+    else noGrad(() => this.optimizer.step(gradients))
+  }
+
+  /** A step with that context's gradients will follow, with these settings changed: it is computed as soon as they are final. */
+  announce(contextId: bigint, changes: SettingChanges | null): void {
+    this.early?.take()
+    const context = currentDistAutograd().container.find(contextId)
+    // Nothing of that context has come here, so there will be no gradients; or the class cannot do it.
+    if (context === undefined || !(this.optimizer instanceof OptimizerBase)) this.early = null
+    else this.early = new EarlyStep(this.optimizer, context, new Map(changes))
+  }
+
+  /** How many steps were computed before they were asked for. */
+  preparedSteps(): number {
+    return this.earlySteps
   }
 
   /** All of them or none. @throws INVALID_ARGUMENT */

@@ -116,8 +116,8 @@ export class OwnedGroups {
     this.owner = owner
   }
 
-  /** What it lacks: [its group, settings] of those that changed since the last call; null for none. It counts as sent. */
-  takeChanges(all: OptimizerGroups): [number, GroupSettings][] | null {
+  /** What it lacks: [its group, settings] of those that changed since the last call of `takeChanges`; null for none. */
+  changes(all: OptimizerGroups): [number, GroupSettings][] | null {
     let changes: [number, GroupSettings][] | null = null
     const { has } = this
     for (const [own, index] of this.groups.entries()) {
@@ -128,6 +128,12 @@ export class OwnedGroups {
       changes ??= []
       changes.push([own, changed])
     }
+    return changes
+  }
+
+  /** The same, which counts as sent. */
+  takeChanges(all: OptimizerGroups): [number, GroupSettings][] | null {
+    const changes = this.changes(all)
     if (changes !== null) this.noteSent(all)
     return changes
   }

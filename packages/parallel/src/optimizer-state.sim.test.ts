@@ -25,7 +25,7 @@ import {
 import { type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
-import { failure, MyModule, overSeeds } from './sim-workers.suite.js'
+import { arrays, failure, MyModule, overSeeds } from './sim-workers.suite.js'
 
 /** Three modules on two workers, and the same here. */
 class Pair {
@@ -220,7 +220,7 @@ describe('state', () => {
       schedule.step()
       localSchedule.step()
       const saved = await optimizer.stateDict()
-      expect(plain(saved)).toEqual(plain(local.stateDict()))
+      expect(arrays(saved)).toEqual(arrays(local.stateDict()))
       // As a file, through PyTorch's names, into another optimizer whose settings must come from there.
       const torch = toTorchOptimizerState(saved)
       const bytes = await safetensorsBytes(torch.tensors as StateDict, { metadata: torch.metadata })
@@ -244,7 +244,7 @@ describe('state', () => {
       const local = new Adam(pair.local.map(({ w }) => w))
       await pair.steps(2, local, optimizer)
       const saved = await optimizer.stateDict()
-      const before = plain(saved)
+      const before = arrays(saved)
       const entry = saved.state[1]!
       const bad: [unknown, string][] = [
         [null, 'STATE_DICT_MISMATCH'],
@@ -258,7 +258,7 @@ describe('state', () => {
         const error = await failure(optimizer.loadStateDict(state as typeof saved))
         expect(error.code).toBe(code)
         if (code === 'OPTIMIZER_STATE_FAILED') expect((error.cause as PostgradError).code).toBe('STATE_DICT_MISMATCH')
-        expect(plain(await optimizer.stateDict())).toEqual(before)
+        expect(arrays(await optimizer.stateDict())).toEqual(before)
       }
       await pair.steps(1, local, optimizer)
       await pair.same()
@@ -274,7 +274,7 @@ describe('state', () => {
       local.addParamGroup({ params: [pair.local[1]!.w, pair.local[2]!.w], lr: 0.5 })
       await pair.steps(2, local, optimizer)
       await pair.same()
-      expect(plain(await optimizer.stateDict())).toEqual(plain(local.stateDict()))
+      expect(arrays(await optimizer.stateDict())).toEqual(arrays(local.stateDict()))
       optimizer.paramGroups[1]!.lr = 0.25
       local.paramGroups[1]!.lr = 0.25
       await pair.steps(1, local, optimizer)
@@ -304,7 +304,7 @@ describe('state', () => {
       expect((await failure(optimizer.addParamGroup({ params: [params[0]!] }))).code).toBe('DUPLICATE_PARAMETER')
       await pair.steps(2, local, optimizer)
       await pair.same()
-      expect(plain(await optimizer.stateDict())).toEqual(plain(local.stateDict()))
+      expect(arrays(await optimizer.stateDict())).toEqual(arrays(local.stateDict()))
     }))
 
   test('OPT-7 several optimizers on the same parameters: each step whole, each with what it has gathered itself', () =>
@@ -351,8 +351,3 @@ describe('state', () => {
       })
     }))
 })
-
-/** Tensors as arrays. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value, (_, each) => (each?.toArray === undefined ? each : each.toArray())))
-}

@@ -75,3 +75,8 @@ export async function failure(promise: Promise<unknown>): Promise<PostgradError>
     (error: PostgradError) => error,
   )
 }
+
+/** Plain data with tensors as arrays, to be compared. */
+export function arrays(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (_, each) => (each?.toArray === undefined ? each : each.toArray())))
+}

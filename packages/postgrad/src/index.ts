@@ -301,6 +301,7 @@ export {
   type DistAutogradContext,
   type DistBackwardOptions,
   distAutograd,
+  type PassOptimizer,
 } from '@postgrad/dist-autograd'
 export {
   type CurrentJob,

@@ -12,6 +12,22 @@ import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamSta
 /** How the entries of a parameter's state are stored; a `?` marks what some settings do without. Tensors have the parameter's shape and dtype. */
 export type StateLayout<State> = { readonly [Name in keyof State]-?: 'number' | 'tensor' | 'tensor?' }
 
+/** A step that was computed and not taken: the next values of parameters and states, and what they were computed from. */
+export interface PreparedStep {
+  readonly age: number
+  readonly entries: readonly PreparedEntry[]
+}
+
+interface PreparedEntry {
+  readonly p: Tensor
+  readonly version: number
+  readonly grad: Tensor
+  readonly gradVersion: number
+  readonly settings: object
+  readonly next: Tensor
+  readonly state: ParamState | undefined
+}
+
 /** Extend it to write an optimizer of your own; `DistributedOptimizer` takes it as it takes those that are here. */
 export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
   /** The settings of groups that have none of their own. */
@@ -19,6 +35,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   private readonly groups: ParamGroup<Settings>[] = []
   private readonly states = new Map<Tensor, State>()
   private steps = 0
+  /** Counts what makes a prepared step stale, but for writes to parameters, gradients and settings. */
+  private age = 0
 
   protected abstract readonly layout: StateLayout<State>
 
@@ -66,6 +84,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     this.check(group)
     checkParams(this.op, group.params, new Set(this.parameters()))
     this.groups.push(group)
+    this.age++
   }
 
   /**
@@ -84,6 +103,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const loss = typeof from === 'function' ? this.evaluate(from) : undefined
     const grads = typeof from === 'function' ? undefined : from
     if (grads !== undefined) this.checkGrads(grads)
+    this.age++
     for (const group of this.groups) {
       for (const p of group.params) {
         const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
@@ -95,6 +115,64 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     }
     this.steps++
     return loss
+  }
+
+  /**
+   * Computes what `step(grads)` would make of parameters and states, beside them: nothing is changed. For when gradients are known before it is known whether
+   * the step will be taken. @internal
+   * @param changes settings that will hold by then, by group
+   */
+  prepare(grads: ReadonlyMap<Tensor, Tensor>, changes: ReadonlyMap<number, Partial<Settings>> = new Map()): PreparedStep {
+    this.checkGrads(grads)
+    const entries: PreparedEntry[] = []
+    for (const [index, group] of this.groups.entries()) {
+      const { params, ...own } = { ...group, ...changes.get(index) }
+      const settings = own as unknown as Settings
+      for (const p of params) {
+        const grad = grads.get(p)
+        if (grad === undefined) continue
+        const [version, gradVersion] = [p.storage.version, grad.storage.version]
+        const next = raw.clone(p)
+        const before = this.states.get(p)
+        if (before !== undefined) this.states.set(next, mapTensors(before, raw.clone) as State)
+        try {
+          this.update(next, grad, settings)
+        } finally {
+          const state = this.states.get(next)
+          this.states.delete(next)
+          entries.push({ p, version, grad, gradVersion, settings, next, state })
+        }
+      }
+    }
+    return { age: this.age, entries }
+  }
+
+  /**
+   * Takes a prepared step if it is still what `step(grads)` would do: the same gradients, and no parameter, gradient, state or setting changed since.
+   * @returns whether it did. @internal
+   */
+  take({ age, entries }: PreparedStep, grads: ReadonlyMap<Tensor, Tensor>): boolean {
+    if (age !== this.age) return false
+    let at = 0
+    for (const { params, ...settings } of this.groups) {
+      for (const p of params) {
+        const grad = grads.get(p)
+        if (grad === undefined) continue
+        const entry = entries[at++]
+        if (entry?.p !== p || entry.grad !== grad || entry.version !== p.storage.version) return false
+        if (entry.gradVersion !== grad.storage.version || !sameSettings(entry.settings, settings)) return false
+      }
+    }
+    if (at !== entries.length) return false
+    for (const { p, next, state } of entries) {
+      raw.copy_(p, next)
+      if (state === undefined) continue
+      for (const value of Object.values(state)) if (isTensor(value)) value.storage.isKept = true
+      this.states.set(p, state as State)
+    }
+    this.age++
+    this.steps++
+    return true
   }
 
   set(settings: Partial<Settings>): void {
@@ -154,6 +232,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
       for (const name of Object.keys(this.groups[i]!)) if (!(name in group)) delete this.groups[i]![name as keyof ParamGroup<Settings>]
       Object.assign(this.groups[i]!, group)
     }
+    this.age++
     this.states.clear()
     for (const [p, entry] of states) this.states.set(p, entry)
   }
@@ -247,6 +326,14 @@ function listOf(op: string, expected: string, list: Iterable<unknown> | undefine
   if (isTensor(list)) throw invalidArgument(op, expected, 'a tensor', 'Wrap it in an array.')
   if (typeof list?.[Symbol.iterator] !== 'function') throw invalidArgument(op, expected, describe(list), 'Pass module.parameters().')
   return [...list] as Tensor[]
+}
+
+/** Numbers, flags and lists of numbers. */
+function sameSettings(a: object, b: object): boolean {
+  const [names, others] = [Object.keys(a), Object.keys(b)]
+  const same = (x: unknown, y: unknown): boolean =>
+    Array.isArray(x) && Array.isArray(y) ? x.length === y.length && x.every((each, i) => Object.is(each, y[i])) : Object.is(x, y)
+  return names.length === others.length && names.every((name) => same(a[name as never], b[name as never]))
 }
 
 const describe = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value)
