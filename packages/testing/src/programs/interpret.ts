@@ -25,10 +25,10 @@ function load(text: string): Loaded {
   const there = all.get(text)
   if (there !== undefined) return there
   const program = JSON.parse(text) as Program
-  const self = indexOfWorker()
+  const self = currentWorker().info.name
   const params = new Map<number, Tensor>()
   program.params.forEach((param, i) => {
-    if (param.on !== self) return
+    if (nameOf(program, param.on) !== self) return
     const array = (param.dtype === 'float32' ? Float32Array : Float64Array).from(param.data)
     params.set(
       i,
@@ -43,9 +43,8 @@ function load(text: string): Loaded {
   return made
 }
 
-/** Workers are named worker0, worker1, …: a program knows them by number. */
-const nameOf = (worker: number): string => `worker${worker}`
-const indexOfWorker = (): number => Number(currentWorker().info.name.slice('worker'.length))
+/** A program knows workers by number. */
+export const nameOf = ({ names }: Program, worker: number): string => names?.[worker] ?? `worker${worker}`
 
 async function runBlock(text: string, index: number, args: readonly Value[]): Promise<Tensor[]> {
   const { program, params } = load(text)
@@ -66,7 +65,7 @@ interface Running extends Loaded {
 async function runSteps(running: Running, steps: readonly Step[], values: Values): Promise<void> {
   const { text, program, params } = running
   const all = (ids: readonly number[]): Value[] => ids.map((id) => values.get(id) as Value)
-  const where = (block: number): string => nameOf((program.blocks[block] as Block).on)
+  const where = (block: number): string => nameOf(program, (program.blocks[block] as Block).on)
   for (const step of steps) {
     if (step.k === 'op') values.set(step.out, OPS[step.op](all(step.in) as [Tensor, Tensor]))
     else if (step.k === 'param') values.set(step.out, params.get(step.i) as Tensor)
@@ -76,7 +75,7 @@ async function runSteps(running: Running, steps: readonly Step[], values: Values
     } else if (step.k === 'remote') values.set(step.out, remote(where(step.block), runOne, [text, step.block, all(step.in)]))
     else if (step.k === 'here') values.set(step.out, await (values.get(step.in[0]) as RRef<Tensor>).toHere())
     else if (step.k === 'par') await allOf(step.branches.map((branch) => runSteps(running, branch, values)))
-    else await call(nameOf(step.on), failing, [all(step.in)]).catch(onlyItsOwnError)
+    else await call(nameOf(program, step.on), failing, [all(step.in)]).catch(onlyItsOwnError)
   }
 }
 
@@ -136,7 +135,7 @@ export function runProgram(text: string, { mode = 'smart', onRoots }: RunOptions
       onRoots?.(roots)
       await ctx.backward(roots)
       const owners = [...new Set(program.params.map(({ on }) => on))]
-      const parts = await Promise.all(owners.map((owner) => call(nameOf(owner), gradientsHere, [text])))
+      const parts = await Promise.all(owners.map((owner) => call(nameOf(program, owner), gradientsHere, [text])))
       return { roots: await Promise.all(roots.map(plain)), gradients: Object.assign({}, ...parts) as Outcome['gradients'] }
     } finally {
       for (const value of values.values()) if (value instanceof RRef) value.dispose()

@@ -45,6 +45,8 @@ export interface Block {
 
 export interface Program {
   readonly workers: number
+  /** Where worker 0, 1, … of the program run; default worker0, worker1, … */
+  readonly names?: readonly string[]
   readonly params: readonly Param[]
   readonly blocks: readonly Block[]
   readonly roots: readonly number[]

@@ -4,9 +4,10 @@ import { generate } from './generate.js'
 import { goldenPrograms, programDifferences } from './golden.js'
 import { inlinedRun, simulatedRun } from './oracle.js'
 import { stepsOf } from './program.js'
-import { overPrograms } from './soak.suite.js'
+import { overCrashes, overPrograms } from './soak.suite.js'
 
-const SEEDS = 50
+const SEEDS = 40
+const CRASHES = 60
 /** Those with PyTorch's numbers begin at 0. */
 const FIRST = 1000
 
@@ -30,6 +31,13 @@ test('TK-62 500 programs inlined and under an order of delivery agree with PyTor
     const { problem } = await simulatedRun(golden.program, oracle, golden.seed, golden.seed % 2 === 0 ? 'smart' : 'fast')
     expect({ seed: golden.seed, problems, problem }).toEqual({ seed: golden.seed, problems: [], problem: null })
   }
+})
+
+test(`TK-63, DA-24, DA-27 ${CRASHES} programs whose workers crash: right gradients or WORKER_DIED, and right ones on the survivors`, async () => {
+  const { failed, crashed, ends } = await overCrashes(CRASHES)
+  expect(failed).toEqual([])
+  expect(crashed).toBeGreaterThan(CRASHES / 4)
+  expect(ends.WORKER_DIED).toBeGreaterThan(CRASHES / 10)
 })
 
 test('the comparison with PyTorch can fail', async () => {

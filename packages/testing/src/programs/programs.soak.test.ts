@@ -1,12 +1,14 @@
 /**
- * Random distributed programs, many seeds: `npm run soak -- --programs 100000 --programs-from 0 programs`. Prints how many a minute, and what failed with
- * its seed; `generate(seed)` makes the program again.
+ * Random distributed programs, many seeds: `npm run soak -- --programs 100000 --programs-from 0 testing/dist/programs`, and with crashes `--crashes 20000`.
+ * Prints how many a minute, and what failed with its seed; `generate(seed)` makes the program again.
  */
 import { expect, test } from '@jest/globals'
-import { overPrograms, reportLine } from './soak.suite.js'
+import { crashLine, overCrashes, overPrograms, reportLine } from './soak.suite.js'
 
 const PROGRAMS = Number(process.env.POSTGRAD_SOAK_PROGRAMS ?? 2000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_PROGRAMS_FROM ?? 0)
+const CRASHES = Number(process.env.POSTGRAD_SOAK_CRASHES ?? 1000)
+const CRASHES_FIRST = Number(process.env.POSTGRAD_SOAK_CRASHES_FROM ?? 0)
 /** Reported on the way. */
 const PART = 5000
 
@@ -16,6 +18,16 @@ test(`TK-60, DA-46 ${PROGRAMS} programs from ${FIRST}: the bits of the inlined p
     const report = await overPrograms(Math.min(PART, FIRST + PROGRAMS - first), { first })
     failed.push(...report.failed)
     console.log(`seeds from ${first}: ${reportLine(report)}`)
+  }
+  expect(failed).toEqual([])
+})
+
+test(`TK-63 ${CRASHES} programs whose workers crash, from ${CRASHES_FIRST}: right gradients or a typed error, and right ones on the survivors`, async () => {
+  const failed: string[] = []
+  for (let first = CRASHES_FIRST; first < CRASHES_FIRST + CRASHES; first += PART) {
+    const report = await overCrashes(Math.min(PART, CRASHES_FIRST + CRASHES - first), first)
+    failed.push(...report.failed)
+    console.log(`seeds from ${first}: ${crashLine(report)}`)
   }
   expect(failed).toEqual([])
 })

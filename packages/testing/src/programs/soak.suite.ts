@@ -1,4 +1,5 @@
 /** Random programs times random orders of delivery: one seed after the other, with what a report needs. `programs.sim.test.ts` and `.soak.test.ts` run it. */
+import { crashRun } from './crash.js'
 import { type GenerateOptions, generate } from './generate.js'
 import { inlinedRun, simulatedRun } from './oracle.js'
 import { stepsOf } from './program.js'
@@ -47,4 +48,45 @@ export async function overPrograms(
 
 export function reportLine({ programs, legal, orders, steps, perMinute, failed }: Report): string {
   return `${programs} programs (${legal} that FAST may run, ${steps} steps), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
+}
+
+export interface CrashesReport {
+  readonly programs: number
+  readonly crashed: number
+  /** How the programs ended. */
+  readonly ends: Readonly<Record<string, number>>
+  /** The latest end, in virtual time. */
+  readonly lastMs: number
+  readonly perMinute: number
+  /** One line each, beginning with the seed; empty. */
+  readonly failed: readonly string[]
+}
+
+/** Each seed is a program, an order of delivery and one or two deaths; in SMART and FAST by turns. */
+export async function overCrashes(count: number, first = 0): Promise<CrashesReport> {
+  const failed: string[] = []
+  const ends: Record<string, number> = {}
+  let crashed = 0
+  let lastMs = 0
+  const startMs = performance.now()
+  for (let seed = first; seed < first + count; seed++) {
+    const mode = seed % 2 === 0 ? 'smart' : 'fast'
+    try {
+      const report = await crashRun(seed, mode)
+      const end = report.end ?? 'the root crashed'
+      ends[end] = (ends[end] ?? 0) + 1
+      crashed += report.crashed
+      if (report.end !== null) lastMs = Math.max(lastMs, report.endMs)
+      if (report.problems.length > 0) failed.push(`program ${seed}: ${report.problems.join('; ')}`)
+    } catch (error) {
+      failed.push(`program ${seed}, ${mode}: ${error instanceof Error ? error.stack : String(error)}`)
+    }
+  }
+  const perMinute = Math.round((count * 60_000) / (performance.now() - startMs))
+  return { programs: count, crashed, ends, lastMs, perMinute, failed }
+}
+
+export function crashLine({ programs, crashed, ends, lastMs, perMinute, failed }: CrashesReport): string {
+  const how = JSON.stringify(ends)
+  return `${programs} programs, ${crashed} workers crashed, ends ${how}, the last after ${lastMs} ms, ${failed.length} failures, ${perMinute} programs a minute`
 }
