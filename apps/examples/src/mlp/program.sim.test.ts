@@ -1,6 +1,6 @@
 /** The layers on workers of their own, in the simulation: PyTorch's losses, the bits of the inlined program in every order, and what was learnt. */
 import { expect, test } from '@jest/globals'
-import { Adam, DistributedOptimizer, type StateDict } from 'postgrad'
+import { Adam, DistributedOptimizer, getAllRemoteParams, type StateDict } from 'postgrad'
 import { expectClean, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { floats, ints, readGolden, stateOf, type Values } from '../shared/golden.suite.js'
@@ -24,7 +24,7 @@ async function likePyTorch(): Promise<number[]> {
   using model = new ParallelMlp(layers, golden.hidden)
   const named = (state: StateDict): StateDict => Object.fromEntries(Object.entries(state).map(([name, t]) => [`linear.${name}`, t]))
   await Promise.all(model.layers.map((layer, i) => layer.getModuleRref().call('loadStateDict', [named(stateOf(golden.layers[i]!))])))
-  const parameters = await model.parameterRRefs()
+  const parameters = await getAllRemoteParams(model)
   using optimizer = new DistributedOptimizer(Adam, parameters, { lr: golden.lr })
   const data = { points: floats(golden.points), labels: ints(golden.labels) }
   const losses: number[] = []

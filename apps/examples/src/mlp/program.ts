@@ -9,11 +9,11 @@ import {
   distAutograd,
   expose,
   Generator,
+  getAllRemoteParams,
   Linear,
   Module,
   noGrad,
   RemoteModule,
-  type RRef,
   reportProgress,
   type Tensor,
 } from 'postgrad'
@@ -37,11 +37,12 @@ export class Layer extends Module {
   }
 }
 
-export class ParallelMlp {
+export class ParallelMlp extends Module {
   readonly layers: readonly RemoteModule<Layer>[]
 
   /** 2 → hidden → … → ARMS, a layer on each of the workers. */
   constructor(workers: readonly string[], hidden: number) {
+    super()
     const last = workers.length - 1
     this.layers = workers.map(
       (worker, i) => new RemoteModule(worker, Layer, [i === 0 ? 2 : hidden, i === last ? ARMS : hidden, i === last]),
@@ -53,10 +54,6 @@ export class ParallelMlp {
     let x = points
     for (const layer of this.layers) x = await layer.forward(x)
     return x
-  }
-
-  async parameterRRefs(): Promise<RRef<Tensor>[]> {
-    return (await Promise.all(this.layers.map((layer) => layer.remoteParameters()))).flat()
   }
 
   [Symbol.dispose](): void {
@@ -93,7 +90,7 @@ export interface TrainReport {
 /** On `trainer`: the whole run. */
 export async function train({ workers, hidden, points: count, steps, lr, seed }: TrainOptions): Promise<TrainReport> {
   using model = new ParallelMlp(workers, hidden)
-  const parameters = await model.parameterRRefs()
+  const parameters = await getAllRemoteParams(model)
   using optimizer = new DistributedOptimizer(Adam, parameters, { lr })
   const data = spirals(new Generator(seed), count)
   const losses: number[] = []

@@ -1,6 +1,6 @@
 /** The network over two workers in the simulation: PyTorch's losses, the bits of the inlined program in every order, and a loss that falls. */
 import { expect, test } from '@jest/globals'
-import { DistributedOptimizer, SGD } from 'postgrad'
+import { DistributedOptimizer, getAllRemoteParams, SGD } from 'postgrad'
 import { expectClean, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { floats, ints, readGolden, stateOf, type Values } from '../shared/golden.suite.js'
@@ -26,7 +26,7 @@ async function likePyTorch(): Promise<number[]> {
   await model.encoder.getModuleRref().call('loadStateDict', [stateOf(golden.encoder)])
   await model.decoder.getModuleRref().call('loadStateDict', [stateOf(golden.decoder)])
   model.core.loadStateDict(stateOf(golden.core))
-  const parameters = await model.parameterRRefs()
+  const parameters = await getAllRemoteParams(model)
   using optimizer = new DistributedOptimizer(SGD, parameters, { lr: golden.lr, momentum: 0.9 })
   const losses: number[] = []
   for (const { input, target } of golden.batches) {

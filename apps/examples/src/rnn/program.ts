@@ -9,12 +9,12 @@ import {
   Embedding,
   expose,
   Generator,
+  getAllRemoteParams,
   Linear,
   LSTM,
+  Module,
   RemoteModule,
-  type RRef,
   reportProgress,
-  rref,
   SGD,
   type Tensor,
 } from 'postgrad'
@@ -28,12 +28,13 @@ export interface Sizes {
   readonly layers: number
 }
 
-export class RnnModel {
+export class RnnModel extends Module {
   readonly encoder: RemoteModule<Embedding>
   readonly core: LSTM
   readonly decoder: RemoteModule<Linear>
 
   constructor({ embedding, hidden, layers }: Sizes) {
+    super()
     this.encoder = new RemoteModule('ps', Embedding, [TONES, embedding])
     this.core = new LSTM(embedding, hidden, { numLayers: layers })
     this.decoder = new RemoteModule('ps', Linear, [hidden, TONES])
@@ -44,10 +45,6 @@ export class RnnModel {
     const embedded = await this.encoder.forward(input)
     const [output] = this.core.forward(embedded)
     return this.decoder.forward(output)
-  }
-
-  async parameterRRefs(): Promise<RRef<Tensor>[]> {
-    return [...(await this.encoder.remoteParameters()), ...this.core.parameters().map(rref), ...(await this.decoder.remoteParameters())]
   }
 
   [Symbol.dispose](): void {
@@ -79,7 +76,7 @@ export interface TrainOptions extends Sizes {
 /** On `trainer`: the whole run. Gives the loss of every batch, in nats a tone. */
 export async function train({ epochs, batches, batch, length, lr, seed, ...sizes }: TrainOptions): Promise<number[]> {
   using model = new RnnModel(sizes)
-  const parameters = await model.parameterRRefs()
+  const parameters = await getAllRemoteParams(model)
   using optimizer = new DistributedOptimizer(SGD, parameters, { lr, momentum: 0.9 })
   const generator = new Generator(seed)
   const losses: number[] = []
