@@ -318,6 +318,105 @@ def two_passes(t1, t2):
         return gradients(context_id, t1=t1, t2=t2)
 
 
+@program(t1=M, t2=M)
+def backward_accumulate_grads(t1, t2):
+    t1, t2 = leaf(t1), leaf(t2)
+    with dist_autograd.context() as context_id:
+        loss = rpc.rpc_sync("worker1", torch.matmul, args=(t1, t2)).sum()
+        dist_autograd.backward(context_id, [loss], retain_graph=True)
+        dist_autograd.backward(context_id, [loss])
+        return gradients(context_id, t1=t1, t2=t2)
+
+
+BAG_INDICES = (1, 2, 4, 5, 4, 3, 2, 9)
+BAG_OFFSETS = (0, 4)
+
+
+def bag(name, indices, offsets, weights):
+    return torch.nn.functional.embedding_bag(
+        indices, HELD[name], offsets, mode="sum", sparse=True, per_sample_weights=weights
+    )
+
+
+def dense_gradient(context_id, name):
+    grad = held_gradient(context_id, name)
+    assert grad.is_sparse
+    return grad.to_dense()
+
+
+@program(table=(16, 16), weights=(8,))
+def embedding_bag_with_no_grad_tensors(table, weights):
+    """Sparse gradients of a remote table, of two passes."""
+    rpc.rpc_sync("worker1", hold_leaf, args=("bag", table))
+    weights = leaf(weights)
+    with dist_autograd.context() as context_id:
+        res = rpc.rpc_sync("worker1", bag, args=("bag", torch.tensor(BAG_INDICES), torch.tensor(BAG_OFFSETS), weights))
+        dist_autograd.backward(context_id, [res.sum()], retain_graph=True)
+        dist_autograd.backward(context_id, [res.sum()])
+        there = rpc.rpc_sync("worker1", dense_gradient, args=(context_id, "bag"))
+        return dict(gradients(context_id, weights=weights), there=there, res=res)
+
+
+def linear_on(name, x):
+    return torch.nn.functional.linear(x, HELD[name + ".w"], HELD[name + ".b"])
+
+
+@program(x=(6, 5), w1=(5, 5), b1=(5,), w2=(5, 5), b2=(5,), w3=(5, 5), b3=(5,))
+def gradients_synchronizations(x, w1, b1, w2, b2, w3, b3):
+    """Three linear layers, each on a worker of its own."""
+    layers = [("worker1", w1, b1), ("worker2", w2, b2), ("worker3", w3, b3)]
+    for to, w, b in layers:
+        rpc.rpc_sync(to, hold_leaf, args=("layer.w", w))
+        rpc.rpc_sync(to, hold_leaf, args=("layer.b", b))
+    with dist_autograd.context() as context_id:
+        for to, _, _ in layers:
+            x = rpc.rpc_sync(to, linear_on, args=("layer", x))
+        dist_autograd.backward(context_id, [x.sum()])
+        out = {"y": x}
+        for i, (to, _, _) in enumerate(layers):
+            out[f"w{i + 1}"] = rpc.rpc_sync(to, held_gradient, args=(context_id, "layer.w"))
+            out[f"b{i + 1}"] = rpc.rpc_sync(to, held_gradient, args=(context_id, "layer.b"))
+        return out
+
+
+# ---- second derivatives: PyTorch has no distributed ones, so the numbers are of its local engine ----
+
+
+def penalized(leaves, loss, penalty):
+    """What a pass with create_graph and one from a penalty over its gradients leave together."""
+    first = torch.autograd.grad(loss, leaves, create_graph=True)
+    second = torch.autograd.grad(penalty(first), leaves, allow_unused=True)
+    return [g if h is None else g + h for g, h in zip(first, second)]
+
+
+@program(t1=M, t2=M)
+def second_derivatives(t1, t2):
+    """The sum of the squares of all gradients, of an operation elsewhere."""
+    t1, t2 = leaf(t1), leaf(t2)
+    loss = torch.tanh(t1 @ t2).sum()
+    g1, g2 = penalized([t1, t2], loss, lambda grads: sum((g * g).sum() for g in grads))
+    return dict(t1=g1, t2=g2, loss=loss)
+
+
+@program(x=(4, 3), w=M, v=M)
+def second_derivatives_of_parameters(x, w, v):
+    """A gradient penalty of a discriminator: two layers, each on a worker of its own, with respect to the input."""
+    x, w, v = leaf(x), leaf(w), leaf(v)
+    loss = (torch.tanh(x @ w) @ v).pow(2).sum()
+    gx, gw, gv = penalized([x, w, v], loss, lambda grads: (grads[0].norm(2, dim=1) - 1).pow(2).mean())
+    return dict(x=gx, w=gw, v=gv, loss=loss)
+
+
+@program(t=(3,))
+def third_derivatives(t):
+    t = leaf(t)
+    loss = (t * t * t * t).sum()
+    (g1,) = torch.autograd.grad(loss, [t], create_graph=True)
+    (g2,) = torch.autograd.grad(g1.sum(), [t], create_graph=True)
+    (g3,) = torch.autograd.grad(g2.sum(), [t])
+    return dict(sum=g1 + g2 + g3, g3=g3)
+
+
 # ---- running and writing ----
 
 

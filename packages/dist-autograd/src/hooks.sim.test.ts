@@ -156,3 +156,29 @@ describe('DA-17 gradients on their way back', () => {
   const bothOf = (a: Tensor, b: Tensor, _c: Tensor): Tensor[] => [mul(a, 2), mul(b, 3)]
   expose({ bothOf })
 })
+
+describe('DA-18 case 39: gradients that need not be copied are not', () => {
+  test('what came in a message becomes the leaf’s gradient itself; what two leaves would share, or is not contiguous, is copied', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      const arrived: Tensor[] = []
+      const { engine } = cluster.parts(0)
+      const onGradients = engine.onGradients.bind(engine)
+      engine.onGradients = (message) => {
+        arrived.push(...(message.body[0] as Tensor[]))
+        onGradients(message)
+      }
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        await ctx.backward([(await call(1, mul, [weight, 3])).sum()])
+        expect(ctx.gradients().get(weight)!.storage).toBe(arrived[0]!.storage)
+      })
+      await distAutograd.context(async (ctx) => {
+        const [a, b] = [wholeLeaf([[1, 2]]), wholeLeaf([[3, 4]])]
+        // One gradient for both, expanded from a scalar.
+        await ctx.backward([add(a, b).sum()])
+        const [ga, gb] = [ctx.gradients().get(a)!, ctx.gradients().get(b)!]
+        expect(ga.storage).not.toBe(gb.storage)
+        expect([ga.isContiguous, gb.isContiguous, ga.numel, ga.storage.array.length >= 2]).toEqual([true, true, 2, true])
+      })
+    }))
+})

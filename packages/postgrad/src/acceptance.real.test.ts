@@ -23,18 +23,17 @@ describe('on threads', () => {
   afterAll(() => cluster.close())
 
   describe('PyTorch’s gradients, and the bits of the simulation', () => {
-    test.each([...cases.documentationCases, ...cases.backwardCases].map((one) => [`${one.name} (${one.shows})`, one] as const))(
-      '%s',
-      async (_, one) => {
-        const { inputs, results } = golden[one.name]!
-        const simulation = await simulate({ workers: cases.CASE_WORKERS, seed: 1 }, (sim) => cases.runCase(sim, one, inputs))
-        for (let run = 0; run < RUNS; run++) {
-          const onThreads = await cases.runCase(cluster, one, inputs)
-          expect(differences(onThreads, results)).toEqual([])
-          expect(onThreads).toEqual(simulation.result)
-        }
-      },
-    )
+    test.each(
+      [...cases.documentationCases, ...cases.backwardCases, ...cases.layerCases].map((one) => [`${one.name} (${one.shows})`, one] as const),
+    )('%s', async (_, one) => {
+      const { inputs, results } = golden[one.name]!
+      const simulation = await simulate({ workers: cases.CASE_WORKERS, seed: 1 }, (sim) => cases.runCase(sim, one, inputs))
+      for (let run = 0; run < RUNS; run++) {
+        const onThreads = await cases.runCase(cluster, one, inputs)
+        expect(differences(onThreads, results)).toEqual([])
+        expect(onThreads).toEqual(simulation.result)
+      }
+    })
 
     test('all four workers at once: the design note’s example', async () => {
       const { inputs } = golden.design_note!
@@ -65,6 +64,17 @@ describe('on threads', () => {
     })
   })
 
+  describe('all workers at once', () => {
+    test.each([...cases.contextCases, ...cases.loadCases, ...cases.failingCases].map((one) => [one.name, one] as const))(
+      '%s',
+      async (_, one) => {
+        for (let run = 0; run < (one.seeds === 1 ? 1 : 2); run++) {
+          for (const result of await cases.runScenario(cluster, one)) expect(result).toEqual(one.expected)
+        }
+      },
+    )
+  })
+
   describe('errors', () => {
     const lasting = [...cases.errorCases.filter((one) => !one.endsWorker), ...cases.threadErrorCases]
     test.each(lasting.map((one) => [one.name, one] as const))('%s', async (_, one) => {
@@ -73,6 +83,22 @@ describe('on threads', () => {
       const { inputs, results } = golden.design_note!
       expect(differences(await cluster.on('worker0').run(cases.designNote, inputs), results)).toEqual([])
     })
+  })
+})
+
+describe('workers that die, on threads', () => {
+  test.each(cases.deathCases.map((one) => [one.name, one] as const))('%s', async (_, { runs, dead }) => {
+    const cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS })
+    try {
+      const reports = await Promise.all(runs.map(({ on, path, survivor }) => cluster.on(on).run(cases.passOverDead, path, survivor)))
+      reports.forEach((report, i) => {
+        expect(report).toEqual({ died: 'WORKER_DIED', pass: ['WORKER_DIED', runs[i]!.path.at(-1)], after: true })
+      })
+      const living = [...Array(cases.CASE_WORKERS).keys()].map((id) => `worker${id}`).filter((name) => !dead.includes(name))
+      for (const name of living) expect(await cluster.on(name).run(cases.contextState, 9n << 48n)).toBe('CONTEXT_NOT_FOUND')
+    } finally {
+      await cluster.close()
+    }
   })
 })
 

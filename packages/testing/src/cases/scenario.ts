@@ -1,0 +1,61 @@
+/**
+ * Acceptance cases without numbers of PyTorch's: programs that check themselves against the local engine or against what must be, and give plain words
+ * of what they saw. All four workers run one at the same time, as the ranks of PyTorch's tests do, so that each is a test of concurrency too.
+ */
+import { isPostgradError } from '@postgrad/base'
+import { currentWorker } from '@postgrad/rpc'
+import type { Tensor } from '@postgrad/tensor'
+import { CASE_WORKERS, type CaseCluster } from './case.js'
+
+export interface ScenarioCase {
+  /** PyTorch's name, with its number in the list of cases. */
+  readonly name: string
+  /** Exposed; runs on every worker at once, or on worker0 alone. */
+  readonly main: () => Promise<unknown>
+  /** What each run gives. */
+  readonly expected: unknown
+  readonly aloneOnWorker0?: true
+  /** How many seeds the simulation gives it, where the usual number takes too long. */
+  readonly seeds?: number
+}
+
+/** What each worker that runs it gives. */
+export function runScenario(cluster: CaseCluster, { main, aloneOnWorker0 }: ScenarioCase): Promise<unknown[]> {
+  const workers = aloneOnWorker0 ? 1 : CASE_WORKERS
+  return Promise.all(Array.from({ length: workers }, (_, id) => cluster.on(`worker${id}`).run(main)))
+}
+
+/** The worker that stands `steps` behind this one in the ring of all. */
+export function next(steps = 1): string {
+  return `worker${(currentWorker().info.id + steps) % CASE_WORKERS}`
+}
+
+/** All workers but this one, from the next one on. */
+export function others(): string[] {
+  return Array.from({ length: CASE_WORKERS - 1 }, (_, i) => next(i + 1))
+}
+
+/** The code of what a promise rejects with, or 'value'. */
+export async function endOf(promise: PromiseLike<unknown>): Promise<string> {
+  try {
+    await promise
+    return 'value'
+  } catch (error) {
+    return isPostgradError(error) ? error.code : `${(error as Error).name}: ${(error as Error).message}`
+  }
+}
+
+/** Whether every element is `value`. */
+export function isAll(t: Tensor | undefined, value: number): boolean {
+  return t?.dataSync().every((element: number) => element === value) === true
+}
+
+/** On the clock of this worker. */
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => currentWorker().clock.setTimer(ms, resolve))
+}
+
+/** @throws what a test can read */
+export function check(holds: boolean, what: string): void {
+  if (!holds) throw new Error(`${currentWorker().info.name}: ${what}`)
+}
