@@ -144,6 +144,81 @@ def end_to_end_momentum(t1, t2):
     return optimized(t1, t2, 3, lambda a, b: (a * b).sum(), lr=0.05, momentum=0.9)
 
 
+# ---- dist_optimizer_test.py ----
+
+WITH_NONE_GRADS = ("sgd", "rmsprop", "rprop", "adadelta")
+
+
+class MyModule:
+    """PyTorch's: one weight. The module of the optimizer's tests, on the worker that made it."""
+
+    def __init__(self, w, requires_grad):
+        self.w = w.clone().requires_grad_(requires_grad)
+
+    def forward(self, x):
+        return torch.mm(self.w, x)
+
+
+def hold_module(name, w, requires_grad):
+    HELD[name] = MyModule(w, requires_grad)
+
+
+def module_weight_ref(name):
+    return rpc.RRef(HELD[name].w)
+
+
+def module_forward(name, x):
+    return HELD[name].forward(x)
+
+
+def module_value(name):
+    return HELD[name].w.detach().clone()
+
+
+def dist_optim(cls, second_requires_grad, w, t1, t2, **options):
+    rpc.rpc_sync("worker1", hold_module, args=("m1", w, True))
+    rpc.rpc_sync("worker2", hold_module, args=("m2", w, second_requires_grad))
+    params = [rpc.rpc_sync(worker, module_weight_ref, args=(name,)) for worker, name in (("worker1", "m1"), ("worker2", "m2"))]
+    optimizer = DistributedOptimizer(cls, params, **options)
+    out = {}
+    for step in range(3):
+        with dist_autograd.context() as context_id:
+            output1 = rpc.rpc_sync("worker1", module_forward, args=("m1", t2))
+            output2 = rpc.rpc_sync("worker2", module_forward, args=("m2", output1))
+            dist_autograd.backward(context_id, [torch.add(output2, t1).sum()])
+            optimizer.step(context_id)
+            out[f"w1_{step}"] = rpc.rpc_sync("worker1", module_value, args=("m1",))
+            out[f"w2_{step}"] = rpc.rpc_sync("worker2", module_value, args=("m2",))
+    return out
+
+
+OPTIMIZERS = {
+    "adagrad": (torch.optim.Adagrad, dict(lr=0.05)),
+    "adam": (torch.optim.Adam, dict(lr=1e-2, amsgrad=True)),
+    "adamw": (torch.optim.AdamW, dict(lr=0.05, amsgrad=True)),
+    "sgd": (torch.optim.SGD, dict(lr=0.05)),
+    "sgd_nesterov": (torch.optim.SGD, dict(lr=1e-3, momentum=1, weight_decay=1, nesterov=True)),
+    "adadelta": (torch.optim.Adadelta, dict(rho=0.95)),
+    "rmsprop": (torch.optim.RMSprop, dict(lr=0.05)),
+    "adamax": (torch.optim.Adamax, dict(lr=0.05)),
+    "rprop": (torch.optim.Rprop, dict(lr=0.05)),
+}
+
+
+def register_optimizer(name, cls, options, frozen):
+    def run(w, t1, t2):
+        return dist_optim(cls, not frozen, w, t1, t2, **options)
+
+    run.__name__ = f"dist_optim_{name}{'_none_grads' if frozen else ''}"
+    program(w=M, t1=M, t2=M)(run)
+
+
+for optimizer_name, (optimizer_class, optimizer_options) in OPTIMIZERS.items():
+    register_optimizer(optimizer_name, optimizer_class, optimizer_options, False)
+    if optimizer_name in WITH_NONE_GRADS:
+        register_optimizer(optimizer_name, optimizer_class, optimizer_options, True)
+
+
 # ---- dist_autograd_test.py ----
 
 

@@ -240,7 +240,7 @@ describe('DistributedOptimizer', () => {
     overSeeds(2, async () => {
       expect(() => new DistributedOptimizer(SGD, [], { lr: 1 })).toThrow('expected at least one RRef')
       expect(() => new DistributedOptimizer(NeverExposed, [rref(new MyModule().w)])).toThrow('not exposed')
-      const notOne = new DistributedOptimizer(SGD, [await remote(1, MyModule, [false]).call('parameter', [])], { lr: 1 })
+      const notOne = new DistributedOptimizer(SGD, [remote(1, MyModule, []) as unknown as RRef<Tensor>], { lr: 1 })
       expect(((await failure(notOne.ready())).cause as PostgradError).code).toBe('NOT_A_PARAMETER')
       const optimizer = new DistributedOptimizer(SGD, [rref(new MyModule().w)], { lr: 1 })
       expect((await failure(optimizer.step(99n))).code).toBe('CONTEXT_NOT_FOUND')

@@ -172,11 +172,12 @@ async function valuesOf(params: readonly RRef<Tensor>[]): Promise<Tensor[]> {
 }
 
 function checkParameter(value: unknown, index: number): void {
-  if (isTensor(value) && value.requiresGrad && value.isLeaf) return
+  // One that requires no grad (yet) just has no gradients.
+  if (isTensor(value) && value.isLeaf) return
   throw new PostgradError('NOT_A_PARAMETER', {
     op: 'DistributedOptimizer',
-    expected: `RRef ${index} to hold a leaf tensor that requires grad`,
-    got: isTensor(value) ? 'a tensor that is none' : value === null ? 'null' : typeof value,
+    expected: `RRef ${index} to hold a leaf tensor`,
+    got: isTensor(value) ? 'a tensor that was computed from others' : value === null ? 'null' : typeof value,
     remedy: "Pass RRefs to parameters, as rref(parameter) makes them on the parameter's owner.",
     values: { index },
   })

@@ -286,11 +286,11 @@ describe('state', () => {
       const [pair, params] = await three()
       const optimizer = new DistributedOptimizer(Adam, [params[0]!, params[1]!], { lr: 0.1 })
       const local = new Adam([pair.local[0]!.w, pair.local[1]!.w], { lr: 0.1 })
-      const frozen = await remote(2, MyModule, [false]).call('parameter', [])
-      const frozenHere = rref(new MyModule(false).w)
+      const noTensor = remote(2, MyModule, []) as unknown as RRef<Tensor>
+      const computed = rref(new MyModule().w.mul(2))
       for (const [group, cause] of [
-        [[params[2]!, frozen], 'NOT_A_PARAMETER'],
-        [[params[2]!, frozenHere], 'NOT_A_PARAMETER'],
+        [[params[2]!, noTensor], 'NOT_A_PARAMETER'],
+        [[params[2]!, computed], 'NOT_A_PARAMETER'],
         [[params[2]!, await pair.remote[1]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
         [[await pair.remote[0]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
       ] as const) {

@@ -5,7 +5,9 @@ import { describe, expect, test } from '@jest/globals'
 import { backwardCases } from './cases/backward.js'
 import { CASE_WORKERS, type NumberCase, type Plains, runCase } from './cases/case.js'
 import { cleanUp, cleanUpCases } from './cases/clean-up.js'
+import { optimizerCases, optimizerErrorCases } from './cases/dist-optim.js'
 import { documentationCases } from './cases/documentation.js'
+import { errorProblems } from './cases/error-check.js'
 import { differences, readGolden } from './cases/golden.js'
 import { graphCase, graphCases } from './cases/graph.js'
 import { layerCases } from './cases/layers.js'
@@ -16,7 +18,7 @@ import { simulate } from './simulate.js'
 const SEEDS = 20
 
 const golden = readGolden()
-const numberCases = [...documentationCases, ...backwardCases, ...layerCases]
+const numberCases = [...documentationCases, ...backwardCases, ...layerCases, ...optimizerCases]
 
 async function simulated(one: NumberCase, seed: number): Promise<Plains> {
   const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, golden[one.name]!.inputs))
@@ -73,6 +75,16 @@ describe('clean-up', () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => sim.on('worker0').run(cleanUp, kind))
       expect({ seed, ...simulation.result }).toEqual({ seed, before: everywhere('live'), after: everywhere('CONTEXT_RELEASED') })
+      expectClean(simulation)
+    }
+  })
+})
+
+describe('optimizers that fail', () => {
+  test.each(optimizerErrorCases.map((one) => [one.name, one] as const))('OPT-8 OPT-9 %s', async (_, one) => {
+    for (let seed = 1; seed <= 5; seed++) {
+      const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => errorProblems(sim, one))
+      expect({ seed, problems: simulation.result }).toEqual({ seed, problems: [] })
       expectClean(simulation)
     }
   })
