@@ -5,8 +5,8 @@
 
 import type { WorkerId } from '@postgrad/base'
 import { localOf, PostgradError } from '@postgrad/base'
-import type { Tensor } from '@postgrad/tensor'
-import { raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { currentDevice, type Tensor } from '@postgrad/tensor'
+import { compareValues, raw, sumOfSparse } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { Lineage } from './lineage.js'
@@ -82,13 +82,17 @@ export class DistAutogradContext {
   abortsUnderWay: readonly AbortUnderWay[] = []
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
+  /** Who was told of the end of such a pass while another of them ran, and of which last. @internal */
+  unsettled: ReadonlyMap<WorkerId, bigint> = new Map()
   /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
   private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
-  /** The gradients of the passes that are known here to have ended. */
+  /** The gradients of passes that ended before others began: what is added to them comes later on every run. */
   private accumulated: Map<Tensor, Tensor> = new Map()
+  /** Passes that have ended, while others ran beside them: in which order is not the program's, so they wait to be summed in that of their values. */
+  private overlapping: DistPass[] = []
   /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
   private summed: { readonly of: string; readonly gradients: Map<Tensor, Tensor> } | null = null
 
@@ -165,19 +169,26 @@ export class DistAutogradContext {
     if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
   }
 
-  /** Takes over the gradients of a pass that has ended. @internal */
-  absorb(pass: DistPass): void {
-    if (this.accumulated.size === 0 && this.summed === null) {
+  /** Takes over the gradients of a pass that has ended. Unless it is `alone`, other passes of its root ran beside it, and one still does. @internal */
+  absorb(pass: DistPass, alone: boolean): void {
+    if (alone && this.overlapping.length === 0 && this.accumulated.size === 0 && this.summed === null) {
       // The first one, of which nobody has seen a sum with others.
       this.passes.delete(pass.id)
       this.accumulated = pass.gradients
       return
     }
-    const all = this.sum()
     this.passes.delete(pass.id)
+    if (pass.gradients.size > 0) this.overlapping.push(pass)
+    if (alone) this.settle()
+  }
+
+  /** All passes that overlapped are over: those of this worker as a root, or of another that says so. @internal */
+  settle(): void {
+    if (this.overlapping.length === 0) return
+    // What has been asked for, and perhaps been written to, is kept where no pass that runs is in it.
+    this.accumulated = this.contributing().length === this.overlapping.length ? this.sum() : sumOver(this.accumulated, this.overlapping)
+    this.overlapping = []
     this.summed = null
-    if (this.contributions() === '') this.accumulated = all
-    else addTo(this.accumulated, pass.gradients)
   }
 
   /** Whatever comes of that pass is dropped from now on. @internal */
@@ -203,21 +214,21 @@ export class DistAutogradContext {
   }
 
   private sum(): Map<Tensor, Tensor> {
-    const of = this.contributions()
-    if (of === '') return this.accumulated
-    if (this.summed?.of !== of) {
-      const gradients = new Map(this.accumulated)
-      for (const pass of this.passes.values()) if (!pass.failed) addTo(gradients, pass.gradients)
-      this.summed = { of, gradients }
-    }
+    const passes = this.contributing()
+    if (passes.length === 0) return this.accumulated
+    const of = passes
+      .map(({ id, gradients }) => `${id}:${gradients.size}`)
+      .sort()
+      .join(' ')
+    if (this.summed?.of !== of) this.summed = { of, gradients: sumOver(this.accumulated, passes) }
     return this.summed.gradients
   }
 
-  /** Which passes have gradients beside the accumulated ones, and how many. */
-  private contributions(): string {
-    let of = ''
-    for (const { id, failed, gradients } of this.passes.values()) if (!failed && gradients.size > 0) of += `${id}:${gradients.size} `
-    return of
+  /** The passes that have gradients beside the accumulated ones. */
+  private contributing(): DistPass[] {
+    const out = [...this.overlapping]
+    for (const pass of this.passes.values()) if (!pass.failed && pass.gradients.size > 0) out.push(pass)
+    return out
   }
 
   /** Lets go of everything that hangs on the graph. @internal */
@@ -227,6 +238,7 @@ export class DistAutogradContext {
     this.lineage.clear()
     this.passes.clear()
     this.accumulated.clear()
+    this.overlapping = []
     this.endedPasses = []
     this.summed = null
     for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
@@ -234,13 +246,29 @@ export class DistAutogradContext {
   }
 }
 
-/** Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw. */
-function addTo(sums: Map<Tensor, Tensor>, more: ReadonlyMap<Tensor, Tensor>): void {
-  for (const [variable, grad] of more) {
-    const sum = sums.get(variable)
-    if (sum === undefined) sums.set(variable, grad)
-    else sums.set(variable, sum.isSparse || grad.isSparse ? sumOfSparse(sum, grad) : raw.add(sum, grad))
+/**
+ * `base`, then the passes in the order of their values, as contributions of equal depth are (autograd's Note [Causal order]): nothing else of passes that
+ * overlap is the same on every run. Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw.
+ */
+function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[]): Map<Tensor, Tensor> {
+  const parts = new Map<Tensor, Tensor[]>()
+  for (const { gradients } of passes) {
+    for (const [variable, grad] of gradients) {
+      const list = parts.get(variable)
+      if (list === undefined) parts.set(variable, [grad])
+      else list.push(grad)
+    }
   }
+  const sums = new Map(base)
+  for (const [variable, list] of parts) {
+    if (list.length > 1 && currentDevice().synchronous) list.sort(compareValues)
+    for (const grad of list) {
+      const sum = sums.get(variable)
+      if (sum === undefined) sums.set(variable, grad)
+      else sums.set(variable, sum.isSparse || grad.isSparse ? sumOfSparse(sum, grad) : raw.add(sum, grad))
+    }
+  }
+  return sums
 }
 
 export function contextReleased(contextId: bigint, op: string): PostgradError {

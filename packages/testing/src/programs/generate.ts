@@ -367,7 +367,7 @@ class Generating {
   /** A scalar with a history of its own that requires grad: made of `value`, or of the parameter that every main takes first. */
   root(sight: Sight, value: Value): number {
     const from = value.grad !== 0 ? value : (sight.tensors[0] as Value)
-    return this.apply(sight, from.type.shape.length === 0 ? 'half' : 'sum', this.bounded(sight, from)).id
+    return this.apply(sight, from.type.shape.length === 0 ? 'half' : 'mean', this.bounded(sight, from)).id
   }
 }
 
