@@ -322,6 +322,7 @@ class Tables:
     def __init__(self, rows, width):
         self.tables = [nn.Embedding(rows, width, sparse=True) for _ in range(2)]
         self.optimizer = torch.optim.Adagrad([t.weight for t in self.tables], lr=0.1)
+        self.lock, self.arrived, self.stepped = threading.Lock(), 0, torch.futures.Future()
 
     def look_up(self, users, items):
         return self.tables[0](users), self.tables[1](items)
@@ -330,6 +331,42 @@ class Tables:
         for p, gradient in dist_autograd.get_gradients(context_id).items():
             p.grad = gradient
         self.optimizer.step()
+
+
+    @staticmethod
+    @rpc.functions.async_execution
+    def step_together(server, context_id, trainers):
+        self = server.local_value()
+        gradients = dist_autograd.get_gradients(context_id)
+        with self.lock:
+            for p, gradient in gradients.items():
+                p.grad = gradient if p.grad is None else p.grad + gradient
+            self.arrived += 1
+            stepped = self.stepped
+            if self.arrived == trainers:
+                self.optimizer.step()
+                self.optimizer.zero_grad(set_to_none=True)
+                self.arrived, self.stepped = 0, torch.futures.Future()
+                stepped.set_result(None)
+        return stepped
+
+
+def train_together(server, n, batch, trainers):
+    users, items = integers(batch, 100_000), integers(batch, 99_991)
+    for _ in range(n):
+        with dist_autograd.context() as context_id:
+            user, item = server.rpc_sync().look_up(users, items)
+            dist_autograd.backward(context_id, [(user * item).sum(1).pow(2).mean()])
+            rpc.rpc_sync(server.owner(), Tables.step_together, args=(server, context_id, trainers))
+
+
+def together_steps(n, batch, trainers):
+    if "tables" not in made:
+        made["tables"] = rpc.RRef(Tables(100_000, 16))
+    start = time.perf_counter()
+    args = (made["tables"], n, batch, trainers)
+    torch.futures.wait_all([rpc.rpc_async(f"worker{i + 1}", train_together, args=args, timeout=0) for i in range(trainers)])
+    return time.perf_counter() - start
 
 
 def make_server(batch):
@@ -477,7 +514,7 @@ WORK = {
     for f in (
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
-        launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps,
+        launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps,
     )
 }
 

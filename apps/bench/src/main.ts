@@ -60,7 +60,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...numberRows(worker0, peak, tfjs, withTorch),
       ...clusterRows(withTorch),
       ...passRows(passes, raw, withTorch, wideTorch),
-      ...trainingRows(passes, raw, withTorch),
+      ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
     ]
     const chosen = plans.filter((plan) => plan.name.includes(only))

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { others } from './pass-stage.js'
 import { chains, concurrent, fans, rings, sized } from './passes.js'
-import { rnnSteps, serverSteps } from './training.js'
+import { rnnSteps, serverSteps, togetherSteps } from './training.js'
 
 const names = others(3)
 const passes: readonly (readonly [string, () => Promise<number>, number])[] = [
@@ -25,8 +25,9 @@ test.each(passes)('%s', async (_name, pass, reached) => {
 test.each([
   ['rnnSteps', () => rnnSteps(2)],
   ['serverSteps', () => serverSteps(2, 8)],
+  ['togetherSteps', () => togetherSteps(2, 8, names)],
 ])('%s: only what is kept for the next steps is left', async (_name, steps) => {
-  const simulation = await simulate({ workers: 2, seed: 1 }, (sim) => sim.on('worker0').run(steps))
+  const simulation = await simulate({ workers: 4, seed: 1 }, (sim) => sim.on('worker0').run(steps))
   expect(Number.isFinite(simulation.result)).toBe(true)
   expectClean(simulation, { allow: ['ownerRRefs', 'userRRefs', 'forks', 'actors'] })
 })

@@ -4,20 +4,25 @@
  */
 import {
   Adagrad,
+  asyncExecution,
+  call,
+  cat,
   crossEntropy,
   currentWorker,
   DistributedOptimizer,
   distAutograd,
   Embedding,
   expose,
+  Future,
   Linear,
   LSTM,
+  ones,
   RemoteModule,
   type RRef,
-  randn,
   remote,
   rref,
   SGD,
+  SparseTensor,
   type Tensor,
   tensor,
 } from 'postgrad'
@@ -64,9 +69,11 @@ export const rnnSteps = (n: number): Promise<number> =>
 export class Tables {
   private readonly tables: readonly Embedding[]
   private readonly optimizer: Adagrad
+  private arrived: ReadonlyMap<Tensor, Tensor>[] = []
+  private stepped = new Future<void>()
 
   constructor(rows: number, width: number) {
-    const table = () => Embedding.fromPretrained(randn([rows, width]), { freeze: false, sparse: true })
+    const table = () => Embedding.fromPretrained(ones([rows, width]), { freeze: false, sparse: true })
     this.tables = [table(), table()]
     this.optimizer = new Adagrad(
       this.tables.map(({ weight }) => weight),
@@ -81,7 +88,25 @@ export class Tables {
   step(): void {
     this.optimizer.step(distAutograd.currentContext()!.gradients())
   }
+
+  /** Steps with the rows of all trainers when the last of them has come; all wait until then. */
+  stepTogether(trainers: number): Promise<void> {
+    const { arrived, stepped } = this
+    arrived.push(distAutograd.currentContext()!.gradients())
+    if (arrived.length === trainers) {
+      this.arrived = []
+      this.stepped = new Future()
+      const sum = (of: Tensor) => {
+        const parts = arrived.map((gradients) => gradients.get(of) as SparseTensor)
+        return new SparseTensor(cat(parts.map((part) => part.indices())), cat(parts.map((part) => part.values())), of.shape)
+      }
+      this.optimizer.step(new Map(this.tables.map(({ weight }) => [weight, sum(weight)])))
+      stepped.resolve()
+    }
+    return stepped
+  }
 }
+asyncExecution(Tables.prototype.stepTogether)
 
 /** Two tables of 100,000 rows on worker1; `batch` rows of each there, their gradients back, and a step of Adagrad on them. */
 export const serverSteps = (n: number, batch: number): Promise<number> =>
@@ -96,4 +121,28 @@ export const serverSteps = (n: number, batch: number): Promise<number> =>
       })
   })
 
-expose({ Embedding, Linear, Tables, rnnSteps, serverSteps })
+/** On a trainer: n of them; `trainers` step together. */
+export async function trainTogether(tables: RRef<Tables>, n: number, batch: number, trainers: number): Promise<void> {
+  using server = tables
+  const [users, items] = [integers(batch, 100_000), integers(batch, 99_991)]
+  for (let i = 0; i < n; i++) {
+    await distAutograd.context(async (ctx) => {
+      const [user, item] = await server.rpcSync().lookUp(users, items)
+      await ctx.backward([user!.mul(item!).sum(1).pow(2).mean()])
+      await server.rpcSync().stepTogether(trainers)
+    })
+  }
+}
+
+/** The tables here, on worker0; the trainers are the others. A step is one of all of them. */
+export const togetherSteps = async (n: number, batch: number, trainers: readonly string[]): Promise<number> => {
+  const server = await currentWorker().slot(TABLES, async () => rref(new Tables(100_000, 16)))
+  const started = performance.now()
+  const train = (trainer: string) => call(trainer, trainTogether, [server, n, batch, trainers.length], { timeoutMs: 0 })
+  await Promise.all(trainers.map(train))
+  return (performance.now() - started) / 1000
+}
+
+const TABLES = Symbol.for('postgrad.bench.tables')
+
+expose({ Embedding, Linear, Tables, rnnSteps, serverSteps, trainTogether, togetherSteps })

@@ -40,9 +40,9 @@ test("figures are medians, per part, and null beyond a contestant's largest size
     3,
     () => {},
   )
-  expect(series.map(({ us }) => us.map((value) => Math.round(value! * 1000) / 1000))).toEqual([[50_000], [1], [9_000_000]])
-  // Warm after one second, then three turns of one pass.
-  expect(calls).toEqual([1, 1, 1, 1])
+  expect(series.map(({ us }) => us.map((value) => Math.round(value! * 1000) / 1000))).toEqual([[50_000], [1], [1_000_000]])
+  // Warm after three seconds (1, 9, …), then three turns of one pass.
+  expect(calls).toEqual([1, 1, 1, 1, 1])
   const whole = await measureSweep(plan, 1, () => {})
   expect(whole.series.map(({ us }) => us.map((value) => value && Math.round(value)))).toEqual([
     [50_000, 50_000, 50_000],

@@ -28,9 +28,12 @@ export interface Sweep extends Omit<SweepPlan, 'series'> {
   readonly series: readonly { readonly name: string; readonly us: readonly (number | null)[] }[]
 }
 
-/** What a contestant works per turn, about, and before it is measured. */
+/** What a contestant works per turn, about. */
 const TURN_SECONDS = 0.1
+/** Before it is measured it works so often, since each worker compiles its code for itself, and so long; but no longer than that. */
+const WARM_UP_TIMES = 300
 const WARM_UP_SECONDS = 0.3
+const WARM_UP_SECONDS_MAX = 3
 const MICROSECONDS = 1e6
 
 /** Every size: all series in turns; a figure is the median over the turns. */
@@ -56,11 +59,13 @@ export async function measureSweep(plan: SweepPlan, turns: number, tick: (text: 
 
 /** Works until it is warm; gives how often it should per turn. */
 async function warmUp(run: Contestant): Promise<number> {
-  let [n, spent] = [1, 0]
+  let [n, times, spent] = [1, 0, 0]
   for (;;) {
     const seconds = await run(n)
     spent += seconds
-    if (spent >= WARM_UP_SECONDS) return Math.max(1, Math.round((n * TURN_SECONDS) / seconds))
+    times += n
+    const warm = times >= WARM_UP_TIMES && spent >= WARM_UP_SECONDS
+    if (warm || spent >= WARM_UP_SECONDS_MAX) return Math.max(1, Math.round((n * TURN_SECONDS) / seconds))
     if (seconds < TURN_SECONDS) n *= 2
   }
 }
