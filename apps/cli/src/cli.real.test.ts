@@ -43,6 +43,44 @@ function run(
 
 const postgrad = (...args: readonly string[]): Promise<Ended> => run(process.execPath, [MAIN, ...args])
 
+describe('replay', () => {
+  test('TK-27 repeats a failed run of a program by its token, in JavaScript and in TypeScript, and shows what happened', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'postgrad-replay-'))
+    for (const program of [fileURLToPath(new URL('./fixtures/failing-run.js', import.meta.url)), fixture('failing-run.ts')]) {
+      // Printed by a process of its own, as it would be for a user.
+      const script = join(directory, 'fails.mjs')
+      const testing = import.meta.resolve('postgrad/testing')
+      writeFileSync(
+        script,
+        `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))}
+         register()
+         const { simulateProgram } = await import(${JSON.stringify(testing)})
+         const ref = { program: ${JSON.stringify(program)}, export: 'main' }
+         await simulateProgram(ref, { workers: 2, seed: 9, shrink: true }).catch((error) => console.log(error.stack))`,
+      )
+      const failed = await run(process.execPath, [script])
+      const token = /Repeat it: postgrad replay (\S+)/.exec(failed.out)?.[1]
+      expect({ failed, hasToken: token !== undefined }).toMatchObject({ hasToken: true })
+      const picture = join(directory, 'run.svg')
+      const { code, out, err } = await postgrad('replay', token!, '--trace', '--diagram', picture)
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('HELLO is too loud') })
+      expect(out).toContain('worker0 → worker1: call shout #1')
+      expect(readFileSync(picture, 'utf8')).toContain('HELLO is too loud')
+    }
+    rmSync(directory, { recursive: true })
+  })
+
+  test('TK-27 says of a wrong token what is wrong with it, and --help how it is used', async () => {
+    const { code, err } = await postgrad('replay', 'nonsense')
+    expect(code).toBe(2)
+    expect(err).toContain('REPLAY_TOKEN_INVALID')
+    const help = await postgrad('replay', '--help')
+    expect(help.code).toBe(0)
+    for (const part of ['--trace', '--diagram <file.svg>', 'POSTGRAD_REPLAY=<token>']) expect(help.out).toContain(part)
+    expect((await postgrad('--help')).out).toMatch(/replay \[options\] <token>/)
+  })
+})
+
 describe('help and mistakes', () => {
   test('--help lists the commands', async () => {
     const { code, out } = await postgrad('--help')

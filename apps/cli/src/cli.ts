@@ -1,5 +1,6 @@
 /** The command line itself: commands, options, help. Commander below checks and explains them; `run-command.ts` does the work. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { type ReplayOptions, replay } from './replay-command.js'
 import { type RunOptions, run, type Surroundings } from './run-command.js'
 
 const DEVICES = ['wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm', 'reference'] as const
@@ -39,6 +40,17 @@ export async function main(argv: readonly string[], version: string, around: Sur
     .action(async (program: string, args: readonly string[], options: RunOptions) => {
       exitCode = await run(program, args, options, around)
     })
+  cli
+    .command('replay')
+    .description('repeat a simulated run of a program that failed, by the token that it printed')
+    .argument('<token>', 'pg1.…, from the last line of the failed run; run where that was run')
+    .option('--trace', 'print what happened in the run')
+    .option('--diagram <file.svg>', 'draw what happened in the run')
+    .addHelpText('after', REPLAY_HELP)
+    .exitOverride()
+    .action(async (token: string, options: ReplayOptions) => {
+      exitCode = await replay(token, options, around)
+    })
   try {
     await cli.parseAsync(argv, { from: 'user' })
     return exitCode
@@ -48,6 +60,14 @@ export async function main(argv: readonly string[], version: string, around: Sur
     return error.exitCode === 0 ? 0 : EXIT_USAGE
   }
 }
+
+const REPLAY_HELP = `
+Examples:
+  $ postgrad replay pg1.4f0c2b19.q1YqLU…
+  $ postgrad replay pg1.4f0c2b19.q1YqLU… --trace --diagram run.svg
+
+The token is of a run of simulateProgram or of explore with { program, export }. For the run of a test, put
+POSTGRAD_REPLAY=<token> in front of the command that runs the test. Exit code 1: the run failed again; 0: it passes now.`
 
 const HELP = `
 Examples:

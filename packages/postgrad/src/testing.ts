@@ -40,6 +40,7 @@ export {
   type RepeatedRequest,
   randomFaults,
   replayProgram,
+  runTrace,
   type SafetyEnd,
   type SafetyOptions,
   type ShrinkOptions,

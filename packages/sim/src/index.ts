@@ -1,5 +1,7 @@
+export type { DiagramOptions } from './diagram.js'
 export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultOptions, FaultRule, FaultSelection } from './faults.js'
 export type { DrawKind, Possible, PossibleChoice, Schedule } from './schedule.js'
 export type { FrameCounts } from './sim-link.js'
-export type { Trace, TraceEvent, TraceKind } from './trace.js'
+export type { FrameNamer, Trace } from './trace.js'
+export type { NamedEvent, TraceEvent, TraceKind } from './trace-event.js'
 export type { SimWorld, SimWorldOptions } from './world.js'

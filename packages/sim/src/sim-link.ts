@@ -14,7 +14,8 @@ import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
 import { Queue } from './queue.js'
 import type { DrawKind } from './schedule.js'
-import { hashBytes, type Trace, type TraceKind } from './trace.js'
+import { hashBytes, type Trace } from './trace.js'
+import type { TraceKind } from './trace-event.js'
 import { callIn } from './virtual-time.js'
 
 /** What a channel carries: frames, and the notice that ends it. */
@@ -231,7 +232,7 @@ class Channel extends Choice {
     const { host } = this
     let hash = hashOf(0, frame.header)
     for (const segment of frame.segments) hash = hashOf(hash, segment)
-    host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, bytesOf(frame), hash)
+    host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, bytesOf(frame), hash, frame)
   }
 
   private deliverNotice(notice: Notice): void {

@@ -2,31 +2,10 @@
  * What happened in a simulated world, one event after another: the proof that two runs were the same run. A hash covers all events;
  * the events themselves are kept up to a bound, the last ones.
  */
+import type { Frame } from '@postgrad/transport'
+import { type DiagramOptions, diagram } from './diagram.js'
 import { mix32 } from './random.js'
-
-export type TraceKind =
-  /** A frame was delivered in a step of its own, or behind another of its pair. */
-  | 'frame'
-  /** A frame was delivered because its receiver looked (`poll`). */
-  | 'poll'
-  /** The notice of a closed link was delivered; without `to` it was the end that had closed it which heard so. */
-  | 'close'
-  /** A timer fired. */
-  | 'timer'
-  /** A deferred turn ran. */
-  | 'defer'
-  /** Nothing else was to be done: virtual time jumped to the next timer. */
-  | 'time'
-  /** A worker was crashed. */
-  | 'crash'
-  /** A crashed worker may be started anew. */
-  | 'restart'
-  /** A fault rule lost a frame. */
-  | 'drop'
-  /** A fault rule repeated a frame, which is delivered as well. */
-  | 'duplicate'
-  /** A fault rule put off a frame. */
-  | 'delay'
+import type { NamedEvent, TraceEvent, TraceKind } from './trace-event.js'
 
 const KINDS: readonly TraceKind[] = [
   ...(['frame', 'poll', 'close', 'timer', 'defer', 'time', 'crash'] as const),
@@ -35,29 +14,24 @@ const KINDS: readonly TraceKind[] = [
 /** Of frames; their events have bytes. */
 const OF_FRAMES: ReadonlySet<TraceKind> = new Set<TraceKind>(['frame', 'poll', 'drop', 'duplicate', 'delay'])
 
-export interface TraceEvent {
-  /** The step of the world that it happened in, from 1. Several frames may be delivered in one. */
-  readonly step: number
-  /** Virtual time. */
-  readonly timeMs: number
-  readonly kind: TraceKind
-  /** The sender, or whose timer or turn it was; '' for the world's own. */
-  readonly from: string
-  /** The receiver; '' where there is none. */
-  readonly to: string
-  /** Of the frame, header and segments. */
-  readonly bytes: number
-  /** Of a frame's bytes; 32 bits. */
-  readonly hash: number
+/** Says what frames are, in the order in which they came. */
+export interface FrameNamer {
+  name(event: TraceEvent, frame: Pick<Frame, 'header'>): { readonly label: string; readonly family: string }
 }
 
 export const TRACE_EVENTS_MAX = 65_536
+/** A kept frame keeps no more than this of a buffer alive. */
+const KEPT_BYTES_MAX = 4096
 
 export class Trace {
   /** How many events there were, kept or not. */
   count = 0
   private readonly eventsMax: number
   private readonly kept: TraceEvent[] = []
+  /** Of the frames of events that are kept, so that they can be named when somebody asks. */
+  private readonly headers: (Uint8Array | null)[] = []
+  /** Makes who names the frames; null: they are told by their bytes. */
+  namer: (() => FrameNamer) | null = null
   private oldest = 0
   private high = 0x243f6a88
   private low = 0x85a308d3 | 0
@@ -70,7 +44,7 @@ export class Trace {
     this.eventsMax = eventsMax
   }
 
-  add(step: number, timeMs: number, kind: TraceKind, from: string, to: string, bytes: number, hash: number): void {
+  add(step: number, timeMs: number, kind: TraceKind, from: string, to: string, bytes: number, hash: number, frame?: Frame): void {
     this.count++
     this.time[0] = timeMs
     this.stir(step)
@@ -83,9 +57,11 @@ export class Trace {
     const event: TraceEvent = { step, timeMs, kind, from, to, bytes, hash }
     if (this.kept.length < this.eventsMax) {
       this.kept.push(event)
+      this.headers.push(frame === undefined ? null : keepable(frame.header))
       return
     }
     this.kept[this.oldest] = event
+    this.headers[this.oldest] = frame === undefined ? null : keepable(frame.header)
     this.oldest = (this.oldest + 1) % this.eventsMax
   }
 
@@ -97,6 +73,31 @@ export class Trace {
   /** The last events, up to the bound, oldest first. */
   get events(): readonly TraceEvent[] {
     return this.oldest === 0 ? this.kept : [...this.kept.slice(this.oldest), ...this.kept.slice(0, this.oldest)]
+  }
+
+  /** The last events with the names of their frames. */
+  get named(): readonly NamedEvent[] {
+    const namer = this.namer?.() ?? null
+    const headers = [...this.headers.slice(this.oldest), ...this.headers.slice(0, this.oldest)]
+    return this.events.map((event, index) => {
+      const header = headers[index] ?? null
+      if (header === null) return { ...event, label: '', family: '' }
+      if (namer === null) return { ...event, label: `${event.bytes} B ${hex(event.hash)}`, family: 'frame' }
+      return { ...event, ...namer.name(event, { header }) }
+    })
+  }
+
+  /** For a reader: one line per event, with the names of messages, functions, contexts and passes where they are known. */
+  get readable(): string {
+    const lines = this.named.map(readableLine)
+    const dropped = this.count - lines.length
+    if (dropped > 0) lines.unshift(`(${dropped} earlier events were not kept)`)
+    return lines.join('\n')
+  }
+
+  /** A sequence diagram of the last events, as the text of an SVG file. */
+  diagram(options: DiagramOptions = {}): string {
+    return diagram(this.named, this.count, options)
   }
 
   /** One line per event: step, time, kind, from→to, bytes, hash. Says first how many older ones were not kept. */
@@ -121,6 +122,39 @@ export class Trace {
       for (let i = 0; i < name.length; i++) this.stir(name.charCodeAt(i))
     }
     return number
+  }
+}
+
+function keepable(header: Uint8Array): Uint8Array {
+  return header.buffer.byteLength <= KEPT_BYTES_MAX ? header : header.slice(0, KEPT_BYTES_MAX)
+}
+
+const WORDS: Readonly<Partial<Record<TraceKind, string>>> = { drop: 'lost: ', duplicate: 'repeated: ', delay: 'put off: ' }
+
+function readableLine({ step, timeMs, kind, from, to, label }: NamedEvent): string {
+  const at = `#${step} ${Math.round(timeMs * 100) / 100} ms`
+  const who = from === '' ? 'the world' : from
+  switch (kind) {
+    case 'frame':
+    case 'poll':
+    case 'drop':
+    case 'duplicate':
+    case 'delay':
+      return `${at}  ${from} → ${to}: ${WORDS[kind] ?? ''}${label}`
+    case 'close':
+      return to === '' ? `${at}  ${from}: the link that it closed has ended` : `${at}  ${to} hears that the link from ${from} has ended`
+    case 'timer':
+      return `${at}  ${who}: a timer`
+    case 'defer':
+      return `${at}  ${who}: a deferred turn`
+    case 'time':
+      return `${at}  — time goes on to here —`
+    case 'crash':
+      return `${at}  ${from} crashes`
+    case 'restart':
+      return `${at}  ${from} may live again`
+    default:
+      return kind satisfies never
   }
 }
 

@@ -10,6 +10,7 @@ export { type MatcherResult, matchers, type PostgradMatchers } from './matchers.
 export type { CreditCount, MessageCount, Messages, RepeatedRequest } from './message-ledger.js'
 export type { Disturbance, SlowLine } from './network.js'
 export { type ProgramRef, replayProgram, simulateProgram } from './program-run.js'
+export { runTrace } from './reproduce.js'
 export { type BitDifference, bitDifference, expectSameBits } from './same-bits.js'
 export type { ShrinkOptions } from './shrink.js'
 export { type SimCluster, type SimulateOptions, type Simulation, simulate } from './simulate.js'

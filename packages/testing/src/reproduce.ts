@@ -3,17 +3,20 @@
  * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
  */
 import { PostgradError } from '@postgrad/base'
+import type { Trace } from '@postgrad/sim'
 import { noteInStack } from './error-notes.js'
 import { type FaultsOption, isDrawn, planText } from './fault-plan.js'
 import { decodeToken, encodeToken, type RunIdentity, type RunVariant } from './replay-token.js'
 import { nextRun } from './run-identity.js'
 import { choices, type FailedRun, type ShrinkOptions, type Shrunk, shrink } from './shrink.js'
+import { writeTrace } from './trace-files.js'
 
 /** What of a run's options is looked at here. */
 export interface Reproducible {
   readonly faults?: FaultsOption
   readonly shrink?: boolean | ShrinkOptions
   readonly name?: string
+  readonly traceDir?: string
   /** This run out of those of the options; then nothing is replayed, shrunk or printed. */
   readonly variant?: RunVariant
   /** Whose run it is; default the test's that runs now. Null: nobody's, who cannot repeat it. */
@@ -38,7 +41,11 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
     if (replayed !== null) process.stderr.write('POSTGRAD_REPLAY: this run passes now\n')
     return result
   } catch (error) {
-    throw await reported(error, identity, replayed === null ? shrinkOf(options) : false, (variant) => run({ ...options, variant }))
+    throw await reported(error, identity, {
+      shrink: replayed === null ? shrinkOf(options) : false,
+      ...(options.traceDir === undefined ? {} : { traceDir: options.traceDir }),
+      run: (variant) => run({ ...options, variant }),
+    })
   }
 }
 
@@ -52,21 +59,29 @@ export function replayOf(identity: RunIdentity): RunVariant | null {
   return of.run === identity.run ? variant : null
 }
 
+export interface ReportOptions {
+  readonly shrink: ShrinkOptions | false
+  /** Makes a variant of the run. */
+  readonly run: (variant: RunVariant) => Promise<unknown>
+  /** Default POSTGRAD_TRACE_DIR. */
+  readonly traceDir?: string
+}
+
 /**
- * The error of a failed run as it is to be thrown: of the smallest run that fails in this way, with the line that repeats it. `run` makes a variant of
- * the run. What no run is known of stays as it is.
+ * The error of a failed run as it is to be thrown: of the smallest run that fails in this way, with the line that repeats it. What no
+ * run is known of stays as it is.
  */
 export async function reported(
   error: unknown,
   identity: RunIdentity | null,
-  shrinkOptions: ShrinkOptions | false,
-  run: (variant: RunVariant) => Promise<unknown>,
+  { shrink: shrinkOptions, run, traceDir = process.env.POSTGRAD_TRACE_DIR }: ReportOptions,
 ): Promise<unknown> {
   const failed = failureOf(error)
   if (failed === null) return error
   const shrunk = shrinkOptions === false ? null : await shrinkRun(failed, shrinkOptions, run)
   const best = shrunk === null || shrunk.failed.error === error ? failed : shrunk.failed
   const lines = [summary(failed, shrunk), ...planLines(best)]
+  if (traceDir !== undefined && traceDir !== '') lines.push(writeTrace(traceDir, best, identity))
   if (identity !== null) {
     const token = encodeToken({ of: identity, variant: best.variant })
     if (Object.isExtensible(best.error)) Object.assign(best.error as object, { replay: token })
@@ -74,6 +89,11 @@ export async function reported(
   } else lines.push('There is no token of this run: its rules hold functions. Its seed repeats it.')
   for (const line of lines) if (line !== '') noteInStack(best.error, `\n${line}`)
   return best.error
+}
+
+/** What happened in the run that an error ended; null if it was no simulated run's. */
+export function runTrace(error: unknown): Trace | null {
+  return failureOf(error)?.trace ?? null
 }
 
 function failureOf(error: unknown): FailedRun | null {

@@ -7,7 +7,7 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import { isPostgradError } from '@postgrad/base'
-import type { FaultRule } from '@postgrad/sim'
+import type { FaultRule, Trace } from '@postgrad/sim'
 import type { RunVariant } from './replay-token.js'
 
 /** A run that failed, as it was. */
@@ -19,6 +19,7 @@ export interface FailedRun {
   /** How many faults its rules asked for, and the rules. */
   readonly asked: number
   readonly plan: readonly FaultRule[]
+  readonly trace: Trace
 }
 
 export interface ShrinkOptions {

@@ -15,6 +15,7 @@ import { noteInStack } from './error-notes.js'
 import { type FaultsOption, rulesOf } from './fault-plan.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
 import { MessageLedger, type Messages } from './message-ledger.js'
+import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import type { RunVariant } from './replay-token.js'
 import { noteFailure, type Reproducible, reproducible } from './reproduce.js'
@@ -51,6 +52,8 @@ export interface SimulateOptions {
    * one that is reported. Default: where the faults are drawn from the seed, or under POSTGRAD_SHRINK=1; POSTGRAD_SHRINK=0 is never.
    */
   readonly shrink?: boolean | ShrinkOptions
+  /** A run that fails is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
+  readonly traceDir?: string
   /** Names the run in the line that repeats it, beside the name of the test. */
   readonly name?: string
 }
@@ -145,6 +148,7 @@ export class SimulatedWorkers implements SimCluster {
     }
     const schedule = decisions === null ? {} : { schedule: new ReplaySchedule(decisions) }
     this.world = new SimWorld(seed, { ...world, ...schedule, ...(faultOptions && { faults: faultOptions }) })
+    this.world.trace.namer = () => new MessageNamer()
     this.world.onIdle = (untilMs) => {
       if (untilMs - this.world.nowMs >= IDLE_MS) this.stood = { atMs: this.world.nowMs, waits: waitsNow(this.living()) }
     }
@@ -212,7 +216,13 @@ export class SimulatedWorkers implements SimCluster {
     const { variant, world, options } = this
     const { decisions } = world
     const isOwn = options.world?.schedule !== undefined && variant.decisions === null
-    return { variant: isOwn ? { ...variant, decisions } : variant, decisions, asked: world.faults?.asked ?? 0, plan: this.plan ?? [] }
+    return {
+      variant: isOwn ? { ...variant, decisions } : variant,
+      decisions,
+      asked: world.faults?.asked ?? 0,
+      plan: this.plan ?? [],
+      trace: world.trace,
+    }
   }
 
   whoWaits(): WhoWaits {

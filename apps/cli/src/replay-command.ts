@@ -1,0 +1,53 @@
+/** `postgrad replay <token>`: the one run of a program that the token is of, in this process, and what happened in it if that is asked for. */
+import { writeFileSync } from 'node:fs'
+import { replayProgram, runTrace } from 'postgrad/testing'
+import { register } from 'tsx/esm/api'
+import { errorText } from './error-text.js'
+import type { Surroundings } from './run-command.js'
+
+export interface ReplayOptions {
+  readonly trace?: true
+  /** Where the diagram goes. */
+  readonly diagram?: string
+}
+
+const EXIT_FAILED = 1
+/** For a token that makes no sense, as for a command line that makes none. */
+const EXIT_USAGE = 2
+const USAGE: ReadonlySet<unknown> = new Set(['REPLAY_TOKEN_INVALID', 'REPLAY_OTHER_TEST', 'PROGRAM_INVALID'])
+
+/** @returns the exit code */
+export async function replay(token: string, options: ReplayOptions, around: Pick<Surroundings, 'stdout' | 'stderr'>): Promise<number> {
+  let failure: { readonly error: unknown } | null = null
+  let trace = null
+  // The program may be TypeScript, as for `postgrad run`.
+  const unregister = register()
+  try {
+    trace = (await replayProgram(token)).trace
+  } catch (error) {
+    if (USAGE.has((error as { code?: unknown } | null)?.code)) {
+      around.stderr.write(errorText(error, null))
+      return EXIT_USAGE
+    }
+    failure = { error }
+    trace = runTrace(error)
+  } finally {
+    await unregister()
+  }
+  if (trace !== null && options.trace === true) around.stdout.write(`${trace.readable}\n`)
+  if (trace !== null && options.diagram !== undefined) {
+    const note = failure === null ? '' : String((failure.error as Partial<Error> | null)?.message ?? failure.error)
+    try {
+      writeFileSync(options.diagram, trace.diagram({ title: `postgrad replay ${token}`, note }))
+    } catch (error) {
+      around.stderr.write(errorText(error, null))
+      return EXIT_USAGE
+    }
+  }
+  if (failure === null) {
+    around.stderr.write('postgrad: the run passes now\n')
+    return 0
+  }
+  around.stderr.write(errorText(failure.error, null))
+  return EXIT_FAILED
+}
