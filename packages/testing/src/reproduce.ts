@@ -2,7 +2,7 @@
  * What stands around every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and under that line
  * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Trace } from '@postgrad/sim'
 import { noteInStack } from './error-notes.js'
 import { type FaultsOption, isDrawn, planText } from './fault-plan.js'
@@ -42,7 +42,8 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
     return result
   } catch (error) {
     throw await reported(error, identity, {
-      shrink: replayed === null ? shrinkOf(options) : false,
+      // What is not the same twice is not the same with less either.
+      shrink: replayed === null && !isPostgradError(error, 'NOT_DETERMINISTIC') ? shrinkOf(options) : false,
       ...(options.traceDir === undefined ? {} : { traceDir: options.traceDir }),
       run: (variant) => run({ ...options, variant }),
     })

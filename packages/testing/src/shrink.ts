@@ -19,7 +19,8 @@ export interface FailedRun {
   /** How many faults its rules asked for, and the rules. */
   readonly asked: number
   readonly plan: readonly FaultRule[]
-  readonly trace: Trace
+  /** Null where there was more than one. */
+  readonly trace: Trace | null
 }
 
 export interface ShrinkOptions {

@@ -18,9 +18,10 @@ import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import type { RunVariant } from './replay-token.js'
-import { noteFailure, type Reproducible, reproducible } from './reproduce.js'
+import { noteFailure, type Reproducible, reproducible, runTrace } from './reproduce.js'
 import type { FailedRun, ShrinkOptions } from './shrink.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
+import { twice } from './twice.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
 
 export interface SimulateOptions {
@@ -52,6 +53,11 @@ export interface SimulateOptions {
    * one that is reported. Default: where the faults are drawn from the seed, or under POSTGRAD_SHRINK=1; POSTGRAD_SHRINK=0 is never.
    */
   readonly shrink?: boolean | ShrinkOptions
+  /**
+   * The run is made twice and compared: the body is called a second time. A program that depends on anything but the seed ends in NOT_DETERMINISTIC, which
+   * says where the two runs parted. Default false.
+   */
+  readonly twice?: boolean
   /** A run that fails is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
   readonly traceDir?: string
   /** Names the run in the line that repeats it, beside the name of the test. */
@@ -134,7 +140,7 @@ export class SimulatedWorkers implements SimCluster {
   constructor(options: RunOptions) {
     const { workers, faults, world } = options
     this.options = options
-    this.variant = options.variant ?? { seed: options.seed ?? 0, decisions: null, muted: [], only: null }
+    this.variant = options.variant ?? plainVariant(options)
     const { seed, decisions, muted, only } = this.variant
     this.seed = seed
     this.ledger = options.countMessages === false ? null : new MessageLedger()
@@ -288,7 +294,10 @@ export function runSimulation<T, R>(
   body: (sim: SimCluster) => Promise<T>,
   drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
 ): Promise<Simulation<R>> {
-  return reproducible(options, (one) => runOnce(one, body, drive))
+  return reproducible(options, (one) => {
+    const run = () => runOnce(one, body, drive)
+    return one.twice === true ? twice(run, runTrace).catch((error: unknown) => Promise.reject(unlike(error, one))) : run()
+  })
 }
 
 async function runOnce<T, R>(
@@ -350,6 +359,20 @@ function explained(thrown: unknown, sim: SimulatedWorkers): unknown {
     )
   }
   return error
+}
+
+/** Of two runs neither is the one that failed: what repeats them is what they had in common. */
+function unlike(error: unknown, options: RunOptions): unknown {
+  if (!isPostgradError(error, 'NOT_DETERMINISTIC')) return error
+  const variant = options.variant ?? plainVariant(options)
+  Object.assign(error, { seed: variant.seed })
+  noteInStack(error, ` (seed ${variant.seed})`)
+  noteFailure(error, { variant, decisions: [], asked: 0, plan: [], trace: null })
+  return error
+}
+
+function plainVariant({ seed = 0 }: SimulateOptions): RunVariant {
+  return { seed, decisions: null, muted: [], only: null }
 }
 
 /** Waits that ended since time was up: as good a sign of a deadlock as there is where calls have deadlines. */

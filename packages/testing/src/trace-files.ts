@@ -1,17 +1,20 @@
 /** What is written of a failed run when somebody asks for it: its trace as text, and as a sequence diagram that a browser shows. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { planText } from './fault-plan.js'
 import type { RunIdentity } from './replay-token.js'
 import type { FailedRun } from './shrink.js'
 
 const NAME_MAX = 80
 
-/** Returns a line that says where. A directory that cannot be written to must not hide the failure: the line says so. */
+/** Returns a line that says where; '' if nothing is known of what happened. A directory that cannot be written to must not hide the failure: the line says so. */
 export function writeTrace(directory: string, { trace, error, variant, plan }: FailedRun, identity: RunIdentity | null): string {
   const name = nameOf(identity)
+  if (trace === null) return ''
   const path = join(directory, `${slug(name)}-seed${variant.seed}`)
-  const message = String((error as Partial<Error>)?.message ?? error)
+  // A test runner's colours are none in a file.
+  const message = stripVTControlCharacters(String((error as Partial<Error>)?.message ?? error))
   const rules = plan.filter((_, rule) => !variant.muted.includes(rule))
   const head = [`${name}, seed ${variant.seed}`, message, rules.length === 0 ? '' : planText(rules), ''].filter((part) => part !== '')
   try {
