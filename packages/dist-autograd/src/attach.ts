@@ -8,11 +8,13 @@ import type { WorkerId } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Interceptor } from '@postgrad/rpc/internal'
+import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { lineageOfGradients, type RecordedSend } from './gradient-room.js'
 import type { LineageNode } from './lineage.js'
 import { depthOf, FAST_ROOM, isFast, malformed, numberOf, readLineage, unwriteLineage, writeLineage } from './lineage-room.js'
 import { lineageBehind } from './lineage-walk.js'
@@ -51,20 +53,16 @@ export class AutogradInterceptor implements Interceptor {
 
   /** Says of every tensor whether its gradient comes back: none does if nothing is recorded (DA-9), whatever the codec noted. */
   private attachSend(context: DistAutogradContext | null, message: OutgoingMessage, to: WorkerInfo): void {
-    const edges: Edge[] = []
-    const inputMeta: InputMeta[] = []
-    message.requiresGrad = message.tensors.map((tensor) => {
-      const edge = context === null ? null : gradientEdge(tensor)
-      if (edge === null) return false
-      edges.push(edge)
-      inputMeta.push({ shape: tensor.shape, dtype: tensor.dtype })
-      return true
-    })
-    if (context === null || edges.length === 0) return
-    message.autogradId = this.ids.take()
-    const send = new SendRpcBackward(message.autogradId, to.id, edges, inputMeta)
-    context.sendFunctions.set(message.autogradId, send)
-    message.lineage = context.mode === 'fast' ? [send.depth] : lineageRoom(context, send)
+    const { tensors } = message
+    if (context === null) {
+      message.requiresGrad = tensors.map(() => false)
+      return
+    }
+    message.requiresGrad = tensors.map((tensor) => gradientEdge(tensor) !== null)
+    const recorded = recordSend(context, this.ids, tensors, to.id)
+    if (recorded === null) return
+    message.autogradId = recorded.autogradId
+    message.lineage = recorded.room
   }
 
   /** No gradient can come for what has not left. */
@@ -72,15 +70,14 @@ export class AutogradInterceptor implements Interceptor {
     // A gradient message names the send function at its other end, which is this worker's own in a call to itself.
     if (context === null || autogradId === null || type === MessageType.PROPAGATE_GRADIENTS) return
     const found = this.container.find(context)
-    const send = found?.sendFunctions.get(autogradId)
-    if (found === undefined || send === undefined) return
-    found.sendFunctions.delete(autogradId)
-    if (found.mode === 'smart') unwriteLineage(found.lineage, lineage!, send.to)
+    if (found !== undefined) unrecordSend(found, { autogradId, room: lineage as number[] })
   }
 
   /** What a peer tells of the lineage is told once, so it is heard also where the message then meets a refusal, or nobody (DA-35). */
-  arrived({ context: contextId, autogradId, pass, lineage }: Message, from: WorkerInfo): void {
-    if (contextId === null || autogradId === null || pass !== null || lineage === null || isFast(lineage)) return
+  arrived(message: Message, from: WorkerInfo): void {
+    const { context: contextId, autogradId } = message
+    const lineage = message.pass === null ? message.lineage : lineageOfGradients(message)
+    if (contextId === null || autogradId === null || lineage === null || isFast(lineage)) return
     const context = this.container.join(contextId, 'smart')
     if (context === null) return
     if (from.id !== this.self) context.knownWorkerIds.add(from.id)
@@ -98,23 +95,7 @@ export class AutogradInterceptor implements Interceptor {
         : this.container.getOrCreate(contextId, isFast(lineage) ? 'fast' : 'smart', 'call')
     if (context === undefined) return
     if (from.id !== this.self) context.knownWorkerIds.add(from.id)
-    if (autogradId !== null) this.attachRecv(context, autogradId, message, from)
-  }
-
-  private attachRecv(
-    context: DistAutogradContext,
-    autogradId: bigint,
-    { tensors, requiresGrad, lineage }: Message,
-    from: WorkerInfo,
-  ): void {
-    const received = tensors.filter((_, index) => requiresGrad[index])
-    const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
-    const origin = context.mode === 'fast' ? null : arrivedAs(context, from.id, lineage)
-    const node = new RecvRpcBackward(context.contextId, autogradId, from.id, depthOf(lineage), origin, inputMeta, this.carrier)
-    received.forEach((tensor, outputNr) => {
-      setHistory(tensor, node, outputNr)
-    })
-    context.recvFunctions.set(autogradId, node)
+    if (autogradId !== null) recordRecv(context, autogradId, message, lineage, from.id, this.carrier)
   }
 
   /** A call is served in the context it came with (DA-6). */
@@ -124,6 +105,55 @@ export class AutogradInterceptor implements Interceptor {
 }
 
 const NO_NODES: readonly LineageNode[] = Object.freeze([])
+
+/** Leaves a SendRpcBackward behind for those of `tensors` that require grad; null if none does. */
+export function recordSend(
+  context: DistAutogradContext,
+  ids: IdCounter,
+  tensors: readonly (Tensor | null)[],
+  to: WorkerId,
+): RecordedSend | null {
+  const edges: Edge[] = []
+  const inputMeta: InputMeta[] = []
+  for (const tensor of tensors) {
+    const edge = tensor === null ? null : gradientEdge(tensor)
+    if (edge === null) continue
+    edges.push(edge)
+    inputMeta.push({ shape: tensor!.shape, dtype: tensor!.dtype })
+  }
+  if (edges.length === 0) return null
+  const autogradId = ids.take()
+  const send = new SendRpcBackward(autogradId, to, edges, inputMeta)
+  context.sendFunctions.set(autogradId, send)
+  return { autogradId, room: context.mode === 'fast' ? [send.depth] : lineageRoom(context, send) }
+}
+
+/** Its twin: a RecvRpcBackward as the history of every tensor that requires grad. @throws LINEAGE_MALFORMED */
+export function recordRecv(
+  context: DistAutogradContext,
+  autogradId: bigint,
+  { tensors, requiresGrad }: Pick<Message, 'tensors' | 'requiresGrad'>,
+  room: readonly number[] | null,
+  from: WorkerId,
+  carrier: GradientCarrier,
+): void {
+  const received = tensors.filter((_, index) => requiresGrad[index])
+  const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
+  const origin = context.mode === 'fast' ? null : arrivedAs(context, from, room)
+  const node = new RecvRpcBackward(context.contextId, autogradId, from, depthOf(room), origin, inputMeta, carrier)
+  received.forEach((tensor, outputNr) => {
+    setHistory(tensor, node, outputNr)
+  })
+  context.recvFunctions.set(autogradId, node)
+}
+
+/** What was recorded has not left after all. */
+export function unrecordSend(context: DistAutogradContext, { autogradId, room }: RecordedSend): void {
+  const send = context.sendFunctions.get(autogradId)
+  if (send === undefined) return
+  context.sendFunctions.delete(autogradId)
+  if (context.mode === 'smart') unwriteLineage(context.lineage, room, send.to)
+}
 
 function lineageRoom({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBackward): number[] {
   const deps = recvFunctions.size === 0 ? NO_NODES : lineageBehind(send.nextEdges, lineage)

@@ -5,6 +5,7 @@
 
 import type { WorkerId } from '@postgrad/base'
 import { localOf, PostgradError } from '@postgrad/base'
+import { withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { compareValues, raw, sumOfSparse } from '@postgrad/tensor/internal'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
@@ -20,8 +21,13 @@ import type { PassLedger } from './pass-ledger.js'
 export type BackwardMode = 'fast' | 'smart'
 
 export interface DistBackwardOptions {
-  /** Keeps what the nodes saved, so that another pass can run over them; default false. */
+  /** Keeps what the nodes saved, so that another pass can run over them; default `createGraph`. */
   readonly retainGraph?: boolean
+  /**
+   * Records the pass itself, on every worker, so that what is computed from its gradients has a pass of its own through all of them; default false. Not in
+   * contexts of mode `fast`: CREATE_GRAPH_NEEDS_SMART. PyTorch has none for distributed passes.
+   */
+  readonly createGraph?: boolean
   /** Time for the whole pass in ms; default that of the worker's calls (`rpcTimeoutMs`); 0 is no limit. */
   readonly timeoutMs?: number
   /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. PyTorch has none for distributed passes. */
@@ -112,7 +118,7 @@ export class DistAutogradContext {
    * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
    * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
    * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
-   * UNUSED_SEND (mode `fast`), LINEAGE_INCOMPLETE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
    * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
    * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
@@ -265,10 +271,16 @@ function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[])
     for (const grad of list) {
       const sum = sums.get(variable)
       if (sum === undefined) sums.set(variable, grad)
-      else sums.set(variable, sum.isSparse || grad.isSparse ? sumOfSparse(sum, grad) : raw.add(sum, grad))
+      else sums.set(variable, sumOf(sum, grad))
     }
   }
   return sums
+}
+
+function sumOf(a: Tensor, b: Tensor): Tensor {
+  if (a.isSparse || b.isSparse) return sumOfSparse(a, b)
+  // Gradients of a pass with createGraph keep their history, whoever asks.
+  return a.requiresGrad || b.requiresGrad ? withScope({ gradEnabled: true }, () => a.add(b)) : raw.add(a, b)
 }
 
 export function contextReleased(contextId: bigint, op: string): PostgradError {

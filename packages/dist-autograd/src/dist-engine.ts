@@ -38,14 +38,16 @@ import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
+import { recordRecv, recordSend, unrecordSend } from './attach.js'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { CREATE_GRAPH, KEEP_GRAPH, type RecordedSend, readGradientRoom, writeGradientRoom } from './gradient-room.js'
 import { lineageBehind } from './lineage-walk.js'
 import { postIfAlive } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
-import { located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
+import { createGraphNeedsSmart, located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
 import { type PassPlan, planOf, readPlan } from './pass-plan.js'
 
@@ -74,7 +76,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   private readonly container: DistAutogradContainer
   private readonly graph = new Engine()
   private readonly self: WorkerId
-  /** What node tasks run in, but for the context: this worker's scope without grad mode (a distributed pass cannot be differentiated again). */
+  /** What node tasks run in, but for the context: this worker's scope without grad mode. */
   private readonly scope: Scope
   /** The pass whose node is being evaluated, and the node; evaluation is synchronous, so there is at most one. */
   private running: DistPass | null = null
@@ -100,7 +102,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   private begin(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): RootPass {
     if (context.released) throw contextReleased(context.contextId, 'backward')
-    const { retainGraph = false, gradTensors, signal } = options
+    const { createGraph = false, retainGraph = createGraph, gradTensors, signal } = options
+    if (createGraph && context.mode === 'fast') throw createGraphNeedsSmart()
     validateRoots(roots, { op: 'backward', needGradFn: true, ...(gradTensors && { grads: gradTensors }) })
     const root = graphRoot(roots, gradTensors)
     const plan = context.mode === 'fast' ? null : this.plan(context, root)
@@ -113,7 +116,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
     this.commitEnded(context)
 
     const sends = this.awaited(context, plan)
-    const pass = new RootPass(this.runtime.ids.take(), context.contextId, retainGraph, plan, sends, this)
+    const how = (retainGraph ? KEEP_GRAPH : 0) | (createGraph ? CREATE_GRAPH : 0)
+    const pass = new RootPass(this.runtime.ids.take(), context.contextId, how, plan, sends, this)
     this.graph.computeDependencies(pass.task, [root, ...sends])
     pass.endWait = this.awaitEnd(context, pass, timeoutMs, signal)
     context.passes.set(pass.id, pass)
@@ -253,9 +257,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (task.error !== null) this.fail(pass, located(task.error, nodeTask.node, this.runtime.info))
   }
 
-  /** Hooks find the context of the pass as the current one. What they call takes no context with it: gradients are off (DA-9). */
-  private scopeOf({ contextId }: DistPass): Scope {
-    return new Scope({ context: this.container.find(contextId) ?? null }, this.scope)
+  /**
+   * Hooks find the context of the pass as the current one. What they call takes no context with it, since gradients are off (DA-9); under createGraph it is
+   * recorded, as everything else is.
+   */
+  private scopeOf({ contextId, task }: DistPass): Scope {
+    return new Scope({ context: this.container.find(contextId) ?? null, gradEnabled: task.createGraph }, this.scope)
   }
 
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
@@ -264,13 +271,35 @@ export class DistEngine implements GradientCarrier, PassDriver {
     // A hook of another node may run a local backward in the middle of a pass.
     if (pass === null || this.runningNode !== node) throw crossesWorkers()
     if (pass.contextId !== node.contextId) throw foreignContext(pass.contextId, node.contextId)
-    this.runtime.post(node.from, MessageType.PROPAGATE_GRADIENTS, [grads, pass.task.keepGraph], {
-      context: pass.contextId,
-      autogradId: node.autogradId,
-      pass: pass.id,
-      lineage: pass.roomFor(node.from, this.self),
-    })
-    pass.countSent(node.from)
+    const { from } = node
+    const post = (sent: readonly (Tensor | null)[], lineage: number[] | null) =>
+      this.runtime.post(from, MessageType.PROPAGATE_GRADIENTS, [sent, pass.how], {
+        context: pass.contextId,
+        autogradId: node.autogradId,
+        pass: pass.id,
+        lineage,
+      })
+    const plan = pass.roomFor(from, this.self)
+    const context = pass.task.createGraph ? this.container.find(pass.contextId) : undefined
+    if (context === undefined) post(grads, plan)
+    else this.postRecorded(context, grads, from, (recorded) => post(grads, writeGradientRoom(recorded, plan)))
+    pass.countSent(from)
+  }
+
+  /** Under createGraph: a later pass may go back through these gradients, as through any message of the context. */
+  private postRecorded(
+    context: DistAutogradContext,
+    grads: readonly (Tensor | null)[],
+    to: WorkerId,
+    post: (recorded: RecordedSend | null) => void,
+  ): void {
+    const recorded = recordSend(context, this.runtime.ids, grads, to)
+    try {
+      post(recorded)
+    } catch (error) {
+      if (recorded !== null) unrecordSend(context, recorded)
+      throw error
+    }
   }
 
   /** PassDriver: this worker is passive; the root hears how far it has come, in SMART only when that is to the end. */
@@ -308,20 +337,27 @@ export class DistEngine implements GradientCarrier, PassDriver {
   // --- messages
 
   /** PROPAGATE_GRADIENTS: gradients of tensors that this worker sent. */
-  onGradients({ context: contextId, pass: passId, autogradId, body, lineage }: Message): void {
+  onGradients(message: Message, from: WorkerInfo): void {
+    const { context: contextId, pass: passId, autogradId, body } = message
     assert(contextId !== null && passId !== null && autogradId !== null, 'PROPAGATE_GRADIENTS without its ids')
-    const [grads, retainGraph] = body as readonly [readonly (Tensor | null)[], boolean]
+    const [grads, how] = body as readonly [readonly (Tensor | null)[], number]
     const context = this.container.find(contextId)
     if (context === undefined) {
       this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [this.container.absent(contextId, 'backward')], contextId, passId)
       return
     }
-    const pass = context.passes.get(passId) ?? this.join(context, passId, retainGraph, lineage)
+    const pass = context.passes.get(passId) ?? this.join(context, passId, how, message, from.id)
     if (pass === null || pass.failed) return
     pass.received++
     const send = context.sendFunctions.get(autogradId)
     if (send === undefined || !pass.missing.delete(autogradId) || grads.length !== send.inputMeta.length) {
       this.fail(pass, unexpectedGradients(autogradId, send === undefined ? 'no send function has that id' : 'it has its gradients already'))
+      return
+    }
+    try {
+      if (pass.task.createGraph) this.giveHistory(context, message, from.id)
+    } catch (error) {
+      this.fail(pass, error)
       return
     }
     const inputs = new InputBuffer(grads.length)
@@ -332,14 +368,20 @@ export class DistEngine implements GradientCarrier, PassDriver {
     this.graph.start(pass.task, send, inputs)
   }
 
+  /** @throws LINEAGE_MALFORMED */
+  private giveHistory(context: DistAutogradContext, message: Message, from: WorkerId): void {
+    const { recorded } = readGradientRoom(message, from)
+    if (recorded !== null) recordRecv(context, recorded.autogradId, message, recorded.room, from, this)
+  }
+
   /** This worker's part of a pass begins with the first gradient; null if the pass is over already, or cannot begin. */
-  private join(context: DistAutogradContext, passId: bigint, retainGraph: boolean, room: readonly number[] | null): DistPass | null {
+  private join(context: DistAutogradContext, passId: bigint, how: number, message: Message, from: WorkerId): DistPass | null {
     const root = workerOf(passId)
     if (context.abortedPasses.has(passId) || root === this.self || this.runtime.deathOf(root) !== null) return null
     let plan: PassPlan | null
     let sends: SendRpcBackward[]
     try {
-      plan = context.mode === 'fast' ? null : readPlan(room ?? [])
+      plan = context.mode === 'fast' ? null : readPlan(readGradientRoom(message, from).plan)
       sends = this.awaited(context, plan)
     } catch (error) {
       context.abortedPasses.add(passId)
@@ -347,7 +389,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return null
     }
     for (const counter of plan?.aborted ?? []) context.abort(globalId(root, counter), passAborted())
-    const pass = new DistPass(passId, context.contextId, retainGraph, plan, sends, this)
+    const pass = new DistPass(passId, context.contextId, how, plan, sends, this)
     this.graph.computeDependencies(pass.task, sends)
     context.passes.set(passId, pass)
     const death = this.deathAmong(plan === null ? context.knownWorkerIds : [...context.knownWorkerIds].filter((id) => pass.needs(id)))

@@ -138,9 +138,9 @@ describe('DA-17 gradients on their way back', () => {
       const seen: (string | null)[][] = []
       const { engine } = cluster.parts(0)
       const onGradients = engine.onGradients.bind(engine)
-      engine.onGradients = (message) => {
+      engine.onGradients = (message, from) => {
         seen.push((message.body[0] as (Tensor | null)[]).map((grad) => grad && JSON.stringify(grad.toArray())))
-        onGradients(message)
+        onGradients(message, from)
       }
       await distAutograd.context(async (ctx) => {
         const [a, b, c] = [wholeLeaf([[1]]), wholeLeaf([[2]]), wholeLeaf([[3]])]
@@ -163,9 +163,9 @@ describe('DA-18 case 39: gradients that need not be copied are not', () => {
       const arrived: Tensor[] = []
       const { engine } = cluster.parts(0)
       const onGradients = engine.onGradients.bind(engine)
-      engine.onGradients = (message) => {
+      engine.onGradients = (message, from) => {
         arrived.push(...(message.body[0] as Tensor[]))
-        onGradients(message)
+        onGradients(message, from)
       }
       await distAutograd.context(async (ctx) => {
         const weight = wholeLeaf([[1, 2]])

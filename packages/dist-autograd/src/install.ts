@@ -56,7 +56,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
 
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
   installRRefBackward(runtime, container)
-  runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message) => engine.onGradients(message))
+  runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
   runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
   runtime.handle(MessageType.PASS_ERROR, (message, from) => {
     acquaint(runtime, container, message.context, from.id)

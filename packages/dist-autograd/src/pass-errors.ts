@@ -44,6 +44,16 @@ function isError(value: unknown): value is Error {
   return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
 }
 
+/** The pass over a gradient does not reach all that forward has sent, and in FAST it would have to. */
+export function createGraphNeedsSmart(): PostgradError {
+  return new PostgradError('CREATE_GRAPH_NEEDS_SMART', {
+    op: 'backward',
+    message:
+      'gradients with a history belong to contexts of mode smart: in fast, a pass over them would have to reach every message of the context',
+    remedy: "Make the context without { mode: 'fast' }.",
+  })
+}
+
 /** What `from` sent to `here` about the pass, gradients or word of it, could not be read. */
 export function passUnreadable(cause: unknown, from: WorkerInfo, here: WorkerInfo): PostgradError {
   return new PostgradError('PASS_UNREADABLE', {

@@ -21,6 +21,7 @@ import type { Scope } from '@postgrad/base/internal'
 import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { CREATE_GRAPH, KEEP_GRAPH } from './gradient-room.js'
 import { PassLedger, type PassReport } from './pass-ledger.js'
 import type { PassPlan } from './pass-plan.js'
 
@@ -46,6 +47,8 @@ export class DistPass implements GradSink, ReadyQueue {
   /** The worker that called `backward`. */
   readonly root: WorkerId
   readonly task: GraphTask
+  /** Bits of `gradient-room.ts`, as every gradient message of the pass has them. */
+  readonly how: number
   /** Null in FAST. */
   readonly plan: PassPlan | null
   /** The send functions that have no gradient yet, by autograd message id. */
@@ -62,15 +65,11 @@ export class DistPass implements GradSink, ReadyQueue {
   private version = 0
   private readonly driver: PassDriver
 
-  /** @param sends the send functions that the pass waits for here */
-  constructor(
-    id: bigint,
-    contextId: bigint,
-    retainGraph: boolean,
-    plan: PassPlan | null,
-    sends: Iterable<SendRpcBackward>,
-    driver: PassDriver,
-  ) {
+  /**
+   * @param how bits of `gradient-room.ts`
+   * @param sends the send functions that the pass waits for here
+   */
+  constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
     this.id = id
     this.contextId = contextId
     this.root = workerOf(id)
@@ -78,7 +77,10 @@ export class DistPass implements GradSink, ReadyQueue {
     this.missing = new Map()
     for (const send of sends) this.missing.set(send.autogradId, send)
     this.driver = driver
-    this.task = new GraphTask({ keepGraph: retainGraph, ordered: driver.ordered, heldBack: driver.heldBack, sink: this, queue: this })
+    const { ordered, heldBack } = driver
+    this.how = how
+    const createGraph = (how & CREATE_GRAPH) !== 0
+    this.task = new GraphTask({ keepGraph: (how & KEEP_GRAPH) !== 0, createGraph, ordered, heldBack, sink: this, queue: this })
     this.task.onIdle = () => driver.idle(this)
   }
 
@@ -89,7 +91,7 @@ export class DistPass implements GradSink, ReadyQueue {
 
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
   accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
-    this.gradients.set(variable, keepable(grad, exclusive))
+    this.gradients.set(variable, this.task.createGraph && grad.requiresGrad ? (exclusive ? grad : grad.clone()) : keepable(grad, exclusive))
     // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
     runPostAccumulateHooks(variable)
   }
@@ -148,15 +150,8 @@ export class RootPass extends DistPass {
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
 
-  constructor(
-    id: bigint,
-    contextId: bigint,
-    retainGraph: boolean,
-    plan: PassPlan | null,
-    sends: Iterable<SendRpcBackward>,
-    driver: PassDriver,
-  ) {
-    super(id, contextId, retainGraph, plan, sends, driver)
+  constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
+    super(id, contextId, how, plan, sends, driver)
     this.ended = new Promise<void>((resolve, reject) => {
       this.settle = { resolve, reject }
     })

@@ -15,12 +15,12 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
     if (rref.isOwner()) await backwardHere(container, rref, contextId, options)
     else if (contextId === null) throw contextRequired(rref)
     else {
-      const { retainGraph = false, gradient } = options
+      const { createGraph = false, retainGraph = createGraph, gradient } = options
       // What the gradient was computed from has no part in the pass.
       await runtime.call(
         rref.owner(),
         backwardOnOwner,
-        [rref, contextId, retainGraph, isTensor(gradient) ? gradient.detach() : (gradient ?? null)],
+        [rref, contextId, retainGraph, createGraph, isTensor(gradient) ? gradient.detach() : (gradient ?? null)],
         options,
       )
     }
@@ -28,8 +28,13 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
 }
 
 /** What a user asks of the owner, where the reference is the owner's. */
-const backwardOnOwner = (rref: RRef<Tensor>, contextId: bigint, retainGraph: boolean, gradient: Tensor | null): Promise<void> =>
-  rref.backward(contextId, { retainGraph, ...(gradient && { gradient }) })
+const backwardOnOwner = (
+  rref: RRef<Tensor>,
+  contextId: bigint,
+  retainGraph: boolean,
+  createGraph: boolean,
+  gradient: Tensor | null,
+): Promise<void> => rref.backward(contextId, { retainGraph, createGraph, ...(gradient && { gradient }) })
 
 expose({ 'postgrad.rrefBackward': backwardOnOwner })
 
@@ -41,9 +46,10 @@ async function backwardHere(
 ): Promise<void> {
   const value = await rref.toHere(options)
   if (!isTensor(value)) throw notATensor(rref, value)
-  const { gradient = null, retainGraph = false, ...others } = options
-  if (contextId === null) localBackward(value, gradient, { retainGraph })
-  else await container.retrieve(contextId, 'rref.backward').backward([value], { ...others, retainGraph, gradTensors: [gradient] })
+  const { gradient = null, createGraph = false, retainGraph = createGraph, ...others } = options
+  if (contextId === null) localBackward(value, gradient, { retainGraph, createGraph })
+  else
+    await container.retrieve(contextId, 'rref.backward').backward([value], { ...others, retainGraph, createGraph, gradTensors: [gradient] })
 }
 
 function notATensor(rref: RRef, value: unknown): PostgradError {

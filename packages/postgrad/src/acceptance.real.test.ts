@@ -24,7 +24,9 @@ describe('on threads', () => {
 
   describe('PyTorch’s gradients, and the bits of the simulation', () => {
     test.each(
-      [...cases.documentationCases, ...cases.backwardCases, ...cases.layerCases].map((one) => [`${one.name} (${one.shows})`, one] as const),
+      [...cases.documentationCases, ...cases.backwardCases, ...cases.layerCases, ...cases.secondDerivativeCases].map(
+        (one) => [`${one.name} (${one.shows})`, one] as const,
+      ),
     )('%s', async (_, one) => {
       const { inputs, results } = golden[one.name]!
       const simulation = await simulate({ workers: cases.CASE_WORKERS, seed: 1 }, (sim) => cases.runCase(sim, one, inputs))

@@ -14,8 +14,10 @@ import type { WorkerInfo } from './worker-info.js'
 export type RRefOptions = CallOptions
 
 export interface RRefBackwardOptions extends RRefOptions {
-  /** Keeps the graph for another pass; default false. */
+  /** Keeps the graph for another pass; default `createGraph`. */
   readonly retainGraph?: boolean
+  /** Records the pass itself, so that its gradients can be differentiated; default false. */
+  readonly createGraph?: boolean
   /** The value's gradient, of its shape; left out: 1, for a scalar. */
   readonly gradient?: Tensor
 }

@@ -11,6 +11,7 @@ import { errorProblems } from './cases/error-check.js'
 import { differences, readGolden } from './cases/golden.js'
 import { graphCase, graphCases } from './cases/graph.js'
 import { layerCases } from './cases/layers.js'
+import { secondDerivativeCases } from './cases/second-derivatives.js'
 import { expectClean } from './expect-clean.js'
 import { inlined } from './inlined.js'
 import { simulate } from './simulate.js'
@@ -18,7 +19,7 @@ import { simulate } from './simulate.js'
 const SEEDS = 20
 
 const golden = readGolden()
-const numberCases = [...documentationCases, ...backwardCases, ...layerCases, ...optimizerCases]
+const numberCases = [...documentationCases, ...backwardCases, ...layerCases, ...optimizerCases, ...secondDerivativeCases]
 
 async function simulated(one: NumberCase, seed: number): Promise<Plains> {
   const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, golden[one.name]!.inputs))
@@ -27,11 +28,7 @@ async function simulated(one: NumberCase, seed: number): Promise<Plains> {
 }
 
 test('every program of the golden file has its case', () => {
-  expect(numberCases.map(({ name }) => name).sort()).toEqual(
-    Object.keys(golden)
-      .filter((name) => !/derivatives/.test(name))
-      .sort(),
-  )
+  expect(numberCases.map(({ name }) => name).sort()).toEqual(Object.keys(golden).sort())
 })
 
 test('the comparison with PyTorch can fail', () => {

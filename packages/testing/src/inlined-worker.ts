@@ -26,9 +26,27 @@ class CallBoundary extends Node {
     return 'CallBoundary'
   }
 
+  /** Gradients are a message as well: under createGraph they leave a boundary of their own behind. */
   apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
-    return grads
+    const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]
+    if (!currentScope().gradEnabled || recorded.length === 0) return grads
+    const boundary = boundaryOf(recorded)
+    let outputs = 0
+    return grads.map((grad) => (grad?.requiresGrad === true ? passed(grad, boundary, outputs++) : grad))
   }
+}
+
+function boundaryOf(tensors: readonly Tensor[]): CallBoundary {
+  return new CallBoundary(
+    tensors.map((tensor) => gradientEdge(tensor)),
+    tensors.map(({ shape, dtype }) => ({ shape, dtype })),
+  )
+}
+
+function passed(tensor: Tensor, boundary: CallBoundary, outputNr: number): Tensor {
+  const out = tensor.detach().clone()
+  setHistory(out, boundary, outputNr)
+  return out
 }
 
 /** References travel as places in this list: they are objects of one thread. */
@@ -163,10 +181,7 @@ export class InlinedWorker extends WorkerRuntime {
     // One output for each place, also where a tensor stands in the message twice.
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
     if (recorded.length > 0) this.first.recordedCrossings++
-    const boundary = new CallBoundary(
-      recorded.map((i) => gradientEdge(out.tensors[i]!)),
-      recorded.map((i) => ({ shape: out.tensors[i]!.shape, dtype: out.tensors[i]!.dtype })),
-    )
+    const boundary = boundaryOf(recorded.map((i) => out.tensors[i]!))
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
     recorded.forEach((i, outputNr) => {
       setHistory(message.tensors[i]!, boundary, outputNr)

@@ -344,7 +344,7 @@ describe('tensors', () => {
   })
 
   test('gradients with gaps', () => {
-    const message = codec.decode(carried(codec, MessageType.PROPAGATE_GRADIENTS, [[null, tensor([1]), null], false]))
+    const message = codec.decode(carried(codec, MessageType.PROPAGATE_GRADIENTS, [[null, tensor([1]), null], 0]))
     const [grads, retain] = message.body as [(Tensor | null)[], boolean]
     expect([grads.map((g) => g && elements(g)), retain]).toEqual([[null, [1], null], false])
   })

@@ -52,7 +52,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.STREAM_CREDIT]: [5, 16],
   [MessageType.GROUP_UPDATE]: [3, [0, [[1, 2, 3]]], null],
   [MessageType.CREDITS]: [8192, 70_000, 5, 200],
-  [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], true],
+  [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], 1],
   [MessageType.PASS_REPORT]: [
     3,
     2,

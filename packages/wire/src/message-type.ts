@@ -38,7 +38,7 @@ export const MessageType = {
   GROUP_UPDATE: 0x0f,
   /** So many of the receiver's calls, and of their bytes, and so many of its fetches have begun at the sender of this: there is room for others. */
   CREDITS: 0x0e,
-  /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. */
+  /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. `how`: 1 keeps the graph, 2 records the pass. */
   PROPAGATE_GRADIENTS: 0x10,
   /** What a worker has received, sent and misses in a pass, to its root. */
   PASS_REPORT: 0x11,
@@ -76,7 +76,7 @@ export interface MessageBodies {
   [MessageType.STREAM_CREDIT]: readonly [requestId: number, items: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
   [MessageType.CREDITS]: readonly [begun: number, bytes: number, fetchesBegun: number, fetchBytes: number]
-  [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], retainGraph: boolean]
+  [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], how: number]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
     received: number,
@@ -194,7 +194,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   ]),
   [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
     ['grads', grads],
-    ['retainGraph', flag],
+    ['how', count],
   ]),
   [MessageType.PASS_REPORT]: row('PASS_REPORT', control, null, [
     ['version', count],

@@ -53,7 +53,7 @@ describe('the head of a frame', () => {
 describe('the pass of a frame', () => {
   const context = (3n << 48n) | 7n
   const pass = (40_000n << 48n) | 2n
-  const body = [[null, tensor([1, 2]), null], true]
+  const body = [[null, tensor([1, 2]), null], 1]
   const ofPass = (body: readonly unknown[], type: MessageType = MessageType.PROPAGATE_GRADIENTS) => {
     const codec = new Codec()
     return codec.encode(Object.assign(codec.prepare(type, body), { context, autogradId: 5n, pass }))
