@@ -15,6 +15,7 @@ import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
 import { numberRows } from './plans/numbers.js'
+import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
 import type { TorchWork } from './plans/plan.js'
 import { RlStage, rlRows } from './plans/rl.js'
@@ -50,7 +51,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
-  const [passes, stage] = [new PassStage(), new RlStage()]
+  const [passes, ordered, stage] = [new PassStage(), new PassStage('order.js'), new RlStage()]
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
@@ -60,6 +61,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...numberRows(worker0, peak, tfjs, withTorch),
       ...clusterRows(withTorch),
       ...passRows(passes, raw, withTorch, wideTorch),
+      ...orderRows(ordered),
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
     ]
@@ -75,7 +77,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       console.log(json ? JSON.stringify(row) : rowText(row))
     }
   } finally {
-    await Promise.all([raw.close(), comlink.close(), passes.close(), stage.close(), torch?.close(), wideTorch?.close()])
+    await Promise.all([raw.close(), comlink.close(), passes.close(), ordered.close(), stage.close(), torch?.close(), wideTorch?.close()])
   }
 }
 

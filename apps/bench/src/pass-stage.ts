@@ -3,15 +3,21 @@ import { type Cluster, type Controller, launch } from 'postgrad'
 import type { Contestant } from './row.js'
 
 export class PassStage {
+  private readonly program: string
   private size = 0
   private cluster: Cluster | null = null
+
+  /** @param program beside this file, which every worker loads */
+  constructor(program = 'training.js') {
+    this.program = program
+  }
 
   /** Does that with worker0, of `workers`. */
   with(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
     return async (n) => {
       if (this.cluster === null || this.size !== workers) {
         await this.close()
-        this.cluster = await launch(new URL('./training.js', import.meta.url), { workers })
+        this.cluster = await launch(new URL(this.program, import.meta.url), { workers })
         this.size = workers
       }
       return work(this.cluster.on('worker0'), n)
