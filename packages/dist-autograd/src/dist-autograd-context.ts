@@ -4,7 +4,7 @@
  */
 
 import type { WorkerId } from '@postgrad/base'
-import { localOf, PostgradError } from '@postgrad/base'
+import { localOf, PostgradError, workerOf } from '@postgrad/base'
 import { withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { compareValues, raw, sumOfSparse } from '@postgrad/tensor/internal'
@@ -207,6 +207,7 @@ export class DistAutogradContext {
   /** A pass of which this worker is the root is being aborted. @internal */
   noteAbort({ id, plan }: DistPass): void {
     const unaware = new Set(plan?.workers())
+    unaware.delete(workerOf(id))
     if (unaware.size > 0) this.abortsUnderWay = [...this.abortsUnderWay, { counter: localOf(id), unaware }]
   }
 

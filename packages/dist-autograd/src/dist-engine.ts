@@ -152,12 +152,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   /** @throws LINEAGE_INCOMPLETE */
   private plan({ lineage, recvFunctions, abortsUnderWay }: DistAutogradContext, root: GraphRoot): PassPlan {
-    const messages = recvFunctions.size === 0 ? [] : lineageBehind(root.nextEdges, lineage)
-    return planOf(
-      lineage,
-      messages,
-      abortsUnderWay.map(({ counter }) => counter),
-    )
+    const messages = recvFunctions.size === 0 ? NONE : lineageBehind(root.nextEdges, lineage)
+    const aborted = abortsUnderWay.length === 0 ? NONE : abortsUnderWay.map(({ counter }) => counter)
+    return planOf(lineage, messages, aborted)
   }
 
   /** The send functions that a pass waits for here. @throws LINEAGE_MALFORMED */
@@ -392,8 +389,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
     const pass = new DistPass(passId, context.contextId, how, plan, sends, this)
     this.graph.computeDependencies(pass.task, sends)
     context.passes.set(passId, pass)
-    const death = this.deathAmong(plan === null ? context.knownWorkerIds : [...context.knownWorkerIds].filter((id) => pass.needs(id)))
-    if (death !== null) this.fail(pass, death)
+    for (const worker of context.knownWorkerIds) {
+      const death = this.runtime.deathOf(worker)
+      if (death !== null && concerns(context, pass, worker)) this.fail(pass, death)
+    }
     return pass
   }
 
@@ -532,6 +531,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
     })
   }
 }
+
+const NONE: readonly never[] = Object.freeze([])
 
 /** Whether a pass cannot do without that worker. */
 function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId): boolean {

@@ -11,11 +11,15 @@
  *       each other node                       worker, code, d, (worker, code) × d
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
+import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { Lineage, LineageNode } from './lineage.js'
 
 type Room = readonly number[] | null
 
-const WORKER_MAX = 0xffff
+const NO_NODES: readonly LineageNode[] = Object.freeze([])
+
+/** No worker has sent so many messages; with the worker's id a code fits a number. */
+const CODE_MAX = 2 ** 36
 
 /** Of every message of a FAST context without a send function. */
 export const FAST_ROOM: readonly number[] = Object.freeze([])
@@ -67,13 +71,13 @@ export function readLineage(lineage: Lineage, room: readonly number[], sender: W
     const worker = room[at]!
     const code = room[at + 1]
     const behind = code === undefined ? null : readNames(lineage, room, at + 2, sender)
-    if (code === undefined || behind === null || worker > WORKER_MAX) return
+    if (code === undefined || behind === null || !isName(worker, code)) return
     at += 3 + 2 * behind.length
     // What this worker has of its own it knows best.
     if (worker === lineage.self) continue
     const node = lineage.mention(worker, code)
     node.deps ??= behind
-    lineage.heardFrom(sender, [node])
+    lineage.heardFrom(sender, node)
   }
   lineage.mention(sender, 2 * room[1]!).deps ??= deps
 }
@@ -82,17 +86,22 @@ export function readLineage(lineage: Lineage, room: readonly number[], sender: W
 function readNames(lineage: Lineage, room: readonly number[], at: number, sender: WorkerId): readonly LineageNode[] | null {
   const count = room[at]
   if (count === undefined || 2 * count > room.length - at - 1) return null
+  if (count === 0) return NO_NODES
   const nodes: LineageNode[] = []
   for (let i = 0; i < count; i++) {
     const worker = room[at + 1 + 2 * i]!
     const code = room[at + 2 + 2 * i]!
-    if (worker > WORKER_MAX) return null
+    if (!isName(worker, code)) return null
     const node = worker === lineage.self ? lineage.find(worker, code) : lineage.mention(worker, code)
     if (node === undefined) return null
     nodes.push(node)
+    lineage.heardFrom(sender, node)
   }
-  lineage.heardFrom(sender, nodes)
   return nodes
+}
+
+function isName(worker: number, code: number): boolean {
+  return worker <= WORKER_ID_MAX && code <= CODE_MAX
 }
 
 /** What `writeLineage` wrote has not left. */

@@ -51,6 +51,8 @@ import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 const NONE: readonly LineageNode[] = Object.freeze([])
 /** Peers that have a bit in each node; further ones have a set. Small integers have 30 bits to spare. */
 const PEER_BITS = 30
+/** Worker ids have 16 bits. */
+const WORKERS = 2 ** 16
 /** Unions with up to so many members are made of their members' members: most graphs of one operation are small, and never travel. */
 const FLAT_MAX = 8
 
@@ -83,26 +85,28 @@ export class LineageNode {
   }
 }
 
-/** What a sender knows of one receiver. */
+/** What a sender knows of one receiver; of the receiver's own nodes it need not. */
 class Peer {
   /** 0: see `known`. */
-  readonly bit: number
-  readonly known: Set<LineageNode> | null
-  readonly worker: WorkerId
+  private readonly bit: number
+  private readonly known: Set<LineageNode> | null
 
-  constructor(worker: WorkerId, index: number) {
-    this.worker = worker
+  constructor(index: number) {
     this.bit = index < PEER_BITS ? 1 << index : 0
     this.known = index < PEER_BITS ? null : new Set()
   }
 
-  knows(node: LineageNode): boolean {
-    return node.worker === this.worker || (this.known === null ? (node.knownBy & this.bit) !== 0 : this.known.has(node))
-  }
-
-  learns(node: LineageNode): void {
-    if (this.known === null) node.knownBy |= this.bit
-    else this.known.add(node)
+  /** Whether it is news to the receiver; from now on it is not. */
+  learns(node: LineageNode): boolean {
+    const { bit, known } = this
+    if (known === null) {
+      if ((node.knownBy & bit) !== 0) return false
+      node.knownBy |= bit
+      return true
+    }
+    if (known.has(node)) return false
+    known.add(node)
+    return true
   }
 
   forgets(node: LineageNode): void {
@@ -113,11 +117,13 @@ class Peer {
 
 export class Lineage {
   readonly self: WorkerId
-  /** This worker's send functions by their numbers; a message that did not leave has none. */
+  /** This worker's send functions by their numbers, each with the node of its message; one that did not leave is none. */
   readonly sends: (SendRpcBackward | null)[] = []
-  private readonly nodes = new Map<WorkerId, Map<number, LineageNode>>()
-  private readonly peers = new Map<WorkerId, Peer>()
-  private unions = 0
+  /** This worker's unions by their numbers. Most contexts are small: what is not needed is not made. */
+  private unions: LineageNode[] | null = null
+  /** The nodes of others, by worker and code. */
+  private others: Map<number, LineageNode> | null = null
+  private peers: Map<WorkerId, Peer> | null = null
   private visits = 0
 
   constructor(self: WorkerId) {
@@ -126,43 +132,43 @@ export class Lineage {
 
   /** How many nodes this worker knows. */
   get size(): number {
-    let size = 0
-    for (const { size: ofWorker } of this.nodes.values()) size += ofWorker
-    return size
+    return this.sends.length + (this.unions?.length ?? 0) + (this.others?.size ?? 0)
   }
 
   find(worker: WorkerId, code: number): LineageNode | undefined {
-    return this.nodes.get(worker)?.get(code)
+    if (worker !== this.self) return this.others?.get(code * WORKERS + worker)
+    return code % 2 === 0 ? (this.sends[code / 2]?.lineage as LineageNode | undefined) : this.unions?.[(code - 1) / 2]
   }
 
-  /** The node of that name, which may not have been told of yet. */
+  /** The node of that name of another worker, which may not have been told of yet. */
   mention(worker: WorkerId, code: number): LineageNode {
-    return this.find(worker, code) ?? this.add(new LineageNode(this, worker, code, null))
+    this.others ??= new Map()
+    const key = code * WORKERS + worker
+    const known = this.others.get(key)
+    if (known !== undefined) return known
+    const node = new LineageNode(this, worker, code, null)
+    this.others.set(key, node)
+    return node
   }
 
   /** A message of this worker leaves; its number is its place in `sends`. Dependencies that are unions are published. */
   addMessage(send: SendRpcBackward, deps: readonly LineageNode[]): LineageNode {
     for (const dep of deps) if (dep.isUnpublished) this.publish(dep)
     const number = this.sends.push(send) - 1
-    return this.add(new LineageNode(this, this.self, 2 * number, deps))
+    const message = new LineageNode(this, this.self, 2 * number, deps)
+    send.lineage = message
+    return message
   }
 
   /** With the unions that it is made of, as far as they have no names yet. */
   private publish(union: LineageNode): void {
+    this.unions ??= []
     const stack = [union]
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       if (!next.isUnpublished) continue
-      next.code = 2 * this.unions++ + 1
-      this.add(next)
+      next.code = 2 * this.unions.push(next) - 1
       for (const dep of next.deps!) if (dep.isUnpublished) stack.push(dep)
     }
-  }
-
-  private add(node: LineageNode): LineageNode {
-    const ofWorker = this.nodes.get(node.worker)
-    if (ofWorker === undefined) this.nodes.set(node.worker, new Map([[node.code, node]]))
-    else ofWorker.set(node.code, node)
-    return node
   }
 
   /**
@@ -196,44 +202,45 @@ export class Lineage {
   /**
    * The nodes behind `deps` that the receiver lacks, each of which counts as told from now on. What is only heard of here cannot be told.
    */
-  lackedBy(receiver: WorkerId, deps: readonly LineageNode[]): LineageNode[] {
-    const peer = this.peer(receiver)
-    const lacking: LineageNode[] = []
-    const look = (node: LineageNode) => {
-      if (node.deps === null || peer.knows(node)) return
-      peer.learns(node)
-      lacking.push(node)
+  lackedBy(receiver: WorkerId, deps: readonly LineageNode[]): readonly LineageNode[] {
+    let lacking = NONE as LineageNode[]
+    for (let i = -1; i < lacking.length; i++) {
+      for (const node of i < 0 ? deps : lacking[i]!.deps!) {
+        if (node.worker === receiver || node.deps === null || !this.peer(receiver).learns(node)) continue
+        if (lacking.length === 0) lacking = []
+        lacking.push(node)
+      }
     }
-    for (const dep of deps) look(dep)
-    for (let i = 0; i < lacking.length; i++) for (const dep of lacking[i]!.deps!) look(dep)
     return lacking
   }
 
   /** The receiver has not got these after all. */
   untold(receiver: WorkerId, nodes: Iterable<LineageNode>): void {
-    const peer = this.peer(receiver)
-    for (const node of nodes) peer.forgets(node)
+    for (const node of nodes) this.peer(receiver).forgets(node)
   }
 
-  /** A peer told of these, or spoke of them as known here: it knows them and all behind them. */
-  heardFrom(sender: WorkerId, nodes: readonly LineageNode[]): void {
-    const peer = this.peer(sender)
-    for (const node of nodes) peer.learns(node)
+  /** A peer told of this one, or spoke of it as known here: it knows it and all behind it. */
+  heardFrom(sender: WorkerId, node: LineageNode): void {
+    if (node.worker !== sender) this.peer(sender).learns(node)
   }
 
   private peer(worker: WorkerId): Peer {
+    this.peers ??= new Map()
     const known = this.peers.get(worker)
     if (known !== undefined) return known
-    const peer = new Peer(worker, this.peers.size)
+    const peer = new Peer(this.peers.size)
     this.peers.set(worker, peer)
     return peer
   }
 
   /** Lets go of everything: a local graph that outlives its context keeps single nodes, and nothing behind them. */
   clear(): void {
-    for (const ofWorker of this.nodes.values()) for (const node of ofWorker.values()) node.deps = NONE
-    this.nodes.clear()
-    this.peers.clear()
+    for (const send of this.sends) if (send !== null) (send.lineage as LineageNode).deps = NONE
+    for (const node of this.unions ?? NONE) node.deps = NONE
+    for (const node of this.others?.values() ?? NONE) node.deps = NONE
+    this.unions = null
+    this.others = null
+    this.peers = null
     this.sends.length = 0
   }
 }

@@ -24,20 +24,16 @@ export class PassPlan {
   /** Counters of passes. */
   readonly aborted: readonly number[]
   private readonly parts: ReadonlyMap<WorkerId, Part>
-  /** At the root: from whose messages those of a worker came. Null elsewhere. */
-  private readonly behind: ReadonlyMap<WorkerId, ReadonlySet<WorkerId>> | null
+  /** At the root: from whose messages those of a worker came, as `pair` has it, the root's own left out. Null elsewhere. */
+  private readonly behind: ReadonlySet<number> | null
 
-  constructor(
-    aborted: readonly number[],
-    parts: ReadonlyMap<WorkerId, Part>,
-    behind: ReadonlyMap<WorkerId, ReadonlySet<WorkerId>> | null = null,
-  ) {
+  constructor(aborted: readonly number[], parts: ReadonlyMap<WorkerId, Part>, behind: ReadonlySet<number> | null = null) {
     this.aborted = aborted
     this.parts = parts
     this.behind = behind
   }
 
-  /** The workers with a part, as far as is known here; at the root: all who take part beside it. */
+  /** The workers with a part, as far as is known here; at the root: all who take part. */
   workers(): Iterable<WorkerId> {
     return this.parts.keys()
   }
@@ -69,7 +65,9 @@ export class PassPlan {
     const room: number[] = [this.aborted.length, ...this.aborted]
     for (const worker of this.behind === null ? this.parts.keys() : reach(receiver, this.behind)) {
       const part = this.parts.get(worker)
-      if (worker !== self && part !== undefined) room.push(worker, part.length / 2, ...part)
+      if (worker === self || part === undefined) continue
+      room.push(worker, part.length / 2)
+      for (const number of part) room.push(number)
     }
     return room
   }
@@ -77,9 +75,10 @@ export class PassPlan {
 
 /** The plan of a pass whose roots came from these messages. @throws LINEAGE_INCOMPLETE */
 export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted: readonly number[]): PassPlan {
+  const { self } = lineage
   const visit = lineage.nextVisit()
   const numbers = new Map<WorkerId, number[]>()
-  const behind = new Map<WorkerId, Set<WorkerId>>()
+  let behind = NO_PAIRS
   const stack = [...roots]
   for (const node of stack) node.visit = visit
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
@@ -91,29 +90,39 @@ export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted:
       else ofWorker.push(node.code / 2)
     }
     for (const dep of deps) {
-      if (dep.worker !== worker) follow(behind, worker, dep.worker)
+      if (dep.worker !== worker && dep.worker !== self && worker !== self) {
+        if (behind === NO_PAIRS) behind = new Set()
+        behind.add(pair(worker, dep.worker))
+      }
       if (dep.visit === visit) continue
       dep.visit = visit
       stack.push(dep)
     }
   }
-  return new PassPlan(aborted, new Map([...numbers].map(([worker, list]) => [worker, intervals(list)])), behind)
+  for (const [worker, list] of numbers) numbers.set(worker, intervals(list))
+  return new PassPlan(aborted, numbers, behind)
 }
 
-function follow(behind: Map<WorkerId, Set<WorkerId>>, worker: WorkerId, next: WorkerId): void {
-  const known = behind.get(worker)
-  if (known === undefined) behind.set(worker, new Set([next]))
-  else known.add(next)
+const WORKERS = 2 ** 16
+const NO_PAIRS = new Set<number>()
+
+/** Two workers in one number. */
+function pair(worker: WorkerId, behind: WorkerId): number {
+  return worker * WORKERS + behind
 }
 
 /** `from` and the workers behind it. */
-function reach(from: WorkerId, behind: ReadonlyMap<WorkerId, ReadonlySet<WorkerId>>): Set<WorkerId> {
+function reach(from: WorkerId, behind: ReadonlySet<number>): Set<WorkerId> {
   const reached = new Set([from])
-  for (const worker of reached) for (const next of behind.get(worker) ?? []) reached.add(next)
+  for (let before = 0; before < reached.size; ) {
+    before = reached.size
+    for (const both of behind) if (reached.has(Math.floor(both / WORKERS))) reached.add(both % WORKERS)
+  }
   return reached
 }
 
-function intervals(numbers: number[]): Part {
+function intervals(numbers: number[]): number[] {
+  if (numbers.length === 1) return [numbers[0]!, 1]
   numbers.sort((a, b) => a - b)
   const part: number[] = []
   let end = 0
