@@ -1,4 +1,5 @@
 export { FAULT_KINDS } from './faults.js'
+export { FAULT_RULES, type StepObserver } from './observer.js'
 export { mix32, Random } from './random.js'
 export { FairSchedule, ReplaySchedule, SeedSchedule } from './schedule.js'
 export { hashBytes } from './trace.js'

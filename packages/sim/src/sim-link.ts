@@ -12,6 +12,7 @@ import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from '@postgrad/trans
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
+import { FAULT_RULES, type StepObserver } from './observer.js'
 import { Queue } from './queue.js'
 import type { DrawKind } from './schedule.js'
 import { hashBytes, type Trace } from './trace.js'
@@ -62,12 +63,13 @@ export interface LinkHost {
   /** Null: nothing happens to frames. */
   readonly faults: Faults | null
   readonly frames: FrameCounts
+  readonly observer: StepObserver | null
   /** Runs `fn` at a later virtual time, whoever has crashed by then. */
   later(delayMs: number, fn: () => void): void
   /** The worker crashes before the next step; with `restart` it comes back so many ms later. */
   doom(worker: string, restartMs: number | null): void
-  /** Whether a frame that is in flight behind a delivered one, or whose receiver polls, has arrived by now. */
-  hasArrived(channel: string): boolean
+  /** Whether the next frame, if there is one, has arrived by now: it is behind a delivered one, or its receiver polls. */
+  hasArrived(channel: string, hasFrame: boolean): boolean
   draw(kind: DrawKind, label: string, count: number, chance?: number): number
 }
 
@@ -76,6 +78,10 @@ class Channel extends Choice {
   readonly from: string
   readonly to: string
   readonly inFlight = new Queue<InFlight>()
+  /** For each the step in which it was put there; kept for an observer. */
+  private readonly causes: Queue<number> | null
+  /** The step in which the receiver came. */
+  private openedIn = 0
   /** The end that receives. */
   private readonly end: SimLink
   private readonly host: LinkHost
@@ -88,6 +94,7 @@ class Channel extends Choice {
     this.to = to
     this.end = end
     this.host = host
+    this.causes = host.observer === null ? null : new Queue()
   }
 
   send(frame: Frame): void {
@@ -102,6 +109,8 @@ class Channel extends Choice {
     }
     if (item instanceof Notice) this.sealed = true
     this.inFlight.push(item)
+    this.causes?.push(this.host.steps)
+    this.host.observer?.put(this.label)
     this.update()
   }
 
@@ -128,6 +137,7 @@ class Channel extends Choice {
   private lose(keep: number): void {
     this.host.frames.lost += this.framesInFlight - keep
     this.inFlight.truncate(keep)
+    this.causes?.truncate(keep)
   }
 
   get framesInFlight(): number {
@@ -136,6 +146,10 @@ class Channel extends Choice {
 
   /** Delivers one frame and those that arrive with it, then the turn ends; the notice has a step of its own. */
   override happen(): void {
+    if (this.causes !== null) {
+      this.host.observer!.cause(this.causes.first!)
+      this.host.observer!.cause(this.openedIn)
+    }
     callIn(this.end.scope as Scope, () => {
       const next = this.inFlight.first
       if (next instanceof Notice) {
@@ -143,7 +157,7 @@ class Channel extends Choice {
         return
       }
       this.deliverNext('frame')
-      while (this.hasFrame && this.host.hasArrived(this.label)) this.deliverNext('frame')
+      while (this.hasArrived) this.deliverNext('frame')
       this.end.receiver?.onTurnEnd()
     })
   }
@@ -151,7 +165,7 @@ class Channel extends Choice {
   /** Delivers what has arrived; returns how many frames. */
   poll(): number {
     let frames = 0
-    while (this.hasFrame && this.host.hasArrived(this.label)) {
+    while (this.hasArrived) {
       this.deliverNext('poll')
       frames++
     }
@@ -163,6 +177,23 @@ class Channel extends Choice {
     this.host.choices.set(this, this.inFlight.length > 0 && this.end.receiver !== null)
   }
 
+  /** The receiver has come. */
+  opened(): void {
+    this.openedIn = this.host.steps
+    this.update()
+  }
+
+  private take(): InFlight {
+    const item = this.inFlight.shift()!
+    this.causes?.shift()
+    this.update()
+    return item
+  }
+
+  private get hasArrived(): boolean {
+    return this.host.hasArrived(this.label, this.hasFrame)
+  }
+
   get hasFrame(): boolean {
     const next = this.inFlight.first
     return next !== undefined && !(next instanceof Notice)
@@ -171,8 +202,7 @@ class Channel extends Choice {
   /** The one place where a frame reaches its receiver, or meets a fault rule. */
   private deliverNext(kind: TraceKind): void {
     const { host } = this
-    const frame = this.inFlight.shift() as Frame
-    this.update()
+    const frame = this.take() as Frame
     if (host.faults !== null && !(frame instanceof Late) && this.meetsFault(host.faults, frame)) return
     this.note(kind, frame)
     host.frames.delivered++
@@ -182,6 +212,7 @@ class Channel extends Choice {
   /** Returns whether the frame is not to be delivered now. */
   private meetsFault(faults: Faults, frame: Frame): boolean {
     const { host } = this
+    host.observer?.touch(FAULT_RULES)
     const verdict = faults.judge(
       this.from,
       this.to,
@@ -237,8 +268,7 @@ class Channel extends Choice {
 
   private deliverNotice(notice: Notice): void {
     const { host } = this
-    this.inFlight.shift()
-    this.update()
+    this.take()
     const isOwn = notice.reason.by === 'self'
     host.trace.add(host.steps, host.nowMs, 'close', isOwn ? this.to : this.from, isOwn ? '' : this.to, 0, 0)
     this.end.end(notice.reason)
@@ -263,14 +293,16 @@ export class SimLink implements Link {
   receiver: LinkReceiver | null = null
   /** The scope in which the link was opened; its receiver is called in it, as a port's listener is. */
   scope: Scope | null = null
+  private readonly host: LinkHost
   private reason: LinkClosed | null = null
   private crashed = false
   private inbound: Channel | null = null
   private outbound: Channel | null = null
 
-  constructor(worker: string, peer: string) {
+  constructor(worker: string, peer: string, host: LinkHost) {
     this.worker = worker
     this.peer = peer
+    this.host = host
   }
 
   join(inbound: Channel, outbound: Channel): void {
@@ -297,12 +329,14 @@ export class SimLink implements Link {
     this.scope = currentScope()
     if (this.crashed) return
     this.receiver = receiver
-    this.inbound!.update()
+    this.host.observer?.touch(this.worker)
+    this.inbound!.opened()
   }
 
   send(frame: Frame): void {
     // A dead worker's code may still be running to its next await; nothing of what it does is seen.
     if (this.crashed) return
+    this.host.observer?.touch(this.worker)
     if (this.reason !== null) throw linkClosedError(`${this.worker}→${this.peer}`, this.reason)
     this.outbound!.send(carry(frame))
   }
@@ -311,11 +345,13 @@ export class SimLink implements Link {
   flush(): void {}
 
   poll(): number {
+    this.host.observer?.touch(this.worker)
     return this.receiver === null || this.reason?.by === 'self' ? 0 : this.inbound!.poll()
   }
 
   close(): void {
     if (this.reason !== null) return
+    this.host.observer?.touch(this.worker)
     this.reason = CLOSED_BY_SELF
     this.outbound!.push(new Notice(CLOSED_BY_PEER))
     this.inbound!.clear(CLOSED_BY_SELF)
@@ -339,8 +375,8 @@ export class SimLink implements Link {
 
 /** Two ends of a link between two workers: the first is `a`'s. */
 export function simLinkPair(a: string, b: string, host: LinkHost): [SimLink, SimLink] {
-  const atA = new SimLink(a, b)
-  const atB = new SimLink(b, a)
+  const atA = new SimLink(a, b, host)
+  const atB = new SimLink(b, a, host)
   const there = new Channel(a, b, atB, host)
   const back = new Channel(b, a, atA, host)
   atA.join(back, there)

@@ -4,6 +4,7 @@
  */
 import type { Frame } from '@postgrad/transport'
 import { type DiagramOptions, diagram } from './diagram.js'
+import type { StepObserver } from './observer.js'
 import { mix32 } from './random.js'
 import type { NamedEvent, TraceEvent, TraceKind } from './trace-event.js'
 
@@ -27,6 +28,7 @@ export class Trace {
   /** How many events there were, kept or not. */
   count = 0
   private readonly eventsMax: number
+  private readonly observer: StepObserver | null
   private readonly kept: TraceEvent[] = []
   /** Of the frames of events that are kept, so that they can be named when somebody asks. */
   private readonly headers: (Uint8Array | null)[] = []
@@ -40,12 +42,14 @@ export class Trace {
   private readonly time = new Float64Array(1)
   private readonly timeWords = new Int32Array(this.time.buffer)
 
-  constructor(eventsMax: number = TRACE_EVENTS_MAX) {
+  constructor(eventsMax: number = TRACE_EVENTS_MAX, observer: StepObserver | null = null) {
     this.eventsMax = eventsMax
+    this.observer = observer
   }
 
   add(step: number, timeMs: number, kind: TraceKind, from: string, to: string, bytes: number, hash: number, frame?: Frame): void {
     this.count++
+    this.observer?.event(kind, from, to, hash)
     this.time[0] = timeMs
     this.stir(step)
     this.stir(this.timeWords[0]!)

@@ -9,6 +9,7 @@ import assert from 'node:assert'
 import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { Choice, type Choices } from './choices.js'
+import type { StepObserver } from './observer.js'
 import { Queue } from './queue.js'
 import type { DrawKind } from './schedule.js'
 import type { Trace } from './trace.js'
@@ -25,6 +26,8 @@ class SimTimer implements Timer {
   readonly worker: WorkerTurns
   readonly fn: () => void
   readonly scope = currentScope()
+  /** The step in which it was set. */
+  readonly cause: number
   /** In the heap; −1 once it is due, cancelled or fired. */
   at = -1
 
@@ -33,6 +36,7 @@ class SimTimer implements Timer {
     this.order = order
     this.worker = worker
     this.fn = fn
+    this.cause = worker.step
   }
 
   cancel(): void {
@@ -43,6 +47,7 @@ class SimTimer implements Timer {
 interface Turn {
   readonly fn: () => void
   readonly scope: Scope
+  readonly cause: number
 }
 
 /** What the turns of all workers share. */
@@ -52,6 +57,7 @@ export interface TimeHost {
   /** The number of the step that is running. */
   readonly steps: number
   draw(kind: DrawKind, label: string, count: number): number
+  readonly observer: StepObserver | null
 }
 
 export class VirtualTime {
@@ -167,6 +173,7 @@ export class WorkerTurns extends Choice {
     const timer = this.due.first
     if (turn !== undefined && (timer === undefined || host.draw('turn', this.label, 2) === 0)) {
       this.turns.shift()
+      host.observer?.cause(turn.cause)
       this.update()
       host.trace.add(host.steps, this.time.nowMs, 'defer', this.worker, '', 0, 0)
       callIn(turn.scope, turn.fn)
@@ -174,10 +181,15 @@ export class WorkerTurns extends Choice {
     }
     assert(timer !== undefined, 'a worker without turns was chosen')
     this.due.shift()
+    host.observer?.cause(timer.cause)
     this.timers.delete(timer)
     this.update()
     host.trace.add(host.steps, this.time.nowMs, 'timer', this.worker, '', 0, 0)
     callIn(timer.scope, timer.fn)
+  }
+
+  get step(): number {
+    return this.time.host.steps
   }
 
   makeDue(timer: SimTimer): void {
@@ -187,6 +199,7 @@ export class WorkerTurns extends Choice {
 
   cancel(timer: SimTimer): void {
     if (!this.timers.delete(timer)) return
+    this.time.host.observer?.touch(this.worker)
     if (timer.at >= 0) {
       this.time.take(timer)
       return
@@ -205,6 +218,7 @@ export class WorkerTurns extends Choice {
 
   private setTimer(delayMs: number, fn: () => void): Timer {
     if (this.crashed) return DEAD_TIMER
+    this.time.host.observer?.touch(this.worker)
     const timer = this.time.set(delayMs, this, fn)
     this.timers.add(timer)
     return timer
@@ -212,7 +226,8 @@ export class WorkerTurns extends Choice {
 
   private defer(fn: () => void): void {
     if (this.crashed) return
-    this.turns.push({ fn, scope: currentScope() })
+    this.time.host.observer?.touch(this.worker)
+    this.turns.push({ fn, scope: currentScope(), cause: this.step })
     this.update()
   }
 

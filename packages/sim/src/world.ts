@@ -21,6 +21,7 @@ import type { Clock, Link } from '@postgrad/transport'
 import { Session } from '@postgrad/transport/internal'
 import { Choices } from './choices.js'
 import { type FaultOptions, Faults } from './faults.js'
+import type { StepObserver } from './observer.js'
 import { mix32, Random } from './random.js'
 import { Decider, type DrawKind, type Schedule, SeedSchedule } from './schedule.js'
 import { type FrameCounts, type LinkHost, type SimLink, simLinkPair } from './sim-link.js'
@@ -35,6 +36,8 @@ export const TIME_MS_MAX = 86_400_000
 export interface SimWorldOptions {
   /** Decides what happens next, wherever more than one thing can. It belongs to this world alone. Default: all from the seed. */
   readonly schedule?: Schedule
+  /** Is told which step uses what. Default: nobody. */
+  readonly observer?: StepObserver
   /**
    * What of a pair's frames in flight arrives together: `seeded` asks the schedule frame by frame, also for what a `poll` finds; `at-once` delivers
    * all of them in one turn, as posts between threads mostly come; `alone` delivers each in a turn of its own, and a `poll` finds none. The order between
@@ -61,6 +64,7 @@ export class SimWorld implements LinkHost, TimeHost {
   steps = 0
   readonly faults: Faults | null
   readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0, putOff: 0 }
+  readonly observer: StepObserver | null
   private readonly time: VirtualTime
   private readonly workers = new Map<string, WorkerTurns>()
   private readonly crashed = new Set<string>()
@@ -88,7 +92,8 @@ export class SimWorld implements LinkHost, TimeHost {
   constructor(seed: number, options: SimWorldOptions = {}) {
     this.seed = seed
     this.decider = new Decider(options.schedule ?? new SeedSchedule(seed))
-    this.trace = new Trace(options.traceEventsMax)
+    this.observer = options.observer ?? null
+    this.trace = new Trace(options.traceEventsMax, this.observer)
     this.arrival = options.arrival ?? 'seeded'
     this.stepsMax = options.stepsMax ?? STEPS_MAX
     this.timeMsMax = options.timeMsMax ?? TIME_MS_MAX
@@ -136,6 +141,7 @@ export class SimWorld implements LinkHost, TimeHost {
         })
       }
     }
+    this.observer?.touchAll()
     const pair = simLinkPair(a, b, this)
     this.links.push(...pair)
     if (this.faults === null) return pair
@@ -172,6 +178,7 @@ export class SimWorld implements LinkHost, TimeHost {
   crash(worker: string): void {
     if (this.crashed.has(worker)) return
     this.crashed.add(worker)
+    this.observer?.touchAll()
     this.trace.add(this.steps, this.nowMs, 'crash', worker, '', 0, 0)
     this.turnsOf(worker).crash()
     for (const link of this.links) if (link.worker === worker) link.crash(`worker '${worker}' crashed`)
@@ -198,6 +205,7 @@ export class SimWorld implements LinkHost, TimeHost {
         values: { worker, seed: this.seed },
       })
     }
+    this.observer?.touchAll()
     this.workers.delete(worker)
     this.lives.delete(worker)
     this.trace.add(this.steps, this.nowMs, 'restart', worker, '', 0, 0)
@@ -208,6 +216,8 @@ export class SimWorld implements LinkHost, TimeHost {
   }
 
   doom(worker: string, restartMs: number | null): void {
+    // They crash before the next step, so it is this one that does it.
+    this.observer?.touchAll()
     this.doomed.push({ worker, restartMs })
   }
 
@@ -219,6 +229,11 @@ export class SimWorld implements LinkHost, TimeHost {
       this.crash(worker)
       if (restartMs !== null) this.later(restartMs, () => this.crashed.has(worker) && this.faults?.restart(worker))
     }
+  }
+
+  /** Something outside the workers uses what belongs to one; `` is for what belongs to the program around them. Only an observer hears of it. */
+  touch(worker: string): void {
+    this.observer?.touch(worker)
   }
 
   /** A seed of its own for each name, for generators of random numbers inside the program; takes nothing from the world's chance. */
@@ -238,10 +253,12 @@ export class SimWorld implements LinkHost, TimeHost {
     if (choices.size === 0) {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
       this.onIdle?.(time.nextDueMs!)
+      this.observer?.jump()
       time.jump()
     }
     const choice = choices.get(this.decider.next(choices))
     choices.renew(choice)
+    this.observer?.begin(choice)
     choice.happen()
     return true
   }
@@ -283,8 +300,10 @@ export class SimWorld implements LinkHost, TimeHost {
     return this.choices.size === 0 && this.doomed.length === 0 && !this.sessions.some(({ session }) => session.unacknowledged > 0)
   }
 
-  hasArrived(channel: string): boolean {
-    if (this.arrival !== 'seeded') return this.arrival === 'at-once'
+  hasArrived(channel: string, hasFrame: boolean): boolean {
+    if (this.arrival === 'alone') return false
+    this.observer?.look(channel)
+    if (!hasFrame || this.arrival === 'at-once') return hasFrame
     return this.decider.draw('arrival', channel, 2) === 1
   }
 

@@ -23,13 +23,32 @@ export interface TestCluster {
   on(target: Target): TestWorker
 }
 
-export function testWorker(runtime: WorkerRuntime): TestWorker {
+/** Told that the code around the workers uses something of one; `` is for what it keeps itself. */
+export type Touch = (worker: string) => void
+
+export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}): TestWorker {
+  const { name } = runtime.info
   return {
     info: runtime.info,
-    runtime,
-    run: <A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A) =>
-      runtime.run(async (): Promise<Awaited<R>> => await fn(...args)),
-    debugInfo: () => runtime.debugInfo(),
+    get runtime() {
+      touch(name)
+      return runtime
+    },
+    run: <A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A) => {
+      touch(name)
+      return runtime.run(async (): Promise<Awaited<R>> => {
+        try {
+          return await fn(...args)
+        } finally {
+          // Whoever waits goes on now, in the step that ended this.
+          touch('')
+        }
+      })
+    },
+    debugInfo: () => {
+      touch(name)
+      return runtime.debugInfo()
+    },
   }
 }
 
@@ -53,13 +72,16 @@ export class InThreadCluster implements TestCluster {
   private readonly byName = new Map<string, TestWorker>()
   private readonly byId = new Map<number, TestWorker>()
 
-  constructor(runtimes: readonly WorkerRuntime[]) {
+  private readonly touch: Touch | undefined
+
+  constructor(runtimes: readonly WorkerRuntime[], touch?: Touch) {
+    this.touch = touch
     for (const runtime of runtimes) this.add(runtime)
   }
 
   /** The name means this worker from now on. */
   add(runtime: WorkerRuntime): TestWorker {
-    const worker = testWorker(runtime)
+    const worker = testWorker(runtime, this.touch)
     this.runtimes.push(runtime)
     this.byName.set(runtime.info.name, worker)
     this.byId.set(runtime.info.id, worker)

@@ -160,7 +160,10 @@ export class SimulatedWorkers implements SimCluster {
     }
     this.network = new Network(this.world, () => this.workers.map(({ name }) => name))
     this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
-    this.cluster = new InThreadCluster(workerNames(workers).map((name, id) => this.start(name, id, 0)))
+    this.cluster = new InThreadCluster(
+      workerNames(workers).map((name, id) => this.start(name, id, 0)),
+      (worker) => this.world.touch(worker),
+    )
     const { runtimes } = this.cluster
     for (const a of runtimes) {
       for (const b of runtimes) {

@@ -1,0 +1,214 @@
+/** `explore` on whole workers: how many orders there are, what it says of a body that fails in some, and how it ends when there are too many. */
+import { describe, expect, test } from '@jest/globals'
+import { call, expose, workerLocal } from '@postgrad/rpc'
+import { bitsText, type Plains } from '../cases/case.js'
+import { designNoteOn } from '../cases/documentation.js'
+import { readGolden } from '../cases/golden.js'
+import { inlined } from '../inlined.js'
+import { type SimCluster, simulate } from '../simulate.js'
+import { type Exploration, type ExploreOptions, explore } from './explore.js'
+
+/** Says what was found where a person reads the tests' output. */
+const print = (what: string, { text }: Exploration) => process.stdout.write(`      ${what}: ${text}\n`)
+
+const heard = workerLocal((): string[] => [])
+/** What this worker has heard so far. */
+const hear = (word: string): string => {
+  heard().push(word)
+  return heard().join('')
+}
+expose({ hear })
+
+/** Each of these workers says its word to another one, so many times, one behind the other. Gives what each of them heard of the last. */
+async function talk(sim: SimCluster, who: readonly (readonly [from: string, to: string, word: string])[], times: number) {
+  const one = async (to: string, word: string) => {
+    let last = ''
+    for (let n = 0; n < times; n++) last = await call(to, hear, [word])
+    return last
+  }
+  return Promise.all(who.map(([from, to, word]) => sim.on(from).run(one, to, word)))
+}
+
+const golden = await readGolden()
+const inputs = golden.design_note!.inputs as Plains
+const designNote = (sim: SimCluster) => sim.on('worker0').run(() => designNoteOn('worker1', inputs))
+
+describe('all orders', () => {
+  test.each([
+    ['each message in a turn of its own', {}],
+    ['several in one turn too', { world: { arrival: 'seeded' } }],
+  ] as [string, Partial<ExploreOptions>][])(
+    "TK-4: of the design note's example, %s: the bits of the inlined program",
+    async (name, options) => {
+      const oracle = bitsText(await inlined({ workers: 2 }, (cluster) => cluster.on('worker0').run(() => designNoteOn('worker1', inputs))))
+      const found = await explore({ workers: ['worker0', 'worker1'], ...options }, async (sim) => {
+        const result = await designNote(sim)
+        expect(bitsText(result)).toBe(oracle)
+        return result
+      })
+      print(`the design note's example, ${name}`, found)
+      expect(found).toMatchObject({ exhausted: true, outcomes: 1, drawn: 0, aborted: false })
+    },
+  )
+
+  test('TK-4: as it stands in the design: a body that gives nothing', async () => {
+    const found = await explore({ workers: ['worker0', 'worker1'] }, async (sim) => {
+      await designNote(sim)
+    })
+    expect(found.exhausted).toBe(true)
+  })
+
+  test('TK-4: of both workers running it at once', async () => {
+    const found = await explore({ workers: 2 }, (sim) =>
+      Promise.all([0, 1].map((i) => sim.on(`worker${i}`).run(() => designNoteOn(`worker${1 - i}`, inputs)))),
+    )
+    print('both workers run it at once', found)
+    expect(found).toMatchObject({ exhausted: true, outcomes: 1 })
+    expect(found.orders).toBeGreaterThan(2)
+  })
+
+  test('TK-4: as many as there are: two workers with two and three messages each to a third', async () => {
+    // The orders in which a third worker can hear two rows of n words: 2n over n. Each order of answers is another one too where nobody waits for them.
+    const heardOf = async (times: number) => {
+      const all = new Set<string>()
+      const found = await explore({ workers: 3, sameResult: false }, async (sim) => {
+        const said = await talk(
+          sim,
+          [
+            ['worker1', 'worker0', 'a'],
+            ['worker2', 'worker0', 'b'],
+          ],
+          times,
+        )
+        all.add(said.reduce((a, b) => (a.length > b.length ? a : b)))
+        return said
+      })
+      expect(found.exhausted).toBe(true)
+      expect(found.outcomes).toBe(all.size)
+      return all.size
+    }
+    expect([await heardOf(1), await heardOf(2), await heardOf(3)]).toEqual([2, 6, 20])
+  })
+})
+
+describe('a body that fails in some orders', () => {
+  /** One order in 70 is wrong. */
+  const planted = (wrong: string) => async (sim: SimCluster) => {
+    const [, b] = await talk(
+      sim,
+      [
+        ['worker1', 'worker0', 'a'],
+        ['worker2', 'worker0', 'b'],
+      ],
+      4,
+    )
+    if (b === wrong) throw new RangeError('the order that nobody thought of')
+  }
+
+  test('TK-5: is found where seeds do not find it, with the run and its decisions, which give it again', async () => {
+    const bySeeds = await explore({ workers: 3, strategy: 'seeds', seeds: 60 }, planted('abbbaaab'))
+    expect(bySeeds).toMatchObject({ runs: 60, drawn: 60, exhausted: false })
+    const error = await explore({ workers: 3 }, planted('abbbaaab')).catch(
+      (e: unknown) => e as RangeError & { order: number; decisions: number[] },
+    )
+    expect(error).toMatchObject({ name: 'RangeError', message: 'the order that nobody thought of' })
+    const { order, decisions, stack } = error as RangeError & { order: number; decisions: number[] }
+    expect(stack).toContain(`(run ${order} of explore)`)
+    const { ReplaySchedule } = await import('@postgrad/sim/internal')
+    const again = simulate({ workers: 3, world: { arrival: 'alone', schedule: new ReplaySchedule(decisions) } }, planted('abbbaaab'))
+    await expect(again).rejects.toThrow('the order that nobody thought of')
+    const { replay: token } = error as { replay?: string }
+    expect(stack).toContain(`POSTGRAD_REPLAY=${token}`)
+  })
+
+  test('TK-5: priority-change schedules find it in far fewer runs than seeds', async () => {
+    const error = await explore({ workers: 3, strategy: 'pct', seeds: 150, depth: 2 }, planted('aaaabbbb')).catch(
+      (e: unknown) => e as { order: number },
+    )
+    expect(error).toMatchObject({ name: 'RangeError', order: expect.any(Number) })
+    expect((error as { order: number }).order).toBeLessThan(60)
+  })
+
+  test('TK-5: results that differ are an error that shows both; or are counted', async () => {
+    const body = async (sim: SimCluster) => ({
+      said: await talk(
+        sim,
+        [
+          ['worker1', 'worker0', 'a'],
+          ['worker2', 'worker0', 'b'],
+        ],
+        1,
+      ),
+    })
+    const error = await explore({ workers: 3 }, body).catch((e: unknown) => e as Error)
+    expect(error).toMatchObject({ code: 'ORDERS_DIFFER', order: expect.any(Number), decisions: expect.any(Array) })
+    expect((error as Error).message).toMatch(/said\[[01]\] differs\n {2}expected (a|b|ab|ba)\n {2}got {6}(a|b|ab|ba)\n/)
+    expect(await explore({ workers: 3, sameResult: false }, body)).toMatchObject({ exhausted: true, outcomes: 2 })
+  })
+
+  test('TK-5: a body that waits for what cannot come fails as in any simulation', async () => {
+    await expect(explore({ workers: 2 }, () => new Promise(() => {}))).rejects.toMatchObject({ code: 'SIM_DEADLOCK', order: 1 })
+  })
+})
+
+describe('what breaks the search', () => {
+  test('TK-6: workers that share a variable are told of', async () => {
+    const shared = async (sim: SimCluster) => {
+      // What worker0 and worker1 do here is no message: no search can know of it.
+      let turns = ''
+      const at = async (peer: string, word: string) => {
+        await call(peer, hear, ['x'])
+        turns += word
+        if (turns.startsWith('b')) await call(peer, hear, ['y'])
+      }
+      await Promise.all([sim.on('worker0').run(at, 'worker2', 'a'), sim.on('worker1').run(at, 'worker3', 'b')])
+    }
+    await expect(explore({ workers: 4 }, shared)).rejects.toMatchObject({ code: 'ORDERS_MISSED' })
+  })
+
+  test('TK-6: what outlives a run, or comes from elsewhere, is told of', async () => {
+    let runs = 0
+    const body = async (sim: SimCluster) => {
+      const word = runs++ === 1 ? 'z' : 'a'
+      await talk(
+        sim,
+        [
+          ['worker1', 'worker0', word],
+          ['worker2', 'worker0', 'b'],
+        ],
+        1,
+      )
+    }
+    await expect(explore({ workers: 3 }, body)).rejects.toMatchObject({ code: 'NOT_DETERMINISTIC', values: { order: 2 } })
+  })
+})
+
+describe('too many orders', () => {
+  const ring = (sim: SimCluster) =>
+    talk(
+      sim,
+      [0, 1, 2].map((i) => [`worker${i}`, `worker${(i + 1) % 3}`, `${i}`] as const),
+      3,
+    )
+
+  test('TK-7: the search stops at its bound and seeds go on; it says so', async () => {
+    const found = await explore({ workers: 3, ordersMax: 40, seeds: 30, sameResult: false }, ring)
+    expect(found).toMatchObject({ exhausted: false, runs: 70, drawn: 30 })
+    expect(found.text).toMatch(/^explored \d+ orders of delivery, not all: 40 by search, the rest by 30 seeds \(70 runs/)
+  })
+
+  test('TK-7: a signal ends it between two runs, with what there is', async () => {
+    const abort = new AbortController()
+    const onProgress = ({ runs }: { runs: number }) => runs === 7 && abort.abort()
+    const found = await explore({ workers: 3, signal: abort.signal, onProgress, sameResult: false }, ring)
+    expect(found).toMatchObject({ exhausted: false, aborted: true, runs: 7, orders: 7 })
+    expect(found.text).toMatch(/; aborted$/)
+    expect(await explore({ workers: 3, signal: AbortSignal.abort() }, ring)).toMatchObject({ runs: 0, orders: 0, aborted: true })
+  })
+
+  test('TK-7: options that make no sense are refused', async () => {
+    for (const options of [{ strategy: 'all' }, { ordersMax: -1 }, { seeds: 1.5 }, { depth: 0 }, { world: { arrival: 'at-once' } }]) {
+      await expect(explore({ workers: 2, ...(options as object) }, designNote)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    }
+  })
+})

@@ -1,0 +1,296 @@
+/**
+ * `explore`: a body under every order of delivery, while there are few enough, and under many of them beyond. Each order is a run as `simulate` makes it; which
+ * orders there are and which of them come to the same is the business of `search.ts` (Note [Explore]).
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { Schedule, SimWorldOptions } from '@postgrad/sim'
+import { SeedSchedule } from '@postgrad/sim/internal'
+import { noteInStack } from '../error-notes.js'
+import type { RunVariant } from '../replay-token.js'
+import { replayOf, reported } from '../reproduce.js'
+import { nextRun } from '../run-identity.js'
+import { bitDifference, differenceText } from '../same-bits.js'
+import { runSimulation, type SimCluster, type SimulateOptions, type Simulation } from '../simulate.js'
+import { Order, OrderRecorder } from './order.js'
+import { PctSchedule } from './pct.js'
+import { ObservedSchedule, Search, type SearchRun } from './search.js'
+
+/** Runs that a search may take before it gives up to be complete. */
+export const ORDERS_MAX = 2000
+/** Runs by seeds or priorities. */
+export const SEEDS = 500
+/** Runs by seeds that check a search which has ended. */
+const CHECKS = 10
+
+export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'> {
+  /**
+   * `exhaustive`: every order, if `ordersMax` runs are enough; then the rest by seeds. `seeds`: orders as `simulate` draws them, one a seed. `pct`:
+   * priority-change schedules, which find bugs that need few things in a rare order. Default: exhaustive.
+   */
+  readonly strategy?: 'exhaustive' | 'seeds' | 'pct'
+  /** How many runs the search through all orders may take. Default 2000. */
+  readonly ordersMax?: number
+  /** How many runs by seeds or priorities: all of them, or those behind a search that was too large. Default 500. */
+  readonly seeds?: number
+  /** Of `pct`: how many things must come in a certain order for what is looked for. Default 3. */
+  readonly depth?: number
+  /** Whether all orders must give the same result, to the last bit (`expectSameBits`); a body that gives nothing is not asked. Default true. */
+  readonly sameResult?: boolean
+  /** Ends the exploration before its next run; it resolves with what there is, and `aborted`. */
+  readonly signal?: AbortSignal
+  /** Behind each run. */
+  readonly onProgress?: (progress: ExploreProgress) => void
+  /**
+   * As in `simulate`, but that each frame arrives in a turn of its own unless `arrival` says otherwise; with `'seeded'` what arrives together is explored
+   * too, which makes far more orders.
+   */
+  readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
+}
+
+export interface ExploreProgress {
+  readonly runs: number
+  /** As far as it is known. */
+  readonly runsMax: number
+  /** Different ones so far. */
+  readonly orders: number
+}
+
+/** What an exploration has seen. */
+export interface Exploration {
+  /** Different orders that were run: no two of them differ only in steps that have nothing to do with each other. */
+  readonly orders: number
+  /** Whether these are all. */
+  readonly exhausted: boolean
+  /** Branches that were not run since they lead to orders that are met elsewhere. */
+  readonly pruned: number
+  /** Runs that turned out to be an order that had been met. */
+  readonly redundant: number
+  readonly runs: number
+  /** How many of the runs were drawn, by seeds or priorities: 0 where the search was enough. */
+  readonly drawn: number
+  /** Different results. */
+  readonly outcomes: number
+  /** Of the longest run. */
+  readonly steps: number
+  /** The signal has ended it. */
+  readonly aborted: boolean
+  /** All this in a sentence. */
+  readonly text: string
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkOptions(options: ExploreOptions): void {
+  const { strategy = 'exhaustive', ordersMax = ORDERS_MAX, seeds = SEEDS, depth = 3 } = options
+  if (strategy === 'exhaustive' && options.world?.arrival === 'at-once') {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'explore',
+      expected: "arrival 'alone' or 'seeded'",
+      got: "'at-once'",
+      remedy: "With 'seeded' all that may arrive together does so in some order. By seeds ({ strategy: 'seeds' }) 'at-once' can be had.",
+    })
+  }
+  const isFine =
+    ['exhaustive', 'seeds', 'pct'].includes(strategy) && [ordersMax, seeds, depth - 1].every((n) => Number.isInteger(n) && n >= 0)
+  if (isFine) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'explore',
+    expected: "strategy 'exhaustive', 'seeds' or 'pct'; ordersMax and seeds from 0, depth from 1, all whole",
+    got: JSON.stringify({ strategy, ordersMax, seeds, depth }),
+    remedy: 'Leave out what you do not need: the defaults search through all orders of a small program.',
+  })
+}
+
+/**
+ * Runs `body` under every order of delivery (see `ExploreOptions` for how many), each time on a new cluster, from a new call of `body`. What the body shares between its calls, or between workers but by messages, is not part
+ * of a run: see Note [Explore].
+ * @throws (rejects) what `body` throws, with `order` (which run it was), `decisions`, and the line that repeats it; ORDERS_DIFFER when two orders give other results; ORDERS_MISSED and
+ * NOT_DETERMINISTIC when workers share something but messages, or take time or chance from elsewhere; what `simulate` throws
+ */
+export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
+  checkOptions(options)
+  const explorer = new Explorer(options, body)
+  const identity = nextRun(options.name)
+  const replayed = replayOf(identity)
+  if (replayed !== null) return explorer.replay(replayed)
+  const { shrink = false, traceDir } = options
+  try {
+    return await explorer.run()
+  } catch (error) {
+    throw await reported(error, identity, {
+      shrink: shrink === true ? {} : shrink,
+      ...(traceDir === undefined ? {} : { traceDir }),
+      run: (variant) => explorer.replay(variant),
+    })
+  }
+}
+
+class Explorer<T> {
+  private readonly options: ExploreOptions
+  private readonly body: (sim: SimCluster) => Promise<T>
+  private readonly search = new Search()
+  private readonly met = new Set<string>()
+  private runs = 0
+  private runsMax = 0
+  private drawn = 0
+  private steps = 0
+  /** Decisions of the longest run, for `pct`. */
+  private decisions = 0
+  private outcomes: { readonly result: T; readonly run: number }[] = []
+  /** Null: results are not compared. */
+  private compares: boolean
+
+  constructor(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>) {
+    this.options = options
+    this.body = body
+    this.compares = true
+  }
+
+  async run(): Promise<Exploration> {
+    const { strategy = 'exhaustive', seeds = SEEDS } = this.options
+    if (strategy === 'exhaustive') await this.searchThrough()
+    if (strategy !== 'exhaustive' || !(this.search.exhausted || this.isAborted)) await this.drawRuns(seeds, strategy === 'pct')
+    else if (this.search.exhausted) await this.check()
+    return this.report()
+  }
+
+  /** One run, as a token or the shrinking of a failed one has it. */
+  async replay(variant: RunVariant): Promise<Exploration> {
+    this.runs++
+    const { world, ...options } = this.options
+    const { steps } = await runSimulation({ ...options, variant, world: { arrival: 'alone', ...world } }, this.body, ({ world }, main) =>
+      world.run(main),
+    )
+    this.steps = steps
+    return this.report()
+  }
+
+  private get isAborted(): boolean {
+    return this.options.signal?.aborted === true
+  }
+
+  private async searchThrough(): Promise<void> {
+    const { search } = this
+    this.runsMax = this.options.ordersMax ?? ORDERS_MAX
+    while (!search.exhausted && this.runs < this.runsMax && !this.isAborted) {
+      const run = search.start()
+      await this.simulate(run, run)
+      if (run.parting !== null) throw this.parted(run)
+      this.met.add(search.finish(run).fingerprint)
+      this.progress()
+    }
+  }
+
+  private async drawRuns(count: number, byPriority: boolean): Promise<void> {
+    const { seed = 0, depth = 3 } = this.options
+    this.runsMax = this.runs + count
+    for (let i = 0; i < count && !this.isAborted; i++) {
+      const schedule = byPriority ? new PctSchedule(seed + i, { depth, decisions: this.decisions }) : new SeedSchedule(seed + i)
+      this.met.add(await this.drawOne(schedule))
+      this.drawn++
+      this.progress()
+    }
+  }
+
+  /** A search that has ended knows every order: none that a seed gives is news. */
+  private async check(): Promise<void> {
+    const { seed = 0 } = this.options
+    for (let i = 0; i < CHECKS && !this.isAborted; i++) {
+      if (this.met.has(await this.drawOne(new SeedSchedule(seed + i)))) continue
+      throw new PostgradError('ORDERS_MISSED', {
+        op: 'explore',
+        message: `the search ended after ${this.met.size} orders, and seed ${seed + i} gives another one`,
+        remedy:
+          'Code of two workers, or of one and the test around them, reads and writes something that is no message: a variable of a module or of the closure. Keep it in an actor or in workerLocal.',
+        values: { seed: seed + i, orders: this.met.size },
+      })
+    }
+  }
+
+  private async drawOne(schedule: Schedule): Promise<string> {
+    const recorder = new OrderRecorder()
+    await this.simulate(new ObservedSchedule(schedule, recorder), recorder)
+    return new Order(recorder.events).fingerprint
+  }
+
+  private async simulate(schedule: Schedule, observer: SearchRun | OrderRecorder): Promise<void> {
+    const { world, ...options } = this.options
+    const run = ++this.runs
+    const variant = { seed: options.seed ?? 0, decisions: null, muted: [], only: null }
+    const keepsTrace = (options.traceDir ?? process.env.POSTGRAD_TRACE_DIR ?? '') !== ''
+    let simulation: Simulation<T>
+    let decisions: readonly number[] = []
+    try {
+      simulation = await runSimulation(
+        { ...options, variant, world: { arrival: 'alone', ...(keepsTrace ? {} : { traceEventsMax: 0 }), ...world, schedule, observer } },
+        this.body,
+        ({ world }, main) => {
+          decisions = world.decisions
+          return world.run(main)
+        },
+      )
+    } catch (error) {
+      throw noted(error, run, decisions)
+    }
+    this.steps = Math.max(this.steps, simulation.steps)
+    this.decisions = Math.max(this.decisions, decisions.length)
+    this.compare(simulation.result, run, decisions)
+  }
+
+  private compare(result: T, run: number, decisions: readonly number[]): void {
+    if (!this.compares) return
+    const { sameResult = true } = this.options
+    try {
+      const differences = this.outcomes.map((other) => bitDifference(result, other.result))
+      if (differences.includes(null)) return
+      if (differences.length > 0 && sameResult) {
+        const error = new PostgradError('ORDERS_DIFFER', {
+          op: 'explore',
+          message: `two orders of delivery give different results: run ${run}, against run ${this.outcomes[0]!.run}\n${differenceText(differences[0]!)}`,
+          remedy: 'If they may, say { sameResult: false }.',
+          values: { order: run, decisions: [...decisions] },
+        })
+        throw noted(error, run, decisions)
+      }
+      this.outcomes.push({ result, run })
+    } catch (error) {
+      // What has no bits to compare is the body's to check.
+      if (!isPostgradError(error, 'BITS_UNCOMPARABLE')) throw error
+      this.compares = false
+    }
+  }
+
+  private progress(): void {
+    this.options.onProgress?.({ runs: this.runs, runsMax: this.runsMax, orders: this.met.size })
+  }
+
+  private parted({ parting }: SearchRun): PostgradError {
+    return new PostgradError('NOT_DETERMINISTIC', {
+      op: 'explore',
+      message: `the same decisions gave another run: it parted at step ${parting!.step} (${parting!.label}), in run ${this.runs}`,
+      remedy:
+        'The program takes time, chance or order from somewhere else: Date, Math.random, real timers or I/O, a variable that outlives a run. Take them from the worker (its clock, its generator).',
+      values: { ...parting, order: this.runs },
+    })
+  }
+
+  private report(): Exploration {
+    const { search, runs, drawn, steps, isAborted: aborted } = this
+    const { pruned, redundant } = search.counts
+    const { exhausted } = search
+    const orders = this.met.size
+    const outcomes = this.compares ? this.outcomes.length : 0
+    const bySearch = exhausted
+      ? `all ${orders} orders of delivery`
+      : `${orders} orders of delivery, not all${drawn === 0 ? '' : `: ${search.counts.orders} by search, the rest by ${drawn} ${this.options.strategy === 'pct' ? 'priority schedules' : 'seeds'}`}`
+    const text = `explored ${bySearch} (${runs} runs of at most ${steps} steps; ${pruned} branches pruned, ${redundant} runs redundant)${aborted ? '; aborted' : ''}`
+    return { orders, exhausted, pruned, redundant, runs, drawn, outcomes, steps, aborted, text }
+  }
+}
+
+/** The error of an order says which it was, and how it is run again. */
+function noted(error: unknown, order: number, decisions: readonly number[]): unknown {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return error
+  Object.assign(error, { order, decisions: [...decisions] })
+  noteInStack(error, ` (run ${order} of explore)`)
+  return error
+}
