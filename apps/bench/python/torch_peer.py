@@ -318,6 +318,30 @@ def rnn_steps(n):
     return timed(n, made["rnn"])
 
 
+def parameter_here():
+    return torch.rand((3, 3), requires_grad=True)
+
+
+def make_remote_parameters():
+    refs = [rpc.remote("worker1", parameter_here) for _ in range(2)]
+    optimizer = DistributedOptimizer(torch.optim.SGD, refs, lr=0.05)
+
+    def step():
+        with dist_autograd.context() as context_id:
+            loss = refs[0].to_here() + refs[1].to_here()
+            dist_autograd.backward(context_id, [loss.sum()])
+            optimizer.step(context_id)
+
+    return step
+
+
+def remote_parameter_steps(n):
+    """The step of the documentation of DistributedOptimizer."""
+    if "remote_parameters" not in made:
+        made["remote_parameters"] = make_remote_parameters()
+    return timed(n, made["remote_parameters"])
+
+
 class Tables:
     def __init__(self, rows, width):
         self.tables = [nn.Embedding(rows, width, sparse=True) for _ in range(2)]
@@ -514,7 +538,7 @@ WORK = {
     for f in (
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
-        launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps,
+        launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps, remote_parameter_steps,
     )
 }
 

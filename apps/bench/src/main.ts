@@ -18,6 +18,7 @@ import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
 import type { TorchWork } from './plans/plan.js'
+import { remoteStepRows } from './plans/remote-step.js'
 import { RlStage, rlRows } from './plans/rl.js'
 import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
@@ -62,6 +63,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...clusterRows(withTorch),
       ...passRows(passes, raw, withTorch, wideTorch),
       ...orderRows(ordered),
+      ...remoteStepRows(passes, raw, withTorch),
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
     ]

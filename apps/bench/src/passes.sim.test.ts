@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { others } from './pass-stage.js'
 import { chains, concurrent, fans, rings, sized } from './passes.js'
+import { remoteParameterSteps } from './remote-step.js'
 import { rnnSteps, serverSteps, togetherSteps } from './training.js'
 
 const names = others(3)
@@ -24,6 +25,7 @@ test.each(passes)('%s', async (_name, pass, reached) => {
 
 test.each([
   ['rnnSteps', () => rnnSteps(2)],
+  ['remoteParameterSteps', () => remoteParameterSteps(2)],
   ['serverSteps', () => serverSteps(2, 8)],
   ['togetherSteps', () => togetherSteps(2, 8, names)],
 ])('%s: only what is kept for the next steps is left', async (_name, steps) => {

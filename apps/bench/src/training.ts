@@ -1,6 +1,6 @@
 /**
  * Steps of distributed training, as worker0 does them with worker1 as the server; their twins of the same names are in `python/torch_peer.py`. Workers
- * load this module, and with it `passes.ts`.
+ * load this module, and with it `passes.ts` and `remote-step.ts`.
  */
 import {
   Adagrad,
@@ -27,6 +27,7 @@ import {
   tensor,
 } from 'postgrad'
 import './passes.js'
+import './remote-step.js'
 
 /** The sizes of PyTorch's RNN example. */
 const TOKENS = 7

@@ -135,6 +135,12 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    */
   announce(context: DistAutogradContext): void {
     if (this.disposed) return
+    try {
+      this.groups.check()
+    } catch {
+      // The step will say it.
+      return
+    }
     for (const { optimizer, owned } of this.parts.values()) {
       // What it cannot compute now the step will compute, or say.
       optimizer?.call('announce', [context.id, owned.changes(this.groups)], { timeoutMs: 0 }).catch(() => {})

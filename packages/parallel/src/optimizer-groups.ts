@@ -27,6 +27,10 @@ export class OptimizerGroups {
    * constructor fails, which the owners will say too.
    */
   private model: Optimizer | null = null
+  /** Whether the class has taken what the model has. */
+  private isChecked = true
+  /** Grows with every change of a setting that was seen. */
+  version = 0
 
   constructor(optimizerClass: OptimizerClass, options: GroupSettings) {
     this.optimizerClass = optimizerClass
@@ -51,8 +55,9 @@ export class OptimizerGroups {
     const first = this.groups.length
     for (const [i, group] of added.entries()) {
       const { params: _, ...known } = { ...this.options, ...this.model?.paramGroups[first + i] } as GroupSettings
-      this.groups.push({ ...known, ...group })
+      this.groups.push({ ...structuredClone(known), ...group })
     }
+    this.version++
   }
 
   /** Takes the last groups back. */
@@ -66,13 +71,29 @@ export class OptimizerGroups {
     this.check()
     this.model?.set(settings)
     for (const group of this.groups) Object.assign(group, settings)
+    this.version++
   }
 
-  /** @throws INVALID_ARGUMENT for what somebody has written into a group that its class refuses */
+  /** Sees what somebody has written into a group. It is asked before each step, so it makes nothing where nothing has changed. @throws INVALID_ARGUMENT for what the class refuses */
   check(): void {
-    if (this.model === null) return
-    for (const [i, group] of this.groups.entries()) Object.assign(this.model.paramGroups[i]!, this.known(group, i))
-    this.model.set({})
+    const { model, groups } = this
+    if (model === null) {
+      this.version++
+      return
+    }
+    for (let i = 0; i < groups.length; i++) {
+      const [group, known] = [groups[i] as GroupSettings, model.paramGroups[i] as Record<string, unknown>]
+      for (const name in known) {
+        if (name === 'params' || !(name in group) || sameSetting(known[name], group[name])) continue
+        // A copy, so that a write into a list is seen.
+        known[name] = structuredClone(group[name])
+        this.isChecked = false
+      }
+    }
+    if (this.isChecked) return
+    this.version++
+    model.set({})
+    this.isChecked = true
   }
 
   /** The settings that the optimizer looks at: not the params, nor what schedulers keep in a group for themselves. */
@@ -97,6 +118,7 @@ export class OptimizerGroups {
       for (const name of Object.keys(fields)) if (name !== 'params' && !(name in saved[i]!)) delete fields[name]
       Object.assign(fields, structuredClone(saved[i]))
     }
+    this.version++
   }
 }
 
@@ -111,6 +133,8 @@ export class OwnedGroups {
   readonly params: RRef<Tensor>[][] = []
   /** The settings that it has; null when that is not known, since a step did not come back well. */
   private has: GroupSettings[] | null = []
+  /** Of the groups when it got them. */
+  private version = -1
 
   constructor(owner: WorkerInfo) {
     this.owner = owner
@@ -118,8 +142,9 @@ export class OwnedGroups {
 
   /** What it lacks: [its group, settings] of those that changed since the last call of `takeChanges`; null for none. */
   changes(all: OptimizerGroups): [number, GroupSettings][] | null {
-    let changes: [number, GroupSettings][] | null = null
     const { has } = this
+    if (has !== null && this.version === all.version) return null
+    let changes: [number, GroupSettings][] | null = null
     for (const [own, index] of this.groups.entries()) {
       const now = all.known(all.groups[index]!, index)
       const before = has?.[own]
@@ -135,10 +160,12 @@ export class OwnedGroups {
   takeChanges(all: OptimizerGroups): [number, GroupSettings][] | null {
     const changes = this.changes(all)
     if (changes !== null) this.noteSent(all)
+    this.version = all.version
     return changes
   }
 
   noteSent(all: OptimizerGroups): void {
+    this.version = all.version
     this.has = this.groups.map((index) => structuredClone(all.known(all.groups[index]!, index)))
   }
 

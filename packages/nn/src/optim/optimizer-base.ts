@@ -109,8 +109,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
         const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
         if (grad === null) continue
         this.update(p, grad, group)
+        const state = this.states.get(p)
         // The state outlives a memoryScope around the step.
-        for (const value of Object.values(this.states.get(p) ?? {})) if (isTensor(value)) value.storage.isKept = true
+        if (state !== undefined) for (const name in state) if (isTensor(state[name])) state[name].storage.isKept = true
       }
     }
     this.steps++
@@ -280,9 +281,11 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     if (typeof grads.get !== 'function') {
       throw invalidArgument(`${this.op}.step`, 'a Map of gradients, a closure, or nothing', describe(grads))
     }
-    for (const p of this.parameters()) {
-      const grad = grads.get(p)
-      if (grad === undefined || (grad.dtype === p.dtype && sameShape(grad.shape, p.shape))) continue
+    for (const { params } of this.groups) for (const p of params) this.checkGrad(p, grads.get(p))
+  }
+
+  private checkGrad(p: Tensor, grad: Tensor | undefined): void {
+    if (grad !== undefined && !(grad.dtype === p.dtype && sameShape(grad.shape, p.shape))) {
       throw new PostgradError('GRAD_MISMATCH', {
         op: `${this.op}.step`,
         expected: `a gradient of shape ${shapeText(p.shape)} and dtype ${p.dtype}`,
