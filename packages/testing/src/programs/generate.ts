@@ -228,7 +228,9 @@ class Generating {
   combine(sight: Sight, op: OpName, x: Value, y: Value, shape: readonly number[], bound: number): Value {
     x.used = true
     y.used = true
-    const dtype = x.type.dtype === 'float64' || y.type.dtype === 'float64' ? 'float64' : 'float32'
+    // A scalar does not promote what has dimensions.
+    const deciding = [x, y].filter(({ type }) => type.shape.length > 0)
+    const dtype = (deciding.length > 0 ? deciding : [x, y]).some(({ type }) => type.dtype === 'float64') ? 'float64' : 'float32'
     const value = this.add(sight.tensors, sight.self, { dtype, shape }, bound, x.grad | y.grad)
     sight.steps.push({ k: 'op', op, in: [x.id, y.id], out: value.id })
     return value
