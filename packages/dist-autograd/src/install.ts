@@ -4,7 +4,7 @@
  */
 import { operations } from '@postgrad/autograd/internal'
 import { type PostgradError, workerOf } from '@postgrad/base'
-import { type AnyFunction, currentWorker, expose } from '@postgrad/rpc'
+import { type AnyFunction, currentWorker } from '@postgrad/rpc'
 import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
 import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
 import { MessageType } from '@postgrad/wire/internal'
@@ -36,8 +36,7 @@ export function currentDistAutograd(): DistAutograd {
 }
 
 function make(runtime: WorkerRuntime): DistAutograd {
-  exposeOperations()
-  exposeTensorMethods(runtime.registry)
+  exposeOperations(runtime.registry)
   const self = runtime.info.id
   const container: DistAutogradContainer = new DistAutogradContainer({
     workerId: self,
@@ -111,16 +110,22 @@ function acquaint(runtime: WorkerRuntime, container: DistAutogradContainer, cont
   else postIfAlive(runtime, from, MessageType.CLEANUP_CONTEXT, [], contextId, null)
 }
 
+/** Workers of one thread share their registry, and a simulation makes many of them: naming some hundred functions anew was a fifth of its time. */
+const withOperations = new WeakSet<FunctionRegistry>()
+
 /**
  * The tensor operations are callable from the start, as in PyTorch, under names that no program takes by accident. In-place ones are not:
  * a call has value semantics, so what they wrote would be lost.
  */
-function exposeOperations(): void {
+function exposeOperations(registry: FunctionRegistry): void {
+  if (withOperations.has(registry)) return
+  withOperations.add(registry)
   const named: Record<string, AnyFunction> = {}
   for (const [name, fn] of Object.entries({ ...operations, zeros, ones, full, rand, randn, randint, arange, eye })) {
     if (!name.endsWith('_')) named[`tensor.${name}`] = fn as AnyFunction
   }
-  expose(named)
+  registry.expose(named)
+  exposeTensorMethods(registry)
 }
 
 /** Through a reference (`rref.rpcSync().add(t)`) the operations are methods of the value itself; what is written in place there stays. */
