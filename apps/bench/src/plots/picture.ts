@@ -36,7 +36,7 @@ export function pictureOf({ title, x, y, base, sizes, series }: Sweep, machine: 
       splitNumber: Math.round(Math.log(to / from) / Math.log(base)),
       min: from,
       max: to,
-      axisLabel: { ...axisLabel, formatter: base === 4 ? binary : decimal },
+      axisLabel: { ...axisLabel, formatter: base === 16 ? binary : decimal },
       splitLine: { show: false },
     },
     yAxis: {

@@ -17,7 +17,7 @@ export interface SweepPlan {
   readonly title: string
   readonly x: string
   readonly y: string
-  /** Each is the last one times a power of this. */
+  /** The marks of the axis are its powers; with 16 they are read as bytes. */
   readonly base: number
   readonly sizes: readonly number[]
   readonly series: readonly Series[]

@@ -53,7 +53,7 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       title: 'A pass with one tensor, there and back, and its gradient',
       x: 'size of the tensor in bytes',
       y: 'time a pass',
-      base: 4,
+      base: 16,
       sizes: [4, 64, 1024, 16_384, 65_536, 262_144, 1_048_576, 4_194_304].map((elements) => elements * BYTES),
       series: [
         { name: 'postgrad', at: (bytes) => stage.with(2, (worker0, n) => worker0.run(sized, n, bytes / BYTES)) },

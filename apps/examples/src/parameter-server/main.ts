@@ -40,9 +40,9 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
   // The rows of both tables there, their gradients back.
   const travels = 2 * 2 * batch * width * FLOAT_BYTES
   console.log(
-    `tables on ps: ${users} and ${items} rows of ${width}, ${mebibytes(whole)}; ${size} ${size === 1 ? 'trainer' : 'trainers'}, ${mode}`,
+    `tables on ps: ${users} and ${items} rows of ${width}, ${sizeText(whole)}; ${size} ${size === 1 ? 'trainer' : 'trainers'}, ${mode}`,
   )
-  console.log(`a step of a trainer moves ${2 * batch} rows there and their gradients back, ${mebibytes(travels)}`)
+  console.log(`a step of a trainer moves ${2 * batch} rows there and their gradients back, ${sizeText(travels)}`)
   const program = new URL('./program.js', import.meta.url)
   const startedMs = performance.now()
   const losses = await onCluster({ program, workers: ['ps', ...trainers], seed, signal }, (cluster) =>
@@ -59,11 +59,11 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
   const { writeChart } = await import('../shared/chart.js')
   await writeChart(out, {
     title: `A parameter server learns from trainers that step ${mode === 'together' ? 'together' : 'each for itself'}`,
-    subtitle: `${size} trainers · tables of ${mebibytes(whole)}, of which a step moves ${mebibytes(travels)} · ${seconds.toFixed(1)} s`,
+    subtitle: `${size} trainers · tables of ${sizeText(whole)}, of which a step moves ${sizeText(travels)} · ${seconds.toFixed(1)} s`,
     x: { name: 'steps of each trainer', max: steps },
     y: { name: 'squared error of a rating', min: 0 },
     curves: [
-      { name: 'every step, mean of all trainers', kind: 'pale', points: all.map((loss, i) => [i + 1, loss] as const) },
+      { name: 'every step', kind: 'pale', points: all.map((loss, i) => [i + 1, loss] as const) },
       {
         name: `mean of ${window} steps`,
         kind: 'dark',
@@ -75,6 +75,6 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
   console.log(`loss curve: ${relative(process.cwd(), out)}`)
 }
 
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toPrecision(3)} MiB`
+function sizeText(bytes: number): string {
+  return bytes < 2 ** 20 ? `${Math.round(bytes / 2 ** 10)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`
 }

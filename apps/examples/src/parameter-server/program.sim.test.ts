@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@jest/globals'
 import { Adagrad, cat, Generator, type Tensor } from 'postgrad'
-import { expectClean, inlined, simulate } from 'postgrad/testing'
+import { expectClean, type FaultRule, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { type Options, ParameterServer, run } from './program.js'
 import { rated } from './ratings.js'
@@ -59,6 +59,21 @@ test('together: in every order the bits of the inlined program, which are those 
   }
 })
 
+test('together: messages that are lost, repeated or late change no bit', async () => {
+  const oracle = await inlined({ workers }, train(SMALL))
+  const faults: FaultRule[] = [
+    { match: { probability: 0.05 }, do: 'drop' },
+    { match: { probability: 0.2 }, do: 'duplicate' },
+    { match: { to: 'ps', every: 4 }, do: 'delay', delayMs: 20 },
+  ]
+  for (let seed = 1; seed <= 3; seed++) {
+    const simulation = await simulate({ workers, seed, faults }, train(SMALL))
+    expect(simulation.faults.drop).toBeGreaterThan(0)
+    expect({ seed, losses: simulation.result.map(bits) }).toEqual({ seed, losses: oracle.map(bits) })
+    expectClean(simulation)
+  }
+})
+
 test.each(['together', 'alone'] as const)('%s: it learns', async (mode) => {
   const simulation = await simulate({ workers, seed: 3 }, train({ ...SMALL, mode, batch: 64, steps: 40 }))
   for (const losses of simulation.result) {
@@ -73,7 +88,7 @@ test.each(['together', 'alone'] as const)('%s: what travels are rows, and no mes
     const { trace } = await simulate({ workers, seed: 4 }, train({ ...SMALL, mode, users: rows, items: rows }))
     return Math.max(...trace.events.map(({ bytes }) => bytes))
   }
-  const [small, large] = [await largest(50), await largest(50_000)]
+  const [small, large] = [await largest(50), await largest(5000)]
   // Two lists of rows, 4 bytes a number, and a header.
   expect(small).toBeGreaterThan(2 * SMALL.batch * SMALL.width * 4)
   expect(large).toBeLessThan(small + 100)
