@@ -90,7 +90,7 @@ describe('DA-61 a step that overlaps the pass', () => {
         expect(await early(overlapped)).toBeGreaterThan(0)
         expect(arrays(await overlapped.stateDict())).toEqual(arrays(await plain.stateDict()))
       },
-      3,
+      2,
     ),
   )
 

@@ -22,6 +22,16 @@ test.each(REPRESENTATIVES)('OPT-1 %s', async (name) => {
   for (let run = 0; run < RUNS; run++) expect(differences(await cases.runCase(cluster, one, inputs), results)).toEqual([])
 })
 
+test('DA-61 Adam whose steps overlap the passes, to the same bits', async () => {
+  const { inputs, results } = golden.dist_optim_adam!
+  const plain = await cases.runCase(cluster, cases.optimizerCases.find(({ name }) => name === 'dist_optim_adam')!, inputs)
+  for (let run = 0; run < 3 * RUNS; run++) {
+    const overlapped = await cluster.on('worker0').run(cases.distOptimOverlapped, inputs)
+    expect(overlapped).toEqual(plain)
+    expect(differences(overlapped, results)).toEqual([])
+  }
+})
+
 test.each(cases.optimizerErrorCases.map((one) => [one.name, one] as const))('OPT-8 OPT-9 %s', async (_, one) => {
   for (let run = 0; run < RUNS; run++) expect(await errorProblems(cluster, one, { onThreads: true })).toEqual([])
 })

@@ -47,7 +47,12 @@ const OPTIMIZERS: Readonly<Record<string, readonly [OptimizerClass, object]>> = 
 }
 const WITH_NONE_GRADS = ['sgd', 'rmsprop', 'rprop', 'adadelta']
 
-async function train({ w, t1, t2 }: Plains, optimizerClass: OptimizerClass, options: object, frozen: boolean): Promise<Plains> {
+async function train(
+  { w, t1, t2 }: Plains,
+  optimizerClass: OptimizerClass,
+  options: object,
+  { frozen, overlaps = false }: { readonly frozen: boolean; readonly overlaps?: boolean },
+): Promise<Plains> {
   const module1 = remote('worker1', OptimizedModule, [w!, true])
   const module2 = remote('worker2', OptimizedModule, [w!, !frozen])
   const params = [await module1.call('weight', []), await module2.call('weight', [])]
@@ -58,8 +63,12 @@ async function train({ w, t1, t2 }: Plains, optimizerClass: OptimizerClass, opti
       await distAutograd.context(async (ctx) => {
         const output1 = await module1.call('forward', [constant(t2!)])
         const output2 = await module2.call('forward', [output1])
-        await ctx.backward([sum(add(output2, constant(t1!)))])
-        await optimizer.step(ctx)
+        const roots = [sum(add(output2, constant(t1!)))]
+        if (overlaps) await ctx.backward(roots, { optimizer })
+        else {
+          await ctx.backward(roots)
+          await optimizer.step(ctx)
+        }
         out[`w1_${step}`] = await module1.call('value', [])
         out[`w2_${step}`] = await module2.call('value', [])
       })
@@ -71,7 +80,7 @@ async function train({ w, t1, t2 }: Plains, optimizerClass: OptimizerClass, opti
 function caseOf({ optimizer, frozen }: Setting): NumberCase {
   const [optimizerClass, options] = OPTIMIZERS[optimizer]!
   const name = `dist_optim_${optimizer}${frozen ? '_none_grads' : ''}`
-  const main = (inputs: Plains) => train(inputs, optimizerClass, options, frozen)
+  const main = (inputs: Plains) => train(inputs, optimizerClass, options, { frozen })
   expose({ [name]: main })
   return { name, shows: `${optimizer}${frozen ? ', a parameter without a gradient' : ''}`, main }
 }
@@ -79,6 +88,10 @@ function caseOf({ optimizer, frozen }: Setting): NumberCase {
 export const optimizerCases: readonly NumberCase[] = Object.keys(OPTIMIZERS).flatMap((optimizer) =>
   [false, ...(WITH_NONE_GRADS.includes(optimizer) ? [true] : [])].map((frozen) => caseOf({ optimizer, frozen })),
 )
+
+/** Adam again, whose steps overlap the passes: the same numbers. */
+export const distOptimOverlapped = (inputs: Plains): Promise<Plains> =>
+  train(inputs, ...OPTIMIZERS.adam!, { frozen: false, overlaps: true })
 
 export class OptimizerThatFails implements Optimizer {
   readonly paramGroups = []
@@ -139,4 +152,4 @@ export const optimizerErrorCases: readonly ErrorCase[] = [
   },
 ]
 
-expose({ OptimizedModule, OptimizerThatFails, OptimizerThatIsNotMade, optimizerFailsToStep, optimizerFailsToBeMade })
+expose({ OptimizedModule, OptimizerThatFails, OptimizerThatIsNotMade, optimizerFailsToStep, optimizerFailsToBeMade, distOptimOverlapped })

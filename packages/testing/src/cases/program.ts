@@ -4,7 +4,7 @@ export { CASE_WORKERS, type CaseCluster, type NumberCase, type Plain, type Plain
 export { type CleanUpReport, cleanUp, cleanUpCases } from './clean-up.js'
 export { contextCases } from './contexts.js'
 export { deathCases, passOverDead } from './deaths.js'
-export { optimizerCases, optimizerErrorCases } from './dist-optim.js'
+export { distOptimOverlapped, optimizerCases, optimizerErrorCases } from './dist-optim.js'
 export { designNote, designNoteOn, documentationCases } from './documentation.js'
 export { type ErrorCase, errorCases, never, threadErrorCases } from './errors.js'
 export { failingCases } from './failing.js'
