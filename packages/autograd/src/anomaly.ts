@@ -28,6 +28,7 @@ interface Origin {
 // Per thread and not per worker: the first spares nodes the look at their scope, which is what decides; the others are keyed by what is asked about.
 let regions = 0
 let traced = false
+let watchesScopes = false
 const origins = new WeakMap<Traced, Origin>()
 const writes = new WeakMap<Storage, { readonly version: number; readonly line: string }>()
 /** The node that runs right now: running one is synchronous. */
@@ -57,6 +58,16 @@ export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: Anomal
   return Promise.resolve(result).finally(() => {
     regions--
   }) as T
+}
+
+/**
+ * Anomaly mode has come with a call from elsewhere, in whose scope it is on: from now on this thread's nodes look at their scope. There is no end to it, as
+ * nobody says when the last node of such a call is made.
+ */
+export function watchScopes(): void {
+  if (watchesScopes) return
+  watchesScopes = true
+  regions++
 }
 
 /** Notes where `node` is made, if anybody wants to know. Called by every node's constructor. */

@@ -2,6 +2,7 @@
 import './install.js'
 
 export { AccumulateGrad } from './accumulate-grad.js'
+export { watchScopes } from './anomaly.js'
 export { defineInnerFunction } from './custom-function.js'
 export { Engine, graphRoot } from './engine.js'
 export type { TensorOps } from './formula.js'

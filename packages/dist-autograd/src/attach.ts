@@ -3,13 +3,13 @@
  * RecvRpcBackward, under one autograd message id. PyTorch: `addSendRpcBackward`, `addRecvRpcBackward`, `getMessageWithAutograd`
  * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
  */
-import { type Edge, gradientEdge, type InputMeta, setHistory } from '@postgrad/autograd/internal'
+import { type Edge, gradientEdge, type InputMeta, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import type { WorkerId } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Interceptor } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { type Message, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
+import { anomalyOf, type Message, MessageType, type OutgoingMessage, setAnomaly } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
 import { contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
@@ -41,6 +41,8 @@ export class AutogradInterceptor implements Interceptor {
       if (context.mode === 'fast') message.lineage = FAST_ROOM
     }
     if (message.tensors.length > 0) this.attachSend(context, message, to)
+    const { anomaly } = currentScope()
+    if (context !== null && anomaly !== null) setAnomaly(message, anomaly)
   }
 
   private recordingContext(type: MessageType): DistAutogradContext | null {
@@ -98,9 +100,14 @@ export class AutogradInterceptor implements Interceptor {
     if (autogradId !== null) recordRecv(context, autogradId, message, lineage, from.id, this.carrier)
   }
 
-  /** A call is served in the context it came with (DA-6). */
-  servingScope({ context }: Message): ScopePatch {
-    return { context: context === null ? null : (this.container.find(context) ?? null) }
+  /** A call is served in the context it came with (DA-6), and in the anomaly mode. */
+  servingScope(message: Message): ScopePatch {
+    const { context } = message
+    const patch = { context: context === null ? null : (this.container.find(context) ?? null) }
+    const anomaly = message.trace === null ? null : anomalyOf(message)
+    if (anomaly === null) return patch
+    watchScopes()
+    return { ...patch, anomaly }
   }
 }
 

@@ -5,6 +5,7 @@ import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { distAutograd } from './api.js'
+import { sleep } from './ends.suite.js'
 import { pyAdd, wholeLeaf } from './programs.suite.js'
 import { overSeeds } from './sim-cluster.suite.js'
 
@@ -147,6 +148,37 @@ describe('DA-24 an exception in a node', () => {
           expect(ctx.gradients().get(weight)!.toArray()).toEqual([[8 * n, 8 * n]])
         }
       })
+    }),
+  )
+
+  test.each([0, 2])('DA-67 every participant hears of the abort once, whatever failed on worker %i, and nobody else in SMART', (failOn) =>
+    overSeeds(SEEDS, 5, async (cluster) => {
+      branchWeight = () => wholeLeaf([[1, 2]])
+      const heard = [0, 0, 0, 0, 0]
+      for (const { info } of cluster.workers) {
+        const { engine } = cluster.parts(info.id)
+        const onAbort = engine.onAbort.bind(engine)
+        engine.onAbort = (message, from) => {
+          heard[info.id]!++
+          onAbort(message, from)
+        }
+      }
+      await distAutograd.context(async (ctx) => {
+        const x = wholeLeaf([[1, 2]])
+        // Worker 4 has a part in the context, and none in the pass.
+        await call(4, branch, [x])
+        const parts = await Promise.all([1, 2, 3].map((id) => call(id, branch, [x])))
+        const loss = parts.map((part) => part.sum()).reduce((a, b) => add(a, b))
+        const whole = failOn === 0 ? failsBackward(loss) : loss
+        state.failOn = failOn
+        expect(await codeOf(ctx.backward([whole], { retainGraph: true }))).toBe('TypeError')
+        state.failOn = -1
+        await ctx.backward([whole])
+        expect(ctx.gradients().get(x)!.toArray()).toEqual([[3, 6]])
+      })
+      // What is under way arrives.
+      await sleep(200)
+      expect(heard).toEqual([0, 1, 1, 1, 0])
     }),
   )
 

@@ -1,6 +1,6 @@
 /** How a pass begins and ends from outside, and what its error names: given root gradients, signals, calls that are given up, what cannot be read. */
 import { describe, expect, test } from '@jest/globals'
-import { defineFunction, mul, withAnomalyDetection } from '@postgrad/autograd'
+import { defineFunction, mul, sqrt, withAnomalyDetection } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
 import { call, currentWorker, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -199,6 +199,37 @@ describe('DA-55 what an error names', () => {
     }))
   const watchedThere = (x: Tensor): Tensor => withAnomalyDetection(() => fails(x))
   expose({ watchedThere })
+
+  test('DA-69 anomaly mode goes with the calls of a context, over any number of workers; without it no line is known', () =>
+    overSeeds(SEEDS, 3, async () => {
+      const forwardOf = () =>
+        distAutograd.context(async (ctx) => {
+          const loss = (await call(1, failsFurtherOn, [wholeLeaf([[1]])])).sum()
+          return innermost(await failure(ctx.backward([loss]))).values
+        })
+      const watched = await withAnomalyDetection(forwardOf)
+      expect(watched).toMatchObject({ worker: 'worker2', node: 'FailsBackward' })
+      expect(watched.forward).toMatch(/pass-ends\.sim\.test\.[jt]s:\d+:\d+/)
+      const plain = await forwardOf()
+      expect(plain).toMatchObject({ worker: 'worker2', node: 'FailsBackward' })
+      expect(plain.forward ?? null).toBeNull()
+    }))
+
+  test('DA-69 anomaly mode finds NaN in the backward pass of another worker', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await withAnomalyDetection(() =>
+        distAutograd.context(async (ctx) => {
+          const loss = (await call(1, rootThere, [wholeLeaf([[0]])])).sum()
+          const error = await failure(ctx.backward([loss]))
+          expect(error).toMatchObject({ code: 'BACKWARD_NAN', values: { worker: 'worker1', workerId: 1 } })
+          expect(error.values.forward).toMatch(/pass-ends\.sim\.test\.[jt]s:\d+:\d+/)
+        }),
+      )
+    }))
+  const failsFurtherOn = async (x: Tensor): Promise<Tensor> => await call(2, failsThere, [x])
+  /** The root of 0, times 0: infinite times 0 in backward. */
+  const rootThere = (x: Tensor): Tensor => mul(sqrt(x), 0)
+  expose({ failsFurtherOn, rootThere })
 
   test('an error that several passes throw is located once each', () =>
     overSeeds(1, 2, async () => {

@@ -7,4 +7,14 @@ export { type MessageOutline, messageOutline } from './message-outline.js'
 export { MESSAGE_TABLE, MessageLane, MessageType } from './message-type.js'
 export { type Payload, PayloadCodec, transferables } from './payload.js'
 export { type PassHead, passHead, type RequestHead, requestHead } from './request-head.js'
-export { type CallHeaders, chainOf, type HeaderValue, headersOf, isHeaderValue, setChain, setHeaders } from './trace-room.js'
+export {
+  anomalyOf,
+  type CallHeaders,
+  chainOf,
+  type HeaderValue,
+  headersOf,
+  isHeaderValue,
+  setAnomaly,
+  setChain,
+  setHeaders,
+} from './trace-room.js'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'
-import { chainOf, headersOf, setChain, setHeaders } from './trace-room.js'
+import { anomalyOf, chainOf, headersOf, setAnomaly, setChain, setHeaders } from './trace-room.js'
 
 describe('the trace room', () => {
   test('chain and headers are set in any order, and read at the other end', () => {
@@ -18,6 +18,18 @@ describe('the trace room', () => {
       expect(chainOf(message)).toBe(7n)
       expect(headersOf(message)).toEqual(headers)
     }
+  })
+
+  test('anomaly mode beside them, or alone', () => {
+    const codec = new Codec()
+    const out = codec.prepare(MessageType.CALL, ['f', []])
+    setAnomaly(out, 'nan')
+    expect([anomalyOf(out), chainOf(out), headersOf(out)]).toEqual(['nan', null, null])
+    setChain(out, 7n)
+    setHeaders(out, { a: 1 })
+    const message = codec.decode(codec.encode(out))
+    expect([anomalyOf(message), chainOf(message), headersOf(message)]).toEqual(['nan', 7n, { a: 1 }])
+    for (const trace of [null, [], [null, null], [null, null, 'all'], 'nan']) expect(anomalyOf({ trace })).toBeNull()
   })
 
   test('what is of another layout is no chain and no header', () => {

@@ -1,11 +1,15 @@
 /**
- * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]`. The chain is that of an actor's
- * call (see actors in rpc), the headers are what interceptors of users have set. A message without either has no room, and pays nothing.
+ * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]` or `[chain, headers, anomaly]`. The chain is
+ * that of an actor's call (see actors in rpc), the headers are what interceptors of users have set, the third is autograd's anomaly mode, in which the
+ * callee goes on. A message without any has no room, and pays nothing.
  */
 
 /** What a header may be: plain values that every tracer and log can take. */
 export type HeaderValue = string | number | boolean | bigint | null
 export type CallHeaders = Readonly<Record<string, HeaderValue>>
+
+/** See the scope of `base`. */
+export type AnomalyMode = 'throw' | 'nan'
 
 interface Room {
   readonly trace: unknown
@@ -27,12 +31,26 @@ export function headersOf({ trace }: Room): CallHeaders | null {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => isHeaderValue(value)))
 }
 
+/** Null if there is none, or if it is none of this layout. */
+export function anomalyOf({ trace }: Room): AnomalyMode | null {
+  const mode: unknown = Array.isArray(trace) ? trace[2] : null
+  return mode === 'throw' || mode === 'nan' ? mode : null
+}
+
 export function setChain(message: WritableRoom, chain: bigint): void {
-  message.trace = [chain, headersOf(message)]
+  write(message, chain, headersOf(message), anomalyOf(message))
 }
 
 export function setHeaders(message: WritableRoom, headers: CallHeaders): void {
-  message.trace = [chainOf(message), headers]
+  write(message, chainOf(message), headers, anomalyOf(message))
+}
+
+export function setAnomaly(message: WritableRoom, anomaly: AnomalyMode): void {
+  write(message, chainOf(message), headersOf(message), anomaly)
+}
+
+function write(message: WritableRoom, chain: bigint | null, headers: CallHeaders | null, anomaly: AnomalyMode | null): void {
+  message.trace = anomaly === null ? [chain, headers] : [chain, headers, anomaly]
 }
 
 export function isHeaderValue(value: unknown): value is HeaderValue {
