@@ -9,6 +9,7 @@ export {
   checkLiveness,
   checkSafety,
   type DebugInfos,
+  type DiagramOptions,
   type Disturbance,
   expectClean,
   expectConserved,
@@ -32,6 +33,7 @@ export {
   type MessageCount,
   type Messages,
   matchers,
+  type NamedEvent,
   type PostgradMatchers,
   type ProgramRef,
   planText,
@@ -55,4 +57,7 @@ export {
   simulateProgram,
   type TestCluster,
   type TestWorker,
+  type Trace,
+  type TraceEvent,
+  type TraceKind,
 } from '@postgrad/testing'

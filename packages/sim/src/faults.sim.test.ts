@@ -1,7 +1,7 @@
 /** Fault rules on bare links of a world: which frames they meet, what becomes of these, and that the session above puts it right. */
 import { describe, expect, test } from '@jest/globals'
 import type { Frame, Link, LinkClosed } from '@postgrad/transport'
-import type { FaultRule, FaultSelection } from './faults.js'
+import type { FaultRecord, FaultRule } from './faults.js'
 import { SimWorld, type SimWorldOptions } from './world.js'
 
 const frame = (text: string): Frame => ({ header: new Uint8Array(Buffer.from(text)), segments: [] })
@@ -239,28 +239,34 @@ describe('fault rules', () => {
     expect([dropped(pair), pair.atB.got]).toEqual([2, words(3)])
   })
 
-  test('FLT-14 a run can be repeated with fewer faults: without some rules, or with some of what they did alone', async () => {
+  test('FLT-14 what happened is known by its frames, and a run can be repeated with some of it alone', async () => {
     const rules: readonly FaultRule[] = [
       { match: { kind: 'x' }, do: 'drop', times: 3 },
       { match: { kind: 'x' }, do: 'duplicate' },
     ]
-    const injected = async (selection: FaultSelection) => {
-      const world = new SimWorld(1, { faults: { rules, classify, selection } })
+    const run = async (exactly?: readonly FaultRecord[]) => {
+      const world = new SimWorld(1, { faults: { rules, classify, ...(exactly === undefined ? {} : { exactly }) } })
       const [a, b] = world.link('a', 'b')
       new End(world, a)
       const atB = new End(world, b)
       for (const word of words(3)) a.send(frame(word))
       await world.drain()
       expect(atB.got).toEqual(words(3))
-      const { drop, duplicate } = world.faults!.injected
-      return [drop, duplicate]
+      return { happened: world.faults!.happened, hash: world.trace.hash }
     }
-    expect(await injected({})).toEqual([3, 3])
-    expect(await injected({ muted: [0] })).toEqual([0, 3])
-    expect(await injected({ muted: [0, 1] })).toEqual([0, 0])
-    expect(await injected({ only: [] })).toEqual([0, 0])
-    expect(await injected({ only: [1] })).toEqual([1, 0])
-    expect(await injected({ muted: [0], only: [0, 2] })).toEqual([0, 2])
+    const { happened, hash } = await run()
+    expect(happened.map(({ frame: name, action }) => `${action} ${name}`)).toEqual([
+      'drop a→b x 1',
+      'drop a→b x 2',
+      'drop a→b x 3',
+      'duplicate a→b x 1/1',
+      'duplicate a→b x 2/1',
+      'duplicate a→b x 3/1',
+    ])
+    expect((await run(happened)).hash).toBe(hash)
+    expect((await run([])).happened).toEqual([])
+    // Without the others it is still the same frame.
+    expect((await run(happened.slice(2, 3))).happened).toEqual(happened.slice(2, 3))
   })
 
   test('FLT-9 a worker crashes by a frame: the receiver, unless the rule names another; the frame is lost with it', async () => {

@@ -87,15 +87,17 @@ export interface FaultOptions {
   readonly kinds?: readonly string[]
   /** Brings a crashed worker back, for the action restart. */
   readonly restart?: (worker: string) => void
-  readonly selection?: FaultSelection
+  /** These happen and no others, whatever the rules say: for a run that is repeated with fewer faults. What is added later is asked as always. */
+  readonly exactly?: readonly FaultRecord[]
 }
 
-/** Which of the faults that the rules ask for happen: all, unless a run is repeated with fewer of them. */
-export interface FaultSelection {
-  /** Rules, by their place in the list, that do not apply. */
-  readonly muted?: readonly number[]
-  /** Only these happen of those that are asked for, counted from 0 in the order of the run. */
-  readonly only?: readonly number[]
+/** A fault that happened, by the frame that it happened to: the same frame in a run with fewer of them. */
+export interface FaultRecord {
+  /** "worker0→worker1 CALL 3", and how often it had been seen before where that is not never: "… 3/1". */
+  readonly frame: string
+  readonly action: FaultKind
+  readonly delayMs: number
+  readonly worker: string
 }
 
 /** What is to be done to a frame. */
@@ -168,18 +170,21 @@ type ChanceDraw = (probability: number) => boolean
 export class Faults {
   readonly injected: Record<FaultKind, number> = { drop: 0, duplicate: 0, delay: 0, crash: 0, restart: 0 }
   readonly restart: (worker: string) => void
-  /** How many faults were asked for so far, whether they happened or not. */
-  asked = 0
+  /** What has happened so far, in order. */
+  readonly happened: FaultRecord[] = []
   private rules: readonly Rule[]
   private readonly kinds: readonly string[] | null
   private readonly classify: (frame: Frame) => string
-  private readonly only: ReadonlySet<number> | null
+  /** By frame; null: the rules decide. */
+  private exactly: Map<string, FaultRecord> | null
+  private readonly seen = new Map<string, number>()
 
   /** @throws INVALID_ARGUMENT */
-  constructor({ rules, classify = () => '', kinds, restart = cannotRestart, selection = {} }: FaultOptions) {
+  constructor({ rules, classify = () => '', kinds, restart = cannotRestart, exactly }: FaultOptions) {
     this.kinds = kinds === undefined ? null : [...kinds, ...Object.values(SESSION_KINDS)]
-    this.rules = rules.map((rule) => this.checked(rule)).filter((_, index) => selection.muted?.includes(index) !== true)
-    this.only = selection.only === undefined ? null : new Set(selection.only)
+    const checked = rules.map((rule) => this.checked(rule))
+    this.rules = exactly === undefined ? checked : []
+    this.exactly = exactly === undefined ? null : new Map(exactly.map((record) => [record.frame, record]))
     this.classify = classify
     this.restart = restart
   }
@@ -196,6 +201,7 @@ export class Faults {
   /** Nothing is done to frames any more; who is to come back comes back. */
   end(): void {
     this.rules = []
+    this.exactly = null
   }
 
   /** The first rule that applies decides; null: the frame is delivered. */
@@ -203,13 +209,31 @@ export class Faults {
     const head = sessionHead(frame)
     const kind = head === null ? this.classify(frame) : (SESSION_KINDS[head.kind] ?? this.classify(sessionPayload(frame)))
     const seen: FaultFrame = { from, to, kind, bytes, timeMs, message: head?.seq ?? 0 }
-    const decides = this.rules.find((each) => each.applies(seen, draw))
-    if (decides === undefined || decides.rule.do === 'pass') return null
-    if (this.only?.has(this.asked++) === false) return null
-    const { rule } = decides
-    const action = rule.do === 'slow' ? 'delay' : (rule.do as FaultKind)
+    const name = this.nameOf(seen)
+    const verdict = this.exactly?.get(name) ?? this.byRules(seen, draw)
+    if (verdict === null) return null
+    const { action, delayMs, worker } = verdict
     this.injected[action]++
-    return { action, delayMs: decides.delayOf(seen), worker: rule.worker ?? to }
+    this.happened.push({ frame: name, action, delayMs, worker })
+    return verdict
+  }
+
+  private byRules(frame: FaultFrame, draw: ChanceDraw): Verdict | null {
+    const decides = this.rules.find((each) => each.applies(frame, draw))
+    if (decides === undefined || decides.rule.do === 'pass') return null
+    const { rule } = decides
+    return {
+      action: rule.do === 'slow' ? 'delay' : (rule.do as FaultKind),
+      delayMs: decides.delayOf(frame),
+      worker: rule.worker ?? frame.to,
+    }
+  }
+
+  private nameOf({ from, to, kind, message }: FaultFrame): string {
+    const name = `${from}→${to} ${kind} ${message}`
+    const times = this.seen.get(name) ?? 0
+    this.seen.set(name, times + 1)
+    return times === 0 ? name : `${name}/${times}`
   }
 
   private checked(rule: FaultRule): Rule {

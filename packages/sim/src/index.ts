@@ -1,5 +1,5 @@
 export type { DiagramOptions } from './diagram.js'
-export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultOptions, FaultRule, FaultSelection } from './faults.js'
+export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultOptions, FaultRecord, FaultRule } from './faults.js'
 export type { StepObserver } from './observer.js'
 export type { DrawKind, Possible, PossibleChoice, Schedule } from './schedule.js'
 export type { FrameCounts } from './sim-link.js'

@@ -83,6 +83,8 @@ export class SimWorld implements LinkHost, TimeHost {
   private stepsMax: number
   private readonly timeMsMax: number
   private running = false
+  /** Which of `decisions` are about fault rules: a run in which faults are said otherwise has no such questions. */
+  readonly faultDraws: number[] = []
   /** Called when nothing is left to do but to wait: before time jumps to the next timer. */
   onIdle: ((untilMs: number) => void) | null = null
   /** Called between steps, when the program is quiet. What it throws ends the run. */
@@ -308,6 +310,7 @@ export class SimWorld implements LinkHost, TimeHost {
   }
 
   draw(kind: DrawKind, label: string, count: number, chance?: number): number {
+    if (kind === 'fault') this.faultDraws.push(this.decider.decisions.length)
     return this.decider.draw(kind, label, count, chance)
   }
 

@@ -1,4 +1,16 @@
-export type { FaultAction, FaultFrame, FaultKind, FaultMatch, FaultRule, FrameCounts } from '@postgrad/sim'
+export type {
+  DiagramOptions,
+  FaultAction,
+  FaultFrame,
+  FaultKind,
+  FaultMatch,
+  FaultRule,
+  FrameCounts,
+  NamedEvent,
+  Trace,
+  TraceEvent,
+  TraceKind,
+} from '@postgrad/sim'
 export type { TestCluster, TestWorker } from './cluster.js'
 export { type CleanOptions, type DebugInfos, expectClean, leaks } from './expect-clean.js'
 export { type Counted, expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'

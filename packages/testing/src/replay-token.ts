@@ -6,7 +6,7 @@
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { PostgradError } from '@postgrad/base'
-import type { FaultRule } from '@postgrad/sim'
+import type { FaultKind, FaultRecord, FaultRule } from '@postgrad/sim'
 import { hashBytes } from '@postgrad/sim/internal'
 
 /** One run out of those that a program and its options allow. */
@@ -14,10 +14,8 @@ export interface RunVariant {
   readonly seed: number
   /** What the schedule is to say; null: all from the seed. */
   readonly decisions: readonly number[] | null
-  /** Rules of the plan that do not apply, by their place. */
-  readonly muted: readonly number[]
-  /** The only faults that happen, in the order of asking; null: all. */
-  readonly only: readonly number[] | null
+  /** The faults that happen, in place of those that the rules ask for; null: as the rules say. */
+  readonly faults: readonly FaultRecord[] | null
 }
 
 /** The test that a run is of. */
@@ -51,13 +49,12 @@ const PREFIX = 'pg1'
 const JSON_BYTES_MAX = 256 * 1024 * 1024
 
 export function encodeToken({ of, variant }: ReplayToken): string {
-  const { seed, decisions, muted, only } = variant
+  const { seed, decisions, faults } = variant
   const packed = {
     of,
     s: seed,
     ...(decisions === null ? {} : { d: deltas(decisions) }),
-    ...(muted.length === 0 ? {} : { m: muted }),
-    ...(only === null ? {} : { o: only }),
+    ...(faults === null ? {} : { f: faults.map(({ frame, action, delayMs, worker }) => [frame, action, delayMs, worker]) }),
   }
   const body = deflateRawSync(Buffer.from(JSON.stringify(packed)), { level: 9 }).toString('base64url')
   return `${PREFIX}.${checkOf(body)}.${body}`
@@ -70,20 +67,14 @@ export function decodeToken(token: string): ReplayToken {
     throw invalid(token, prefix?.startsWith('pg') === true ? `a token of another version (${prefix})` : 'something else')
   if (body === undefined || rest.length > 0 || check !== checkOf(body)) throw invalid(token, 'one that was cut or changed')
   try {
-    const {
-      of,
-      s,
-      d,
-      m = [],
-      o = null,
-    } = JSON.parse(inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString()) as {
+    const { of, s, d, f } = JSON.parse(inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString()) as {
       of: RunIdentity
       s: number
       d?: readonly number[]
-      m?: readonly number[]
-      o?: readonly number[] | null
+      f?: readonly (readonly [string, FaultKind, number, string])[]
     }
-    return { of, variant: { seed: s, decisions: d === undefined ? null : undeltas(d), muted: m, only: o } }
+    const faults = f === undefined ? null : f.map(([frame, action, delayMs, worker]) => ({ frame, action, delayMs, worker }))
+    return { of, variant: { seed: s, decisions: d === undefined ? null : undeltas(d), faults } }
   } catch (cause) {
     throw invalid(token, 'one that cannot be read', cause)
   }

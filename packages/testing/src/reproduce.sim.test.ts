@@ -51,7 +51,7 @@ describe('replay', () => {
       name: expect.stringContaining('TK-27 the error of a failed run'),
     })
     // The seed says it all.
-    expect(variant).toEqual({ seed: error.seed, decisions: null, muted: [], only: null })
+    expect(variant).toEqual({ seed: error.seed, decisions: null, faults: null })
     // The run after this many others of the same test, were the test run again.
     const { run } = of as { run: number }
     const again = encodeToken({ of: { ...of, run: run + 2 } as typeof of, variant })
@@ -63,7 +63,7 @@ describe('replay', () => {
   })
 
   test('TK-27 a token of another test, of a program, or what is none, is refused', async () => {
-    const variant = { seed: 3, decisions: null, muted: [], only: null }
+    const variant = { seed: 3, decisions: null, faults: null }
     process.env.POSTGRAD_REPLAY = encodeToken({ of: { kind: 'test', name: 'another test', file: 'other.test.js', run: 0 }, variant })
     const other = await failure({})
     expect(other).toMatchObject({ code: 'REPLAY_OTHER_TEST' })
@@ -79,7 +79,8 @@ describe('replay', () => {
 
   test('TK-27 a token holds what it is given, long lists in few bytes', () => {
     const decisions = [...new Array<number>(10_000).fill(0), 7, -3, ...new Array<number>(5000).fill(-1), 2]
-    const variant = { seed: -5, decisions, muted: [1], only: [0, 4] }
+    const faults = [{ frame: 'a→b CALL 3/1', action: 'drop', delayMs: 0, worker: 'b' }] as const
+    const variant = { seed: -5, decisions, faults }
     const of = { kind: 'test', name: 'ü', file: '', run: 2 } as const
     const token = encodeToken({ of, variant })
     expect(decodeToken(token)).toEqual({ of, variant })
@@ -117,7 +118,7 @@ describe('programs', () => {
       await expect(simulateProgram(wrong, options)).rejects.toMatchObject({ code: 'PROGRAM_INVALID' })
     }
     const of = { kind: 'test', name: 'a test', file: '', run: 0 } as const
-    const ofTest = encodeToken({ of, variant: { seed: 0, decisions: null, muted: [], only: null } })
+    const ofTest = encodeToken({ of, variant: { seed: 0, decisions: null, faults: null } })
     await expect(replayProgram(ofTest)).rejects.toMatchObject({ code: 'REPLAY_OTHER_TEST' })
     await expect(replayProgram('pg1')).rejects.toMatchObject({ code: 'REPLAY_TOKEN_INVALID' })
     let failed: Failure | null = null
@@ -160,9 +161,9 @@ describe('shrinking', () => {
     const faults = randomFaults({ crashes: 0, restarts: 0, partitions: 2, drop: 0.5 })
     const error = await firstFailure({ faults, shrink: { runs: 500, timeMs: 60_000 } }, body)
     const { variant } = decodeToken(error.replay)
-    expect(error.stack).toMatch(/Shrunk in \d+ runs: from \d+ decisions and \d+ faults to \d+ decisions? and \d faults?/)
-    expect(error.stack).toContain('Under these rules')
-    expect(variant.only === null ? 0 : variant.only.length).toBeLessThanOrEqual(4)
+    expect(error.stack).toMatch(/Shrunk in \d+ runs: from \d+ decisions and [1-9]\d* faults to \d+ decisions? and [1-4] faults?/)
+    expect(error.stack).toMatch(/These faults .*:\n {2}1\. (drop|delay) at worker[01]→worker[01] (CALL|RESULT) 1/)
+    expect(variant.faults?.length).toBeLessThanOrEqual(4)
     const run = simulate({ workers, faults, variant } as SimulateOptions, body)
     await expect(run).rejects.toThrow('it took')
   })

@@ -139,19 +139,26 @@ function summary(first: FailedRun, shrunk: Shrunk | null): string {
   return `Shrunk in ${shrunk.runs} runs${stopped}: from ${sizeText(first)} to ${sizeText(shrunk.failed)}.`
 }
 
-function sizeText({ variant, decisions, asked }: FailedRun): string {
-  const faults = variant.only === null ? asked : variant.only.length
+function sizeText({ variant, decisions, faults: { length: faults } }: FailedRun): string {
   const said = choices(variant.decisions ?? decisions)
   return `${said} decision${said === 1 ? '' : 's'} and ${faults} fault${faults === 1 ? '' : 's'}`
 }
 
-/** What the rules are that still do something. */
-function planLines({ plan, variant }: FailedRun): string[] {
-  const left = plan.filter((_, rule) => !variant.muted.includes(rule))
-  if (left.length === 0 || variant.only?.length === 0) return []
-  const only = variant.only === null ? '' : `, of what they ask for only number ${variant.only.map((fault) => fault + 1).join(', ')}`
-  return [`Under these rules${only}:\n${planText(left)}`]
+/** The rules; of a run that was shrunk the faults that are left. */
+function planLines({ plan, variant, faults }: FailedRun): string[] {
+  if (faults.length === 0) return []
+  if (variant.faults === null) return plan.length === 0 ? [] : [`Under these rules:\n${planText(plan)}`]
+  const lines = faults.slice(0, FAULTS_SHOWN).map(({ frame, action, delayMs, worker }, index) => {
+    const to = action === 'crash' || action === 'restart' ? ` (${worker})` : ''
+    return `  ${index + 1}. ${action}${to} at ${frame}${delayMs > 0 ? `, by ${Math.round(delayMs * 100) / 100} ms` : ''}`
+  })
+  const rest = faults.length - lines.length
+  return [
+    `These faults (pair, kind and number of the message, and how often it was seen before):\n${lines.join('\n')}${rest > 0 ? `\n  … and ${rest} more` : ''}`,
+  ]
 }
+
+const FAULTS_SHOWN = 20
 
 /** One line on a terminal, while it lasts. */
 class Progress {

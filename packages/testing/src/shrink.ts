@@ -3,11 +3,11 @@
  * which is the oldest thing that waits (`FairSchedule`). What is tried is a run; what fails in the same way is kept. After Zeller and Hildebrandt,
  * "Simplifying and Isolating Failure-Inducing Input" (2002), in halves first and in single pieces at last.
  *
- *     all faults, all decisions ─→ no rule? ─→ single rules ─→ single faults ─→ no decision? ─→ half of them, quarters, …, single ones
+ *     all faults, all decisions ─→ no fault? ─→ half of them, quarters, …, single ones ─→ no decision? ─→ half of them, …
  */
 import { stripVTControlCharacters } from 'node:util'
 import { isPostgradError } from '@postgrad/base'
-import type { FaultRule, Trace } from '@postgrad/sim'
+import type { FaultRecord, FaultRule, Trace } from '@postgrad/sim'
 import type { RunVariant } from './replay-token.js'
 
 /** A run that failed, as it was. */
@@ -16,8 +16,9 @@ export interface FailedRun {
   readonly variant: RunVariant
   /** All that was decided in it. */
   readonly decisions: readonly number[]
-  /** How many faults its rules asked for, and the rules. */
-  readonly asked: number
+  /** What was done to frames by rules, and which of the decisions were about rules. */
+  readonly faults: readonly FaultRecord[]
+  readonly faultDraws: readonly number[]
   readonly plan: readonly FaultRule[]
   /** Null where there was more than one. */
   readonly trace: Trace | null
@@ -50,7 +51,6 @@ const TIME_MS = 5000
 
 export async function shrink(first: FailedRun, options: ShrinkOptions, tools: Tools): Promise<Shrunk> {
   const shrinker = new Shrinker(first, options, tools)
-  await shrinker.fewerRules()
   await shrinker.fewerFaults()
   await shrinker.fewerDecisions()
   return { failed: shrinker.best, runs: shrinker.tried, isDone: !shrinker.isOut }
@@ -73,7 +73,7 @@ class Shrinker {
 
   constructor(first: FailedRun, { runs = RUNS, timeMs = TIME_MS }: ShrinkOptions, tools: Tools) {
     // Said in full, so that it is the same run whatever is taken away from it.
-    this.best = { ...first, variant: { ...first.variant, decisions: first.decisions } }
+    this.best = { ...first, variant: said(first) }
     this.max = runs
     this.endMs = tools.now() + timeMs
     this.tools = tools
@@ -83,33 +83,26 @@ class Shrinker {
     return this.tried >= this.max || this.tools.now() >= this.endMs
   }
 
-  async fewerRules(): Promise<void> {
-    const { muted } = this.best.variant
-    const rules = this.best.plan.map((_, rule) => rule).filter((rule) => !muted.includes(rule))
-    const others = (kept: readonly number[]) => rules.filter((rule) => !kept.includes(rule))
-    await this.fewest(rules, (kept) => this.takes({ muted: [...muted, ...others(kept)] }, true))
-  }
-
+  /** With other faults another list of decisions is the one that fits. */
   async fewerFaults(): Promise<void> {
-    const asked = this.best.variant.only ?? Array.from({ length: this.best.asked }, (_, fault) => fault)
-    await this.fewest(asked, (only) => this.takes({ only }, true))
+    await this.fewest(this.best.variant.faults ?? [], (faults) => this.takes({ faults }, true))
   }
 
   async fewerDecisions(): Promise<void> {
     const all = this.best.variant.decisions ?? []
-    const said = all.flatMap((decision, at) => (isChoice(decision) ? [at] : []))
+    const choices = all.flatMap((decision, at) => (isChoice(decision) ? [at] : []))
     const list = (kept: readonly number[]): number[] => {
       const keep = new Set(kept)
       const end = (kept.at(-1) ?? -1) + 1
       return all.slice(0, end).map((decision, at) => (keep.has(at) ? decision : decision < 0 ? -1 : 0))
     }
-    await this.fewest(said, (kept) => this.takes({ decisions: list(kept) }, false))
+    await this.fewest(choices, (kept) => this.takes({ decisions: list(kept) }, false))
     // If nothing could be taken away, its end, where nothing is said, can.
-    if (this.best.variant.decisions === all && said.length > 0) await this.takes({ decisions: list(said) }, false)
+    if (this.best.variant.decisions === all && choices.length > 0) await this.takes({ decisions: list(choices) }, false)
   }
 
   /** Fewer and fewer of the items, in their order, as long as the test takes what is left. */
-  private async fewest(items: readonly number[], test: (kept: readonly number[]) => Promise<boolean>): Promise<void> {
+  private async fewest<T>(items: readonly T[], test: (kept: readonly T[]) => Promise<boolean>): Promise<void> {
     if (items.length === 0 || this.isOut || (await test([]))) return
     let kept = items
     for (let size = Math.ceil(kept.length / 2); kept.length > 1; ) {
@@ -126,16 +119,22 @@ class Shrinker {
     }
   }
 
-  /** Whether the run still fails so; it is the best one then. With other faults another list of decisions is the one that fits. */
+  /** Whether the run still fails so; it is the best one then. */
   private async takes(change: Partial<RunVariant>, refits: boolean): Promise<boolean> {
     if (this.isOut) return false
     this.tried++
     const failed = await this.tools.attempt({ ...this.best.variant, ...change })
     const isSame = failed !== null && sameFailure(failed.error, this.best.error)
-    if (isSame) this.best = refits ? { ...failed, variant: { ...failed.variant, decisions: failed.decisions } } : failed
+    if (isSame) this.best = refits ? { ...failed, variant: said(failed) } : failed
     this.tools.onProgress?.(this.tried, this.max, this.best)
     return isSame
   }
+}
+
+/** The run in full: all that happened to frames, and all decisions but those about rules, which are asked nothing then. */
+function said({ variant, decisions, faults, faultDraws, plan }: FailedRun): RunVariant {
+  const about = new Set(faultDraws)
+  return { ...variant, decisions: decisions.filter((_, at) => !about.has(at)), faults: plan.length === 0 ? null : faults }
 }
 
 /** Whether two runs failed for what looks like the same reason: code and operation, or name and first line, numbers aside. */

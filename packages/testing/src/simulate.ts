@@ -141,13 +141,13 @@ export class SimulatedWorkers implements SimCluster {
     const { workers, faults, world } = options
     this.options = options
     this.variant = options.variant ?? plainVariant(options)
-    const { seed, decisions, muted, only } = this.variant
+    const { seed, decisions, faults: exactly } = this.variant
     this.seed = seed
     this.ledger = options.countMessages === false ? null : new MessageLedger()
     this.plan = rulesOf(faults, seed, workerNames(workers))
     const faultOptions = this.plan && {
       rules: this.plan,
-      selection: { muted, ...(only === null ? {} : { only }) },
+      ...(exactly === null ? {} : { exactly }),
       classify: messageKind,
       kinds: [...MESSAGE_KINDS, UNREADABLE],
       restart: (name: string) => void this.restart(name),
@@ -222,16 +222,11 @@ export class SimulatedWorkers implements SimCluster {
 
   /** Which run it was, to be repeated. A schedule of the caller's own is known by what it decided alone. */
   record(): Omit<FailedRun, 'error'> {
-    const { variant, world, options } = this
-    const { decisions } = world
-    const isOwn = options.world?.schedule !== undefined && variant.decisions === null
-    return {
-      variant: isOwn ? { ...variant, decisions } : variant,
-      decisions,
-      asked: world.faults?.asked ?? 0,
-      plan: this.plan ?? [],
-      trace: world.trace,
-    }
+    const { world, options, plan } = this
+    const { decisions, faultDraws, trace } = world
+    const isOwn = options.world?.schedule !== undefined && this.variant.decisions === null
+    const variant = isOwn ? { ...this.variant, decisions } : this.variant
+    return { variant, decisions, faults: world.faults?.happened ?? [], faultDraws, plan: plan ?? [], trace }
   }
 
   whoWaits(): WhoWaits {
@@ -370,12 +365,12 @@ function unlike(error: unknown, options: RunOptions): unknown {
   const variant = options.variant ?? plainVariant(options)
   Object.assign(error, { seed: variant.seed })
   noteInStack(error, ` (seed ${variant.seed})`)
-  noteFailure(error, { variant, decisions: [], asked: 0, plan: [], trace: null })
+  noteFailure(error, { variant, decisions: [], faults: [], faultDraws: [], plan: [], trace: null })
   return error
 }
 
 function plainVariant({ seed = 0 }: SimulateOptions): RunVariant {
-  return { seed, decisions: null, muted: [], only: null }
+  return { seed, decisions: null, faults: null }
 }
 
 /** Waits that ended since time was up: as good a sign of a deadlock as there is where calls have deadlines. */

@@ -15,7 +15,7 @@ export function writeTrace(directory: string, { trace, error, variant, plan }: F
   const path = join(directory, `${slug(name)}-seed${variant.seed}`)
   // A test runner's colours are none in a file.
   const message = stripVTControlCharacters(String((error as Partial<Error>)?.message ?? error))
-  const rules = plan.filter((_, rule) => !variant.muted.includes(rule))
+  const rules = variant.faults === null ? plan : []
   const head = [`${name}, seed ${variant.seed}`, message, rules.length === 0 ? '' : planText(rules), ''].filter((part) => part !== '')
   try {
     mkdirSync(directory, { recursive: true })

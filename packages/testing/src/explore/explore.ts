@@ -215,7 +215,7 @@ class Explorer<T> {
   private async simulate(schedule: Schedule, observer: SearchRun | OrderRecorder): Promise<void> {
     const { world, ...options } = this.options
     const run = ++this.runs
-    const variant = { seed: options.seed ?? 0, decisions: null, muted: [], only: null }
+    const variant = { seed: options.seed ?? 0, decisions: null, faults: null }
     const keepsTrace = (options.traceDir ?? process.env.POSTGRAD_TRACE_DIR ?? '') !== ''
     let simulation: Simulation<T>
     let decisions: readonly number[] = []
