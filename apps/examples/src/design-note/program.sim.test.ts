@@ -1,6 +1,6 @@
 /** The design note's programs in the simulation: in every order of delivery the bits of the inlined programs, and nothing is left behind. */
 import { expect, test } from '@jest/globals'
-import { expectClean, inlined, simulate, type TestCluster } from 'postgrad/testing'
+import { expectClean, explore, inlined, simulate, type TestCluster } from 'postgrad/testing'
 import { designNote, endToEnd } from './program.js'
 
 const SEEDS = 25
@@ -37,4 +37,15 @@ test('end to end, all workers at once: every step lowers the loss by its learnin
     expect({ seed, losses: simulation.result }).toEqual({ seed, losses: oracle })
     expectClean(simulation)
   }
+})
+
+test('every order of delivery there is: the same bits', async () => {
+  const one = await explore({ workers }, note)
+  expect(one).toMatchObject({ exhausted: true, outcomes: 1 })
+  const pair = ['worker0', 'worker1']
+  const both = await explore({ workers: pair }, (sim) =>
+    Promise.all(pair.map((name, i) => sim.on(name).run(endToEnd, pair[1 - i]!, 1, 0.5))),
+  )
+  expect(both).toMatchObject({ exhausted: true, outcomes: 1 })
+  expect(both.orders).toBeGreaterThan(1)
 })
