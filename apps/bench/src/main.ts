@@ -14,6 +14,7 @@ import { TfjsPeer } from './peers/tfjs.js'
 import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
+import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
@@ -52,7 +53,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
-  const [passes, ordered, stage] = [new PassStage(), new PassStage('order.js'), new RlStage()]
+  const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
@@ -64,6 +65,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...passRows(passes, raw, withTorch, wideTorch),
       ...orderRows(ordered),
       ...remoteStepRows(passes, raw, withTorch),
+      ...modeRows(modes),
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
     ]
@@ -79,7 +81,16 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       console.log(json ? JSON.stringify(row) : rowText(row))
     }
   } finally {
-    await Promise.all([raw.close(), comlink.close(), passes.close(), ordered.close(), stage.close(), torch?.close(), wideTorch?.close()])
+    await Promise.all([
+      raw.close(),
+      comlink.close(),
+      passes.close(),
+      ordered.close(),
+      modes.close(),
+      stage.close(),
+      torch?.close(),
+      wideTorch?.close(),
+    ])
   }
 }
 

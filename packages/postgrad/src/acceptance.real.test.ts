@@ -37,6 +37,19 @@ describe('on threads', () => {
       }
     })
 
+    test('DA-33 under FAST the same bits', async () => {
+      await cases.useModeOn(cluster, 'fast')
+      try {
+        for (const one of [...cases.documentationCases, ...cases.backwardCases, ...cases.layerCases]) {
+          const { inputs } = golden[one.name]!
+          const simulation = await simulate({ workers: cases.CASE_WORKERS, seed: 1 }, (sim) => cases.runCase(sim, one, inputs))
+          expect({ name: one.name, ...(await cases.runCase(cluster, one, inputs)) }).toEqual({ name: one.name, ...simulation.result })
+        }
+      } finally {
+        await cases.useModeOn(cluster, 'smart')
+      }
+    })
+
     test('all four workers at once: the design note’s example', async () => {
       const { inputs } = golden.design_note!
       const simulation = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(cases.designNote, inputs))

@@ -2,8 +2,9 @@
  * The acceptance cases in the simulation and inlined: PyTorch's numbers, and the same bits in both. `packages/postgrad` runs the same cases on threads.
  */
 import { describe, expect, test } from '@jest/globals'
+import type { BackwardMode } from '@postgrad/dist-autograd'
 import { backwardCases } from './cases/backward.js'
-import { CASE_WORKERS, type NumberCase, type Plains, runCase } from './cases/case.js'
+import { CASE_WORKERS, type NumberCase, type Plains, runCase, useModeOn } from './cases/case.js'
 import { cleanUp, cleanUpCases } from './cases/clean-up.js'
 import { optimizerCases, optimizerErrorCases } from './cases/dist-optim.js'
 import { documentationCases } from './cases/documentation.js'
@@ -17,12 +18,16 @@ import { inlined } from './inlined.js'
 import { simulate } from './simulate.js'
 
 const SEEDS = 20
+const FAST_SEEDS = 5
 
 const golden = readGolden()
 const numberCases = [...documentationCases, ...backwardCases, ...layerCases, ...optimizerCases, ...secondDerivativeCases]
 
-async function simulated(one: NumberCase, seed: number): Promise<Plains> {
-  const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, golden[one.name]!.inputs))
+async function simulated(one: NumberCase, seed: number, mode: BackwardMode = 'smart'): Promise<Plains> {
+  const simulation = await simulate({ workers: CASE_WORKERS, seed }, async (sim) => {
+    await useModeOn(sim, mode)
+    return await runCase(sim, one, golden[one.name]!.inputs)
+  })
   expectClean(simulation)
   return simulation.result
 }
@@ -50,6 +55,15 @@ describe('PyTorch’s gradients', () => {
       for (let seed = 1; seed <= SEEDS; seed++) expect({ seed, ...(await simulated(one, seed)) }).toEqual({ seed, ...oracle })
     },
   )
+})
+
+describe('DA-33 the same under FAST', () => {
+  // PyTorch has none of those, and FAST neither: their passes need the lineage.
+  const fast = numberCases.filter((one) => !(secondDerivativeCases as readonly NumberCase[]).includes(one))
+  test.each(fast.map((one) => [one.name, one] as const))(`%s: ${FAST_SEEDS} seeds, the bits of SMART`, async (_, one) => {
+    const wanted = await simulated(one, 0)
+    for (let seed = 1; seed <= FAST_SEEDS; seed++) expect({ seed, ...(await simulated(one, seed, 'fast')) }).toEqual({ seed, ...wanted })
+  })
 })
 
 describe('the graph’s shape', () => {

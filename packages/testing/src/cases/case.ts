@@ -2,8 +2,9 @@
  * What an acceptance case is: a program whose functions are exposed and whose `main` runs as worker0, with plain numbers as arguments and result,
  * so that the simulation, the inlined program and real threads can run it unchanged and their results be compared to the bit.
  */
-import type { DistAutogradContext } from '@postgrad/dist-autograd'
-import { currentWorker, type RRef } from '@postgrad/rpc'
+import type { BackwardMode, DistAutogradContext } from '@postgrad/dist-autograd'
+import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
+import { currentWorker, expose, type RRef } from '@postgrad/rpc'
 import { type DType, type Tensor, tensor } from '@postgrad/tensor'
 import { InlinedWorker } from '../inlined-worker.js'
 
@@ -36,6 +37,18 @@ export interface NumberCase {
 
 /** Every case has as many workers as PyTorch's tests have. */
 export const CASE_WORKERS = 4
+
+/** Runs on a worker: the mode of the contexts that are made there from now on. */
+export function useMode(mode: BackwardMode): void {
+  currentDistAutograd().container.defaultMode = mode
+}
+
+expose({ useMode })
+
+/** Every worker of a cluster of cases gets that default. */
+export async function useModeOn(cluster: CaseCluster, mode: BackwardMode): Promise<void> {
+  await Promise.all(Array.from({ length: CASE_WORKERS }, (_, i) => cluster.on(`worker${i}`).run(useMode, mode)))
+}
 
 export function runCase(cluster: CaseCluster, { main }: NumberCase, inputs: Plains): Promise<Plains> {
   return cluster.on('worker0').run(main, inputs)

@@ -1,6 +1,6 @@
 /** All acceptance cases as one program: what `launch` loads on every worker. Importing it exposes their functions. */
 export { backwardCases, myAdd } from './backward.js'
-export { CASE_WORKERS, type CaseCluster, type NumberCase, type Plain, type Plains, runCase } from './case.js'
+export { CASE_WORKERS, type CaseCluster, type NumberCase, type Plain, type Plains, runCase, useModeOn } from './case.js'
 export { type CleanUpReport, cleanUp, cleanUpCases } from './clean-up.js'
 export { contextCases } from './contexts.js'
 export { deathCases, passOverDead } from './deaths.js'
