@@ -56,7 +56,7 @@ function conditions(path, name) {
   return {
     'module-sync': module,
     import: module,
-    require: { types: `./dist/cjs/types/postgrad/${name}.d.ts`, default: `./dist/cjs/${name}.cjs` },
+    require: { types: module.types.replace('./dist/', './dist/cjs/types/postgrad/'), default: `./dist/cjs/${name}.cjs` },
   }
 }
 

@@ -45,23 +45,35 @@ expose({ myAdd, twice, refuse, main, large, ask })
 
 /** @param here how a file beside the test is named */
 const test = (here) => `import { jobs, launch, PostgradError } from 'postgrad'
-import { expectClean, inlined, simulate } from 'postgrad/testing'
+import { inlined, simulate, simulateAgainstInlined } from 'postgrad/testing'
+import { matchers } from 'postgrad/testing/matchers'
 import { ask, large, main, twice } from './program'
 import { ones } from 'postgrad'
+
+expect.extend(matchers)
 
 const workers = ['worker0', 'worker1']
 const oracle = () => inlined({ workers }, (cluster) => cluster.on('worker0').run(main))
 
 test('the simulation, in any order and under faults, gives the gradients of the inlined program', async () => {
-  const { t1, t2, t4 } = await oracle()
+  const gradients = await oracle()
   for (let seed = 0; seed < 20; seed++) {
     const simulation = await simulate({ workers, seed, faults: [{ match: { probability: 0.2 }, do: 'drop', times: 5 }] }, (sim) =>
       sim.on('worker0').run(main),
     )
-    const { result } = simulation
-    expect([result.t1.toArray(), result.t2.toArray(), result.t4.toArray()]).toEqual([t1.toArray(), t2.toArray(), t4.toArray()])
-    expectClean(simulation)
+    expect(simulation).toMatchInlined(gradients)
+    expect(simulation).toBeClean()
+    expect(simulation).toBeSound()
+    expect(simulation.result.t1).not.toHaveSameBitsAs(simulation.result.t4)
   }
+  await simulateAgainstInlined({ workers, seed: 1 }, (cluster) => cluster.on('worker0').run(main))
+})
+
+test('a refusal arrives as it was thrown', async () => {
+  await simulate({ workers }, async (sim) => {
+    await expect(sim.on('worker0').run(() => sim.on('nobody'))).toRejectWithCode('UNKNOWN_WORKER')
+  })
+  expect(() => expect({ t1: ones([2]) }).toHaveSameBitsAs({ t1: ones([2]).mul(3) })).toThrow('0x40400000')
 })
 
 test('threads give them too', async () => {
@@ -69,12 +81,12 @@ test('threads give them too', async () => {
   const cluster = await launch(${here}, { workers })
   try {
     const result = await cluster.on('worker0').run(main)
-    expect(result.t1.toArray()).toEqual(t1.toArray())
+    expect(result.t1).toHaveSameBitsAs(t1)
     expect(await cluster.on('worker0').run(large)).toBe(2 * 512 * 512)
     const error = await cluster.on('worker0').run(ask).then(() => null, (reason: unknown) => reason)
     expect(error).toMatchObject({ name: 'RangeError', message: 'not here' })
     await expect(cluster.on('worker0').run(() => 1)).rejects.toBeInstanceOf(PostgradError)
-    expectClean({ debugInfo: await cluster.debugInfo() }, { allow: ['deadLetters'] })
+    expect(await cluster.debugInfo()).toBeClean()
   } finally {
     await cluster.close()
   }

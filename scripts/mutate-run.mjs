@@ -1,0 +1,54 @@
+/**
+ * One mutation in a process of its own: compiles the changed source, puts it in the place of the compiled file while that is loaded (nothing on disk
+ * changes), and runs a catcher's seeds until one fails. Prints one line of JSON, also when the mutant ends the process. `mutate.mjs` starts it.
+ */
+import { readFileSync, writeSync } from 'node:fs'
+import { register } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { transform } from 'esbuild'
+import { MUTATIONS } from './mutations.mjs'
+import { root } from './setup.mjs'
+
+const [id, catcherName, seedsText] = process.argv.slice(2)
+const seeds = Number(seedsText)
+let seed = -1
+
+/** What the suites print is not for this. */
+console.log = () => {}
+function tell(report) {
+  writeSync(1, `\nMUTANT ${JSON.stringify(report)}\n`)
+  process.exit(0)
+}
+/** A mutant may also end in what nobody catches. */
+const caught = (error) => tell({ seeds: seed + 1, error: `${error?.code ?? error?.name ?? 'Error'}: ${String(error?.message ?? error)}` })
+process.on('uncaughtException', caught)
+process.on('unhandledRejection', caught)
+
+register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await mutated()) } })
+const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/mutants.suite.js')).href)
+const catchers = { ...CATCHERS, 'call-programs': callPrograms }
+if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
+const catcher = await catchers[catcherName]()
+for (seed = 0; seed < seeds; seed++) await Promise.resolve(catcher(seed)).catch(caught)
+tell({ seeds, error: null })
+
+async function callPrograms() {
+  const { callProgramProblems } = await import(pathToFileURL(join(root, 'packages/rpc/dist/call-programs.suite.js')).href)
+  return async (number) => {
+    const [first] = await callProgramProblems(number)
+    if (first !== undefined) throw new Error(first)
+  }
+}
+
+async function mutated() {
+  if (id === 'none') return { url: null, source: null }
+  const { file, find, replace } = MUTATIONS.find((one) => one.id === id)
+  const text = readFileSync(join(root, file), 'utf8')
+  const parts = text.split(find)
+  if (parts.length !== 2) throw new Error(`'${find}' occurs ${parts.length - 1} times in ${file}`)
+  const tsconfigRaw = { compilerOptions: { target: 'ES2022', useDefineForClassFields: true, verbatimModuleSyntax: true } }
+  const { code } = await transform(parts.join(replace), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
+  const url = pathToFileURL(join(root, file.replace('/src/', '/dist/').replace(/\.ts$/, '.js'))).href
+  return { url, source: code }
+}
