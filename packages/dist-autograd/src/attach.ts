@@ -53,14 +53,13 @@ export class AutogradInterceptor implements Interceptor {
     throw contextReleased(context.contextId, 'call')
   }
 
-  /** Says of every tensor whether its gradient comes back: none does if nothing is recorded (DA-9), whatever the codec noted. */
+  /** The codec has noted which tensors require grad; where nothing is recorded, no gradient comes back for any (DA-9). */
   private attachSend(context: DistAutogradContext | null, message: OutgoingMessage, to: WorkerInfo): void {
     const { tensors } = message
     if (context === null) {
       message.requiresGrad = tensors.map(() => false)
       return
     }
-    message.requiresGrad = tensors.map((tensor) => gradientEdge(tensor) !== null)
     const recorded = recordSend(context, this.ids, tensors, to.id)
     if (recorded === null) return
     message.autogradId = recorded.autogradId

@@ -110,6 +110,17 @@ async function gradientsHere(text: string): Promise<Record<string, Plain>> {
   return out
 }
 
+/** Of the gradients of the parameters that live here, with their history. */
+function penaltyHere(text: string): Tensor {
+  const all = currentContext()!.gradients()
+  let penalty = tensor(0, { dtype: 'float64' })
+  for (const param of load(text).params.values()) {
+    const grad = all.get(param)
+    if (grad !== undefined) penalty = penalty.add(grad.mul(grad).sum().to('float64'))
+  }
+  return penalty
+}
+
 async function plain(t: Tensor): Promise<Plain> {
   return { dtype: t.dtype, shape: [...t.shape], data: [...(await t.detach().data())] }
 }
@@ -119,12 +130,14 @@ export type Mode = 'fast' | 'smart'
 export interface RunOptions {
   /** Default smart. */
   readonly mode?: Mode
+  /** A second pass, over the sum of the squares of all gradients of the first, made where the parameters are. SMART only. */
+  readonly second?: boolean
   /** Told of the roots before the pass, in the thread of the test. */
   readonly onRoots?: (roots: readonly Tensor[]) => void
 }
 
 /** The whole program, as worker 0: forward, one pass from all roots, the gradients of all workers. */
-export function runProgram(text: string, { mode = 'smart', onRoots }: RunOptions = {}): Promise<Outcome> {
+export function runProgram(text: string, { mode = 'smart', second = false, onRoots }: RunOptions = {}): Promise<Outcome> {
   const forwardAndBackward = async (ctx: DistAutogradContext): Promise<Outcome> => {
     const { program, params } = load(text)
     const main = program.blocks[0] as Block
@@ -133,8 +146,13 @@ export function runProgram(text: string, { mode = 'smart', onRoots }: RunOptions
       await runSteps({ text, program, params }, main.steps, values)
       const roots = program.roots.map((id) => values.get(id) as Tensor)
       onRoots?.(roots)
-      await ctx.backward(roots)
+      await ctx.backward(roots, { createGraph: second })
       const owners = [...new Set(program.params.map(({ on }) => on))]
+      if (second) {
+        const penalties = await Promise.all(owners.map((owner) => call(nameOf(program, owner), penaltyHere, [text])))
+        const reaching = penalties.filter(({ requiresGrad }) => requiresGrad)
+        if (reaching.length > 0) await ctx.backward(reaching)
+      }
       const parts = await Promise.all(owners.map((owner) => call(nameOf(program, owner), gradientsHere, [text])))
       return { roots: await Promise.all(roots.map(plain)), gradients: Object.assign({}, ...parts) as Outcome['gradients'] }
     } finally {
@@ -144,4 +162,10 @@ export function runProgram(text: string, { mode = 'smart', onRoots }: RunOptions
   return distAutograd.context(forwardAndBackward, { mode })
 }
 
-expose({ 'programs.block': runBlock, 'programs.one': runOne, 'programs.failing': failing, 'programs.gradients': gradientsHere })
+expose({
+  'programs.block': runBlock,
+  'programs.one': runOne,
+  'programs.failing': failing,
+  'programs.gradients': gradientsHere,
+  'programs.penalty': penaltyHere,
+})

@@ -21,12 +21,13 @@ export interface Oracle {
   readonly isFastLegal: boolean
 }
 
-export async function inlinedRun(program: Program): Promise<Oracle> {
+export async function inlinedRun(program: Program, { second = false } = {}): Promise<Oracle> {
   return await inlined({ workers: program.workers }, async (cluster) => {
     let reached = 0
     let crossed = 0
     const worker = cluster.on('worker0')
     const outcome = await worker.run(runProgram, JSON.stringify(program), {
+      second,
       onRoots: (roots: readonly Tensor[]) => {
         reached = boundariesFrom(roots)
         crossed = (worker.runtime as InlinedWorker).recordedCrossings
@@ -58,13 +59,19 @@ export interface SimulatedRun {
 }
 
 /** One order of delivery against the oracle. SMART always gives the gradients, FAST where the program is legal. */
-export async function simulatedRun(program: Program, oracle: Oracle, seed: number, mode: Mode): Promise<SimulatedRun> {
+export async function simulatedRun(
+  program: Program,
+  oracle: Oracle,
+  seed: number,
+  mode: Mode,
+  { second = false } = {},
+): Promise<SimulatedRun> {
   const isLegal = mode === 'smart' || oracle.isFastLegal
   const text = JSON.stringify(program)
   let code: string | null = null
   const simulation = await simulate({ workers: program.workers, seed }, async (sim) => {
     try {
-      return await sim.on('worker0').run(runProgram, text, { mode })
+      return await sim.on('worker0').run(runProgram, text, { mode, second })
     } catch (error) {
       if (!isPostgradError(error) || error.code !== 'UNUSED_SEND') throw error
       code = error.code

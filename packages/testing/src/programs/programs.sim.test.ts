@@ -8,6 +8,7 @@ import { overCrashes, overPrograms } from './soak.suite.js'
 
 const SEEDS = 40
 const CRASHES = 60
+const SECOND = 40
 /** Those with PyTorch's numbers begin at 0. */
 const FIRST = 1000
 
@@ -20,6 +21,19 @@ test(`TK-60, DA-46, DA-34, DA-23 ${SEEDS} programs of all kinds: the bits of the
   expect(failed).toEqual([])
   expect(legal).toBeGreaterThan(SEEDS / 3)
   expect(legal).toBeLessThan(SEEDS)
+})
+
+test(`DA-66 ${SECOND} programs with a second pass over the gradients of the first: the bits of the inlined program`, async () => {
+  let changed = 0
+  for (let seed = FIRST; seed < FIRST + SECOND; seed++) {
+    const program = generate(seed)
+    const first = await inlinedRun(program)
+    const oracle = await inlinedRun(program, { second: true })
+    if (oracle.bits !== first.bits) changed++
+    const { problem } = await simulatedRun(program, oracle, seed, 'smart', { second: true })
+    expect({ seed, problem }).toEqual({ seed, problem: null })
+  }
+  expect(changed).toBeGreaterThan(SECOND / 2)
 })
 
 test('TK-62 500 programs inlined and under an order of delivery agree with PyTorch’s numbers', async () => {
