@@ -16,6 +16,7 @@ export { type CleanOptions, type DebugInfos, expectClean, leaks } from './expect
 export { type Counted, expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 export { type Checked, expectSound, type SoundOptions, simulateAgainstInlined } from './expect-sound.js'
 export { type Exploration, type ExploreOptions, type ExploreProgress, explore } from './explore/explore.js'
+export { type ExploreProgramOptions, exploreProgram } from './explore/explore-program.js'
 export { type FaultsOption, failFirst, planText, type RandomFaults, type RandomFaultsOptions, randomFaults } from './fault-plan.js'
 export { type InlinedOptions, inlined } from './inlined.js'
 export { checkLiveness, checkSafety, type LivenessOptions, type SafetyEnd, type SafetyOptions } from './liveness.js'

@@ -69,8 +69,14 @@ export function identityOf(ref: ProgramRef, options: SimulateOptions): ProgramId
   return { kind: 'program', program: String(ref.program), export: ref.export ?? 'default', options: data }
 }
 
-async function bodyOf({ program, export: name = 'default' }: ProgramRef): Promise<Body> {
-  const url = isUrl(program) ? String(program) : pathToFileURL(resolve(String(program))).href
+/** The module as a URL, which means the same in another thread. */
+export function programUrl(program: string | URL): string {
+  return isUrl(program) ? String(program) : pathToFileURL(resolve(String(program))).href
+}
+
+/** @throws PROGRAM_INVALID */
+export async function bodyOf({ program, export: name = 'default' }: ProgramRef): Promise<Body> {
+  const url = programUrl(program)
   let module: Record<string, unknown>
   try {
     module = (await import(url)) as Record<string, unknown>

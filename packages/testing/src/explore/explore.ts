@@ -124,7 +124,15 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
   }
 }
 
-class Explorer<T> {
+/** What a number of seeds came to, as it travels between threads. */
+export interface Part {
+  readonly orders: readonly string[]
+  readonly runs: number
+  readonly steps: number
+}
+
+/** @internal */
+export class Explorer<T> {
   private readonly options: ExploreOptions
   private readonly body: (sim: SimCluster) => Promise<T>
   private readonly search = new Search()
@@ -151,6 +159,33 @@ class Explorer<T> {
     if (strategy !== 'exhaustive' || !(this.search.exhausted || this.isAborted)) await this.drawRuns(seeds, strategy === 'pct')
     else if (this.search.exhausted) await this.check()
     return this.report()
+  }
+
+  /** All orders, up to the bound; returns whether these were all. What is drawn checks them. */
+  async searchPart(): Promise<boolean> {
+    await this.searchThrough()
+    if (this.search.exhausted) await this.check()
+    return this.search.exhausted
+  }
+
+  /** Some of the seeds. All parts are held to the result of the first seed. */
+  async seedsPart(first: number, count: number): Promise<Part> {
+    const { seed = 0, strategy } = this.options
+    if (first !== seed && this.options.sameResult !== false) await this.drawOne(new SeedSchedule(seed))
+    await this.drawRuns(count, strategy === 'pct', first)
+    return { orders: [...this.met], runs: this.drawn, steps: this.steps }
+  }
+
+  add({ orders, runs, steps }: Part): void {
+    for (const order of orders) this.met.add(order)
+    this.runs += runs
+    this.drawn += runs
+    this.steps = Math.max(this.steps, steps)
+  }
+
+  /** Runs and orders so far. */
+  get soFar(): { readonly runs: number; readonly orders: number } {
+    return { runs: this.runs, orders: this.met.size }
   }
 
   /** One run, as a token or the shrinking of a failed one has it. */
@@ -180,8 +215,8 @@ class Explorer<T> {
     }
   }
 
-  private async drawRuns(count: number, byPriority: boolean): Promise<void> {
-    const { seed = 0, depth = 3 } = this.options
+  private async drawRuns(count: number, byPriority: boolean, seed = this.options.seed ?? 0): Promise<void> {
+    const { depth = 3 } = this.options
     this.runsMax = this.runs + count
     for (let i = 0; i < count && !this.isAborted; i++) {
       const schedule = byPriority ? new PctSchedule(seed + i, { depth, decisions: this.decisions }) : new SeedSchedule(seed + i)
@@ -273,8 +308,8 @@ class Explorer<T> {
     })
   }
 
-  private report(): Exploration {
-    const { search, runs, drawn, steps, isAborted: aborted } = this
+  report(aborted = this.isAborted): Exploration {
+    const { search, runs, drawn, steps } = this
     const { pruned, redundant } = search.counts
     const { exhausted } = search
     const orders = this.met.size

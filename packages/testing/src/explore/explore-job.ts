@@ -1,0 +1,27 @@
+/** What the threads of an exploration run: some of the seeds of a program. `explore-program.ts` is the other end. */
+import type { JobProgram } from '@postgrad/jobs/internal'
+import { bodyOf, identityOf } from '../program-run.js'
+import { reported } from '../reproduce.js'
+import { type ExploreOptions, Explorer, type Part } from './explore.js'
+
+/** What a thread is to do. */
+export interface ExploreTask {
+  readonly program: string
+  readonly export: string
+  readonly options: ExploreOptions
+  readonly first: number
+  readonly count: number
+}
+
+/** @throws (rejects) what a run throws, with the line that repeats it */
+export const runJob: JobProgram['runJob'] = async (_name, args): Promise<Part> => {
+  const { program, export: name, options, first, count } = args[0] as ExploreTask
+  const ref = { program, export: name }
+  const explorer = new Explorer(options, await bodyOf(ref))
+  try {
+    return await explorer.seedsPart(first, count)
+  } catch (error) {
+    const identity = identityOf(ref, { ...options, world: { arrival: 'alone', ...options.world } })
+    throw await reported(error, identity, { shrink: false, run: (variant) => explorer.replay(variant) })
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * `explore({ program, export, … })`: a body that stands in a module of its own, so that its runs can be made anywhere. Its seeds are spread over a pool of
+ * threads; the search through all orders, in which each run says what the next is, is made in this one.
+ */
+import { availableParallelism } from 'node:os'
+import { Jobs } from '@postgrad/jobs'
+import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
+import { workerGenerator } from '@postgrad/rpc/internal'
+import { RealClock } from '@postgrad/transport/internal'
+import { SingleBar } from 'cli-progress'
+import { bodyOf, type ProgramRef, programUrl } from '../program-run.js'
+import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
+import type { ExploreTask } from './explore-job.js'
+
+/** Options that travel to the threads: data only. */
+export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, ProgramRef {
+  /** Default: as many as there are cores. */
+  readonly threads?: number
+}
+
+/** Seeds of one job: enough to make its way worth it, few enough to end soon when asked. */
+const CHUNK = 25
+
+/** @throws (rejects) as `explore`; PROGRAM_INVALID */
+export async function exploreProgram(options: ExploreProgramOptions): Promise<Exploration> {
+  const { program, export: name = 'default', threads: wanted, signal, onProgress, ...rest } = options
+  checkOptions(rest)
+  const threads = checkThreads('explore', wanted ?? availableParallelism())
+  const url = programUrl(program)
+  const { strategy = 'exhaustive', seeds = SEEDS, seed = 0, ordersMax = ORDERS_MAX } = rest
+  const isSearch = strategy === 'exhaustive'
+  const runsMax = (isSearch ? ordersMax : 0) + seeds
+  const bar = new Bar(runsMax)
+  const end = new AbortController()
+  const stop = () => end.abort()
+  const ends = signal === undefined ? end.signal : AbortSignal.any([signal, end.signal])
+  const tell = () => {
+    bar.show(whole.soFar.runs)
+    onProgress?.({ ...whole.soFar, runsMax })
+  }
+  const whole = new Explorer({ ...rest, signal: ends, onProgress: tell }, await bodyOf({ program: url, export: name }))
+  // The first Ctrl-C ends it with what there is; the next one is Node's own.
+  process.once('SIGINT', stop)
+  try {
+    if (isSearch && (await whole.searchPart())) return whole.report()
+    const chunks = Array.from({ length: ends.aborted ? 0 : Math.ceil(seeds / CHUNK) }, (_, i): ExploreTask => {
+      return { program: url, export: name, options: rest, first: seed + i * CHUNK, count: Math.min(CHUNK, seeds - i * CHUNK) }
+    })
+    await spread(chunks, threads, ends, (done) => {
+      whole.add(done)
+      tell()
+    })
+    return whole.report()
+  } finally {
+    bar.stop()
+    process.off('SIGINT', stop)
+  }
+}
+
+/** Has the chunks run in a pool, and takes what they come to, until the signal. */
+async function spread(chunks: readonly ExploreTask[], threads: number, signal: AbortSignal, take: (part: Part) => void): Promise<void> {
+  const clock = new RealClock()
+  const boot = { program: new URL('./explore-job.js', import.meta.url).href, data: null, device: null }
+  const queue = new JobQueue(new ThreadPlaces({ boot, threads }), { threads, queueMax: 2 * threads + 1, clock })
+  const jobs = new Jobs({ host: queue, clock, nameOf: () => 'explore', generator: workerGenerator(0, 'explore') })
+  try {
+    for await (const part of jobs.map(runChunk, chunks, { signal })) take(part)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    await jobs.close()
+  }
+}
+
+/** Stands for the threads' function, which has a name only there. */
+const runChunk = (_task: ExploreTask): Part => {
+  throw new Error('it runs in the threads of the pool')
+}
+
+/** On a terminal; nothing elsewhere. */
+class Bar {
+  private readonly bar: SingleBar | null
+
+  constructor(total: number) {
+    this.bar = process.stderr.isTTY
+      ? new SingleBar({ format: 'explore {bar} {value}/{total} runs, {eta_formatted} left', stream: process.stderr })
+      : null
+    this.bar?.start(total, 0)
+  }
+
+  show(runs: number): void {
+    this.bar?.update(runs)
+  }
+
+  stop(): void {
+    this.bar?.stop()
+  }
+}
