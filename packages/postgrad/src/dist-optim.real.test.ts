@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterEach(() => untilClean(cluster))
 afterAll(() => cluster.close())
 
-test.each(REPRESENTATIVES)('OPT-1 %s', async (name) => {
+test.each(REPRESENTATIVES)('OPT-4 %s', async (name) => {
   const one = cases.optimizerCases.find((each) => each.name === name)!
   const { inputs, results } = golden[name]!
   for (let run = 0; run < RUNS; run++) expect(differences(await cases.runCase(cluster, one, inputs), results)).toEqual([])
