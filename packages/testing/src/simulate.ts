@@ -230,7 +230,8 @@ export class SimulatedWorkers implements SimCluster {
   }
 
   whoWaits(): WhoWaits {
-    return whoWaits(waitsNow(this.living()))
+    const crashed = this.workers.map(({ name }) => name).filter((name) => this.world.isCrashed(name))
+    return whoWaits(waitsNow(this.living()), crashed)
   }
 
   /** Whether this is the last life of its name. */

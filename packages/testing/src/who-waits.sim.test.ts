@@ -108,8 +108,18 @@ test('TK-24 where a deadline ends the wait, its error tells who waited for whom 
   expect(error.message).not.toContain('Who waits')
 })
 
+test('TK-24 who has crashed is named, since a program that was run there never settles', async () => {
+  const error = await fails(async (sim) => {
+    const running = sim.on('worker1').run(() => call('worker2', never))
+    sim.crash('worker1')
+    await running
+  })
+  expect(error).toMatchObject({ code: 'SIM_DEADLOCK', values: { crashed: ['worker1'] } })
+  expect(error.message).toContain('Crashed: worker1. A program that was run there never settles.')
+})
+
 test('TK-24 nobody waits: a program that waits for something real says no more than before', async () => {
   const error = await fails(async () => await new Promise(() => {}))
-  expect(error).toMatchObject({ code: 'SIM_DEADLOCK', values: { waits: [], cycles: [], stuck: [] } })
+  expect(error).toMatchObject({ code: 'SIM_DEADLOCK', values: { waits: [], cycles: [], stuck: [], crashed: [] } })
   expect(error.message).not.toContain('Who waits')
 })

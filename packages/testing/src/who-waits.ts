@@ -14,6 +14,8 @@ export interface WhoWaits {
   readonly cycles: readonly (readonly string[])[]
   /** Calls that are being served and wait for nothing of this cluster. */
   readonly stuck: readonly string[]
+  /** Workers that have crashed: a program that was run on one never settles. */
+  readonly crashed: readonly string[]
 }
 
 /** How many lines of each kind a message holds. */
@@ -26,18 +28,19 @@ export function waitsNow(runtimes: readonly WorkerRuntime[]): WaitsNow {
   return runtimes.map((worker) => ({ worker, ...worker.waits() }))
 }
 
-export function whoWaits(now: WaitsNow): WhoWaits {
+export function whoWaits(now: WaitsNow, crashed: readonly string[] = []): WhoWaits {
   const graph = new Graph(now)
-  return { waits: graph.lines, cycles: graph.cycles(), stuck: graph.stuck() }
+  return { waits: graph.lines, cycles: graph.cycles(), stuck: graph.stuck(), crashed }
 }
 
 /** Nothing if nobody waits. */
-export function whoWaitsText({ waits, cycles, stuck }: WhoWaits): string {
+export function whoWaitsText({ waits, cycles, stuck, crashed }: WhoWaits): string {
   const parts: string[] = []
   if (waits.length > 0) parts.push('Who waits for whom:', ...clipped(waits))
   if (stuck.length > 0)
     parts.push('Nothing here can end these; each waits for a promise that nobody settles, or for something real:', ...clipped(stuck))
   for (const cycle of cycles.slice(0, LINES_MAX)) parts.push(`Cycle: ${cycle.join(' → ')}`)
+  if (crashed.length > 0) parts.push(`Crashed: ${crashed.join(', ')}. A program that was run there never settles.`)
   return parts.join('\n')
 }
 
