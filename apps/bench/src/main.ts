@@ -21,6 +21,7 @@ import { passRows } from './plans/passes.js'
 import type { TorchWork } from './plans/plan.js'
 import { remoteStepRows } from './plans/remote-step.js'
 import { RlStage, rlRows } from './plans/rl.js'
+import { simulationRows } from './plans/simulation.js'
 import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
 import { measure, type Row } from './row.js'
@@ -68,6 +69,7 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...modeRows(modes),
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
+      ...simulationRows(),
     ]
     const chosen = plans.filter((plan) => plan.name.includes(only))
     if (chosen.length === 0)
