@@ -73,8 +73,11 @@ function ours(out) {
         const text = readFileSync(path, 'utf8')
         const place = relative(out, path).split(sep).join('/')
         const head = text.includes('import.meta.url') ? `const __moduleUrl = __fileUrl(${JSON.stringify(place)});` : ''
-        // The one place that imports users' modules: in a test they go through the runner's own transform.
-        const body = place.endsWith('base/dist/user-module.js') ? replaceOnce(text, 'await import(url)', 'await __importUrl(url)') : text
+        // Users' modules are imported by URL: in a test they go through the runner's own require and transform, TypeScript included.
+        const required = text.replaceAll(/\bawait import\(([a-z]\w*)\)/g, 'await __importUrl($1)')
+        const body = place.endsWith('base/dist/user-module.js')
+          ? replaceOnce(required, 'await registerTypeScript(url, typescript)', 'void typescript')
+          : required
         return { contents: head + body, loader: 'js' }
       })
     },

@@ -14,6 +14,7 @@ const tarball = join(root, `out/postgrad-${version}.tgz`)
 
 /** The user's program, imported by the test and loaded by the workers' threads. */
 const PROGRAM = `import { add, call, distAutograd, expose, ones, rand, type Tensor } from 'postgrad'
+import type { TestCluster } from 'postgrad/testing'
 
 export const myAdd = (a: Tensor, b: Tensor): Tensor => add(a, b)
 export const twice = (x: Tensor): Tensor => x.mul(2)
@@ -38,6 +39,9 @@ export async function large(): Promise<number> {
   return (await call('worker1', twice, [ones([512, 512])])).sum().item()
 }
 
+/** For what loads the module by itself. */
+export const body = (cluster: TestCluster) => cluster.on('worker0').run(main)
+
 export const ask = async (): Promise<unknown> => call('worker1', refuse, [])
 
 expose({ myAdd, twice, refuse, main, large, ask })
@@ -45,7 +49,7 @@ expose({ myAdd, twice, refuse, main, large, ask })
 
 /** @param here how a file beside the test is named */
 const test = (here) => `import { jobs, launch, PostgradError } from 'postgrad'
-import { inlined, simulate, simulateAgainstInlined } from 'postgrad/testing'
+import { explore, inlined, simulate, simulateAgainstInlined, simulateProgram } from 'postgrad/testing'
 import { matchers } from 'postgrad/testing/matchers'
 import { ask, large, main, twice } from './program'
 import { ones } from 'postgrad'
@@ -68,6 +72,13 @@ test('the simulation, in any order and under faults, gives the gradients of the 
   }
   await simulateAgainstInlined({ workers, seed: 1 }, (cluster) => cluster.on('worker0').run(main))
 })
+
+test('all its orders of delivery are explored, and its module is simulated by its place', async () => {
+  const { exhausted, orders } = await explore({ workers }, (cluster) => cluster.on('worker0').run(main))
+  expect({ exhausted, some: orders > 0 }).toEqual({ exhausted: true, some: true })
+  const simulation = await simulateProgram({ program: ${here}, export: 'body' }, { workers, seed: 3 })
+  expect(simulation).toMatchInlined(await oracle())
+}, 60_000)
 
 test('a refusal arrives as it was thrown', async () => {
   await simulate({ workers }, async (sim) => {
