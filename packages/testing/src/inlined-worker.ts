@@ -21,7 +21,10 @@ import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
 /** What one message with tensors is in the inlined graph. */
-class CallBoundary extends Node {
+export class CallBoundary extends Node {
+  /** The worker whose message it would have been. */
+  sender = ''
+
   get name(): string {
     return 'CallBoundary'
   }
@@ -64,8 +67,8 @@ const references: ValueExtension = {
 export class InlinedWorker extends WorkerRuntime {
   private readonly cluster: Map<string, InlinedWorker>
   private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
-  /** How many messages with tensors that require grad this would have been, of all workers; counted at the first. */
-  recordedCrossings = 0
+  /** How many messages with tensors that require grad each worker would have sent; counted at the first. */
+  readonly recordedCrossings = new Map<string, number>()
 
   constructor(options: WorkerOptions, cluster: Map<string, InlinedWorker>) {
     super(options)
@@ -95,7 +98,7 @@ export class InlinedWorker extends WorkerRuntime {
     return settle(async () => {
       const callee = this.find(to)
       const name = this.registry.nameOf(fn)
-      return this.cross(await callee.serve(name, this.cross(args)))
+      return callee.cross(await callee.serve(name, this.cross(args)))
     })
   }
 
@@ -180,8 +183,10 @@ export class InlinedWorker extends WorkerRuntime {
     const out = this.crossing.prepare(MessageType.RESULT, [value], env)
     // One output for each place, also where a tensor stands in the message twice.
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
-    if (recorded.length > 0) this.first.recordedCrossings++
     const boundary = boundaryOf(recorded.map((i) => out.tensors[i]!))
+    boundary.sender = this.info.name
+    const { recordedCrossings } = this.first
+    if (recorded.length > 0) recordedCrossings.set(boundary.sender, (recordedCrossings.get(boundary.sender) ?? 0) + 1)
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
     recorded.forEach((i, outputNr) => {
       setHistory(message.tensors[i]!, boundary, outputNr)

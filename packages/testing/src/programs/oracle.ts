@@ -8,7 +8,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { bitsText } from '../cases/case.js'
 import { expectClean } from '../expect-clean.js'
 import { inlined } from '../inlined.js'
-import type { InlinedWorker } from '../inlined-worker.js'
+import { CallBoundary, type InlinedWorker } from '../inlined-worker.js'
 import { simulate } from '../simulate.js'
 import { type Mode, runProgram } from './interpret.js'
 import type { Outcome, Program } from './program.js'
@@ -17,38 +17,42 @@ export interface Oracle {
   readonly outcome: Outcome
   /** Equal exactly when the bits are. */
   readonly bits: string
-  /** Every message whose tensors require grad is reached from the roots: then FAST must give the gradients, else UNUSED_SEND. */
+  /**
+   * Of the workers that take part in the pass, every message whose tensors require grad is reached from the roots: then FAST must give the gradients, else
+   * UNUSED_SEND (DA-23).
+   */
   readonly isFastLegal: boolean
 }
 
 export async function inlinedRun(program: Program, { second = false } = {}): Promise<Oracle> {
   return await inlined({ workers: program.workers }, async (cluster) => {
-    let reached = 0
-    let crossed = 0
+    let isFastLegal = true
     const worker = cluster.on('worker0')
     const outcome = await worker.run(runProgram, JSON.stringify(program), {
       second,
       onRoots: (roots: readonly Tensor[]) => {
-        reached = boundariesFrom(roots)
-        crossed = (worker.runtime as InlinedWorker).recordedCrossings
+        const reached = boundariesFrom(roots)
+        const { recordedCrossings } = worker.runtime as InlinedWorker
+        // Who sent nothing that is reached takes no part, but for the root.
+        for (const sender of ['worker0', ...reached.keys()]) if (reached.get(sender) !== recordedCrossings.get(sender)) isFastLegal = false
       },
     })
-    return { outcome, bits: bitsText(outcome), isFastLegal: reached === crossed }
+    return { outcome, bits: bitsText(outcome), isFastLegal }
   })
 }
 
-/** How many recorded messages the roots depend on. */
-function boundariesFrom(roots: readonly Tensor[]): number {
+/** How many recorded messages of each worker the roots depend on. */
+function boundariesFrom(roots: readonly Tensor[]): Map<string, number> {
   const seen = new Set<Node>()
   const stack = roots.map((root) => root.gradFn as Node)
-  let count = 0
+  const counts = new Map<string, number>()
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (seen.has(node)) continue
     seen.add(node)
-    if (node.name === 'CallBoundary') count++
+    if (node instanceof CallBoundary) counts.set(node.sender, (counts.get(node.sender) ?? 0) + 1)
     for (const edge of node.nextEdges) if (edge !== null) stack.push(edge.node)
   }
-  return count
+  return counts
 }
 
 export interface SimulatedRun {

@@ -103,6 +103,11 @@ test('TK-61 the programs have all that a pass may meet', () => {
   }
 })
 
+test('DA-23 a send that nobody uses, of a worker that takes no part, does FAST no harm', async () => {
+  const program = generate(101146)
+  expect((await simulatedRun(program, await inlinedRun(program), 101146, 'fast')).problem).toBeNull()
+})
+
 test('the comparison can fail: other numbers are noticed, and so is an unused send that FAST lets pass', async () => {
   const program = generate(3, { tidy: true })
   const oracle = await inlinedRun(program)
