@@ -55,6 +55,18 @@ export interface BackwardRunner {
   release(context: DistAutogradContext): void
 }
 
+/** The gradients of several passes as they were last asked for. */
+interface Sums {
+  readonly gradients: Map<Tensor, Tensor>
+  /** What the passes gave each leaf. */
+  readonly parts: ReadonlyMap<Tensor, readonly Tensor[]>
+}
+
+interface Summed extends Sums {
+  /** Which passes, and how far each was. */
+  readonly of: string
+}
+
 /** A pass that ended well at its root, which the others have not been told yet. */
 export interface EndedPass {
   readonly id: bigint
@@ -100,7 +112,7 @@ export class DistAutogradContext {
   /** Passes that have ended, while others ran beside them: in which order is not the program's, so they wait to be summed in that of their values. */
   private overlapping: DistPass[] = []
   /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
-  private summed: { readonly of: string; readonly gradients: Map<Tensor, Tensor> } | null = null
+  private summed: Summed | null = null
 
   constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
@@ -192,7 +204,7 @@ export class DistAutogradContext {
   settle(): void {
     if (this.overlapping.length === 0) return
     // What has been asked for, and perhaps been written to, is kept where no pass that runs is in it.
-    this.accumulated = this.contributing().length === this.overlapping.length ? this.sum() : sumOver(this.accumulated, this.overlapping)
+    this.accumulated = sumOver(this.accumulated, this.overlapping, this.summed).gradients
     this.overlapping = []
     this.summed = null
   }
@@ -227,7 +239,7 @@ export class DistAutogradContext {
       .map(({ id, gradients }) => `${id}:${gradients.size}`)
       .sort()
       .join(' ')
-    if (this.summed?.of !== of) this.summed = { of, gradients: sumOver(this.accumulated, passes) }
+    if (this.summed?.of !== of) this.summed = { of, ...sumOver(this.accumulated, passes, this.summed) }
     return this.summed.gradients
   }
 
@@ -255,9 +267,10 @@ export class DistAutogradContext {
 
 /**
  * `base`, then the passes in the order of their values, as contributions of equal depth are (autograd's Note [Causal order]): nothing else of passes that
- * overlap is the same on every run. Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw.
+ * overlap is the same on every run. Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw. Where nothing has come to a leaf since
+ * `before`, that sum stays, as somebody may have written to it (DA-59).
  */
-function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[]): Map<Tensor, Tensor> {
+function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[], before: Sums | null): Sums {
   const parts = new Map<Tensor, Tensor[]>()
   for (const { gradients } of passes) {
     for (const [variable, grad] of gradients) {
@@ -268,6 +281,11 @@ function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[])
   }
   const sums = new Map(base)
   for (const [variable, list] of parts) {
+    const known = before?.parts.get(variable)
+    if (known?.length === list.length && list.every((grad) => known.includes(grad))) {
+      sums.set(variable, before!.gradients.get(variable)!)
+      continue
+    }
     if (list.length > 1 && currentDevice().synchronous) list.sort(compareValues)
     for (const grad of list) {
       const sum = sums.get(variable)
@@ -275,7 +293,7 @@ function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[])
       else sums.set(variable, sumOf(sum, grad))
     }
   }
-  return sums
+  return { gradients: sums, parts }
 }
 
 function sumOf(a: Tensor, b: Tensor): Tensor {

@@ -251,7 +251,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
     pass.scope ??= this.scopeOf(pass)
     inScope(pass.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
-    if (task.error !== null) this.fail(pass, located(task.error, nodeTask.node, this.runtime.info))
+    // A hook may have ended the pass from outside, by its signal or the release of the context: the node did not fail then.
+    if (task.error !== null && this.isUnderWay(pass)) this.fail(pass, located(task.error, nodeTask.node, this.runtime.info))
+  }
+
+  private isUnderWay({ id, contextId }: DistPass): boolean {
+    return this.container.find(contextId)?.passes.has(id) === true
   }
 
   /**

@@ -75,6 +75,42 @@ describe('DA-59 hooks', () => {
       })
     }))
 
+  test('what several write to, one behind the other, stays written in every pass', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weights = [wholeLeaf([[1, 2]]), wholeLeaf([[3, 4]]), wholeLeaf([[5, 6]])]
+        for (const weight of weights)
+          weight.registerPostAccumulateGradHook(() => {
+            ctx.gradients().get(weight)!.mul_(2)
+          })
+        const loss = (await call(1, mul, [weights[0]!.add(weights[1]!).add(weights[2]!), 3])).sum()
+        const gradients = () => weights.map((weight) => ctx.gradients().get(weight)!.toArray())
+        await ctx.backward([loss], { retainGraph: true })
+        expect(gradients()).toEqual([[[6, 6]], [[6, 6]], [[6, 6]]])
+        // (6 + 3) · 2, as in PyTorch, whose hook finds the sum.
+        await ctx.backward([loss], { retainGraph: true })
+        expect(gradients()).toEqual([[[18, 18]], [[18, 18]], [[18, 18]]])
+        await ctx.backward([loss])
+        expect(gradients()).toEqual([[[42, 42]], [[42, 42]], [[42, 42]]])
+      })
+    }))
+
+  test('one that ends the pass by its signal is no failure of its node', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const ending = new AbortController()
+        const reason = new RangeError('enough')
+        weight.registerHook(() => {
+          ending.abort(reason)
+          return undefined
+        })
+        const error = await failure(ctx.backward([(await call(1, mul, [weight, 3])).sum()], { signal: ending.signal }))
+        expect(error).toMatchObject({ code: 'DIST_BACKWARD_CANCELLED', cause: reason })
+        expect(reason.cause).toBeUndefined()
+      })
+    }))
+
   test('a call that one makes takes no context with it', () =>
     overSeeds(SEEDS, 2, async () => {
       await distAutograd.context(async (ctx) => {

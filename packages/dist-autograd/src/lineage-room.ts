@@ -108,7 +108,7 @@ function isName(worker: number, code: number): boolean {
 export function unwriteLineage(lineage: Lineage, room: readonly number[], receiver: WorkerId): void {
   lineage.sends[numberOf(room)] = null
   const untold: LineageNode[] = []
-  for (let at = 3 + 2 * room[2]!; at < room.length; at += 3 + 2 * room[at + 2]!) untold.push(lineage.mention(room[at]!, room[at + 1]!))
+  for (let at = 3 + 2 * room[2]!; at < room.length; at += 3 + 2 * room[at + 2]!) untold.push(lineage.find(room[at]!, room[at + 1]!)!)
   lineage.untold(receiver, untold)
 }
 

@@ -169,6 +169,28 @@ describe('DA-35 what a message tells is heard whatever becomes of it', () => {
       })
     }))
 
+  test('nor of what is the sender’s own behind it: the receiver may be the root of a pass', () =>
+    overSeeds(3, 4, async (cluster) => {
+      await distAutograd.context(async (ctx) => {
+        const x = wholeLeaf([[1, 2]])
+        // Two messages of this worker, and a union of the answers to them.
+        const y = add(await call(1, addOne, [x]), await call(3, addOne, [x]))
+        const refused = cluster.workers[0]!.interceptCalls({
+          outgoing: () => {
+            throw new RangeError('on purpose')
+          },
+        })
+        await expect(call(2, addOne, [y]).wait()).rejects.toThrow('on purpose')
+        refused()
+        await call(2, backwardOver, [y])
+        expect(ctx.gradients().get(x)!.toArray()).toEqual([[4, 4]])
+      })
+    }))
+  const backwardOver = async (y: Tensor): Promise<void> => {
+    await distAutograd.currentContext()!.backward([mul(y, 2).sum()])
+  }
+  expose({ backwardOver })
+
   test('a call that its callee had no room for', async () => {
     const cluster = new Cluster(3, 3)
     await cluster.run(0, () =>
