@@ -2,12 +2,12 @@
  * One mutation in a process of its own: compiles the changed source, puts it in the place of the compiled file while that is loaded (nothing on disk
  * changes), and runs a catcher's seeds until one fails. Prints one line of JSON, also when the mutant ends the process. `mutate.mjs` starts it.
  */
-import { readFileSync, writeSync } from 'node:fs'
+import { writeSync } from 'node:fs'
 import { register } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { transform } from 'esbuild'
-import { MUTATIONS } from './mutations.mjs'
+import { MUTATIONS, mutated } from './mutations.mjs'
 import { root } from './setup.mjs'
 
 const [id, catcherName, seedsText] = process.argv.slice(2)
@@ -25,7 +25,7 @@ const caught = (error) => tell({ seeds: seed + 1, error: `${error?.code ?? error
 process.on('uncaughtException', caught)
 process.on('unhandledRejection', caught)
 
-register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await mutated()) } })
+register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await compiled()) } })
 const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/mutants.suite.js')).href)
 const catchers = { ...CATCHERS, 'call-programs': callPrograms }
 if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
@@ -41,14 +41,11 @@ async function callPrograms() {
   }
 }
 
-async function mutated() {
+async function compiled() {
   if (id === 'none') return { url: null, source: null }
-  const { file, find, replace } = MUTATIONS.find((one) => one.id === id)
-  const text = readFileSync(join(root, file), 'utf8')
-  const parts = text.split(find)
-  if (parts.length !== 2) throw new Error(`'${find}' occurs ${parts.length - 1} times in ${file}`)
+  const mutation = MUTATIONS.find((one) => one.id === id)
   const tsconfigRaw = { compilerOptions: { target: 'ES2022', useDefineForClassFields: true, verbatimModuleSyntax: true } }
-  const { code } = await transform(parts.join(replace), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
-  const url = pathToFileURL(join(root, file.replace('/src/', '/dist/').replace(/\.ts$/, '.js'))).href
+  const { code } = await transform(mutated(mutation), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
+  const url = pathToFileURL(join(root, mutation.file.replace('/src/', '/dist/').replace(/\.ts$/, '.js'))).href
   return { url, source: code }
 }

@@ -6,12 +6,13 @@
  *   npm run mutate                     all, as a table; fails if one is not caught in time, or does not apply any more
  *   npm run mutate -- abort-lost …     some
  *   npm run mutate -- --find …         asks every suite, and says how many seeds each takes: for a new mutation
+ *   npm run mutate -- --applies        only asks whether each still fits its file; npm test does
  *   npm run mutate -- --write          puts the table into docs/testing.md
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
-import { MUTATIONS } from './mutations.mjs'
+import { MUTATIONS, mutated } from './mutations.mjs'
 import { endTree, root, setupOrExit, spawnWithUs, timed } from './setup.mjs'
 
 /** Against a mutant that runs in circles, where no limit of the simulation sees it. */
@@ -32,9 +33,23 @@ if (unknown.length > 0) {
   console.error(`no mutation ${unknown.join(', ')}; there are: ${MUTATIONS.map(({ id }) => id).join(', ')}`)
   process.exit(2)
 }
-await setupOrExit()
-if (args.includes('--find')) await find()
-else await check()
+if (args.includes('--applies')) applies()
+else {
+  await setupOrExit()
+  if (args.includes('--find')) await find()
+  else await check()
+}
+
+function applies() {
+  for (const mutation of chosen) {
+    try {
+      mutated(mutation)
+    } catch (error) {
+      console.log(`${mutation.id} does not apply any more: ${error.message}`)
+      process.exitCode = 1
+    }
+  }
+}
 
 async function check() {
   const problems = await baseline()

@@ -2,6 +2,10 @@
  * The mutations of `npm run mutate`: bugs of which each is one exact change of a source file, with the suite that catches it (`mutants.suite.ts`)
  * and within how many seeds it must. `find` occurs once in the file.
  */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './setup.mjs'
+
 export const MUTATIONS = [
   // ---- the engine
   m(
@@ -359,6 +363,13 @@ export const MUTATIONS = [
     'frames of a former life are not refused',
   ),
 ]
+
+/** The text of a mutation's file with the change made. @throws if the place is not there, or there more than once */
+export function mutated({ file, find, replace }) {
+  const parts = readFileSync(join(root, file), 'utf8').split(find)
+  if (parts.length !== 2) throw new Error(`'${find}' occurs ${parts.length - 1} times in ${file}`)
+  return parts.join(replace)
+}
 
 function m(id, by, within, file, find, replace, what) {
   return { id, by, within, file: `packages/${file}`, find, replace, what }

@@ -26,6 +26,7 @@ if (!narrowed) await check('biome (lint and format)', ...node('node_modules/@bio
 const built = await build()
 if (!narrowed) {
   await check('graph of packages and files', ...node('scripts/check-graph.mjs'))
+  await check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies'))
   if (built) await check('public API', ...node('scripts/api-report.mjs', '--check'))
 }
 if (built) for (const lane of lanes) await test(lane)

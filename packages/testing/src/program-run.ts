@@ -5,6 +5,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PostgradError } from '@postgrad/base'
+import { importModule } from '@postgrad/base/internal'
 import { workerNames } from './cluster.js'
 import { rulesOf } from './fault-plan.js'
 import { decodeToken, isData, type ProgramIdentity, type RunVariant } from './replay-token.js'
@@ -77,9 +78,9 @@ export function programUrl(program: string | URL): string {
 /** @throws PROGRAM_INVALID */
 export async function bodyOf({ program, export: name = 'default' }: ProgramRef): Promise<Body> {
   const url = programUrl(program)
-  let module: Record<string, unknown>
+  let module: Readonly<Record<string, unknown>>
   try {
-    module = (await import(url)) as Record<string, unknown>
+    module = await importModule(url, null)
   } catch (cause) {
     throw invalid(String(program), `'${url}' could not be imported: ${(cause as Partial<Error>).message ?? cause}`, cause)
   }
