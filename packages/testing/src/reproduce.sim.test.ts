@@ -113,6 +113,15 @@ describe('programs', () => {
     expect((await replayProgram(passes)).result).toHaveLength(3)
   })
 
+  test('TK-27, TK-32 a program that is not the same twice is made twice again by its token', async () => {
+    const error = await simulateProgram({ program, export: 'chancy' }, { workers: 2, twice: true }).then(
+      () => null,
+      (thrown: Failure) => thrown,
+    )
+    expect(error).toMatchObject({ code: 'NOT_DETERMINISTIC' })
+    await expect(replayProgram(error!.replay)).rejects.toMatchObject({ code: 'NOT_DETERMINISTIC' })
+  })
+
   test('TK-27 what is no program is refused; rules that are functions have no token', async () => {
     for (const wrong of [{ program, export: 'notAProgram' }, { program: './nowhere.js' }, { program }]) {
       await expect(simulateProgram(wrong, options)).rejects.toMatchObject({ code: 'PROGRAM_INVALID' })

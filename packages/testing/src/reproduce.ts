@@ -38,7 +38,7 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
   const replayed = identity?.kind === 'test' ? replayOf(identity) : null
   try {
     const result = await run(replayed === null ? options : { ...options, variant: replayed })
-    if (replayed !== null) process.stderr.write('POSTGRAD_REPLAY: this run passes now\n')
+    if (replayed !== null) tellPasses()
     return result
   } catch (error) {
     throw await reported(error, identity, {
@@ -48,6 +48,11 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
       run: (variant) => run({ ...options, variant }),
     })
   }
+}
+
+/** A replayed run that does not fail says so: a test that passes looks the same as one whose token was not seen. */
+export function tellPasses(): void {
+  process.stderr.write('POSTGRAD_REPLAY: this run passes now\n')
 }
 
 /** The variant that the environment asks for in place of this run; null: none. @throws REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
@@ -124,8 +129,8 @@ async function shrinkRun(failed: FailedRun, options: ShrinkOptions, run: (varian
   }
 }
 
-/** Null where nothing need be shrunk: the seed alone says it. */
-function shrinkOf({ shrink: wanted, faults }: Reproducible): ShrinkOptions | false {
+/** How far a failed run with these options is to be shrunk; false where the seed alone says it. */
+export function shrinkOf({ shrink: wanted, faults }: Reproducible): ShrinkOptions | false {
   const { POSTGRAD_SHRINK: told } = process.env
   if (told === '0') return false
   if (typeof wanted === 'object') return wanted

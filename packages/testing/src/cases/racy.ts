@@ -28,4 +28,7 @@ export async function racy(sim: SimCluster): Promise<readonly string[]> {
   return arrived
 }
 
+/** Is not the same twice. */
+export const chancy = (sim: SimCluster): Promise<unknown> => sim.on('worker0').run(() => call('worker1', echo, [Math.random()]))
+
 export const notAProgram = 7

@@ -1,7 +1,7 @@
 /** What the threads of an exploration run: some of the seeds of a program. `explore-program.ts` is the other end. */
 import type { JobProgram } from '@postgrad/jobs/internal'
-import { bodyOf, identityOf } from '../program-run.js'
-import { reported } from '../reproduce.js'
+import { bodyOf, identityOf, type ProgramRef } from '../program-run.js'
+import { reported, shrinkOf } from '../reproduce.js'
 import { type ExploreOptions, Explorer, type Part } from './explore.js'
 
 /** What a thread is to do. */
@@ -21,7 +21,16 @@ export const runJob: JobProgram['runJob'] = async (_name, args): Promise<Part> =
   try {
     return await explorer.seedsPart(first, count)
   } catch (error) {
-    const identity = identityOf(ref, { ...options, world: { arrival: 'alone', ...options.world } })
-    throw await reported(error, identity, { shrink: false, run: (variant) => explorer.replay(variant) })
+    throw await reportedOf(error, ref, options, explorer)
   }
+}
+
+/** The error of a program's run with the line that repeats it: `postgrad replay <token>`. */
+export function reportedOf(error: unknown, ref: ProgramRef, options: ExploreOptions, explorer: Explorer<unknown>): Promise<unknown> {
+  const { traceDir } = options
+  return reported(error, identityOf(ref, { ...options, world: { arrival: 'alone', ...options.world } }), {
+    shrink: shrinkOf(options),
+    ...(traceDir === undefined ? {} : { traceDir }),
+    run: (variant) => explorer.replay(variant),
+  })
 }

@@ -1,6 +1,7 @@
 /** Exploring with a pool of threads: what it counts, which failure it tells of, and how it ends. */
 import { expect, test } from '@jest/globals'
 import { RACY_WORKERS } from '../cases/racy.js'
+import { replayProgram } from '../program-run.js'
 import type { ExploreProgress } from './explore.js'
 import { exploreProgram } from './explore-program.js'
 
@@ -33,6 +34,14 @@ test('TK-8: a run that fails in a thread comes with the line that repeats it', a
   expect(error).toMatchObject({ message: 'worker3 came first of 3' })
   const { stack, remoteStack } = error as Error & { remoteStack?: string }
   expect(`${stack}\n${remoteStack}`).toMatch(/Repeat it: postgrad replay pg1\./)
+})
+
+test('TK-8: a run of the search that fails comes with the line that repeats it', async () => {
+  const error = await exploreProgram(racy).catch((e: unknown) => e as Error & { replay: string })
+  const { message, stack, replay } = error as Error & { replay: string }
+  expect(message).toBe('worker3 came first of 3')
+  expect(stack).toContain(`Repeat it: postgrad replay ${replay}`)
+  await expect(replayProgram(replay)).rejects.toThrow(message)
 })
 
 test('TK-8: a signal ends it with what there is, and no thread is left', async () => {

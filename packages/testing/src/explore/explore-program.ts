@@ -10,7 +10,7 @@ import { RealClock } from '@postgrad/transport/internal'
 import { SingleBar } from 'cli-progress'
 import { bodyOf, type ProgramRef, programUrl } from '../program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
-import type { ExploreTask } from './explore-job.js'
+import { type ExploreTask, reportedOf } from './explore-job.js'
 
 /** Options that travel to the threads: data only. */
 export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, ProgramRef {
@@ -42,7 +42,12 @@ export async function exploreProgram(options: ExploreProgramOptions): Promise<Ex
   // The first Ctrl-C ends it with what there is; the next one is Node's own.
   process.once('SIGINT', stop)
   try {
-    if (isSearch && (await whole.searchPart())) return whole.report()
+    if (isSearch) {
+      const isAll = await whole.searchPart().catch(async (error: unknown) => {
+        throw await reportedOf(error, { program: url, export: name }, rest, whole)
+      })
+      if (isAll) return whole.report()
+    }
     const chunks = Array.from({ length: ends.aborted ? 0 : Math.ceil(seeds / CHUNK) }, (_, i): ExploreTask => {
       return { program: url, export: name, options: rest, first: seed + i * CHUNK, count: Math.min(CHUNK, seeds - i * CHUNK) }
     })

@@ -1,10 +1,11 @@
 /** `explore` on whole workers: how many orders there are, what it says of a body that fails in some, and how it ends when there are too many. */
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { call, expose, workerLocal } from '@postgrad/rpc'
 import { bitsText, type Plains } from '../cases/case.js'
 import { designNoteOn } from '../cases/documentation.js'
 import { readGolden } from '../cases/golden.js'
 import { inlined } from '../inlined.js'
+import { decodeToken, encodeToken, type TestIdentity } from '../replay-token.js'
 import { type SimCluster, simulate } from '../simulate.js'
 import { type Exploration, type ExploreOptions, explore } from './explore.js'
 
@@ -32,6 +33,10 @@ async function talk(sim: SimCluster, who: readonly (readonly [from: string, to: 
 const golden = await readGolden()
 const inputs = golden.design_note!.inputs as Plains
 const designNote = (sim: SimCluster) => sim.on('worker0').run(() => designNoteOn('worker1', inputs))
+
+afterEach(() => {
+  delete process.env.POSTGRAD_REPLAY
+})
 
 describe('all orders', () => {
   test.each([
@@ -91,6 +96,22 @@ describe('all orders', () => {
   })
 })
 
+test('TK-3, TK-4: a worker that crashes before the first step: as much of what it sent arrives as may', async () => {
+  const arrived = new Set<string>()
+  const found = await explore({ workers: 2 }, async (sim) => {
+    for (const word of ['a', 'b'])
+      sim
+        .on('worker0')
+        .run(() => call('worker1', hear, [word]))
+        .catch(() => {})
+    sim.crash('worker0')
+    await new Promise<void>((resolve) => void sim.world.clock.setTimer(5, resolve))
+    arrived.add(await sim.on('worker1').run(() => heard().join('')))
+  })
+  expect([...arrived].sort()).toEqual(['', 'a', 'ab'])
+  expect(found).toMatchObject({ exhausted: true, orders: 3 })
+})
+
 describe('a body that fails in some orders', () => {
   /** One order in 70 is wrong. */
   const planted = (wrong: string) => async (sim: SimCluster) => {
@@ -119,6 +140,15 @@ describe('a body that fails in some orders', () => {
     await expect(again).rejects.toThrow('the order that nobody thought of')
     const { replay: token } = error as { replay?: string }
     expect(stack).toContain(`POSTGRAD_REPLAY=${token}`)
+    // In front of the same command: the run is made in the place of the exploration, and reported like the first.
+    const { of, variant } = decodeToken(token as string)
+    const tokenOf = (run: number) => encodeToken({ of: { ...(of as TestIdentity), run }, variant })
+    const { run } = of as TestIdentity
+    process.env.POSTGRAD_REPLAY = tokenOf(run + 2)
+    const repeated = await explore({ workers: 3 }, planted('abbbaaab')).catch((e: unknown) => e as Error)
+    expect(repeated).toMatchObject({ message: 'the order that nobody thought of', replay: tokenOf(run + 2) })
+    process.env.POSTGRAD_REPLAY = tokenOf(run + 3)
+    expect(await explore({ workers: 3 }, planted(''))).toMatchObject({ runs: 1, exhausted: false })
   })
 
   test('TK-5: priority-change schedules find it in far fewer runs than seeds', async () => {

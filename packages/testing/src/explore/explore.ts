@@ -7,7 +7,7 @@ import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
 import { noteInStack } from '../error-notes.js'
 import type { RunVariant } from '../replay-token.js'
-import { replayOf, reported } from '../reproduce.js'
+import { replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
 import { nextRun } from '../run-identity.js'
 import { bitDifference, differenceText } from '../same-bits.js'
 import { runSimulation, type SimCluster, type SimulateOptions, type Simulation } from '../simulate.js'
@@ -111,13 +111,15 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
   const explorer = new Explorer(options, body)
   const identity = nextRun(options.name)
   const replayed = replayOf(identity)
-  if (replayed !== null) return explorer.replay(replayed)
-  const { shrink = false, traceDir } = options
+  const { traceDir } = options
   try {
-    return await explorer.run()
+    if (replayed === null) return await explorer.run()
+    const found = await explorer.replay(replayed)
+    tellPasses()
+    return found
   } catch (error) {
     throw await reported(error, identity, {
-      shrink: shrink === true ? {} : shrink,
+      shrink: replayed === null ? shrinkOf(options) : false,
       ...(traceDir === undefined ? {} : { traceDir }),
       run: (variant) => explorer.replay(variant),
     })

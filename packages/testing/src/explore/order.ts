@@ -10,7 +10,7 @@
 import type { DrawKind, PossibleChoice, StepObserver } from '@postgrad/sim'
 import { mix32 } from '@postgrad/sim/internal'
 
-/** One step of a run. */
+/** One step of a run; steps are numbered as events are indexed, 0 being what ran before the first. */
 export interface OrderEvent {
   /** Of the choice: steps with one label keep their order in every run. */
   readonly label: string
@@ -47,13 +47,21 @@ function meets(a: readonly string[], b: readonly string[]): boolean {
 /** The name of a channel's content; no worker is called so. */
 const contentOf = (channel: string): string => `(${channel})`
 
-/** Listens to a run. */
+/** The label of what ran before the first step; no choice is called so. */
+export const START = '(start)'
+
+/** Listens to a run. Its first event is what ran before the first step: nothing can come before it, but it may draw (a worker crashes there). */
 export class OrderRecorder implements StepObserver {
   readonly events: OrderEvent[] = []
   private current: OrderEvent | null = null
   private floor = 0
 
-  begin({ label, worker }: PossibleChoice): void {
+  constructor() {
+    this.begin({ label: START, worker: '' })
+    this.floor = 1
+  }
+
+  begin({ label, worker }: Pick<PossibleChoice, 'label' | 'worker'>): void {
     const { floor } = this
     const outcomes: number[] = []
     this.current = { label, worker, writes: [worker], reads: [], all: false, causes: [], floor, outcomes, counts: [], hash: 0 }
@@ -67,7 +75,7 @@ export class OrderRecorder implements StepObserver {
   }
 
   cause(step: number): void {
-    if (step > 0) this.current!.causes.push(step - 1)
+    if (step > 0) this.current!.causes.push(step)
   }
 
   touch(name: string): void {

@@ -38,7 +38,7 @@
  */
 import assert from 'node:assert'
 import type { DrawKind, Possible, PossibleChoice, Schedule, StepObserver } from '@postgrad/sim'
-import { dependent, Order, type OrderEvent, OrderRecorder, type Uses } from './order.js'
+import { dependent, Order, type OrderEvent, OrderRecorder, START, type Uses } from './order.js'
 
 /** A step that is to be made, and those behind it. */
 interface Branch {
@@ -107,7 +107,7 @@ class State {
 
 /** A run of the search did not go again as it had gone before. */
 export interface Parting {
-  /** From 1. */
+  /** From 1; 0 is what ran before the first. */
   readonly step: number
   readonly label: string
 }
@@ -205,12 +205,13 @@ export class SearchRun implements Schedule, StepObserver {
   isRedundant = false
   parting: Parting | null = null
   private readonly path: State[]
-  /** How many steps have begun. */
-  private depth = 0
+  /** How many steps have begun, what ran before the first among them. */
+  private depth = 1
   private isAsked = false
 
   constructor(path: State[]) {
     this.path = path
+    if (path.length === 0) path.push(new State([START], [], [{ label: START, uses: NOTHING, outcomes: [], next: [] }]))
   }
 
   next(possible: Possible): number {
@@ -221,7 +222,6 @@ export class SearchRun implements Schedule, StepObserver {
   draw(kind: DrawKind, _label: string, count: number, chance: number): number {
     if (isSaid(kind, chance)) return chance >= 1 ? 1 : 0
     const { events } = this.recorder
-    if (this.depth === 0) return 0
     const answers = this.isOff ? [] : this.path[this.depth - 1]!.outcomes
     const said = answers[events.at(-1)!.outcomes.length] ?? 0
     const value = said < count ? said : 0
@@ -242,7 +242,7 @@ export class SearchRun implements Schedule, StepObserver {
     if (event === undefined || this.isOff) return
     const state = this.path[this.depth - 1]!
     if (state.event === null) state.event = event
-    else if (state.event.hash !== event.hash || state.event.label !== event.label) this.part(this.depth, event.label)
+    else if (state.event.hash !== event.hash || state.event.label !== event.label) this.part(this.depth - 1, event.label)
   }
 
   jump(): void {
@@ -309,7 +309,7 @@ export class SearchRun implements Schedule, StepObserver {
   private again(possible: Possible): number {
     const { label } = this.path[this.depth]!.tree[0]!
     const index = indexOf(possible, label)
-    if (index < 0) this.part(this.depth + 1, label)
+    if (index < 0) this.part(this.depth, label)
     return index
   }
 
