@@ -41,8 +41,9 @@ export class AutogradInterceptor implements Interceptor {
       if (context.mode === 'fast') message.lineage = FAST_ROOM
     }
     if (message.tensors.length > 0) this.attachSend(context, message, to)
+    if (context === null) return
     const { anomaly } = currentScope()
-    if (context !== null && anomaly !== null) setAnomaly(message, anomaly)
+    if (anomaly !== null) setAnomaly(message, anomaly)
   }
 
   private recordingContext(type: MessageType): DistAutogradContext | null {

@@ -55,6 +55,9 @@ export interface BackwardRunner {
   release(context: DistAutogradContext): void
 }
 
+/** What a pass gave this worker. */
+type Gathered = Pick<DistPass, 'id' | 'gradients'>
+
 /** The gradients of several passes as they were last asked for. */
 interface Sums {
   readonly gradients: Map<Tensor, Tensor>
@@ -110,7 +113,7 @@ export class DistAutogradContext {
   /** The gradients of passes that ended before others began: what is added to them comes later on every run. */
   private accumulated: Map<Tensor, Tensor> = new Map()
   /** Passes that have ended, while others ran beside them: in which order is not the program's, so they wait to be summed in that of their values. */
-  private overlapping: DistPass[] = []
+  private overlapping: Gathered[] = []
   /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
   private summed: Summed | null = null
 
@@ -196,7 +199,8 @@ export class DistAutogradContext {
       return
     }
     this.passes.delete(pass.id)
-    if (pass.gradients.size > 0) this.overlapping.push(pass)
+    // Not the pass itself, which has the counts of a whole graph.
+    if (pass.gradients.size > 0) this.overlapping.push({ id: pass.id, gradients: pass.gradients })
     if (alone) this.settle()
   }
 
@@ -244,8 +248,8 @@ export class DistAutogradContext {
   }
 
   /** The passes that have gradients beside the accumulated ones. */
-  private contributing(): DistPass[] {
-    const out = [...this.overlapping]
+  private contributing(): Gathered[] {
+    const out: Gathered[] = [...this.overlapping]
     for (const pass of this.passes.values()) if (!pass.failed && pass.gradients.size > 0) out.push(pass)
     return out
   }
@@ -270,7 +274,7 @@ export class DistAutogradContext {
  * overlap is the same on every run. Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw. Where nothing has come to a leaf since
  * `before`, that sum stays, as somebody may have written to it (DA-59).
  */
-function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly DistPass[], before: Sums | null): Sums {
+function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly Gathered[], before: Sums | null): Sums {
   const parts = new Map<Tensor, Tensor[]>()
   for (const { gradients } of passes) {
     for (const [variable, grad] of gradients) {

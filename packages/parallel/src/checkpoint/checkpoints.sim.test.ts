@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { loadSafetensors, Module, openSafetensors, SGD } from '@postgrad/nn'
-import { currentWorker, expose, remote, rref } from '@postgrad/rpc'
+import { call, currentWorker, expose, remote, rref } from '@postgrad/rpc'
 import { currentGenerator, rand, type Tensor, zeros } from '@postgrad/tensor'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
 import { RemoteModule } from '../remote-module.js'
@@ -95,6 +95,26 @@ async function cluster(
     },
     1,
   )
+}
+
+/** Counts the files that are being written. */
+class CountingDisk implements CheckpointDisk {
+  open = 0
+  makeDirectory = syncDisk.makeDirectory
+  read = syncDisk.read
+  source = syncDisk.source
+  list = syncDisk.list
+  remove = syncDisk.remove
+
+  async create(path: string) {
+    const file = await syncDisk.create(path)
+    this.open++
+    const end = (how: 'commit' | 'abort') => async () => {
+      this.open--
+      await file[how]()
+    }
+    return { write: file.write, commit: end('commit'), abort: end('abort') }
+  }
 }
 
 /** From its `diesAt`-th operation on nothing happens any more: the machine has lost its power. */
@@ -363,12 +383,37 @@ describe('CP-6 what is saved', () => {
       expect(await checkpoints.list()).toEqual([])
     }))
 
+  test('CP-2 a save that is cancelled in the middle of a file leaves none open, here and elsewhere', async () => {
+    const disk = new CountingDisk()
+    await cluster(
+      async (_model, _, __, make) => {
+        const ending = new AbortController()
+        const checkpoints = make({ onProgress: () => ending.abort() })
+        const parts = { here: new Weights(FILE_PIECES), there: new RemoteModule('worker1', Weights, [FILE_PIECES]) }
+        expect((await failure(checkpoints.save(1, parts, { signal: ending.signal }))).code).toBe('CHECKPOINT_FAILED')
+        // The other worker hears of it by a message.
+        await call('worker1', nothing)
+        expect(disk.open).toBe(0)
+        expect(await checkpoints.list()).toEqual([])
+      },
+      { disk },
+    )
+  })
+  /** Elements of three pieces, each of which is told of. */
+  const FILE_PIECES = 3 * 2 ** 22
+  const nothing = (): void => {}
+  expose({ nothingOfCheckpoints: nothing })
+
   test('CP-7 the newest are kept, in their order, and progress is told to the last byte', () =>
     cluster(async (model, _, __, make) => {
       const told: CheckpointProgress[] = []
       const checkpoints = make({ keep: 2, onProgress: (progress) => told.push(progress) })
       for (const step of [1, 10, 2, 3]) await checkpoints.save(step, model.parts)
       expect((await checkpoints.list()).map(({ step }) => step)).toEqual([3, 10])
+      // Who goes back to an old step finds what was saved there, whatever is newer.
+      await checkpoints.save(2, model.parts)
+      expect((await checkpoints.list()).map(({ step }) => step)).toEqual([2, 10])
+      await checkpoints.save(3, model.parts)
       const latest = (await checkpoints.latest())!
       expect([latest.step, latest.workers]).toEqual([10, ['worker0', 'worker1']])
       const last = told.findLast(({ step }) => step === 10)!

@@ -221,7 +221,8 @@ export class Checkpoints {
     for (const name of await disk.list(directory)) if (!needed.has(name)) await disk.remove(join(directory, name))
     const complete = new Set(await this.stepsOf(disk))
     const { keep = Number.POSITIVE_INFINITY } = this.options
-    const old = [...complete].slice(0, Math.max(0, complete.size - keep))
+    // The one that has just been saved is kept, also where it goes on from an old step with newer ones still there.
+    const old = [...complete].filter((each) => each !== step).slice(0, Math.max(0, complete.size - keep))
     for (const each of old) await disk.remove(join(stepDirectory(this.directory, each), MANIFEST))
     for (const name of await disk.list(this.directory)) {
       const other = stepOf(name)

@@ -80,6 +80,7 @@ async function* write(directory: string, name: string, entries: readonly Entry[]
   const file = await disk.create(join(directory, name))
   const hash = createHash('sha256')
   let [written, told] = [0, 0]
+  let isWhole = false
   try {
     for await (const bytes of chunks) {
       for (let at = 0; at < bytes.length; at += PROGRESS_BYTES) {
@@ -92,9 +93,10 @@ async function* write(directory: string, name: string, entries: readonly Entry[]
         yield { bytes: size, written, sha256: '' }
       }
     }
-  } catch (error) {
-    await file.abort()
-    throw error
+    isWhole = true
+  } finally {
+    // Also where nobody takes the next item any more: the save was cancelled, or its caller died.
+    if (!isWhole) await file.abort()
   }
   await file.commit()
   yield { bytes: size, written, sha256: hash.digest('hex') }
