@@ -3,9 +3,10 @@
  * kernels, and would not see worker threads). Every test file runs in a process of its own, so that what V8 writes stays small. What is not covered
  * must stand, with its reason, in `scripts/coverage-explained.md`; a line that does not, or one that is covered by now, fails the run.
  */
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Report } from 'c8'
 import istanbul from 'istanbul-lib-coverage'
@@ -21,10 +22,16 @@ const EXPLAINED = join(root, 'scripts/coverage-explained.md')
 
 const HELP = `npm run coverage                     measure ${MEASURED.join(', ')} with the tests of ${RUN.join(', ')}
 npm run coverage -- --only rpc       only test files whose path contains this; may be repeated. Judges nothing
+npm run coverage -- --again rpc      these test files anew, and what the other ones wrote before, where the measured file is still the same
 npm run coverage -- --report         no tests: report what the last run wrote`
 
 const { values } = parseArgs({
-  options: { help: { type: 'boolean' }, only: { type: 'string', multiple: true }, report: { type: 'boolean' } },
+  options: {
+    help: { type: 'boolean' },
+    only: { type: 'string', multiple: true },
+    again: { type: 'string', multiple: true },
+    report: { type: 'boolean' },
+  },
 })
 if (values.help) {
   console.log(HELP)
@@ -36,18 +43,21 @@ const scratch = join(root, '.cache/coverage/scratch')
 const isMeasured = (url) => MEASURED.some((name) => url.includes(`/packages/${name}/dist/`)) && !/\.(test|suite|fixture)\.js$/.test(url)
 
 await setupOrExit()
+const digests = new Map()
 if (!values.report) await runTests()
+dropStale()
 const uncovered = await report()
 if (values.only === undefined) judge(uncovered)
 
 async function runTests() {
-  rmSync(raw, { recursive: true, force: true })
+  if (values.again === undefined) rmSync(raw, { recursive: true, force: true })
   mkdirSync(raw, { recursive: true })
+  const parts = values.again ?? values.only
   const files = RUN.flatMap((name) => [...walk(join(root, 'packages', name, 'dist'))].map(({ path }) => path))
     .filter((file) => file.endsWith('.test.js') && !file.endsWith('.soak.test.js'))
-    .filter((file) => values.only === undefined || values.only.some((part) => file.includes(part)))
+    .filter((file) => parts === undefined || parts.some((part) => file.includes(part)))
   const done = timed(console.log, `coverage: ${files.length} test files`)
-  for (const [index, file] of files.entries()) {
+  for (const file of files) {
     rmSync(scratch, { recursive: true, force: true })
     const lane = file.match(/\.(sim|real)\.test\.js$/)?.[1] ?? 'unit'
     const { failed, trouble } = await runLane(lane, ['--runTestsByPath', '--silent', file], {
@@ -58,20 +68,43 @@ async function runTests() {
       console.log(`FAILED: ${relative(root, file)} ${trouble ?? ''}`)
       process.exitCode = 1
     }
-    keepMeasured(index)
+    keepMeasured(relative(root, file))
   }
   done()
 }
 
 /** A process writes what it knows of every module; one file in a hundred is ours. */
-function keepMeasured(index) {
+function keepMeasured(test) {
+  const name = test.replaceAll(/[^\w.-]/g, '_')
+  for (const old of readdirSync(raw)) if (old.startsWith(`${name}-`)) rmSync(join(raw, old))
   if (!existsSync(scratch)) return
-  for (const [part, name] of readdirSync(scratch).entries()) {
-    const { result } = JSON.parse(read(join(scratch, name)) ?? '{"result":[]}')
+  for (const [part, file] of readdirSync(scratch).entries()) {
+    const { result } = JSON.parse(read(join(scratch, file)) ?? '{"result":[]}')
     const kept = result
       .filter(({ url }) => isMeasured(url))
       .map((script) => ({ ...script, url: script.url.startsWith('/') ? pathToFileURL(script.url).href : script.url }))
-    if (kept.length > 0) writeFileSync(join(raw, `coverage-${index}-${part}.json`), JSON.stringify({ result: kept }))
+      .map((script) => ({ ...script, digest: digestOf(script.url) }))
+    if (kept.length > 0) writeFileSync(join(raw, `${name}-${part}.json`), JSON.stringify({ result: kept }))
+  }
+}
+
+/** Counters belong to the text that ran: those of another one say nothing of this one. */
+function digestOf(url) {
+  const known = digests.get(url)
+  if (known !== undefined) return known
+  const digest = createHash('sha256')
+    .update(read(fileURLToPath(url)) ?? '')
+    .digest('hex')
+  digests.set(url, digest)
+  return digest
+}
+
+/** What earlier runs wrote of files that have changed since. */
+function dropStale() {
+  for (const name of readdirSync(raw)) {
+    const { result } = JSON.parse(read(join(raw, name)))
+    const fresh = result.filter(({ url, digest }) => digest === digestOf(url))
+    if (fresh.length < result.length) writeFileSync(join(raw, name), JSON.stringify({ result: fresh }))
   }
 }
 

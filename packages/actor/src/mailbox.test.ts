@@ -54,6 +54,17 @@ describe('order', () => {
 })
 
 describe('causality', () => {
+  test('MB-4 what is about two ids waits for both', () => {
+    const mailbox = new Mailbox<string>()
+    const a = new Source('a')
+    mailbox.pushFrom(a, Lane.call, 'call that makes 9', 9n)
+    mailbox.pushFrom(a, Lane.call, 'call in 7', 7n)
+    mailbox.pushFrom(a, Lane.control, 'about both', 7n, 9n)
+    mailbox.pushFrom(a, Lane.signal, 'about 9 alone', null, 9n)
+    mailbox.pushFrom(a, Lane.signal, 'about nothing')
+    expect(drain(mailbox)).toEqual(['about nothing', 'call that makes 9', 'call in 7', 'about both', 'about 9 alone'])
+  })
+
   test('MB-4 MB-5 a clean-up does not overtake the call before it, nor a gradient that call', () => {
     const mailbox = new Mailbox<string>()
     const a = new Source('a')

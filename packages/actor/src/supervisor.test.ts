@@ -273,6 +273,19 @@ describe('Supervisor', () => {
     expect(house.clock.timers).toBe(0)
   })
 
+  test('SUP-11 who has no limit is waited for as long as it takes', async () => {
+    const house = new House()
+    house.plan('a').stopMs = 1_000_000
+    const supervisor = new Supervisor({ clock: house.clock, children: [house.spec('a', { shutdownMs: Number.POSITIVE_INFINITY })] })
+    await supervisor.start()
+    const stopped = supervisor.stop()
+    await house.clock.pass(999_999)
+    expect([house.living, house.deadlines]).toEqual([1, [Number.POSITIVE_INFINITY]])
+    await house.clock.pass(1)
+    await stopped
+    expect([house.living, await house.said()]).toEqual([0, ['start a', 'stop a']])
+  })
+
   test('SUP-11 who has not ended after its `shutdownMs` is killed; 0 kills at once', async () => {
     const house = new House()
     for (const name of 'abc') house.plan(name).stopMs = Number.POSITIVE_INFINITY

@@ -40,6 +40,20 @@ describe('DA-1 ids', () => {
         const error = catching(() => cluster.contextOn(0, contextId))
         expect(isPostgradError(error, 'CONTEXT_NOT_FOUND')).toBe(true)
       }
+      const notAnId = catching(() => cluster.parts(0).container.retrieve('7' as unknown as bigint)) as Error
+      expect(notAnId.message).toContain('(a bigint), got string')
+    }))
+
+  test('DA-5 a call of a context that its callee would have made, and has not, is refused there', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      cluster.workers[0]!.intercept({
+        outgoing: (message) => {
+          message.context = (1n << 48n) + 5n
+        },
+      })
+      const error = await call(1, nothing).catch((e: unknown) => e)
+      expect(isPostgradError(error, 'CONTEXT_NOT_FOUND')).toBe(true)
+      expect(cluster.parts(1).container.size).toBe(0)
     }))
 })
 

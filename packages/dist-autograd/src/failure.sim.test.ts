@@ -19,7 +19,8 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 const firstOf = (a: Tensor, _text: string): Tensor => mul(a, 2)
-expose({ 'failure.firstOf': firstOf })
+const lengthOf = (text: string): number => text.length
+expose({ 'failure.firstOf': firstOf, lengthOf })
 
 test('DA-8 a call whose bytes could not be made leaves no send function behind, and the pass is right', () =>
   overSeeds(1, 2, async () => {
@@ -27,6 +28,26 @@ test('DA-8 a call whose bytes could not be made leaves no send function behind, 
       const t = wholeLeaf([[1, 2]])
       expect(await codeOf(call('worker1', firstOf, [t, 'x'.repeat(9 * 2 ** 20)]))).toBe('WIRE_TOO_LARGE')
       expect(ctx.sendFunctions.size).toBe(0)
+      // Nor does one that has no tensors.
+      expect(await codeOf(call('worker1', lengthOf, ['x'.repeat(9 * 2 ** 20)]))).toBe('WIRE_TOO_LARGE')
+      await ctx.backward([(await call('worker1', firstOf, [t, ''])).sum()])
+      expect(ctx.gradients().get(t)?.toArray()).toEqual([[2, 2]])
+    })
+  }))
+
+test('DA-8 a call that an interceptor refuses leaves no send function behind', () =>
+  overSeeds(1, 2, async (cluster) => {
+    let refuses = true
+    cluster.workers[0]!.interceptCalls({
+      outgoing: () => {
+        if (refuses) throw new RangeError('not today')
+      },
+    })
+    await distAutograd.context(async (ctx) => {
+      const t = wholeLeaf([[1, 2]])
+      expect(await codeOf(call('worker1', firstOf, [t, '']))).toBe('RangeError')
+      expect([ctx.sendFunctions.size, ctx.lineage.sends.filter((send) => send !== null).length]).toEqual([0, 0])
+      refuses = false
       await ctx.backward([(await call('worker1', firstOf, [t, ''])).sum()])
       expect(ctx.gradients().get(t)?.toArray()).toEqual([[2, 2]])
     })
@@ -76,6 +97,17 @@ describe('DA-23 unused sends under FAST', () => {
         expect(error.values.misses).toEqual([{ worker: 'worker0', count: 1, messages: [String([...ctx.sendFunctions.keys()][0])] }])
         expect(ctx.gradients().size).toBe(0)
         expect(cluster.contextOn(1, ctx.id).passes.size).toBe(0)
+      }, fast)
+    }))
+
+  test('of very many the number is told, and no names', () =>
+    overSeeds(1, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const [t1, t2] = [wholeLeaf([[1, 2]]), wholeLeaf([[3, 4]])]
+        for (let n = 0; n < 70; n++) await call(1, pyAdd, [t1, t2])
+        const error = (await ctx.backward([mul(t1, t2).sum()]).catch((e: unknown) => e)) as PostgradError
+        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 70, messages: [] }])
+        expect(error.message).toContain("70 of worker 'worker0' sent tensors")
       }, fast)
     }))
 
@@ -284,6 +316,26 @@ describe('other ends of a pass', () => {
           expect(await codeOf(other.backward([add(result, 1)], { retainGraph: true }))).toBe('FOREIGN_CONTEXT')
         })
         void ctx
+      })
+    }))
+
+  test('DA-21 a graph over two other contexts can be sent, and no pass gets through it', () =>
+    overSeeds(SEEDS, 2, async () => {
+      const received = () => call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])
+      await distAutograd.context(async () => {
+        const a = await received()
+        await distAutograd.context(async () => {
+          const b = await received()
+          await distAutograd.context(async (third) => {
+            const [own, mixed] = [await received(), add(a, b)]
+            // Its own part, one message, and what is none of its own.
+            for (const sum of [mixed, add(mixed, own), add(add(own, await received()), mixed)]) {
+              const back = await call(1, pyAdd, [sum, sum])
+              expect(await codeOf(third.backward([back.sum()], { retainGraph: true }))).toBe('FOREIGN_CONTEXT')
+            }
+            await third.backward([own.sum()])
+          })
+        })
       })
     }))
 

@@ -231,6 +231,44 @@ test('DA-41 a call whose lineage no worker writes fails, and the callee goes on'
     })
   }))
 
+test('DA-41 an item of a stream whose lineage no worker writes ends the stream at both ends', () =>
+  overSeeds(3, 2, async (cluster) => {
+    await distAutograd.context(async () => {
+      cluster.workers[1]!.intercept({
+        outgoing: (message) => {
+          if (message.type === MessageType.STREAM_ITEM) message.lineage = [1, 0, 1, 0, 77]
+        },
+      })
+      const items = stream(1, endless, [wholeLeaf([[1]])], { window: 4 })
+      await expect(items.next()).rejects.toMatchObject({ code: 'LINEAGE_MALFORMED' })
+      expect(await items.next()).toEqual({ done: true, value: undefined })
+    })
+  }))
+
+test('DA-41 gradients for a message that nobody sent, or with a lineage that no worker writes, fail the pass, and the next one is right', () =>
+  overSeeds(5, 3, async (cluster) => {
+    await distAutograd.context(async (ctx) => {
+      const x = wholeLeaf([[1, 2]])
+      const y = await call(1, pyNested, [x, x, 1, 3, 0])
+      const worker = cluster.workers[1]!
+      const { post } = worker
+      for (const [code, forged] of [
+        ['UNEXPECTED_GRADIENTS', { autogradId: 12_345n }],
+        ['LINEAGE_MALFORMED', { lineage: [1] }],
+        ['LINEAGE_MALFORMED', { lineage: [1, 2 ** 50] }],
+      ] as const) {
+        worker.post = (to, type, body, envelope) => {
+          const isForged = to === 0 && type === MessageType.PROPAGATE_GRADIENTS
+          post.call(worker, to, type, body, isForged ? { ...envelope, ...forged } : envelope)
+        }
+        await expect(ctx.backward([y.sum()], { createGraph: true })).rejects.toMatchObject({ code })
+        worker.post = post
+      }
+      await ctx.backward([y.sum()], { retainGraph: true })
+      expect(ctx.gradients().get(x)!.toArray()).toEqual([[2, 2]])
+    })
+  }))
+
 test('DA-41 a plan that no worker writes fails the pass, and the next one is as good as before', () =>
   overSeeds(5, 3, async (cluster) => {
     await distAutograd.context(async (ctx) => {

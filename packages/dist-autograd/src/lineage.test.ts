@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type Edge, Node } from '@postgrad/autograd/internal'
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { Lineage, type LineageNode } from './lineage.js'
-import { readLineage, writeLineage } from './lineage-room.js'
+import { readLineage, unwriteLineage, writeLineage } from './lineage-room.js'
 import { lineageBehind } from './lineage-walk.js'
 import { planOf, readPlan } from './pass-plan.js'
 
@@ -174,6 +174,18 @@ describe('DA-35 who knows what', () => {
         else expect(room).toHaveLength(5)
         expect(planOf(spoke.lineage, [spoke.nodes[0]!.lineage as LineageNode], []).sendsOf(spokes[3]!.lineage)).toHaveLength(1)
       }
+    }
+  })
+
+  test('what has not left is news again, for the first peers and for those beyond the bits', () => {
+    const hub = new Worker(0)
+    const spokes = Array.from({ length: 40 }, (_, i) => new Worker(i + 1))
+    send(new Worker(99), hub, [new Plain([])])
+    const received = [hub.nodes[0]!]
+    for (const spoke of spokes) {
+      unwriteLineage(hub.lineage, send(hub, spoke, received), spoke.lineage.self)
+      expect(send(hub, spoke, received)).toHaveLength(5 + 3)
+      expect(send(hub, spoke, received)).toHaveLength(5)
     }
   })
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, mul, sqrt, withAnomalyDetection } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, type RRef, remote, rref } from '@postgrad/rpc'
+import { call, currentSignal, currentWorker, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { MessageType, requestHead } from '@postgrad/wire/internal'
 import { distAutograd } from './api.js'
@@ -116,6 +116,20 @@ describe('DA-54 cancelled passes', () => {
     expect(cancelled).toBeGreaterThan(3)
   })
 
+  test('a pass that begins when its call has been given up does not', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      begunLate.length = 0
+      for (const reason of [undefined, 'enough', new PostgradError('GRAPH_FREED', { op: 'test' })]) {
+        const training = call(1, trainLate)
+        await sleep(20)
+        training.cancel(reason)
+        expect(await failure(training)).toMatchObject({ code: 'CALL_CANCELLED' })
+        await sleep(50)
+      }
+      expect(begunLate.map(({ code }) => code)).toEqual(Array(3).fill('DIST_BACKWARD_CANCELLED'))
+      expect(cluster.parts(1).engine.currentBackwardPasses).toBe(0)
+    }))
+
   test('a pass that nobody awaits and that is cancelled is no unhandled rejection', () =>
     overSeeds(1, 2, async () => {
       const controller = new AbortController()
@@ -144,14 +158,28 @@ async function train(other: number): Promise<void> {
   })
 }
 
-expose({ train })
+const begunLate: PostgradError[] = []
+/** A pass that begins when nobody waits for it any more. */
+async function trainLate(): Promise<void> {
+  await distAutograd.context(async (ctx) => {
+    const signal = currentSignal()
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    begunLate.push(await failure(ctx.backward([mul(wholeLeaf([[1]]), 2).sum()])))
+  })
+}
+
+expose({ train, trainLate })
 
 describe('DA-55 what an error names', () => {
+  let onPurpose: Error | null = null
+  const frozen = Object.freeze(new RangeError('frozen'))
+  const ring = new RangeError('one', { cause: new RangeError('two') })
+  Object.assign(ring.cause as Error, { cause: ring })
   const fails = defineFunction({
     name: 'Fails',
     forward: (_ctx: unknown, x: Tensor) => mul(x, 1),
     backward: () => {
-      throw new RangeError('thrown on purpose')
+      throw onPurpose ?? new RangeError('thrown on purpose')
     },
   }) as unknown as (x: Tensor) => Tensor
   const throwsText = defineFunction({
@@ -230,6 +258,19 @@ describe('DA-55 what an error names', () => {
   /** The root of 0, times 0: infinite times 0 in backward. */
   const rootThere = (x: Tensor): Tensor => mul(sqrt(x), 0)
   expose({ failsFurtherOn, rootThere })
+
+  test('an error that nothing can be added to, or whose causes are a ring, is the cause of one', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        for (const thrown of [frozen, ring]) {
+          const loss = fails(mul(wholeLeaf([[1]]), 2))
+          onPurpose = thrown
+          const error = await failure(ctx.backward([loss.sum()]))
+          onPurpose = null
+          expect(error).toMatchObject({ code: 'BACKWARD_FAILED', cause: thrown })
+        }
+      })
+    }))
 
   test('an error that several passes throw is located once each', () =>
     overSeeds(1, 2, async () => {

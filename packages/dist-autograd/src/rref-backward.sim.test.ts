@@ -112,6 +112,9 @@ describe('user_rref_backward', () => {
         const error = await failure(text.backward(ctx.id))
         expect(error).toMatchObject({ code: 'RREF_NOT_A_TENSOR' })
         expect(error.message).toContain('RRef should contain a tensor for .backward()')
+        const nothing = remote('worker1', identity, [null]) as unknown as RRef<Tensor>
+        expect((await failure(nothing.backward(ctx.id))).message).toContain('contains null')
+        nothing.dispose()
         const without = await failure(text.backward())
         expect(without).toMatchObject({ code: 'CONTEXT_REQUIRED', values: { owner: 'worker1' } })
         expect(without.message).toContain('user RRefs require a context')

@@ -1,8 +1,10 @@
 /** Passes that are recorded themselves, on every worker, and passes over their gradients. Numbers of PyTorch's stand in `testing`. */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, backward as localBackward, matmul, mul, tanh } from '@postgrad/autograd'
+import { PostgradError } from '@postgrad/base'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
+import { MessageType } from '@postgrad/wire/internal'
 import { distAutograd } from './api.js'
 import { failure } from './ends.suite.js'
 import { wholeLeaf } from './programs.suite.js'
@@ -114,6 +116,30 @@ describe('DA-66 createGraph', () => {
         expect(grad.toArray()).toEqual([[6, 24]])
         await ctx.backward([grad.sum()])
         expect(ctx.gradients().get(t)!.toArray()).toEqual([[6 + 12, 24 + 24]])
+      })
+    }))
+
+  test('gradients that cannot leave fail the pass, and leave no send function behind', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      await distAutograd.context(async (ctx) => {
+        const t = wholeLeaf([[1, 2]])
+        const loss = (await call(1, cube, [t])).sum()
+        const worker = cluster.workers[1]!
+        const { post } = worker
+        worker.post = (to, type, ...rest) => {
+          if (type === MessageType.PROPAGATE_GRADIENTS) throw new PostgradError('WIRE_TOO_LARGE', { op: 'encode' })
+          post.call(worker, to, type, ...rest)
+        }
+        const sends = () => cluster.contextOn(1, ctx.id).sendFunctions.size
+        const before = sends()
+        expect(await failure(ctx.backward([loss], { createGraph: true }))).toMatchObject({ code: 'WIRE_TOO_LARGE' })
+        expect(sends()).toBe(before)
+        worker.post = post
+        await ctx.backward([loss], { createGraph: true })
+        const grad = ctx.gradients().get(t)!
+        expect(grad.toArray()).toEqual([[3, 12]])
+        await ctx.backward([grad.sum()])
+        expect(ctx.gradients().get(t)!.toArray()).toEqual([[3 + 6, 12 + 12]])
       })
     }))
 

@@ -330,6 +330,54 @@ class Unborn extends Actor {
   }
 }
 
+/** Ends by what is no error. */
+class Blurts extends Actor {
+  soon(): void {
+    this.send(this.blurt, [])
+  }
+  private blurt(): never {
+    throw 'a text'
+  }
+}
+
+class Stubborn {
+  constructor() {
+    throw 'not made'
+  }
+  ping(): void {}
+}
+
+const Nameless = (() =>
+  class extends Actor {
+    quit(): void {
+      this.stop()
+    }
+    ping(): void {}
+  })()
+
+/** Takes a while to end. */
+class Lingers extends Actor {
+  ping(): void {}
+  protected override async onStop(): Promise<void> {
+    await sleep(30)
+    log().push('lingered')
+  }
+}
+
+/** While it serves a call it is asked to end, and is asked by those that it waits for. */
+class Asked extends Actor {
+  static readonly serial = true
+  async begin(observer: RRef<Observer>): Promise<number> {
+    using ref = observer
+    const sum = ref.call('run', [this.self as unknown as RRef<Agent>, 'o', 3])
+    this.stop()
+    return await sum
+  }
+  act(_name: string, state: number): number {
+    return state
+  }
+}
+
 asyncExecution(Chatty.prototype.shared)
 expose({
   Restless,
@@ -343,6 +391,11 @@ expose({
   Agent,
   Chatty,
   ChattyOpen,
+  Blurts,
+  Stubborn,
+  Nameless,
+  Lingers,
+  Asked,
   BadEnd,
   Unborn,
   Shy,
@@ -670,6 +723,32 @@ describe('what is too late', () => {
       1,
     ))
 
+  test('ACT-16 what it does at its end, when its time is over, changes nothing of it', () =>
+    seeds(
+      2,
+      async () => {
+        using lingers = remote('worker1', Lingers, [])
+        await stopActor(lingers, { shutdownMs: 10 })
+        expect(await failure(lingers.call('ping', []))).toMatchObject({ code: 'ACTOR_STOPPED', cause: { code: 'ACTOR_KILLED' } })
+        await sleep(50)
+        expect(await call('worker1', readLog)).toEqual(['lingered'])
+        expect(await failure(lingers.call('ping', []))).toMatchObject({ cause: { code: 'ACTOR_KILLED' } })
+      },
+      1,
+    ))
+
+  test('ACT-3, ACT-13 while it is asked to end, calls of the chain that it serves are still let in, and others are not', () =>
+    seeds(3, async () => {
+      using asked = remote('worker1', Asked, [])
+      const observer = remote('worker2', Observer, [])
+      const sum = asked.call('begin', [observer])
+      await sleep(1)
+      const stranger = failure(asked.call('act', ['stranger', 1]))
+      expect(await sum).toBe(3)
+      expect((await stranger).code).toBe('ACTOR_STOPPED')
+      observer.dispose()
+    }))
+
   test('RPC-24, ACT-4 a call whose time passes while the actor is busy is not run, also when no word of its caller comes', async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const cluster = new Cluster(seed, 2)
@@ -824,6 +903,31 @@ describe('the end of an actor', () => {
       1,
     ))
 })
+
+test('ACT-8, ACT-14 what is thrown need be no error, and a class needs no name', () =>
+  seeds(
+    2,
+    async ({ workers }) => {
+      const heard: string[] = []
+      const remove = workers[1]!.inspect((event) => {
+        if (event.kind === 'actor-ended') heard.push(`${event.what.split('#')[0]}: ${event.reason}`)
+      })
+      using blurts = remote('worker1', Blurts, [])
+      await blurts.call('soon', [])
+      await sleep(5)
+      expect((await failure(blurts.call('soon', []))).message).toContain('this Blurts has crashed: a text')
+      expect(workers[1]!.deadLetters().last.at(-1)).toMatchObject({ reason: 'unwatched-crash', what: 'Blurts: a text' })
+      using stubborn = remote('worker1', Stubborn, [])
+      expect((await failure(stubborn.call('ping', []))).code).toBe('REMOTE_EXCEPTION')
+      using nameless = remote('worker1', Nameless, [])
+      await nameless.call('quit', [])
+      await sleep(5)
+      expect((await failure(nameless.call('ping', []))).message).toContain('this an actor has been stopped')
+      remove()
+      expect(heard).toEqual(['Blurts: a text', 'Stubborn: not made', 'an actor: '])
+    },
+    1,
+  ))
 
 test('INS-8 who inspects a worker hears which actors start and end there, and how', () =>
   seeds(2, async ({ workers }) => {

@@ -78,8 +78,25 @@ const throws = asyncExecution((): Future<number> => {
 })
 const rejects = asyncExecution(() => Future.rejected<number>(new RangeError('later')))
 const forgets = asyncExecution((() => 5) as unknown as () => Future<number>)
+const givesNull = asyncExecution((() => null) as unknown as () => Future<number>)
+const givesList = asyncExecution((() => [5]) as unknown as () => Future<number>)
 const unmarked = () => 5
-expose({ add, Meeting, addOn, withConstructor, chained, nested, multiChained, fanOut, throws, rejects, forgets, unmarked })
+expose({
+  add,
+  Meeting,
+  addOn,
+  withConstructor,
+  chained,
+  nested,
+  multiChained,
+  fanOut,
+  throws,
+  rejects,
+  forgets,
+  givesNull,
+  givesList,
+  unmarked,
+})
 
 /** By `call` and by `remote`. */
 async function both<T>(to: string, fn: (...args: never[]) => PromiseLike<T>, args: unknown[]): Promise<T[]> {
@@ -117,6 +134,8 @@ describe('asyncExecution', () => {
         expect(await failure(made.toHere())).toMatchObject(expected)
         made.dispose()
       }
+      expect((await failure(call('worker1', givesNull))).message).toContain('got null')
+      expect((await failure(call('worker1', givesList))).message).toContain('got an array')
       expect(await call('worker1', unmarked)).toBe(5)
       const meeting = remote('worker1', Meeting, [1])
       expect(await failure(meeting.call('forgets', []))).toMatchObject({ code: 'ASYNC_EXECUTION_NO_FUTURE' })
@@ -126,6 +145,7 @@ describe('asyncExecution', () => {
 
   test('ASY-2: what is no function cannot be marked', () => {
     expect(thrown(() => asyncExecution(null as never)).code).toBe('NOT_CALLABLE')
+    expect(thrown(() => asyncExecution(5 as never)).message).toContain('got number')
   })
 
   test('RPC-39: static methods are called as such, on their class', async () => {

@@ -37,6 +37,12 @@ describe('a Future', () => {
     late.cancelOn(signals[1]!.signal)
     expect(late.done).toBe(true)
     expect((await failure(late)).code).toBe('CALL_CANCELLED')
+    const controller = new AbortController()
+    const done = new Future<number>()
+    done.resolve(3)
+    done.cancelOn(controller.signal)
+    controller.abort()
+    expect(await done).toBe(3)
   })
 
   test('RPC-37: then, catch and finally give plain promises', async () => {

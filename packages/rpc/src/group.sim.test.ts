@@ -175,6 +175,27 @@ describe('barrier and allGather', () => {
     })
   })
 
+  test('GRP-8: without a limit it waits as long as it takes', async () => {
+    const cluster = new Cluster(1, 2)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 1) await sleep(1_000_000)
+      await barrier(undefined, { timeoutMs: 0 })
+      expect(cluster.world.nowMs).toBeGreaterThanOrEqual(1_000_000)
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-9: when the leader closes, it and the others hear of it', async () => {
+    const cluster = new Cluster(1, 3)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 2) return
+      const round = failure(barrier())
+      await sleep(20)
+      if (id === 0) await currentWorker().close()
+      expect((await round).code).toBe(id === 0 ? 'RPC_SHUT_DOWN' : 'WORKER_DIED')
+    })
+  })
+
   test('GRP-10: only members call it, and what cannot be sent is no round', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
@@ -296,6 +317,16 @@ describe('one worker leaves', () => {
         }),
       ]),
     )
+    expect(await cluster.leftovers({ except: [1] })).toEqual([])
+  })
+
+  test('GRP-5: a peer that does not answer is named', async () => {
+    const cluster = new Cluster(3, 3)
+    cluster.gate(0, 1).shut()
+    await cluster.run(1, async () => {
+      const late = await failure(leave({ timeoutMs: 100 }))
+      expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'leave', values: { busy: ['worker0'] } })
+    })
     expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 

@@ -1,8 +1,9 @@
 /** What is told of a worker, in which order, and what is counted, in the simulation. */
 import { describe, expect, test } from '@jest/globals'
-import { call, currentWorker, ready, remote } from './api.js'
+import { call, currentWorker, ready, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
 import type { InspectEvent } from './inspection.js'
+import { ACTORS_MAX } from './metrics.js'
 import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 const echo = (value: unknown) => value
@@ -24,6 +25,11 @@ class Observer {
   boom(): void {
     throw new Error('boom')
   }
+  nothing(): void {}
+}
+const makeLate = async (ms: number): Promise<Observer> => {
+  await sleep(ms)
+  return new Observer()
 }
 class Careful {
   static readonly serial = true
@@ -32,7 +38,7 @@ class Careful {
     return ms
   }
 }
-expose({ echo, nothing, sleep, fails, Observer, Careful })
+expose({ echo, nothing, sleep, fails, makeLate, Observer, Careful })
 
 /** `kind type what` of each event. */
 const short = (events: readonly InspectEvent[]) =>
@@ -138,6 +144,19 @@ describe('inspection', () => {
       },
       { mailbox: { callsMax: 2 } },
     )
+  })
+
+  test('INS-2: who only counts is told nothing, of full mailboxes and of the end either', async () => {
+    const cluster = new Cluster(1, 2, { mailbox: { callsMax: 2 } })
+    await cluster.run(0, async () => {
+      const worker = currentWorker()
+      worker.metrics()
+      const calls = [call('worker1', nothing), call('worker1', nothing)]
+      expect((await failure(call('worker1', echo, [1]))).code).toBe('MAILBOX_FULL')
+      await Promise.all(calls)
+      await worker.close()
+      expect(worker.metrics().messages).toBe(0)
+    })
   })
 
   test('INS-5: a stream gives the events in order, drops the oldest beyond its capacity, counts them, and ends', async () => {
@@ -305,6 +324,48 @@ describe('metrics', () => {
       const { depth, messages, runMs, turnMs } = there.metrics()
       if (seed > 1) expect({ depth, messages, runMs, turnMs }).toEqual({ depth: 0, messages: 0, runMs: 0, turnMs: 0 })
       expect(depth).toBe(0)
+    })
+  })
+
+  test('MET-4: nor is one that waited then: what begins, is put off or ends unbegun counts for nobody', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      const there = cluster.workers[1]!
+      using careful = remote('worker1', Careful)
+      await careful.created()
+      there.metrics()
+      const busy = careful.call('step', [100])
+      await sleep(5)
+      const { pump } = there.agent
+      const run = pump.runNow
+      pump.runNow = () => {}
+      const late = failure(call('worker1', nothing, [], { timeoutMs: 20 }))
+      const others = [call('worker1', nothing), careful.call('step', [0])]
+      await late
+      await sleep(10)
+      expect(there.metrics()).toMatchObject({ depth: 3, messages: 1 })
+      there.stopMetrics()
+      there.metrics()
+      pump.runNow = run
+      there.pushTask({ run: () => {} }, 0)
+      await Promise.all([busy, ...others])
+      expect(there.metrics()).toMatchObject({ depth: 0, messages: 0, runMs: 0, turnMs: 0, actors: {} })
+    })
+  })
+
+  test('MET-2: an actor that is called before it is made gets its name when it is, and only so many are told apart', async () => {
+    await overSeeds(1, 2, async ({ workers }) => {
+      workers[1]!.metrics()
+      using late = remote('worker1', makeLate, [20])
+      expect(await late.call('step', [1])).toBe(1)
+      expect(Object.keys(workers[1]!.metrics().actors)).toEqual([expect.stringMatching(/^Observer#/)])
+      workers[0]!.metrics()
+      for (let n = 0; n <= ACTORS_MAX; n++) {
+        using own = rref(new Observer())
+        await own.call('nothing', [])
+      }
+      const { messages, actors } = workers[0]!.metrics()
+      expect([messages, Object.keys(actors).length]).toEqual([ACTORS_MAX + 1, ACTORS_MAX])
     })
   })
 

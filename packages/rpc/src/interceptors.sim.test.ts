@@ -179,12 +179,14 @@ describe('interceptors of users', () => {
           counter.dispose()
           await failure(call('worker1', (() => {}) as () => void))
           await failure(call('worker1', echo, [() => 1]))
+          await failure(call('worker1', echo, ['x'.repeat(9 * 2 ** 20)]))
           const waits = failure(call('worker1', never))
           await sleep(5)
           cluster.world.crash('worker1')
           await waits
           expect([...metrics].sort()).toEqual([
             'call .add worker1: ok',
+            'call echo worker1: WIRE_TOO_LARGE',
             'call fails worker1: RangeError',
             'call never worker1: RPC_TIMEOUT',
             'call never worker1: WORKER_DIED',

@@ -271,6 +271,10 @@ describe('monitors', () => {
       using value = remote('worker1', makeValue)
       expect(await monitor(value).down).toMatchObject({ normal: false, reason: { code: 'NOT_AN_ACTOR' } })
       expect((await failure(stopActor(value))).code).toBe('NOT_AN_ACTOR')
+      for (const none of [null, {}]) {
+        using own = rref(none as object)
+        expect(await monitor(own).down).toMatchObject({ normal: false, reason: { code: 'NOT_AN_ACTOR' } })
+      }
       expect(thrown(() => monitor('nobody')).code).toBe('UNKNOWN_WORKER')
     }))
 

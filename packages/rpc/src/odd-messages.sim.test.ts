@@ -7,7 +7,7 @@ import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
 import { GroupWhat } from './group-protocol.js'
-import { VALUE_READY } from './rref-context.js'
+import { METHOD_CALL, VALUE_READY } from './rref-context.js'
 import { overSeeds } from './sim-cluster.suite.js'
 import { STORE_CALL } from './store-host.js'
 import { STREAM_CALL } from './stream.js'
@@ -35,7 +35,7 @@ function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
 }
 
 test('RPC-16: a built-in function that is called with odd arguments refuses them', () =>
-  overSeeds(3, 2, async () => {
+  overSeeds(3, 2, async ({ workers }) => {
     expect(await callBuiltIn(VALUE_READY, [5])).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn(WATCH_ACTOR, [5, 0, 1])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(LINK_ACTOR, ['no', 5])).toBe('NOT_AN_ACTOR')
@@ -44,6 +44,11 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     expect(await callBuiltIn(STREAM_CALL, ['echo', 1, 8])).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn(STREAM_CALL, [5, [1], 8])).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn(STORE_CALL, ['destroy', []])).toBe('METHOD_NOT_FOUND')
+    // Also where who counts calls looks for the actor.
+    workers[1]!.metrics()
+    expect(await callBuiltIn(METHOD_CALL, [5, 'get'])).not.toBe('done')
+    expect(workers[1]!.metrics()).toMatchObject({ messages: 1, failed: 1, actors: {} })
+    workers[1]!.stopMetrics()
     expect(await call('worker1', echo, [1])).toBe(1)
   }))
 

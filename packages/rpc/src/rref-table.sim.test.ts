@@ -120,6 +120,16 @@ describe('leaks', () => {
     })
   })
 
+  test('RREF-32: of an owner that is not asked, the holder says what it knows', () => {
+    const owner = { name: 'worker1', id: 1 }
+    const held = { rrefId: 5n, forkId: 6n, owner, confirmed: true, disposed: false, children: 0, ageMs: 7.4, madeAt: null }
+    const leaks = referenceLeaks({ worker0: { owned: [], held: [held, { ...held, forkId: 7n, madeAt: 'at f (a.ts:1)\n at g' }] } })
+    expect(describeLeaks(leaks).split('\n')).toEqual([
+      "  RRef 5 of worker 'worker1', held by 'worker0' for 7 ms",
+      "  RRef 5 of worker 'worker1', held by 'worker0' for 7 ms, made at f (a.ts:1)",
+    ])
+  })
+
   test('RREF-32: who inspects a worker is told of its own when it closes', async () => {
     const cluster = new Cluster(1, 2)
     const told: unknown[] = []

@@ -90,6 +90,8 @@ async function* unsendable() {
   }
 }
 const number = () => 5
+const nullAsList = () => null
+const promises = (n: number) => list(n).map((i) => Promise.resolve(i))
 /** Takes from a stream of another worker and gives on. */
 async function* relay(to: readonly string[], n: number): AsyncGenerator<number> {
   const [next, ...rest] = to
@@ -121,6 +123,8 @@ expose({
   references,
   unsendable,
   number,
+  nullAsList,
+  promises,
   relay,
   Replay,
 })
@@ -146,6 +150,7 @@ describe('a stream', () => {
           expect(await collect(stream(to, countTo, [100], { window }))).toEqual(list(100))
           expect(await collect(stream(to, list, [10], { window }))).toEqual(list(10))
           expect(await collect(stream(to, later, [10], { window }))).toEqual(list(10))
+          expect(await collect(stream(to, promises, [10], { window }))).toEqual(list(10))
           expect(await collect(stream(to, now, [5], { window }))).toEqual(list(5).map((i) => ({ i, at: to })))
         }
         expect(await collect(stream(to, countTo, [0]))).toEqual([])
@@ -261,6 +266,16 @@ describe('a stream', () => {
     })
   })
 
+  test('STR-3, STR-4: who leaves a stream does not hear of the error that had ended it', async () => {
+    await overSeeds(3, 2, async () => {
+      const items = stream('worker1', fails, [1], { window: 8 })
+      expect(await items.next()).toEqual({ done: false, value: 0 })
+      await sleep(20)
+      expect(await items.return(7)).toEqual({ done: true, value: 7 })
+      expect(await items.next()).toEqual({ done: true, value: undefined })
+    })
+  })
+
   test('STR-4: an item that cannot be sent ends it with its path, and so does what cannot be gone through', async () => {
     const cluster = await inCluster(2, async () => {
       for (const to of ['worker1', 'worker0']) {
@@ -269,6 +284,7 @@ describe('a stream', () => {
         expect(await failure(items.next())).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE', values: { path: 'value' } })
         expect(log.splice(0)).toEqual(['finally'])
         expect(await failure(stream(to, number).next())).toMatchObject({ code: 'STREAM_NOT_ITERABLE', op: 'number' })
+        expect((await failure(stream(to, nullAsList as AnyFunction).next())).message).toContain('got null')
       }
     })
     expect(await cluster.leftovers()).toEqual([])
@@ -386,6 +402,8 @@ describe('a stream', () => {
       const items: number[] = await collect(replay.stream('all', []))
       expect(items).toEqual([3, 1, 4])
       replay.dispose()
+      using own = rref(new Replay([2, 7]))
+      expect(await collect(own.stream('all', []))).toEqual([2, 7])
       expect(await failure(replay.stream('all', []).next())).toMatchObject({ code: 'RREF_DELETED' })
       log.length = 0
       expect(await collect(stream('worker1', relay, [['worker2', 'worker1', 'worker2'], 20]))).toEqual(list(20).map((i) => i + 3))

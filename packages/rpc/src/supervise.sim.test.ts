@@ -167,6 +167,15 @@ describe('supervise', () => {
       { except: [1] },
     ))
 
+  test('ACS-3 a worker that had died before this one began is passed over', () =>
+    seeds(2, async () => {
+      currentWorker().agent.noteDeath({ name: 'worker9', id: 9 }, 'it was killed')
+      await using supervision = await supervise({
+        children: [{ name: 'a', actor: Part, args: ['a'], worker: ['worker9', 'worker1'] }],
+      })
+      expect(await supervision.actor('a').call('where', [])).toBe('worker1')
+    }))
+
   test('ACS-4 strategies hold over workers: one-for-all makes all anew, behind each other', () =>
     seeds(3, async () => {
       await using supervision = await supervise({
@@ -306,6 +315,20 @@ describe('supervise', () => {
       await handle.call('finish', [])
       await supervision.stop()
       expect((await failure(handle.ready({ timeoutMs: 0 }))).code).toBe('ACTOR_NOT_RUNNING')
+    }))
+
+  test('ACS-5 who waits without a limit for one that is made no more is told when the supervision ends', () =>
+    seeds(2, async () => {
+      const supervision = await supervise({
+        children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1', restart: 'temporary' }],
+      })
+      const handle = supervision.actor('a')
+      await handle.call('finish', [])
+      await sleep(20)
+      const waits = failure(handle.ready({ timeoutMs: 0 }))
+      await sleep(100_000)
+      await supervision.stop()
+      expect((await waits).code).toBe('ACTOR_NOT_RUNNING')
     }))
 
   test('ACS-8 when its worker shuts down nothing is made anew', async () => {

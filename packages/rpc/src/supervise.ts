@@ -213,10 +213,9 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   private lives(target: Target): boolean {
     try {
       return this.worker.deathOf(this.worker.resolve(target).id) === null
-    } catch (error) {
-      // It may be on its way.
-      if (isPostgradError(error, 'UNKNOWN_WORKER')) return false
-      throw error
+    } catch {
+      // It may be on its way, or had died before this worker began.
+      return false
     }
   }
 }
