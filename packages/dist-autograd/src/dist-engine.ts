@@ -5,12 +5,12 @@
  * Note [A distributed pass]
  * ~~~~~~~~~~~~~~~~~~~~~~~~~
  *   root                                                    participant
- *   backward(roots): dependencies over roots + all sends
+ *   backward(roots): dependencies over roots + sends of the plan (FAST: all)
  *   node tasks … → RecvRpcBackward
- *        ── PROPAGATE_GRADIENTS (grads) ──────────────────→ first one: dependencies over all sends
+ *        ── PROPAGATE_GRADIENTS (grads) ──────────────────→ first one: dependencies over its sends of the plan
  *                                                           SendRpcBackward → node tasks … → RecvRpcBackward
  *        ←────────────── PROPAGATE_GRADIENTS ──────────────
- *        ←────────────── PASS_REPORT ────────────────────── each time that nothing is left to run
+ *        ←────────────── PASS_REPORT ────────────────────── at its end (FAST: each time that nothing is left to run)
  *   ledger balanced: the promise resolves
  *        ── PASS_COMMIT, before the next pass ────────────→ gradients join the context's
  *
@@ -19,7 +19,7 @@
  * `pass-ledger.ts`). A failure goes the same way, and comes back to all:
  *
  *        ←────────────── PASS_ERROR (error) ───────────────
- *        ── PASS_ABORT ───────────────────────────────────→ drops the pass, tells the workers it knows
+ *        ── PASS_ABORT ───────────────────────────────────→ all of the plan drop the pass (FAST: tell the workers that they know)
  */
 import assert from 'node:assert'
 import {
