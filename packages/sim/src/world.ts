@@ -11,7 +11,9 @@
  * outside: each pending promise waits for a frame, a timer or a turn of this world, or for something real. Real timers and I/O are not
  * part of the world: their completion could fall between any two steps, so a program that waits for them is not repeatable. If it waits for
  * nothing else the world is soon idle, and `run` says so: SIM_DEADLOCK. Collections and finalizers run between steps as well, and decide
- * nothing: the world holds no weak reference. (Measured: 0.7 µs an immediate; draining several steps per phase of the event loop would
+ * nothing: the world holds no weak reference. What never becomes quiet starves the world, and any test runner's clock with it: a loop that calls
+ * again at once what fails at once (`while (true) await call(dead).catch(…)`) runs for ever in one step, in which neither time nor a limit can come.
+ * It has to wait on the worker's clock between two tries. (Measured: 0.7 µs an immediate; draining several steps per phase of the event loop would
  * save half a microsecond a step and make a user's own immediates late.)
  */
 import assert from 'node:assert'

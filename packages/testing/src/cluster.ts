@@ -11,7 +11,10 @@ export interface TestWorker {
   readonly info: WorkerInfo
   /** The runtime itself, for a test that looks inside. */
   readonly runtime: WorkerRuntime
-  /** Runs `fn` as this worker. The function is run as it is: it need not be exposed, and may be a closure of the test. */
+  /**
+   * Runs `fn` as this worker. The function is run as it is: it need not be exposed, and may be a closure of the test.
+   * @throws (rejects) what `fn` throws; WORKER_DIED when this life of the worker has crashed, or crashes before `fn` ends
+   */
   run<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<Awaited<R>>
   /** What the worker holds: pending calls, contexts, RRefs, … */
   debugInfo(): Record<string, number>
@@ -26,7 +29,10 @@ export interface TestCluster {
 /** Told that the code around the workers uses something of one; `` is for what it keeps itself. */
 export type Touch = (worker: string) => void
 
-export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}): TestWorker {
+/** Of what runs on a worker: how it ends, or that the worker has died before. */
+export type UntilDeath = <R>(runtime: WorkerRuntime, run: () => Promise<R>) => Promise<R>
+
+export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}, untilDeath: UntilDeath = (_runtime, run) => run()): TestWorker {
   const { name } = runtime.info
   return {
     info: runtime.info,
@@ -36,14 +42,15 @@ export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}): Tes
     },
     run: <A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A) => {
       touch(name)
-      return runtime.run(async (): Promise<Awaited<R>> => {
+      const main = async (): Promise<Awaited<R>> => {
         try {
           return await fn(...args)
         } finally {
           // Whoever waits goes on now, in the step that ended this.
           touch('')
         }
-      })
+      }
+      return untilDeath(runtime, () => runtime.run(main))
     },
     debugInfo: () => {
       touch(name)
@@ -73,15 +80,17 @@ export class InThreadCluster implements TestCluster {
   private readonly byId = new Map<number, TestWorker>()
 
   private readonly touch: Touch | undefined
+  private readonly untilDeath: UntilDeath | undefined
 
-  constructor(runtimes: readonly WorkerRuntime[], touch?: Touch) {
+  constructor(runtimes: readonly WorkerRuntime[], touch?: Touch, untilDeath?: UntilDeath) {
     this.touch = touch
+    this.untilDeath = untilDeath
     for (const runtime of runtimes) this.add(runtime)
   }
 
   /** The name means this worker from now on. */
   add(runtime: WorkerRuntime): TestWorker {
-    const worker = testWorker(runtime, this.touch)
+    const worker = testWorker(runtime, this.touch, this.untilDeath)
     this.runtimes.push(runtime)
     this.byName.set(runtime.info.name, worker)
     this.byId.set(runtime.info.id, worker)

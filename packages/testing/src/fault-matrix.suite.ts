@@ -111,13 +111,6 @@ async function program(account: Account): Promise<unknown[]> {
   return ends
 }
 
-/** Settles when this life of the worker is over. */
-async function lifeEnds(sim: SimCluster, name: string, isDone: () => boolean): Promise<'crashed'> {
-  const { runtime } = sim.on(name)
-  while (lives(sim, runtime) && !isDone()) await after(sim, 20)
-  return 'crashed'
-}
-
 const after = (sim: SimCluster, ms: number) => new Promise<void>((resolve) => sim.world.clock.setTimer(ms, resolve))
 
 interface Outcome {
@@ -129,14 +122,14 @@ async function run(seed: number, faults: readonly FaultRule[], allow: readonly s
   const account = freshAccount()
   let dead: string[] = []
   const simulation = await simulate({ workers: WORKERS, seed, rpcTimeoutMs: TIMEOUT_MS, faults }, async (sim) => {
-    let done = false
-    const main = sim
+    const { runtime } = sim.on('worker0')
+    const ends = await sim
       .on('worker0')
       .run(program, account)
-      .finally(() => {
-        done = true
+      .catch((error: unknown): 'crashed' => {
+        if (lives(sim, runtime)) throw error
+        return 'crashed'
       })
-    const ends = await Promise.race([main, lifeEnds(sim, 'worker0', () => done)])
     // What is late has come, and what was to end has ended.
     await after(sim, 4 * TIMEOUT_MS)
     account.close(sim)

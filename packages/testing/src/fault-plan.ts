@@ -26,7 +26,7 @@ export interface RandomFaultsOptions {
   readonly crashes?: number
   /** Workers that crash and come back within 300 ms; default at most 1. */
   readonly restarts?: number
-  /** Workers that never crash. Default the first, since a program that runs on a worker which crashes never settles. */
+  /** Workers that never crash. Default the first, on which a test's program mostly runs: one on a worker that crashes ends in WORKER_DIED. */
   readonly spare?: string | readonly string[]
 }
 

@@ -142,6 +142,24 @@ describe('restart', () => {
     }
   })
 
+  test('TK-21 what a test runs on a worker that crashes ends in WORKER_DIED, as under launch, and nothing is begun on the dead', async () => {
+    await simulate({ workers: 2, faults: [] }, async (sim) => {
+      const former = sim.on('worker1')
+      const running = former.run(() => call('worker0', never, [], { timeoutMs: 0 }))
+      const done = former.run(() => 'ended before')
+      // Nobody waits for this one: no rejection is left unhandled.
+      void former.run(never)
+      await sim.on('worker0').run(() => sleep(5))
+      sim.restart('worker1')
+      expect(await failure(running)).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', workerId: 1 } })
+      expect(await done).toBe('ended before')
+      let begun = false
+      expect(await failure(former.run(() => (begun = true)))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 1 } })
+      expect(begun).toBe(false)
+      expect(await sim.on('worker1').run(() => call('worker0', whoAmI))).toMatchObject({ id: 0 })
+    })
+  })
+
   test('RPC-41 a reply to the former life reaches nobody, though a call of the new one has the same number', async () => {
     const slow = async () => await sleep(50)
     expose({ slow })

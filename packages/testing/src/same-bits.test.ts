@@ -94,6 +94,8 @@ describe('TK-40 the same to the last bit', () => {
   test('TK-40 what has no bits is refused, not taken for equal', () => {
     const gradients = new Map([[tensor([1]), tensor([1])]])
     expect(() => bitDifference(gradients, gradients)).toThrow(expect.objectContaining({ code: 'BITS_UNCOMPARABLE' }))
+    const [one, other] = [1, 2].map((byte) => new DataView(Uint8Array.of(byte).buffer))
+    expect(() => bitDifference(one, other)).toThrow(expect.objectContaining({ code: 'BITS_UNCOMPARABLE' }))
     expect(() => bitDifference(new Set(), new Set())).toThrow(expect.objectContaining({ code: 'BITS_UNCOMPARABLE' }))
   })
 })

@@ -79,7 +79,8 @@ function kindOf(value: unknown, path: string): string {
   if (typeof value === 'number') return 'a number'
   if (value === null || (typeof value !== 'object' && typeof value !== 'function' && typeof value !== 'symbol')) return typeof value
   if (typeof value === 'object') {
-    if (ArrayBuffer.isView(value)) return 'a typed array'
+    // A DataView has no elements.
+    if (ArrayBuffer.isView(value) && 'BYTES_PER_ELEMENT' in value) return 'a typed array'
     if (Array.isArray(value)) return 'a list'
     // By what it has: a test may hold tensors of another copy of the library.
     if ('dtype' in value && 'isSparse' in value) return 'a tensor'

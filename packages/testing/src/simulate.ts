@@ -136,6 +136,8 @@ export class SimulatedWorkers implements SimCluster {
   private readonly network: Network
 
   private readonly variant: RunVariant
+  /** What ends what runs on a worker, as this crashes. */
+  private readonly running = new Map<WorkerRuntime, Set<() => void>>()
 
   constructor(options: RunOptions) {
     const { workers, faults, world } = options
@@ -163,7 +165,13 @@ export class SimulatedWorkers implements SimCluster {
     this.cluster = new InThreadCluster(
       workerNames(workers).map((name, id) => this.start(name, id, 0)),
       (worker) => this.world.touch(worker),
+      (runtime, run) => this.untilDeath(runtime, run),
     )
+    this.world.onCrash((name) => {
+      const { runtime } = this.on(name)
+      for (const end of this.running.get(runtime) ?? []) end()
+      this.running.delete(runtime)
+    })
     const { runtimes } = this.cluster
     for (const a of runtimes) {
       for (const b of runtimes) {
@@ -237,6 +245,25 @@ export class SimulatedWorkers implements SimCluster {
   /** Whether this is the last life of its name. */
   isCurrent(runtime: WorkerRuntime): boolean {
     return this.on(runtime.info.name).runtime === runtime
+  }
+
+  /** As `launch` has it: who waits for a worker's program hears of its death, and nothing is begun on the dead. */
+  private untilDeath<R>(runtime: WorkerRuntime, run: () => Promise<R>): Promise<R> {
+    if (!this.isCurrent(runtime) || this.world.isCrashed(runtime.info.name)) return Promise.reject(crashed(runtime.info))
+    let end = () => {}
+    const promise = new Promise<R>((resolve, reject) => {
+      end = () => {
+        // A program that nobody waits for may die.
+        promise.catch(() => {})
+        reject(crashed(runtime.info))
+      }
+      run().then(resolve, reject)
+    })
+    const ends = this.running.get(runtime) ?? new Set()
+    this.running.set(runtime, ends.add(end))
+    const forget = () => void ends.delete(end)
+    promise.then(forget, forget)
+    return promise
   }
 
   private begin(name: string, former: WorkerRuntime | null): TestWorker {
@@ -329,6 +356,16 @@ async function runOnce<T, R>(
     resumeHeapStorage()
     await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
   }
+}
+
+function crashed({ name, id }: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_DIED', {
+    op: 'run',
+    message: `worker '${name}' (id ${id}) crashed, and with it what ran there`,
+    remedy:
+      'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.',
+    values: { worker: name, workerId: id },
+  })
 }
 
 function nameTaken({ name, id }: WorkerInfo): PostgradError {

@@ -14,7 +14,7 @@ export interface WhoWaits {
   readonly cycles: readonly (readonly string[])[]
   /** Calls that are being served and wait for nothing of this cluster. */
   readonly stuck: readonly string[]
-  /** Workers that have crashed: a program that was run on one never settles. */
+  /** Workers that have crashed. */
   readonly crashed: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export function whoWaitsText({ waits, cycles, stuck, crashed }: WhoWaits): strin
   if (stuck.length > 0)
     parts.push('Nothing here can end these; each waits for a promise that nobody settles, or for something real:', ...clipped(stuck))
   for (const cycle of cycles.slice(0, LINES_MAX)) parts.push(`Cycle: ${cycle.join(' → ')}`)
-  if (crashed.length > 0) parts.push(`Crashed: ${crashed.join(', ')}. A program that was run there never settles.`)
+  if (crashed.length > 0) parts.push(`Crashed: ${crashed.join(', ')}.`)
   return parts.join('\n')
 }
 
