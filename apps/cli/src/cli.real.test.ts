@@ -59,7 +59,7 @@ describe('replay', () => {
          await simulateProgram(ref, { workers: 2, seed: 9, shrink: true }).catch((error) => console.log(error.stack))`,
       )
       const failed = await run(process.execPath, [script])
-      const token = /Repeat it: postgrad replay (\S+)/.exec(failed.out)?.[1]
+      const token = /Repeat it: npx postgrad replay (\S+)/.exec(failed.out)?.[1]
       expect({ failed, hasToken: token !== undefined }).toMatchObject({ hasToken: true })
       const picture = join(directory, 'run.svg')
       const { code, out, err } = await postgrad('replay', token!, '--trace', '--diagram', picture)

@@ -66,7 +66,7 @@ Examples:
   $ postgrad replay pg1.4f0c2b19.q1YqLU…
   $ postgrad replay pg1.4f0c2b19.q1YqLU… --trace --diagram run.svg
 
-The token is of a run of simulateProgram or of explore with { program, export }. For the run of a test, put
+The token is of a run of simulateProgram or of exploreProgram. For the run of a test, put
 POSTGRAD_REPLAY=<token> in front of the command that runs the test. Exit code 1: the run failed again; 0: it passes now.`
 
 const HELP = `

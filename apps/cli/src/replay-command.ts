@@ -38,7 +38,7 @@ export async function replay(token: string, options: ReplayOptions, around: Pick
   if (trace !== null && options.diagram !== undefined) {
     const note = failure === null ? '' : String((failure.error as Partial<Error> | null)?.message ?? failure.error)
     try {
-      writeFileSync(options.diagram, trace.diagram({ title: `postgrad replay ${token}`, note }))
+      writeFileSync(options.diagram, trace.diagram({ title: `postgrad replay ${token.slice(0, 12)}…`, note }))
     } catch (error) {
       around.stderr.write(errorText(error, null))
       return EXIT_USAGE

@@ -71,7 +71,7 @@ export function workerDied(op: string, death: WorkerDeath, restartedAs: number |
     message: `worker '${worker.name}' (id ${worker.id}) ${how}${after}`,
     remedy:
       restartedAs === null
-        ? "Look at that worker's output for the reason; what it held is lost, and a worker started anew under its name has a fresh id."
+        ? 'What ended its thread is told to cluster.onWorkerDeath of launch; what it held is lost, and a worker started anew under its name has a fresh id.'
         : 'Call it by its name; what the former worker held is lost, so make values and references to them again.',
     values: { worker: worker.name, workerId: worker.id, cause, detail, ...(restartedAs === null ? {} : { restartedAs }) },
   })

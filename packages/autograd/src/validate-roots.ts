@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { checkTensor, sameShape } from '@postgrad/tensor/internal'
+import { argumentText, checkTensor, invalidArgument, sameShape } from '@postgrad/tensor/internal'
 import { metaOf } from './variable.js'
 
 export interface RootRules {
@@ -16,8 +16,10 @@ export interface RootRules {
   readonly needGradFn?: boolean
 }
 
-/** @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, ROOT_GRADIENT_MISMATCH; in PyTorch's order */
+/** @throws INVALID_ARGUMENT, NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, ROOT_GRADIENT_MISMATCH; in PyTorch's order */
 export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads, needGradFn = false }: RootRules = {}): void {
+  if (!Array.isArray(roots))
+    throw invalidArgument(op, 'a list of roots', argumentText(roots), `Pass a list, of one loss too: ${op}([loss]).`)
   if (roots.length === 0) {
     throw new PostgradError('NO_ROOTS', { op, expected: 'at least one root', got: 'none', remedy: 'Pass the loss: backward([loss]).' })
   }

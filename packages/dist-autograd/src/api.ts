@@ -23,6 +23,7 @@ export interface ContextOptions {
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
   const { mode } = options
+  if (typeof fn !== 'function') throw noFunction(fn)
   if (mode !== undefined && mode !== 'fast' && mode !== 'smart') throw noMode(mode)
   const { container } = currentDistAutograd()
   const ctx = container.newContext(mode)
@@ -57,8 +58,22 @@ export function releaseContext(contextId: bigint): void {
   currentDistAutograd().container.release(contextId)
 }
 
+function noFunction(got: unknown): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', {
+    op: 'context',
+    expected: 'a function of the context',
+    got: String(got),
+    remedy: 'distAutograd.context(async (ctx) => { …; await ctx.backward([loss]) }): the context lives as long as its function runs.',
+  })
+}
+
 function noMode(mode: unknown): PostgradError {
-  return new PostgradError('INVALID_ARGUMENT', { op: 'context', expected: "mode: 'smart' or 'fast'", got: String(mode) })
+  return new PostgradError('INVALID_ARGUMENT', {
+    op: 'context',
+    expected: "mode: 'smart' or 'fast'",
+    got: String(mode),
+    remedy: "Leave it out for 'smart'; 'fast' counts every message of the context, as PyTorch does.",
+  })
 }
 
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

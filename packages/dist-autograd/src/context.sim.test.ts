@@ -34,6 +34,14 @@ describe('DA-1 ids', () => {
       }
     }))
 
+  test('a context without a function, or of a mode that there is not, is told what to write', () =>
+    overSeeds(1, 1, async () => {
+      for (const made of [distAutograd.context(undefined as never), distAutograd.context(() => 1, { mode: 'clever' as never })]) {
+        const error = await made.catch((e: unknown) => e)
+        expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'context', remedy: expect.stringMatching(/./) })
+      }
+    }))
+
   test('DA-5 an id that nobody gave is not found', () =>
     overSeeds(1, 2, async (cluster) => {
       for (const contextId of [100n, (1n << 48n) + 5n, null as unknown as bigint]) {

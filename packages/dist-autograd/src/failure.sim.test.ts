@@ -59,6 +59,8 @@ describe('DA-14 what cannot be a root', () => {
       await distAutograd.context(async (ctx) => {
         const t = wholeLeaf([[1, 2]])
         expect(await codeOf(ctx.backward([]))).toBe('NO_ROOTS')
+        const one = await ctx.backward(ones([1]) as never).catch((e: unknown) => e)
+        expect(one).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('backward([loss])') })
         expect(await codeOf(ctx.backward([ones([1])]))).toBe('ROOT_REQUIRES_NO_GRAD')
         expect(await codeOf(ctx.backward([mul(t, t)]))).toBe('ROOT_NOT_SCALAR')
         expect(await codeOf(ctx.backward([tensor(1, { requiresGrad: true })]))).toBe('ROOT_HAS_NO_GRAD_FN')
@@ -133,6 +135,8 @@ describe('DA-23 unused sends under FAST', () => {
         expect(error.code).toBe('UNUSED_SEND')
         // Worker 1 waits for the gradient of what it sent on, so worker 0 waits for that of t1.
         expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker0', 'worker1'])
+        // No node failed.
+        expect(error.cause).toBeUndefined()
       }, fast)
     }))
 })

@@ -66,8 +66,8 @@ export async function clipNormOver(
   maxNorm: number,
   { normType = 2, errorIfNonfinite = false }: ClipNormOptions,
 ): Promise<Tensor> {
-  if (!(maxNorm >= 0)) throw invalidArgument('clipGradNorm', 'a maxNorm ≥ 0', maxNorm)
-  if (!(normType > 0)) throw invalidArgument('clipGradNorm', 'a normType > 0 or Infinity', normType)
+  if (!(maxNorm >= 0)) throw invalidArgument('clipGradNorm', 'a maxNorm ≥ 0', maxNorm, 'Infinity only measures the norm.')
+  if (!(normType > 0)) throw invalidArgument('clipGradNorm', 'a normType > 0 or Infinity', normType, 'Leave it out for the Euclidean norm.')
   const byPlace: (Tensor | null)[] = []
   const found = await onAll('clipGradNorm', parts, (part) => part.shares(contextId, normType))
   for (const [i, { places }] of parts.entries()) for (const [own, place] of places.entries()) byPlace[place] = found[i]![own] ?? null
@@ -82,7 +82,8 @@ export async function clipNormOver(
 }
 
 export async function clipValueOver(parts: readonly ClipPart[], contextId: bigint, clipValue: number): Promise<void> {
-  if (!(clipValue >= 0)) throw invalidArgument('clipGradValue', 'a clipValue ≥ 0', clipValue)
+  if (!(clipValue >= 0))
+    throw invalidArgument('clipGradValue', 'a clipValue ≥ 0', clipValue, 'Every element is held between −clipValue and clipValue.')
   await onAll('clipGradValue', parts, (part) => part.clamp(contextId, clipValue))
 }
 

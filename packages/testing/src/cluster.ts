@@ -62,11 +62,11 @@ export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}, unti
 /** Names, or a count: worker0, worker1, … @throws INVALID_ARGUMENT */
 export function workerNames(workers: readonly string[] | number): readonly string[] {
   const names = typeof workers === 'number' ? Array.from({ length: workers }, (_, i) => `worker${i}`) : workers
-  if (names.length === 0 || new Set(names).size < names.length) {
+  if (!Array.isArray(names) || names.length === 0 || new Set(names).size < names.length) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'workers',
       expected: 'at least one worker, each name once',
-      got: names.length === 0 ? 'none' : names.join(', '),
+      got: !Array.isArray(names) ? String(names) : names.length === 0 ? 'none' : names.join(', '),
       remedy: "Pass names like ['worker0', 'worker1'], or a count.",
     })
   }

@@ -69,7 +69,14 @@ export function failFirst(times: number, kind: string | readonly string[]): Faul
 export function rulesOf(faults: FaultsOption | undefined, seed: number, workers: readonly string[]): readonly FaultRule[] | null {
   if (faults === undefined) return null
   if (faults === 'random') return randomFaults().draw(seed, workers)
-  return 'draw' in faults ? faults.draw(seed, workers) : faults
+  if (Array.isArray(faults)) return faults as readonly FaultRule[]
+  if (typeof faults === 'object' && faults !== null && 'draw' in faults) return faults.draw(seed, workers)
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: "a list of rules, 'random', or randomFaults({ … })",
+    got: typeof faults === 'string' ? `'${faults}'` : JSON.stringify(faults),
+    remedy: "A rule is { match?: { from, to, kind, nth, probability, … }, do: 'drop' | 'duplicate' | 'delay' | …, delayMs?, times?, … }.",
+  })
 }
 
 /** Whether the rules are drawn from the seed. */

@@ -5,6 +5,7 @@
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { RealClock } from '@postgrad/transport/internal'
+import { checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
 import { InlinedWorker } from './inlined-worker.js'
 
@@ -17,6 +18,7 @@ export interface InlinedOptions {
 
 /** Runs `body` on an inlined cluster and gives what it gives. */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
+  checkRun('inlined', options, body)
   const cluster = new Map<string, InlinedWorker>()
   const clock = new RealClock()
   const workers = workerNames(options.workers).map(

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
+import { checkRun } from './check-run.js'
 import { workerNames } from './cluster.js'
 import { rulesOf } from './fault-plan.js'
 import { decodeToken, isData, type ProgramIdentity, type RunVariant } from './replay-token.js'
@@ -52,6 +53,7 @@ export async function runVariant({ program, export: name, options }: ProgramIden
 }
 
 function runProgram(ref: ProgramRef, options: SimulateOptions, body: Body): Promise<Simulation<unknown>> {
+  checkRun('simulateProgram', options, body)
   const identity = identityOf(ref, options)
   return runSimulation({ ...options, identity }, body, ({ world }, main) => world.run(main))
 }

@@ -104,7 +104,7 @@ describe('programs', () => {
         (thrown: Failure) => thrown,
       )
     }
-    expect(error.stack).toContain(`Repeat it: postgrad replay ${error.replay}`)
+    expect(error.stack).toContain(`Repeat it: npx postgrad replay ${error.replay}`)
     const { of, variant } = decodeToken(error.replay)
     expect(of).toMatchObject({ kind: 'program', export: 'racy', options: { workers: RACY_WORKERS, rpcTimeoutMs: 9000 } })
     expect(variant.decisions).not.toBeNull()

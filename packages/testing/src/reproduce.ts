@@ -108,7 +108,7 @@ function failureOf(error: unknown): FailedRun | null {
 
 /** "POSTGRAD_REPLAY=pg1.… in front of the same test command": the last line of a failed run. */
 function replayLine(identity: RunIdentity, token: string): string {
-  if (identity.kind === 'program') return `Repeat it: postgrad replay ${token}`
+  if (identity.kind === 'program') return `Repeat it: npx postgrad replay ${token}`
   return `Repeat it, in front of the same test command: POSTGRAD_REPLAY=${token}`
 }
 

@@ -10,6 +10,7 @@ import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/in
 import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
+import { checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { noteInStack } from './error-notes.js'
 import { type FaultsOption, rulesOf } from './fault-plan.js'
@@ -315,11 +316,12 @@ export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) =>
 }
 
 /** What `simulate` and the runs of `liveness.ts` have in common; `drive` takes the world to the end of the body. */
-export function runSimulation<T, R>(
+export async function runSimulation<T, R>(
   options: RunOptions,
   body: (sim: SimCluster) => Promise<T>,
   drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
 ): Promise<Simulation<R>> {
+  checkRun('simulate', options, body)
   return reproducible(options, (one) => {
     const run = () => runOnce(one, body, drive)
     return one.twice === true ? twice(run, runTrace).catch((error: unknown) => Promise.reject(unlike(error, one))) : run()

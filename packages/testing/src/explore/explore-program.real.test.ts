@@ -33,14 +33,14 @@ test('TK-8: a run that fails in a thread comes with the line that repeats it', a
   const error = await exploreProgram({ ...racy, strategy: 'seeds', seeds: 500, threads: 2 }).catch((e: unknown) => e as Error)
   expect(error).toMatchObject({ message: 'worker3 came first of 3' })
   const { stack, remoteStack } = error as Error & { remoteStack?: string }
-  expect(`${stack}\n${remoteStack}`).toMatch(/Repeat it: postgrad replay pg1\./)
+  expect(`${stack}\n${remoteStack}`).toMatch(/Repeat it: npx postgrad replay pg1\./)
 })
 
 test('TK-8: a run of the search that fails comes with the line that repeats it', async () => {
   const error = await exploreProgram(racy).catch((e: unknown) => e as Error & { replay: string })
   const { message, stack, replay } = error as Error & { replay: string }
   expect(message).toBe('worker3 came first of 3')
-  expect(stack).toContain(`Repeat it: postgrad replay ${replay}`)
+  expect(stack).toContain(`Repeat it: npx postgrad replay ${replay}`)
   await expect(replayProgram(replay)).rejects.toThrow(message)
 })
 

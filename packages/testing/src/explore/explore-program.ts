@@ -1,5 +1,5 @@
 /**
- * `explore({ program, export, … })`: a body that stands in a module of its own, so that its runs can be made anywhere. Its seeds are spread over a pool of
+ * `exploreProgram({ program, export, … })`: a body that stands in a module of its own, so that its runs can be made anywhere. Its seeds are spread over a pool of
  * threads; the search through all orders, in which each run says what the next is, is made in this one.
  */
 import { availableParallelism } from 'node:os'

@@ -5,6 +5,7 @@
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
+import { checkRun } from '../check-run.js'
 import { noteInStack } from '../error-notes.js'
 import type { RunVariant } from '../replay-token.js'
 import { replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
@@ -107,6 +108,7 @@ export function checkOptions(options: ExploreOptions): void {
  * NOT_DETERMINISTIC when workers share something but messages, or take time or chance from elsewhere; what `simulate` throws
  */
 export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
+  checkRun('explore', options, body)
   checkOptions(options)
   const explorer = new Explorer(options, body)
   const identity = nextRun(options.name)
