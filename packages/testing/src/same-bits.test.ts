@@ -1,7 +1,7 @@
 /** What counts as the same bits, and what is said of the first that differ. */
 import { describe, expect, test } from '@jest/globals'
 import { SparseTensor, tensor } from '@postgrad/tensor'
-import { bitDifference, expectSameBits } from './same-bits.js'
+import { bitDifference, bitDigest, expectSameBits } from './same-bits.js'
 
 const NAN_OF_OTHER_BITS = new Float32Array(Uint32Array.of(0x7fc00001).buffer)
 
@@ -89,6 +89,17 @@ describe('TK-40 the same to the last bit', () => {
         values: expect.objectContaining({ seed: 7, path: 't1', index: [1, 0], elements: 2 }),
       }),
     )
+  })
+
+  test('TK-40 the digests of two results are the same when their bits are, and only then', () => {
+    const results = [1, '1', 0, -0, [1], ['1'], { a: 1, b: 2 }, new Map([['a', 1]]), null, undefined, true, 1n, tensor([1]), tensor([[1]])]
+    const more = [tensor([1], { dtype: 'float64' }), tensor([2]), Float32Array.of(1), Float64Array.of(1), { a: { b: 2 } }, { 'a.b': 2 }]
+    const all: unknown[] = [...results, ...more]
+    for (const one of all) {
+      for (const other of all) expect(bitDigest(one) === bitDigest(other)).toBe(bitDifference(one, other) === null)
+    }
+    expect(bitDigest({ b: 2, a: tensor([1]) })).toBe(bitDigest({ a: tensor([1]), b: 2 }))
+    expect(() => bitDigest(new Set())).toThrow(expect.objectContaining({ code: 'BITS_UNCOMPARABLE' }))
   })
 
   test('TK-40 what has no bits is refused, not taken for equal', () => {

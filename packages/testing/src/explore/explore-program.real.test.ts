@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals'
 import { RACY_WORKERS } from '../cases/racy.js'
 import { replayProgram } from '../program-run.js'
-import type { ExploreProgress } from './explore.js'
+import { type ExploreProgress, explore } from './explore.js'
+import { default as ringBody } from './explore-program.fixture.js'
 import { exploreProgram } from './explore-program.js'
 
 const ring = new URL('./explore-program.fixture.js', import.meta.url)
@@ -14,7 +15,8 @@ test('TK-8: seeds are spread over threads, and come to what one thread comes to'
   const two = await exploreProgram({ ...options, threads: 2, onProgress: (progress) => seen.push(progress) })
   const one = await exploreProgram({ ...options, threads: 1 })
   expect(two).toEqual(one)
-  expect(two).toMatchObject({ runs: 60, drawn: 60, exhausted: false, aborted: false })
+  expect(two).toEqual(await explore(options, ringBody))
+  expect(two).toMatchObject({ runs: 60, drawn: 60, outcomes: 1, exhausted: false, aborted: false })
   expect(two.orders).toBeGreaterThan(50)
   expect(seen.map(({ runs, runsMax }) => [runs, runsMax])).toEqual([
     [25, 60],

@@ -10,7 +10,7 @@ import { noteInStack } from '../error-notes.js'
 import type { RunVariant } from '../replay-token.js'
 import { replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
 import { nextRun } from '../run-identity.js'
-import { bitDifference, differenceText } from '../same-bits.js'
+import { bitDifference, bitDigest, differenceText } from '../same-bits.js'
 import { runSimulation, type SimCluster, type SimulateOptions, type Simulation } from '../simulate.js'
 import { Order, OrderRecorder } from './order.js'
 import { PctSchedule } from './pct.js'
@@ -131,6 +131,8 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
 /** What a number of seeds came to, as it travels between threads. */
 export interface Part {
   readonly orders: readonly string[]
+  /** Digests of the different results. */
+  readonly outcomes: readonly string[]
   readonly runs: number
   readonly steps: number
 }
@@ -148,7 +150,9 @@ export class Explorer<T> {
   /** Decisions of the longest run, for `pct`. */
   private decisions = 0
   private outcomes: { readonly result: T; readonly run: number }[] = []
-  /** Null: results are not compared. */
+  /** Digests of these, and of those that other threads have met. */
+  private readonly digests = new Set<string>()
+  /** False: the results have no bits to compare. */
   private compares: boolean
 
   constructor(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>) {
@@ -177,10 +181,11 @@ export class Explorer<T> {
     const { seed = 0, strategy } = this.options
     if (first !== seed && this.options.sameResult !== false) await this.drawOne(new SeedSchedule(seed))
     await this.drawRuns(count, strategy === 'pct', first)
-    return { orders: [...this.met], runs: this.drawn, steps: this.steps }
+    return { orders: [...this.met], outcomes: this.compares ? [...this.digests] : [], runs: this.drawn, steps: this.steps }
   }
 
-  add({ orders, runs, steps }: Part): void {
+  add({ orders, outcomes, runs, steps }: Part): void {
+    for (const outcome of outcomes) this.digests.add(outcome)
     for (const order of orders) this.met.add(order)
     this.runs += runs
     this.drawn += runs
@@ -291,6 +296,7 @@ export class Explorer<T> {
         throw noted(error, run, decisions)
       }
       this.outcomes.push({ result, run })
+      this.digests.add(bitDigest(result))
     } catch (error) {
       // What has no bits to compare is the body's to check.
       if (!isPostgradError(error, 'BITS_UNCOMPARABLE')) throw error
@@ -317,7 +323,7 @@ export class Explorer<T> {
     const { pruned, redundant } = search.counts
     const { exhausted } = search
     const orders = this.met.size
-    const outcomes = this.compares ? this.outcomes.length : 0
+    const outcomes = this.compares ? this.digests.size : 0
     const bySearch = exhausted
       ? `all ${orders} orders of delivery`
       : `${orders} orders of delivery, not all${drawn === 0 ? '' : `: ${search.counts.orders} by search, the rest by ${drawn} ${this.options.strategy === 'pct' ? 'priority schedules' : 'seeds'}`}`

@@ -83,6 +83,10 @@ test('TK-61 the programs have all that a pass may meet', () => {
   const note = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
   for (let seed = 0; seed < 200; seed++) {
     const { blocks, roots, params } = generate(seed)
+    const callsOf = blocks.map(() => 0)
+    for (const { steps } of blocks) for (const step of stepsOf(steps)) if (step.k === 'call' || step.k === 'remote') callsOf[step.block]!++
+    for (const [i, { steps }] of blocks.entries())
+      if (callsOf[i]! >= 3 && steps.some(({ k }) => k === 'param')) note('parameter of three calls')
     if (roots.length > 1) note('several roots')
     for (const { dtype } of params) note(dtype)
     for (const { on, steps } of blocks) {
@@ -90,14 +94,27 @@ test('TK-61 the programs have all that a pass may meet', () => {
         note(step.k)
         if (step.k === 'call' && blocks[step.block]!.on === on) note('call to itself')
         if (step.k === 'call' && step.outs.length > 1) note('several results')
+        if (step.k === 'call' && [...stepsOf(blocks[step.block]!.steps)].some(({ k }) => k === 'call')) note('nested calls')
         if (step.k === 'call' && blocks[step.block]!.steps.some(({ k }) => k === 'here')) note('reference passed on')
         if (step.k === 'par' && step.branches.filter(([first]) => first?.k === 'call').length > 1) note('concurrent calls')
         if (step.k === 'op' && step.op === 'detach') note('detached')
       }
     }
   }
-  const wanted = ['param', 'op', 'call', 'remote', 'here', 'fail', 'par', 'several roots', 'call to itself', 'several results']
-  for (const kind of [...wanted, 'reference passed on', 'concurrent calls', 'detached', 'float32', 'float64']) {
+  const wanted = [
+    'param',
+    'op',
+    'call',
+    'remote',
+    'here',
+    'fail',
+    'par',
+    'several roots',
+    'call to itself',
+    'several results',
+    'nested calls',
+  ]
+  for (const kind of [...wanted, 'reference passed on', 'concurrent calls', 'parameter of three calls', 'detached', 'float32', 'float64']) {
     expect([kind, kinds.get(kind) ?? 0]).toEqual([kind, expect.any(Number)])
     expect(kinds.get(kind) ?? 0).toBeGreaterThan(10)
   }
