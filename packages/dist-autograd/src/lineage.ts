@@ -33,7 +33,7 @@
  * lacks. The sender remembers, per receiver, what it sent to it and got from it; links keep their order, so that is there when the message is.
  * Knowledge is closed: who knows a node knows all behind it; so the search for what is lacking ends at what is known.
  * A worker knows its own nodes. For each node a sender tells a receiver once, so that
- *   - over a ping-pong, of any length, a message carries its own node and nothing else: 5 numbers, which are 5 bytes at first and 11 after 128 messages;
+ *   - over a ping-pong, of any length, a message carries its own node and nothing else: 5 numbers, which are 5 bytes at first and 11 after some hundred messages;
  *   - in a ring of w workers a message carries the w − 1 nodes that its receiver has not seen;
  *   - a worker that joins late gets the whole lineage of what it is sent, once: 5 to 9 bytes a message;
  *   - in all, the bytes are bounded by nodes × pairs of workers, and never grow with the square of the number of messages.
