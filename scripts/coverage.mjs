@@ -25,14 +25,24 @@ npm run coverage -- --only rpc       only test files whose path contains this; m
 npm run coverage -- --again rpc      these test files anew, and what the other ones wrote before, where the measured file is still the same
 npm run coverage -- --report         no tests: report what the last run wrote`
 
-const { values } = parseArgs({
-  options: {
-    help: { type: 'boolean' },
-    only: { type: 'string', multiple: true },
-    again: { type: 'string', multiple: true },
-    report: { type: 'boolean' },
-  },
-})
+const { values } = parsed()
+
+function parsed() {
+  try {
+    return parseArgs({
+      options: {
+        help: { type: 'boolean' },
+        only: { type: 'string', multiple: true },
+        again: { type: 'string', multiple: true },
+        report: { type: 'boolean' },
+      },
+    })
+  } catch (error) {
+    console.error(`npm run coverage: ${error.message.split('. ')[0]}\nTry: npm run coverage -- --help`)
+    process.exit(2)
+  }
+}
+
 if (values.help) {
   console.log(HELP)
   process.exit(0)

@@ -2,12 +2,7 @@
  * `npm run mutate`: does the test kit find bugs? Each mutation of `mutations.mjs` is an exact change of a source file of the engine, the RRef protocol, calls or the
  * session layer; in a process of its own the changed file is compiled and takes the place of the right one, and the suite that is named there must fail within the
  * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are.
- *
- *   npm run mutate                     all, as a table; fails if one is not caught in time, or does not apply any more
- *   npm run mutate -- abort-lost …     some
- *   npm run mutate -- --find …         asks every suite, and says how many seeds each takes: for a new mutation
- *   npm run mutate -- --applies        only asks whether each still fits its file; npm test does
- *   npm run mutate -- --write          puts the table into docs/testing.md
+ * `npm test` asks whether each still applies.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -25,7 +20,24 @@ const SEEDS = {
 const DOCS = join(root, 'docs/testing.md')
 const MARKS = ['<!-- mutations -->', '<!-- end of mutations -->']
 
+const HELP = `npm run mutate                     all mutations, as a table; fails if one is not caught in time, or does not apply any more
+npm run mutate -- abort-lost …     some
+npm run mutate -- --find …         asks every suite, and says how many seeds each takes: for a new mutation
+npm run mutate -- --applies        only asks whether each still fits its file
+npm run mutate -- --write          puts the table into docs/testing.md
+
+There are: ${MUTATIONS.map(({ id }) => id).join(', ')}`
+
 const args = process.argv.slice(2)
+const strange = args.filter((arg) => arg.startsWith('--') && !['--find', '--applies', '--write', '--help'].includes(arg))
+if (strange.length > 0) {
+  console.error(`npm run mutate: Unknown option '${strange[0]}'\nTry: npm run mutate -- --help`)
+  process.exit(2)
+}
+if (args.includes('--help')) {
+  console.log(HELP)
+  process.exit(0)
+}
 const names = args.filter((arg) => !arg.startsWith('--'))
 const chosen = MUTATIONS.filter(({ id }) => names.length === 0 || names.includes(id))
 const unknown = names.filter((name) => !MUTATIONS.some(({ id }) => id === name))

@@ -7,9 +7,23 @@ import { setupOrExit, timed } from './setup.mjs'
 
 const LIMIT_MS = 24 * 3_600_000
 
+const HELP = `npm run soak -- [--name COUNT …] [paths]
+
+npm run soak                                                            all files *.soak.test.ts; --seeds is 10000, other counts are the tests' own
+npm run soak -- --programs 100000 testing/dist/programs                 random distributed programs against the inlined ones
+npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef protocol against its model
+npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
+npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads that end in the middle of work
+
+A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`
+
 const counts = new Map([['seeds', 10_000]])
 const args = []
 const argv = process.argv.slice(2)
+if (argv.includes('--help')) {
+  console.log(HELP)
+  process.exit(0)
+}
 for (let index = 0; index < argv.length; index++) {
   const name = argv[index].match(/^--([a-z-]+)$/)?.[1]
   if (name === undefined || !/^[0-9_]+$/.test(argv[index + 1] ?? '')) args.push(argv[index])
