@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { call, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
+import { drain } from './group.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, withSeed } from './sim-cluster.suite.js'
 
@@ -58,7 +59,7 @@ test('DRN-1: what had come is served to its end, what comes later is refused and
     await sleep(5)
     expect((await failure(call('worker1', work, ['late', 1]))).code).toBe('WORKER_DIED')
     expect(draining.deadLetters().counts.draining).toBe(3)
-    await draining.drain()
+    await draining.run(() => drain())
     elsewhere.dispose()
     await sleep(5)
     expect(cluster.info(2)).toMatchObject({ ownerRRefs: 0, forks: 0 })

@@ -445,6 +445,19 @@ describe('bugs and long work', () => {
     ])
   })
 
+  test('RPC-36: what a package runs when the mailbox is empty runs as its worker', async () => {
+    const cluster = new Cluster(1, 2)
+    const ran: string[] = []
+    const there = cluster.workers[1]!
+    there.onDrained(() => ran.push(currentWorker().info.name))
+    expect([there.isLinkedTo('worker0'), there.isLinkedTo('worker7')]).toEqual([true, false])
+    await cluster.run(0, async () => {
+      expect(await call('worker1', echo, [1])).toBe(1)
+    })
+    expect(new Set(ran)).toEqual(new Set(['worker1']))
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
   test('RPC-36: during a long stretch of node tasks links are flushed and polled', async () => {
     const cluster = new Cluster(1, 2)
     const gate = cluster.gate(0, 1)

@@ -47,7 +47,9 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     // Also where who counts calls looks for the actor.
     workers[1]!.metrics()
     expect(await callBuiltIn(METHOD_CALL, [5, 'get'])).not.toBe('done')
-    expect(workers[1]!.metrics()).toMatchObject({ messages: 1, failed: 1, actors: {} })
+    // Of a value that its owner would have made itself, and has not.
+    expect(await callBuiltIn(METHOD_CALL, [(1n << 48n) + 999n, 'get', []])).toBe('RREF_DELETED')
+    expect(workers[1]!.metrics()).toMatchObject({ messages: 2, failed: 2 })
     workers[1]!.stopMetrics()
     expect(await call('worker1', echo, [1])).toBe(1)
   }))

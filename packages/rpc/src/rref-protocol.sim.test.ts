@@ -245,6 +245,27 @@ describe('before the value has been made, and after it has gone', () => {
     })
   })
 
+  test('RREF-18, RREF-22: a value that is spoken of and given up goes when its maker dies before it was heard', async () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      await withSeed(seed, async () => {
+        const cluster = new Cluster(seed, 3)
+        await cluster.run(2, async () => {
+          cluster.gate(0, 1).shut()
+          await cluster.workers[0]!.run(async () => {
+            await call('worker2', hold, ['x', remote('worker1', make, ['v'])])
+          })
+          drop('x')
+          await sleep(5)
+          expect(cluster.info(1)).toMatchObject({ ownerRRefs: 1, forks: 0 })
+          cluster.world.crash('worker0')
+          await sleep(5)
+          expect(cluster.info(1)).toMatchObject({ ownerRRefs: 0, forks: 0 })
+        })
+        expect(await cluster.leftovers({ except: [0] })).toEqual([])
+      })
+    }
+  })
+
   test('RREF-19: who asks for a value that has gone is told so; it never comes back to life', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {

@@ -323,8 +323,10 @@ describe('supervise', () => {
         children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1', restart: 'temporary' }],
       })
       const handle = supervision.actor('a')
+      expect(handle.isRunning).toBe(true)
       await handle.call('finish', [])
       await sleep(20)
+      expect(handle.isRunning).toBe(false)
       const waits = failure(handle.ready({ timeoutMs: 0 }))
       await sleep(100_000)
       await supervision.stop()
