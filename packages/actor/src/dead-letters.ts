@@ -33,6 +33,8 @@ export interface DeadLetter {
 
 export const LETTERS_KEPT = 32
 
+const NO_LETTERS = Object.fromEntries(Object.keys(DEAD_LETTER_REASONS).map((reason) => [reason, 0])) as Record<DeadLetterReason, number>
+
 export class DeadLetters {
   readonly counts: Record<DeadLetterReason, number>
   private readonly kept: DeadLetter[] = []
@@ -41,7 +43,7 @@ export class DeadLetters {
 
   constructor(keptMax = LETTERS_KEPT) {
     this.keptMax = keptMax
-    this.counts = Object.fromEntries(Object.keys(DEAD_LETTER_REASONS).map((reason) => [reason, 0])) as Record<DeadLetterReason, number>
+    this.counts = { ...NO_LETTERS }
   }
 
   add(letter: DeadLetter): void {

@@ -1,7 +1,7 @@
 /**
  * A first-in-first-out queue over a circular array, each item with a mark beside it; the mailbox's message lanes are made of it.
  * It is forty lines, so a library would cost more to know than to read; push and shift are O(1), and a burst's memory is given back
- * when the ring runs empty.
+ * when the ring runs empty. It has none before the first push: a worker has several, of which a short life fills one or two.
  *
  *     head             head + length
  *      ↓                ↓
@@ -13,13 +13,13 @@ const CAPACITY_KEPT = 1024
 
 export class Ring<T, M> {
   length = 0
-  private items: (T | undefined)[] = new Array(CAPACITY_MIN).fill(undefined)
-  private marks: (M | null)[] = new Array(CAPACITY_MIN).fill(null)
+  private items: (T | undefined)[] = []
+  private marks: (M | null)[] = []
   private head = 0
-  private mask = CAPACITY_MIN - 1
+  private mask = -1
 
   push(item: T, mark: M | null): void {
-    if (this.length > this.mask) this.resize((this.mask + 1) * 2)
+    if (this.length > this.mask) this.resize(Math.max(CAPACITY_MIN, (this.mask + 1) * 2))
     const at = (this.head + this.length) & this.mask
     this.items[at] = item
     this.marks[at] = mark
@@ -28,7 +28,7 @@ export class Ring<T, M> {
 
   /** The mark of the item that `shift` takes next; null when it has none or the ring is empty. */
   get headMark(): M | null {
-    return this.marks[this.head]!
+    return this.length === 0 ? null : this.marks[this.head]!
   }
 
   /** Takes the oldest item; the caller knows that there is one. */

@@ -485,8 +485,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  onClose(error: PostgradError): void {
-    for (const context of this.container.values()) this.abandon(context, error)
+  onClose(closedBy: () => PostgradError): void {
+    for (const context of this.container.values()) this.abandon(context, closedBy())
   }
 
   /** Passes of which something is still queued, running or awaited here. PyTorch: `num_current_backward_passes`. */

@@ -75,7 +75,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
     releaseOrphans(container, peer.id, error)
     askForRelease(runtime, container, peer.id, error)
   })
-  runtime.onClose((error) => engine.onClose(error))
+  runtime.onClose((closedBy) => engine.onClose(closedBy))
   runtime.contribute(() => ({
     currentBackwardPasses: engine.currentBackwardPasses,
     autogradContexts: container.size,

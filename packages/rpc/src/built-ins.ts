@@ -82,7 +82,7 @@ function invoke(value: unknown, method: string, args: readonly unknown[]): unkno
   return cell === null ? run() : cell.invoke(method, run, { endsAtReturn: isAsync })
 }
 
-export const BUILT_INS = {
+const BUILT_INS = {
   [METHOD_CALL]: callMethod,
   [STREAM_CALL]: serveStream,
   [VALUE_READY]: valueReady,
@@ -92,3 +92,12 @@ export const BUILT_INS = {
   [ARRIVE]: arrive,
   [STORE_CALL]: callStore,
 } as const
+
+/** Workers of one thread share their registry, and a simulation makes many of them. */
+const withBuiltIns = new WeakSet<FunctionRegistry>()
+
+export function exposeBuiltIns(registry: FunctionRegistry): void {
+  if (withBuiltIns.has(registry)) return
+  withBuiltIns.add(registry)
+  registry.expose(BUILT_INS)
+}

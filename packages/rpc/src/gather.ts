@@ -19,7 +19,7 @@ interface GatherHost {
   slot<T>(key: symbol, make: () => T): T
   deathOf(id: number): PostgradError | null
   onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void
-  onClose(fn: (error: PostgradError) => void): void
+  onClose(fn: (closedBy: () => PostgradError) => void): void
   contribute(fn: () => Record<string, number>): void
   contributeWaits(fn: () => Iterable<Wait>): void
 }
@@ -65,8 +65,8 @@ class Gathers {
     worker.onPeerDeath((peer, error) => {
       for (const [key, round] of [...this.rounds]) if (round.members.some(({ id }) => id === peer.id)) this.fail(key, round, error)
     })
-    worker.onClose((error) => {
-      for (const [key, round] of [...this.rounds]) this.fail(key, round, error)
+    worker.onClose((closedBy) => {
+      for (const [key, round] of [...this.rounds]) this.fail(key, round, closedBy())
     })
     worker.contribute(() => ({ gathers: this.rounds.size }))
     worker.contributeWaits(() => this.waits())

@@ -26,42 +26,34 @@ export interface MembershipHost {
 export class Membership {
   private readonly agent: RpcAgent
   private readonly quiet: Quiet
-  private readonly draining: Draining
-  private readonly leaving: Leaving
+  private readonly rrefs: RRefContext
+  private readonly close: () => Promise<void>
+  /** Null before anybody asks for it; so is the next. */
+  private drainingPart: Draining | null = null
+  private leavingPart: Leaving | null = null
   private readonly end: GroupEnd
 
   constructor({ agent, rrefs, serving, close }: MembershipHost) {
     this.agent = agent
+    this.rrefs = rrefs
+    this.close = close
     this.quiet = new Quiet({
       clock: agent.clock,
       pending: () => agent.pendingCount,
       serving: () => serving() + agent.pump.mailbox.size,
       listen: (listener) => agent.activity.listen(listener),
     })
-    const { quiet } = this
-    const shared = {
-      quiet,
-      say: (to: WorkerId, what: GroupWhat, data: unknown = null, error: PostgradError | null = null) => this.say(to, what, data, error),
+    this.end = new GroupEnd({
+      quiet: this.quiet,
+      say: this.say,
       releaseAll: () => rrefs.releaseAll(),
       setTimer: (delayMs: number, fn: () => void) => agent.clock.setTimer(delayMs, fn),
       close,
-    }
-    this.draining = new Draining({ ...shared, name: agent.info.name, begin: () => agent.drain() })
-    const peers = () => agent.workers().filter(({ id }) => id !== agent.info.id)
-    this.leaving = new Leaving({
-      ...shared,
-      name: agent.info.name,
-      peers,
-      refuse: (id) => agent.refuse(id),
-      pendingChildren: () => rrefs.debugInfo().pendingChildren,
-    })
-    this.end = new GroupEnd({
-      ...shared,
       info: agent.info,
       members: () => agent.workers(),
       counts: () => this.counts(),
       expectEnds: () => {
-        for (const { id } of peers()) agent.expectEnd(id)
+        for (const { id } of this.peers()) agent.expectEnd(id)
       },
       shutDownError: () => agent.shutDownError('shutdown'),
     })
@@ -91,7 +83,7 @@ export class Membership {
   }
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
-    this.leaving.onSeen(peer.id)
+    this.leavingPart?.onSeen(peer.id)
     this.end.onGone(peer, error, error.values.cause === 'left')
   }
 
@@ -126,7 +118,32 @@ export class Membership {
     return peers.map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
   }
 
-  private say(to: WorkerId, what: GroupWhat, data: unknown, error: PostgradError | null): void {
+  private get draining(): Draining {
+    const { agent, quiet, close } = this
+    this.drainingPart ??= new Draining({ quiet, close, name: agent.info.name, begin: () => agent.drain() })
+    return this.drainingPart
+  }
+
+  private get leaving(): Leaving {
+    const { agent, rrefs, quiet, say, close } = this
+    this.leavingPart ??= new Leaving({
+      quiet,
+      say,
+      close,
+      name: agent.info.name,
+      releaseAll: () => rrefs.releaseAll(),
+      peers: () => this.peers(),
+      refuse: (id) => agent.refuse(id),
+      pendingChildren: () => rrefs.debugInfo().pendingChildren,
+    })
+    return this.leavingPart
+  }
+
+  private peers(): WorkerInfo[] {
+    return this.agent.workers().filter(({ id }) => id !== this.agent.info.id)
+  }
+
+  private readonly say = (to: WorkerId, what: GroupWhat, data: unknown = null, error: PostgradError | null = null): void => {
     const peer = this.agent.reachable(to)
     if (peer !== undefined) this.agent.post(peer, MessageType.GROUP_UPDATE, [what, data, error])
   }

@@ -112,7 +112,8 @@ export class RpcAgent {
   private givenUp = new Set<ServedCall>()
   private readonly window: Required<MailboxOptions>
   private nextRequest = 1
-  private closedBy: PostgradError | null = null
+  private closed = false
+  private closedError: PostgradError | null = null
 
   constructor({ info, clock, scope, rrefs, mailbox, onBug }: AgentOptions) {
     this.info = info
@@ -142,7 +143,7 @@ export class RpcAgent {
 
   /** A worker that was started anew has its old name and a fresh id; the name then means the new one. */
   connect(peer: WorkerInfo, link: Link, road: HeapRoad | null): void {
-    if (this.closedBy !== null) throw this.shutDownError('connect')
+    if (this.closed) throw this.shutDownError('connect')
     checkWorkerName(peer.name)
     checkWorkerId(peer.id)
     const namesake = this.namesake(peer.name)
@@ -285,7 +286,7 @@ export class RpcAgent {
   /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */
   reachable(id: WorkerId): Peer | undefined {
     const peer = this.peersById.get(id)
-    return peer === undefined || this.closedBy !== null || peer.link?.closed ? undefined : peer
+    return peer === undefined || this.closed || peer.link?.closed ? undefined : peer
   }
 
   // --- sending: prepare, intercept, send, without a turn in between
@@ -312,7 +313,7 @@ export class RpcAgent {
 
   /** @throws RPC_SHUT_DOWN, WORKER_DIED */
   private checkOpen(peer: Peer, op: string): void {
-    if (this.closedBy !== null) throw this.shutDownError(op)
+    if (this.closed) throw this.shutDownError(op)
     if (peer.link?.closed) throw this.diedError(peer, op)
   }
 
@@ -395,7 +396,7 @@ export class RpcAgent {
 
   /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */
   wait(waiting: PendingCall, timeoutMs: number, op: string): () => void {
-    if (this.closedBy !== null) throw this.shutDownError(op)
+    if (this.closed) throw this.shutDownError(op)
     const requestId = this.nextRequest++
     this.waits.add(requestId, waiting, timeoutMs, currentServing())
     return () => {
@@ -497,7 +498,7 @@ export class RpcAgent {
   /** Aborts when this worker shuts down. */
   get shutdownSignal(): AbortSignal {
     this.shutdown ??= new AbortController()
-    if (this.closedBy !== null) this.shutdown.abort(this.closedBy)
+    if (this.closed) this.shutdown.abort(this.closedBy)
     return this.shutdown.signal
   }
 
@@ -556,7 +557,7 @@ export class RpcAgent {
     if (peer.blocks?.isTellable !== true || peer.blocks.telling !== null) return
     peer.blocks.telling = this.clock.setTimer(TELL_TAKEN_MS, () => {
       peer.blocks!.telling = null
-      if (this.closedBy === null) this.tellTaken(peer)
+      if (!this.closed) this.tellTaken(peer)
     })
   }
 
@@ -670,7 +671,7 @@ export class RpcAgent {
   // --- ends
 
   private onLinkClosed(peer: Peer, reason: LinkClosed): void {
-    if (reason.by === 'self' || this.closedBy !== null) return
+    if (reason.by === 'self' || this.closed) return
     const notice: Runnable = { run: () => this.onDeath(peer, reason) }
     this.pump.mailbox.pushLast(peer.source, Lane.control, notice)
     inScope(this.scope, () => this.pump.runNow())
@@ -733,13 +734,13 @@ export class RpcAgent {
 
   /** What waits is rejected with RPC_SHUT_DOWN, requests of others that have not begun are answered, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
   close(): void {
-    if (this.closedBy !== null) return
+    if (this.closed) return
     this.pump.stop((item) => {
       if (!(item instanceof Delivery)) return
       this.letter('stopped', item.peer, nameOf(item.message.type))
       if (item.served !== null && item.peer.link !== null) this.onRefused(item, this.drainingError(String(item.message.body[0])))
     })
-    this.closedBy = this.shutDownError('close')
+    this.closed = true
     this.shutdown?.abort(this.closedBy)
     this.waits.failAll(() => this.shutDownError('call'))
     for (const peer of this.peersById.values()) {
@@ -752,8 +753,14 @@ export class RpcAgent {
     this.deadlines.close()
   }
 
+  /** What the close means to whom it cuts short. Made for the first of them: most workers close with nothing under way, and its stack costs 10 µs. */
+  get closedBy(): PostgradError {
+    this.closedError ??= this.shutDownError('close')
+    return this.closedError
+  }
+
   get isClosed(): boolean {
-    return this.closedBy !== null
+    return this.closed
   }
 }
 

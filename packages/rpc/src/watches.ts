@@ -205,8 +205,8 @@ export class Watches {
     for (const key of [...this.watched.keys()]) if (key.startsWith(`${id}:`)) this.endWatched(key)
   }
 
-  onClose(error: PostgradError): void {
-    for (const watch of [...this.watching.values()]) this.tell(watch, downBy(error))
+  onClose(closedBy: () => PostgradError): void {
+    for (const watch of [...this.watching.values()]) this.tell(watch, downBy(closedBy()))
   }
 }
 

@@ -22,7 +22,7 @@ import type { Clock, Link } from '@postgrad/transport'
 import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
-import { BUILT_INS } from './built-ins.js'
+import { exposeBuiltIns } from './built-ins.js'
 import type { MailboxOptions } from './call-credits.js'
 import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
 import { type CallOptions, checkArgs, checkSignal } from './call-options.js'
@@ -111,7 +111,7 @@ export class WorkerRuntime {
   private readonly onBug: (error: unknown) => void
   /** Of the last event that was told to anybody. */
   private lastEvent = 0
-  private readonly closeListeners: ((error: PostgradError) => void)[] = []
+  private readonly closeListeners: ((closedBy: () => PostgradError) => void)[] = []
 
   constructor(options: WorkerOptions) {
     checkWorkerName(options.name)
@@ -186,10 +186,10 @@ export class WorkerRuntime {
     this.onPeerDeath((peer, error) => this.group.onPeerDeath(peer, error))
     this.onClose(() => this.group.onClose())
     this.onPeerDeath((peer, error) => this.watches.onPeerDeath(peer, error))
-    this.onClose((error) => this.watches.onClose(error))
+    this.onClose((closedBy) => this.watches.onClose(closedBy))
     this.handle(MessageType.ACTOR_DOWN, (message, from) => this.watches.onDown(message, from))
     this.handle(MessageType.ACTOR_UNWATCH, (message, from) => this.watches.onUnwatch(message, from))
-    this.registry.expose(BUILT_INS)
+    exposeBuiltIns(this.registry)
   }
 
   /** Default deadline of a call in ms; 0 is none. */
@@ -492,8 +492,8 @@ export class WorkerRuntime {
     this.agent.liveness.watch(({ worker }) => fn(worker, this.agent.deathOf(worker.id)!))
   }
 
-  /** `fn` runs when this worker shuts down, before its links close. */
-  onClose(fn: (error: PostgradError) => void): void {
+  /** `fn` runs when this worker shuts down, before its links close; its argument gives the error for what that cuts short. */
+  onClose(fn: (closedBy: () => PostgradError) => void): void {
     this.closeListeners.push(fn)
   }
 
@@ -634,9 +634,9 @@ export class WorkerRuntime {
     if (drainMs > 0 && !this.agent.isClosed && !isIdle()) await this.group.untilIdle(isIdle, drainMs)
     if (this.agent.isClosed) return
     this.agent.inspection?.closing(this.info.name, () => this.references())
-    const error = this.agent.shutDownError('close')
+    const closedBy = () => this.agent.closedBy
     try {
-      for (const listener of this.closeListeners) listener(error)
+      for (const listener of this.closeListeners) listener(closedBy)
     } finally {
       this.agent.close()
     }

@@ -334,6 +334,18 @@ describe('tensors', () => {
     expect(tensors[1]?.storage.array.buffer).toBe(frame.segments[0]?.buffer)
   })
 
+  test('frames own their bytes, whichever codecs of a thread wrote them in turn', () => {
+    const codecs = [new Codec(), new Codec()]
+    const frames = Array.from({ length: 400 }, (_, i) => {
+      const writer = codecs[i % 2]!
+      return writer.encode(writer.prepare(MessageType.RESULT, [[tensor([i, i + 0.5]), `n${i}`]]))
+    })
+    frames.forEach((frame, i) => {
+      const { body, tensors } = codecs[(i >> 1) % 2]!.decode(frame)
+      expect([elements(tensors[0]), (body[0] as unknown[])[1]]).toEqual([[i, i + 0.5], `n${i}`])
+    })
+  })
+
   test('a segment that is a part of something larger is copied out of it', () => {
     const { header, segments } = codec.encode(codec.prepare(MessageType.RESULT, [zeros([2000])]))
     const whole = new Uint8Array(8000 + 64)
@@ -345,8 +357,8 @@ describe('tensors', () => {
 
   test('gradients with gaps', () => {
     const message = codec.decode(carried(codec, MessageType.PROPAGATE_GRADIENTS, [[null, tensor([1]), null], 0]))
-    const [grads, retain] = message.body as [(Tensor | null)[], boolean]
-    expect([grads.map((g) => g && elements(g)), retain]).toEqual([[null, [1], null], false])
+    const [grads, how] = message.body as [(Tensor | null)[], number]
+    expect([grads.map((g) => g && elements(g)), how]).toEqual([[null, [1], null], 0])
   })
 
   test('a header that does not lie at a multiple of 8 is read all the same', () => {

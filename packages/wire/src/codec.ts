@@ -9,8 +9,8 @@
  *              └────────────┴─────────┴──────────────────────────────────────────────────┴─────┴──────────────────┴─────┘
  *     segments: one per large tensor or typed array
  *
- * An absent field at the end of the envelope is not written, one in the middle is one byte. One codec per worker: it keeps buffers, and it may be entered
- * again while an extension runs (an RRef that is forked tells its owner so).
+ * An absent field at the end of the envelope is not written, one in the middle is one byte. One codec per worker: it keeps a reader and a writer, and it may be
+ * entered again while an extension runs (an RRef that is forked tells its owner so).
  */
 import type { WorkerHop } from '@postgrad/base'
 import { checkReadable } from '@postgrad/tensor/internal'
@@ -57,6 +57,18 @@ const PACKER = {
   variableMapSize: true,
 } as const
 
+/**
+ * What a thread's codecs share, since a simulation makes them by the thousand: packing and unpacking run nobody's code, so nothing is in use twice, and a
+ * place in the arena is given out once, whoever asks.
+ */
+const packr = new Packr(PACKER)
+const unpackr = new Unpackr(PACKER)
+const scratch: Buffer = Buffer.from(new ArrayBuffer(SCRATCH_BYTES))
+/** Given to the unpacker, which reads it at once. */
+const range = { start: 0, end: 0 }
+let arena: Views | null = null
+let arenaUsed = 0
+
 class EncodedFrame implements Frame {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
@@ -69,19 +81,12 @@ class EncodedFrame implements Frame {
 
 export class Codec {
   private readonly limits: WireLimits
-  private readonly packr = new Packr(PACKER)
-  private readonly unpackr = new Unpackr(PACKER)
   private readonly checker: HeaderChecker
   private readonly extensions: readonly ValueExtension[]
   private readonly worker: WorkerHop | null
   /** Null while it is at work; whoever comes in between makes one for itself. */
   private idleWriter: ValueWriter | null = null
   private idleReader: ValueReader | null = null
-  private readonly scratch: Buffer = Buffer.from(new ArrayBuffer(SCRATCH_BYTES))
-  /** Given to the unpacker; kept, since it is read at once. */
-  private readonly range = { start: 0, end: 0 }
-  private arena: Views | null = null
-  private arenaUsed = 0
 
   constructor(options: CodecOptions = {}) {
     const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -154,7 +159,7 @@ export class Codec {
     let packed: Buffer
     try {
       if (blocks !== null) nameBlocks(message, blocks, named)
-      packed = this.packr.pack(this.envelope(message, env), RESERVE_START_SPACE | PREFIX_BYTES)
+      packed = packr.pack(this.envelope(message, env), RESERVE_START_SPACE | PREFIX_BYTES)
     } finally {
       // The message stays as it was prepared: it may be encoded again.
       for (const i of named) (places[i] as unknown[]).splice(1, 1 + BLOCK_WORDS, (places[i]![1] as number) - BLOCK_TAG)
@@ -196,13 +201,12 @@ export class Codec {
   }
 
   private unpack(header: Uint8Array, end: number): unknown {
-    const { range } = this
     let source: Buffer
     if (header.length <= SCRATCH_BYTES) {
-      source = this.scratch
+      source = scratch
       source.set(header)
     } else if (end <= SCRATCH_BYTES) {
-      source = this.scratch
+      source = scratch
       source.set(header.subarray(0, end))
     } else {
       source = Buffer.from(header.buffer, header.byteOffset, end)
@@ -210,7 +214,7 @@ export class Codec {
     range.start = PREFIX_BYTES
     range.end = end
     try {
-      return this.unpackr.unpack(source, range)
+      return unpackr.unpack(source, range)
     } catch (error) {
       throw corrupt('it cannot be unpacked', error)
     }
@@ -293,8 +297,8 @@ export class Codec {
       if (bytes <= INLINE_BYTES_MAX) end = align8(align8(end) + bytes)
     }
     const views = this.room(end)
-    const start = views === this.arena ? this.arenaUsed : 0
-    if (views === this.arena) this.arenaUsed = align8(start + end)
+    const start = views === arena ? arenaUsed : 0
+    if (views === arena) arenaUsed = align8(start + end)
     const header = new Uint8Array(views.buffer, start, end)
     header.set(packed)
     let at = packed.length
@@ -317,11 +321,11 @@ export class Codec {
   /** Zeroed memory for a header of `bytes`. A place in the arena is given out once: frames own their bytes. */
   private room(bytes: number): Views {
     if (bytes > ARENA_HEADER_BYTES_MAX) return new Views(new ArrayBuffer(align8(bytes)))
-    if (this.arena === null || this.arenaUsed + bytes > ARENA_BYTES) {
-      this.arena = new Views(new ArrayBuffer(ARENA_BYTES))
-      this.arenaUsed = 0
+    if (arena === null || arenaUsed + bytes > ARENA_BYTES) {
+      arena = new Views(new ArrayBuffer(ARENA_BYTES))
+      arenaUsed = 0
     }
-    return this.arena
+    return arena
   }
 }
 
