@@ -81,10 +81,10 @@ async function withCollections<T>(seed: number, run: () => Promise<Simulation<T>
   return collections
 }
 
-test('collections at random moments change nothing: the design note’s example under 40 seeds', async () => {
+test('collections at random moments change nothing: the design note’s example under 12 seeds', async () => {
   let collections = 0
-  for (let seed = 0; seed < 40; seed++) collections += await withCollections(seed, () => alone(seed))
-  expect(collections).toBeGreaterThan(20)
+  for (let seed = 0; seed < 12; seed++) collections += await withCollections(seed, () => alone(seed))
+  expect(collections).toBeGreaterThan(6)
 })
 
 test('collections at random moments change nothing: three trainers whose references are passed on', async () => {
