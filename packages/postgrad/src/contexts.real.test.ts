@@ -1,4 +1,4 @@
-/** After many contexts every worker holds what it held before (issue item 5). */
+/** After many contexts every worker holds what it held before. */
 import { expect, test } from '@jest/globals'
 import { counts, measureContexts, WARM_UP } from './contexts.fixture.js'
 

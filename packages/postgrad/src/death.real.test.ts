@@ -1,5 +1,5 @@
 /**
- * A worker is killed in the middle of a forward or a backward pass (issue item 4): every pending promise on every other worker rejects at
+ * A worker is killed in the middle of a forward or a backward pass: every pending promise on every other worker rejects at
  * once and names it, replies that had arrived before are delivered, nothing hangs, the others go on, and the process ends by itself.
  */
 import { describe, expect, test } from '@jest/globals'

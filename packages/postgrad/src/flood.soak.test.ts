@@ -1,4 +1,4 @@
-/** The flood of issue 4 whole: `npm run soak -- --calls 50000 flood`. Prints what it measured, since a figure says more than "passed". */
+/** The flood of calls whole: `npm run soak -- --calls 50000 flood`. Prints what it measured, since a figure says more than "passed". */
 import { expect, test } from '@jest/globals'
 import { measureFlood } from './flood.fixture.js'
 

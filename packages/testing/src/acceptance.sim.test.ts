@@ -17,7 +17,7 @@ import { expectClean } from './expect-clean.js'
 import { inlined } from './inlined.js'
 import { simulate } from './simulate.js'
 
-const SEEDS = 20
+const SEEDS = 10
 const FAST_SEEDS = 5
 
 const golden = readGolden()
