@@ -1,7 +1,7 @@
 /** Rows as a person reads them: figures of one run beside each other, and the ratio to the limit. */
 import type { Row } from './row.js'
 
-const NAME_WIDTH = 58
+const NAME_WIDTH = 90
 
 export function tableHead(torch: string | null): string {
   const columns = ['unit'.padEnd(8), ...['ours', 'limit', 'ratio', 'aim'].map((name) => name.padStart(10)), '  met', '  peers']
