@@ -8,7 +8,8 @@ import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import type { OptimizerClass } from './local-optimizer.js'
-import { failure, MyModule, overSeeds } from './sim-workers.suite.js'
+import { MyModule } from './my-module.suite.js'
+import { failure, overSeeds } from './sim-workers.suite.js'
 
 class FailingOptimizer implements Optimizer {
   readonly paramGroups = []

@@ -25,7 +25,8 @@ import {
 import { type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
-import { arrays, failure, MyModule, overSeeds } from './sim-workers.suite.js'
+import { MyModule } from './my-module.suite.js'
+import { arrays, failure, overSeeds } from './sim-workers.suite.js'
 
 /** Three modules on two workers, and the same here. */
 class Pair {

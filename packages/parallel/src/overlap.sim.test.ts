@@ -8,7 +8,8 @@ import { expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { ones, rand, type Tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import type { LocalOptimizer, OptimizerClass } from './local-optimizer.js'
-import { arrays, failure, MyModule, overSeeds } from './sim-workers.suite.js'
+import { MyModule } from './my-module.suite.js'
+import { arrays, failure, overSeeds } from './sim-workers.suite.js'
 
 const CLASSES: [string, OptimizerClass, object][] = [
   ['SGD', SGD, { lr: 0.1 }],

@@ -3,14 +3,12 @@ import { describe, expect, test } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { Linear, Module, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, remote } from '@postgrad/rpc'
-import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import { SimWorld } from '@postgrad/sim/internal'
 import { currentDevice, ones, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import { RemoteModule } from './remote-module.js'
+import { failure, overSeeds } from './sim-workers.suite.js'
 
 /** PyTorch's MyModule. */
 class MyModule extends Module {
@@ -61,40 +59,7 @@ const forwardOf = async (module: RemoteModule<MyModule>, x: Tensor) => {
 const newAttribute = (module: RemoteModule<MyModule> & { note?: string }) => [module.note ?? null, module.training, module.remoteDevice]
 expose({ MyModule, Where, Slow, BadModule, FailsToMake, Linear, forwardOf, newAttribute })
 
-const SEEDS = 5
 const one = tensor([[1, 2]])
-
-async function overSeeds(size: number, main: (workers: readonly WorkerRuntime[]) => Promise<void>): Promise<void> {
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const world = new SimWorld(seed)
-    const workers = Array.from({ length: size }, (_, id) => {
-      const name = `worker${id}`
-      const generator = workerGenerator(0, name)
-      const worker = new WorkerRuntime({ name, id, clock: world.clockOf(name), generator, finalizers: 'report' })
-      installDistAutograd(worker)
-      return worker
-    })
-    workers.forEach((a, i) => {
-      for (const b of workers.slice(i + 1)) {
-        const [ofA, ofB] = world.link(a.info.name, b.info.name)
-        a.connect(b.info, ofA)
-        b.connect(a.info, ofB)
-      }
-    })
-    await world.run(workers[0]!.run(() => main(workers))).catch((error: unknown) => {
-      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
-    })
-  }
-}
-
-async function failure(promise: PromiseLike<unknown>): Promise<PostgradError> {
-  return promise.then(
-    () => {
-      throw new Error('expected a rejection')
-    },
-    (error) => error,
-  )
-}
 
 function thrown(fn: () => unknown): PostgradError {
   try {

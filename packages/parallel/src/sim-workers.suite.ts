@@ -1,38 +1,8 @@
-/** The fixture of the optimizer's simulated tests: N runtimes over one SimWorld, PyTorch's module with one weight, and how a promise fails. */
-
-import { matmul } from '@postgrad/autograd'
+/** The fixture of this package's simulated tests: N runtimes over one SimWorld, and how a promise fails. */
 import type { PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { expose, type RRef, rref } from '@postgrad/rpc'
 import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
-import { type Tensor, tensor } from '@postgrad/tensor'
-
-/** PyTorch's MyModule: one 3×3 weight, the same on every worker. */
-export class MyModule {
-  readonly w: Tensor
-  constructor(requiresGrad = true) {
-    this.w = tensor(
-      [
-        [0.1, -0.2, 0.3],
-        [0.4, 0.5, -0.6],
-        [-0.7, 0.8, 0.9],
-      ],
-      { requiresGrad },
-    )
-  }
-  forward(x: Tensor): Tensor {
-    return matmul(this.w, x)
-  }
-  parameter(): RRef<Tensor> {
-    return rref(this.w)
-  }
-  values(): unknown {
-    return this.w.toArray()
-  }
-}
-
-expose({ MyModule })
 
 /** Runs `main` on worker 0 of a fresh cluster, once per seed. A failure names its seed. */
 export async function overSeeds(
@@ -67,7 +37,7 @@ export async function overSeeds(
 }
 
 /** The error that a promise is rejected with. */
-export async function failure(promise: Promise<unknown>): Promise<PostgradError> {
+export async function failure(promise: PromiseLike<unknown>): Promise<PostgradError> {
   return await promise.then(
     () => {
       throw new Error('it did not fail')
