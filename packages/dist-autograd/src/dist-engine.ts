@@ -22,16 +22,7 @@
  *        ── PASS_ABORT ───────────────────────────────────→ all of the plan drop the pass (FAST: tell the workers that they know)
  */
 import assert from 'node:assert'
-import {
-  Engine,
-  type GraphRoot,
-  graphRoot,
-  HeldBack,
-  InputBuffer,
-  type Node,
-  type NodeTask,
-  validateRoots,
-} from '@postgrad/autograd/internal'
+import { Engine, type GraphRoot, graphRoot, HeldBack, InputBuffer, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -78,9 +69,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
   private readonly self: WorkerId
   /** What node tasks run in, but for the context: this worker's scope without grad mode. */
   private readonly scope: Scope
-  /** The pass whose node is being evaluated, and the node; evaluation is synchronous, so there is at most one. */
+  /** The pass whose node is being evaluated; evaluation is synchronous, so there is at most one. */
   private running: DistPass | null = null
-  private runningNode: Node | null = null
 
   constructor(runtime: WorkerRuntime, container: DistAutogradContainer) {
     this.runtime = runtime
@@ -227,7 +217,6 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     this.running = pass
-    this.runningNode = nodeTask.node
     pass.scope ??= this.scopeOf(pass)
     inScope(pass.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
@@ -248,10 +237,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
-  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void {
+  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[], task: object): void {
     const pass = this.running
-    // A hook of another node may run a local backward in the middle of a pass.
-    if (pass === null || this.runningNode !== node) throw crossesWorkers()
+    // A hook, of this node or of another, may run a local backward in the middle of a pass.
+    if (pass?.task !== task) throw crossesWorkers()
     if (pass.contextId !== node.contextId) throw foreignContext(pass.contextId, node.contextId)
     const { from } = node
     const post = (sent: readonly (Tensor | null)[], lineage: number[] | null) =>
