@@ -23,7 +23,7 @@
  */
 import assert from 'node:assert'
 import { Engine, type GraphRoot, graphRoot, HeldBack, InputBuffer, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
-import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { isPostgradError, localOf, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
@@ -143,8 +143,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   /** @throws LINEAGE_INCOMPLETE */
   private plan({ lineage, recvFunctions, abortsUnderWay }: DistAutogradContext, root: GraphRoot): PassPlan {
     const messages = recvFunctions.size === 0 ? NONE : lineageBehind(root.nextEdges, lineage)
-    const aborted = abortsUnderWay.length === 0 ? NONE : abortsUnderWay.map(({ counter }) => counter)
-    return planOf(lineage, messages, aborted)
+    return planOf(lineage, messages, abortsUnderWay.size === 0 ? NONE : [...abortsUnderWay.keys()])
   }
 
   /** The send functions that a pass waits for here. @throws LINEAGE_MALFORMED */
@@ -171,7 +170,6 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
     context.passes.delete(pass.id)
     context.absorb(pass)
-    context.heardOfAborts(pass)
     context.endedPasses.push({ id: pass.id, ledger: pass.ledger })
     // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
     if (workerOf(context.contextId) !== this.self) this.commitEnded(context)
@@ -372,7 +370,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const [context, pass] = this.rootPass(contextId, passId)
-    if (context === null || pass === null) return
+    if (context === null || pass === null) {
+      if (contextId !== null && passId !== null) this.container.find(contextId)?.heardOfAbort(from.id, localOf(passId))
+      return
+    }
     const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, bigint[]]
     pass.ledger.report(from.id, { version, received, sent, missingCount, missingSample })
     this.checkEnd(context, pass)
@@ -383,10 +384,15 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (context !== null && pass !== null) this.failAtRoot(context, pass, body[0])
   }
 
-  /** Drops the pass, and in FAST spreads the word along the edges of the context: whoever received gradients from here is known here. */
+  /**
+   * Drops the pass. In FAST the word spreads along the edges of the context: whoever received gradients from here is known here. In SMART the root is answered,
+   * so that later plans need not name the pass.
+   */
   onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const context = contextId === null ? undefined : this.container.find(contextId)
-    if (context === undefined || passId === null || context.abortedPasses.has(passId)) return
+    if (context === undefined || passId === null) return
+    if (context.mode === 'smart') this.postIfAlive(from.id, MessageType.PASS_REPORT, NOTHING_DONE, context.contextId, passId)
+    if (context.abortedPasses.has(passId)) return
     context.abort(passId, body[0])
     if (context.mode === 'smart') return
     for (const worker of context.knownWorkerIds) {
@@ -438,6 +444,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   /** Nothing comes from that worker any more: passes in which it may have a part fail, passes that it began are over. */
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     for (const context of this.container.values()) {
+      for (const counter of [...context.abortsUnderWay.keys()]) context.heardOfAbort(peer.id, counter)
       for (const pass of [...context.passes.values()]) {
         if (pass.root === peer.id) {
           context.passes.delete(pass.id)
@@ -505,6 +512,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
 }
 
 const NONE: readonly never[] = Object.freeze([])
+
+/** The body of a PASS_REPORT that says only that its sender knows of an abort. */
+const NOTHING_DONE = [0, 0, NONE, 0, NONE]
 
 /** Whether a pass cannot do without that worker. */
 function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId): boolean {
