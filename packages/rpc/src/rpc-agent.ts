@@ -521,7 +521,9 @@ export class RpcAgent {
     } catch (error) {
       blocks?.onReceived(false)
       peer.traffic.received++
-      this.receiveUnreadable(peer, frame, error, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
+      // It was sent before its sender ended, and names a block that went with it.
+      const problem = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true ? this.diedError(peer, 'receive') : error
+      this.receiveUnreadable(peer, frame, problem, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
       return
     }
     const { type, deadlineMs, context, lineage } = message
@@ -662,6 +664,11 @@ export class RpcAgent {
     return count
   }
 
+  /** Who has not read them. */
+  get unread(): WorkerInfo[] {
+    return [...this.peersById.values()].filter(({ blocks }) => (blocks?.road.inFlight ?? 0) > 0).map(({ info }) => info)
+  }
+
   get openLinks(): number {
     let count = 0
     for (const { link } of this.peersById.values()) if (link !== null && !link.closed) count++
@@ -748,7 +755,7 @@ export class RpcAgent {
       peer.blocks?.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
-      peer.blocks?.road.close()
+      peer.blocks?.road.end()
     }
     this.deadlines.close()
   }

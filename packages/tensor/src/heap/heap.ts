@@ -22,6 +22,7 @@ import {
   RECORD_ADOPTIONS,
   RECORD_GENERATION,
   RETURNS_AT,
+  SLOT_ENDED,
   SLOT_LIVE,
   SLOT_REMOTE_FREES,
   SLOT_SEGMENTS,
@@ -313,9 +314,20 @@ export class Heap implements HeapSlot {
     return this.#inFlight.size
   }
 
+  /** This thread's worker closes: what it has sent and nobody has read is lost with it. Said before the blocks are acknowledged. */
+  noteEnd(): void {
+    Atomics.store(this.#ints, slotAt(this.slot) + SLOT_ENDED, this.epoch + 1)
+  }
+
+  #hasEnded({ sender, epoch }: HeapDescriptor): boolean {
+    return (
+      this.words.slotState(sender) !== slotWord(SLOT_LIVE, 0, epoch) || Atomics.load(this.#ints, slotAt(sender) + SLOT_ENDED) === epoch + 1
+    )
+  }
+
   /**
    * This thread holds the block that a message names; then the sender may let go. Nothing in the descriptor is trusted.
-   * @throws HEAP_BLOCK_STALE when it names no block, or one that its sender does not hold (any more)
+   * @throws HEAP_BLOCK_STALE when it names no block, or one that its sender does not hold (any more); `values.hasEnded` says whether the sender has ended
    */
   adopt(descriptor: HeapDescriptor): HeapBlock {
     const { id, generation, sender, epoch } = descriptor
@@ -327,7 +339,8 @@ export class Heap implements HeapSlot {
       Number.isSafeInteger(sender) &&
       sender >= 0 &&
       sender < SLOTS_MAX
-    if (!named || !this.#isHeldBy(id, generation, sender, epoch)) throw staleBlock(descriptor)
+    if (!named) throw staleBlock(descriptor, false)
+    if (!this.#isHeldBy(id, generation, sender, epoch)) throw staleBlock(descriptor, this.#hasEnded(descriptor))
     if (this.#references(id) === 0) {
       // Note [Adoption]. Bit, count, and only then the question whether the sender still holds this generation. If it does, it did when
       // this bit was already set, so the block cannot have become free since, nor can it while the bit stays. If not, the bit
@@ -337,7 +350,7 @@ export class Heap implements HeapSlot {
       Atomics.add(this.#ints, at + RECORD_ADOPTIONS, 1)
       if (!this.#isHeldBy(id, generation, sender, epoch)) {
         this.#letGo(id)
-        throw staleBlock(descriptor)
+        throw staleBlock(descriptor, this.#hasEnded(descriptor))
       }
       this.#heldBytes += words.capacityOf(id)
     }
@@ -679,12 +692,12 @@ function capacityOf(words: HeapWords): number {
   return (words.layout.endSegment - words.layout.firstSegment) * SEGMENT_BYTES
 }
 
-function staleBlock(descriptor: HeapDescriptor): PostgradError {
+function staleBlock(descriptor: HeapDescriptor, hasEnded: boolean): PostgradError {
   return new PostgradError('HEAP_BLOCK_STALE', {
     op: 'adopt',
     expected: 'a block that its sender holds',
     got: `block ${descriptor.id} of generation ${descriptor.generation} from slot ${descriptor.sender}`,
     remedy: 'A block is adopted once, before its sender is told; when the sender has died, ask for the value again.',
-    values: { ...descriptor },
+    values: { ...descriptor, hasEnded },
   })
 }
