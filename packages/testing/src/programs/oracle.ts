@@ -49,7 +49,7 @@ function boundariesFrom(roots: readonly Tensor[]): Map<string, number> {
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (seen.has(node)) continue
     seen.add(node)
-    if (node instanceof CallBoundary) counts.set(node.sender, (counts.get(node.sender) ?? 0) + 1)
+    if (node instanceof CallBoundary) counts.set(node.sender.info.name, (counts.get(node.sender.info.name) ?? 0) + 1)
     for (const edge of node.nextEdges) if (edge !== null) stack.push(edge.node)
   }
   return counts
