@@ -174,6 +174,10 @@ describe('a body that fails in some orders', () => {
     expect(error).toMatchObject({ code: 'ORDERS_DIFFER', order: expect.any(Number), decisions: expect.any(Array) })
     expect((error as Error).message).toMatch(/said\[[01]\] differs\n {2}expected (a|b|ab|ba)\n {2}got {6}(a|b|ab|ba)\n/)
     expect(await explore({ workers: 3, sameResult: false }, body)).toMatchObject({ exhausted: true, outcomes: 2 })
+    // What has no bits hides nothing.
+    const withFunction = async (sim: SimCluster) => ({ first: () => {}, ...(await body(sim)) })
+    await expect(explore({ workers: 3 }, withFunction)).rejects.toMatchObject({ code: 'ORDERS_DIFFER' })
+    expect(await explore({ workers: 3, sameResult: false }, withFunction)).toMatchObject({ exhausted: true, outcomes: 2 })
   })
 
   test('TK-5: a body that waits for what cannot come fails as in any simulation', async () => {
