@@ -180,7 +180,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     context.passes.delete(pass.id)
-    context.absorb(pass, !this.isRootIn(context))
+    context.absorb(pass)
     context.heardOfAborts(pass)
     context.endedPasses.push({ id: pass.id, ledger: pass.ledger })
     // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
@@ -193,31 +193,11 @@ export class DistEngine implements GradientCarrier, PassDriver {
    * contexts have one pass only.
    */
   private commitEnded(context: DistAutogradContext): void {
-    const { endedPasses, unsettled } = context
-    if (endedPasses.length === 0 && unsettled.size === 0) return
-    const alone = !this.isRootIn(context)
-    if (alone) context.settle()
-    const last = new Map<WorkerId, bigint>()
-    for (const { id, ledger } of endedPasses.splice(0)) {
+    for (const { id, ledger } of context.endedPasses.splice(0)) {
       for (const worker of ledger.participants()) {
-        if (worker === this.self) continue
-        const before = last.get(worker)
-        if (before !== undefined) this.postIfAlive(worker, MessageType.PASS_COMMIT, [false], context.contextId, before)
-        last.set(worker, id)
+        if (worker !== this.self) this.postIfAlive(worker, MessageType.PASS_COMMIT, [], context.contextId, id)
       }
     }
-    // The last word to each worker says whether it may settle.
-    for (const [worker, id] of last) this.postIfAlive(worker, MessageType.PASS_COMMIT, [alone], context.contextId, id)
-    if (alone)
-      for (const [worker, id] of unsettled)
-        if (!last.has(worker)) this.postIfAlive(worker, MessageType.PASS_COMMIT, [true], context.contextId, id)
-    context.unsettled = alone ? new Map() : new Map([...unsettled, ...last])
-  }
-
-  /** Whether a pass runs of which this worker is the root. */
-  private isRootIn(context: DistAutogradContext): boolean {
-    for (const pass of context.passes.values()) if (pass instanceof RootPass && !pass.failed) return true
-    return false
   }
 
   private failAtRoot(context: DistAutogradContext, pass: RootPass, error: unknown): void {
@@ -425,12 +405,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  onCommit({ context: contextId, pass: passId, body }: Message): void {
+  onCommit({ context: contextId, pass: passId }: Message): void {
     const context = contextId === null ? undefined : this.container.find(contextId)
     const pass = passId === null ? undefined : context?.passes.get(passId)
-    const alone = body[0] as boolean
-    if (pass !== undefined) context!.absorb(pass, alone)
-    else if (alone) context?.settle()
+    if (pass !== undefined) context!.absorb(pass)
   }
 
   /** A message about a pass that cannot be read: nobody can go on, and the root learns so at once. */
