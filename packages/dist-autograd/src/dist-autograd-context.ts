@@ -61,13 +61,6 @@ export interface EndedPass {
   readonly ledger: PassLedger
 }
 
-/** An aborted pass of which some of its participants may not have heard yet. */
-export interface AbortUnderWay {
-  /** The low 48 bits of the pass's id. */
-  readonly counter: number
-  readonly unaware: Set<WorkerId>
-}
-
 export class DistAutogradContext {
   readonly contextId: bigint
   readonly mode: BackwardMode
@@ -83,8 +76,8 @@ export class DistAutogradContext {
   readonly passes = new Map<bigint, DistPass>()
   /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
   readonly abortedPasses = new Set<bigint>()
-  /** The same of passes whose root this worker is, in SMART. @internal */
-  abortsUnderWay: readonly AbortUnderWay[] = []
+  /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. @internal */
+  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
   /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
@@ -187,16 +180,14 @@ export class DistAutogradContext {
   noteAbort({ id, plan }: DistPass): void {
     const unaware = new Set(plan?.workers())
     unaware.delete(workerOf(id))
-    if (unaware.size > 0) this.abortsUnderWay = [...this.abortsUnderWay, { counter: localOf(id), unaware }]
+    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
   }
 
-  /** A pass has ended whose participants learned from its plan which earlier ones were aborted. @internal */
-  heardOfAborts({ plan }: DistPass): void {
-    if (plan === null || plan.aborted.length === 0) return
-    const told = new Set(plan.aborted)
-    for (const { counter, unaware } of this.abortsUnderWay)
-      if (told.has(counter)) for (const worker of plan.workers()) unaware.delete(worker)
-    this.abortsUnderWay = this.abortsUnderWay.filter(({ unaware }) => unaware.size > 0)
+  /** That worker knows of the abort, or has died. @internal */
+  heardOfAbort(worker: WorkerId, counter: number): void {
+    const unaware = this.abortsUnderWay.get(counter)
+    unaware?.delete(worker)
+    if (unaware?.size === 0) this.abortsUnderWay.delete(counter)
   }
 
   /** Lets go of everything that hangs on the graph. @internal */
