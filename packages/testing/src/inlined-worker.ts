@@ -110,7 +110,7 @@ export class InlinedWorker extends WorkerRuntime {
     return settle(async () => {
       const callee = this.find(to)
       const name = this.registry.nameOf(fn)
-      return callee.cross(await callee.serve(name, this.cross(args)))
+      return callee.cross(await callee.serve(name, this.caller.cross(args)))
     })
   }
 
@@ -120,7 +120,10 @@ export class InlinedWorker extends WorkerRuntime {
   }
 
   protected override callByName(peer: Peer, name: string, args: readonly unknown[]): Future<unknown> {
-    return settle(async () => this.cross(await this.find(peer.info).serve(name, this.cross(args))))
+    return settle(async () => {
+      const callee = this.find(peer.info)
+      return callee.cross(await callee.serve(name, this.caller.cross(args)))
+    })
   }
 
   override stream(to: Target, fn: AnyFunction, args: readonly unknown[]): RemoteStream<unknown> {
@@ -135,15 +138,15 @@ export class InlinedWorker extends WorkerRuntime {
   private streamFrom(callee: InlinedWorker, name: string, args: readonly unknown[]): RemoteStream<unknown> {
     const stream = new RemoteStream<unknown>(name, 1)
     const scope = callee.scopeOfServing()
-    const passed = this.cross(args)
+    const passed = this.caller.cross(args)
     let iterator: ReturnType<typeof iteratorOf> | null = null
     const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
       try {
         iterator ??= iteratorOf(name, await inScope(scope, runExposed, this.registry.lookup(name, callee.info.name), passed))
         const items = iterator
         const { done, value } = (await inScope(scope, () => work(items))) as IteratorResult<unknown, unknown>
-        if (done === true) stream.onReply({ body: [this.cross(value)] })
-        else stream.onItem({ value: this.cross(await value), received: null })
+        if (done === true) stream.onReply({ body: [callee.cross(value)] })
+        else stream.onItem({ value: callee.cross(await value), received: null })
       } catch (error) {
         stream.onError(error)
       }
@@ -173,7 +176,7 @@ export class InlinedWorker extends WorkerRuntime {
 
   private make(callee: InlinedWorker, name: string, args: readonly unknown[]): RRef {
     const owner = callee.rrefs.createOwner()
-    const passed = this.cross(args)
+    const passed = this.caller.cross(args)
     try {
       const value = callee.serve(name, passed)
       // What needs no wait is there before the next message, as it is when messages keep their order.
@@ -187,6 +190,12 @@ export class InlinedWorker extends WorkerRuntime {
       owner.setError(error)
     }
     return new InlinedRRef(owner, callee)
+  }
+
+  /** Who sends: what is called through a reference is called on the runtime of its owner. */
+  private get caller(): InlinedWorker {
+    const { worker } = currentScope()
+    return worker instanceof InlinedWorker ? worker : this
   }
 
   /** The value as it arrives at another worker. */

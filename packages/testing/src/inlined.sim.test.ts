@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { checkpoint, defineFunction, isGradEnabled, withAnomalyDetection } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
-import { allGather, call, currentWorker, expose, remote, workerLocal } from '@postgrad/rpc'
+import { allGather, call, currentWorker, expose, remote, stream, workerLocal } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import type { TestCluster } from './cluster.js'
 import { expectClean } from './expect-clean.js'
@@ -201,6 +201,36 @@ test('TK-64 a pass from a reference begins at its owner', () =>
       }),
     (_, seen) => expect(namesIn(seen)).toEqual(['worker1']),
   ))
+
+class Held {
+  forward(part: Part, x: Tensor): Tensor {
+    return parts[part](x)
+  }
+}
+async function* streamed(part: Part, x: Tensor): AsyncGenerator<Tensor> {
+  yield parts[part](x)
+  yield parts[part](x.mul(2))
+}
+expose({ 'inlined.Held': Held, 'inlined.streamed': streamed })
+
+test.each(Object.keys(parts) as Part[])('TK-64 %s: through the method of a reference, and in the items of a stream', (part) =>
+  same(
+    () =>
+      inContext(async (ctx) => {
+        const x = tensor([1.3]).requiresGrad_()
+        const held = remote('worker1', Held, [])
+        const y = (await held.call('forward', [part, x.mul(weight())])) as Tensor
+        let sum = await held.rpcAsync().forward(part, y)
+        for await (const item of stream('worker2', streamed, [part, sum])) sum = sum.add(item)
+        await ctx.backward([parts[part](sum).sum()])
+        held.dispose()
+        return [ctx.gradients().get(x)!.toArray(), await gradients()]
+      }),
+    (_, seen) => expect(namesIn(seen)).toEqual(notesOf(part) ? ['worker0', 'worker1', 'worker2'] : []),
+    // In which order two items of one worker run in backward is a matter of time, and so are their random numbers.
+    { noted: (line) => line.replace(/, random [^,]*|, gradients .*/g, '') },
+  ),
+)
 
 test('TK-64 gradients() has the leaves of the worker that asks', () =>
   same(
