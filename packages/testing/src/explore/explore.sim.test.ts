@@ -75,7 +75,7 @@ describe('all orders', () => {
     expect(found.orders).toBeGreaterThan(2)
   })
 
-  test.each([8, 13, 14, 21])(
+  test.each([1, 2, 8])(
     'TK-60 of a random program of several roots and passes (seed %i): the bits of the inlined program in each',
     async (seed) => {
       const program = generate(seed, { workers: 3, scalars: true, rootsMin: 3, passesMin: 3 })

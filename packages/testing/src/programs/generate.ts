@@ -43,6 +43,8 @@ interface Value {
   used: boolean
   /** It has no history of its own, or perhaps none: a parameter, or the value of a reference to one. */
   readonly isLeaf: boolean
+  /** What came from a call or a reference. */
+  isRemote: boolean
 }
 
 /** What a block under construction has in sight; a branch has one of its own. */
@@ -137,17 +139,16 @@ class Generating {
   /** Passes one after the other, here and where they are called, and at once; looks at the gradients between them. */
   backward(sight: Sight, roots: readonly number[]): Step[] {
     const { passesMin = 1, rootsMin = 1, plain = false } = this.options
-    // Further scalars, of which passes may have some.
-    for (let more = rootsMin - 1 + this.random.below(3); more > 0; more--) this.root(sight, this.pick(sight.tensors))
+    const further = this.further(sight, rootsMin - 1 + this.random.below(4))
     const count = passesMin + this.random.below(PASSES_MAX - passesMin + 1)
     const steps: Step[] = []
     while (this.passes < count) {
       const what = this.random.below(100)
       // In a tidy program all roots but those of the last pass have to reach what was sent before.
       const mayServe = !plain && (!this.tidy || this.passes === count - 1)
-      if (what < 40 || plain) steps.push(this.pass(sight, roots))
-      else if (what < 65) steps.push(mayServe ? this.served(sight, roots) : this.pass(sight, roots))
-      else steps.push({ k: 'par', branches: this.passesAtOnce(sight, roots) })
+      if (what < 40 || plain) steps.push(this.pass(sight, roots, further))
+      else if (what < 65) steps.push(mayServe ? this.served(sight, roots) : this.pass(sight, roots, further))
+      else steps.push({ k: 'par', branches: this.passesAtOnce(sight, roots, further) })
       if (this.chance(35)) steps.push({ k: 'read' })
       if (this.chance(12)) steps.push({ k: 'write' })
     }
@@ -157,16 +158,31 @@ class Generating {
     return steps
   }
 
-  /** Begun without awaiting each other; each branch may have one more pass behind its first. */
-  passesAtOnce(sight: Sight, roots: readonly number[]): Step[][] {
-    return Array.from({ length: 2 + this.random.below(3) }, () => {
-      const first = this.tidy || this.chance(60) ? this.pass(sight, roots) : this.served(sight, roots)
-      return this.chance(30) ? [first, this.pass(sight, roots)] : [first]
+  /** Scalars of a few values, remote results where there are some: roots that share parts of what is behind them. */
+  further(sight: Sight, count: number): number[] {
+    const remote = sight.tensors.filter(({ isRemote }) => isRemote)
+    const from = remote.length > 1 ? remote : sight.tensors
+    const pool = Array.from({ length: 2 + this.random.below(2) }, () => this.pick(from))
+    return Array.from({ length: count }, () => {
+      const some = pool.filter(() => this.chance(60))
+      const scalars = (some.length > 0 ? some : [this.pick(pool)]).map((value) => this.scalar(sight, value))
+      return this.root(
+        sight,
+        scalars.reduce((sum, one) => this.sumOf(sight, sum, one)),
+      )
     })
   }
 
-  /** From 1 to 6 roots, some of them twice; in a tidy program from all of `all` at least. */
-  pass(sight: Sight, all: readonly number[]): Step {
+  /** Begun without awaiting each other; each branch may have one more pass behind its first. */
+  passesAtOnce(sight: Sight, roots: readonly number[], further: readonly number[]): Step[][] {
+    return Array.from({ length: 2 + this.random.below(3) }, () => {
+      const first = this.tidy || this.chance(60) ? this.pass(sight, roots, further) : this.served(sight, roots)
+      return this.chance(30) ? [first, this.pass(sight, roots, further)] : [first]
+    })
+  }
+
+  /** From 1 to 6 roots, half of them of `all` and `further`, some of them twice; in a tidy program from all of `all` at least. */
+  pass(sight: Sight, all: readonly number[], further: readonly number[] = []): Step {
     const { rootsMin = 1, plain = false } = this.options
     const able = sight.tensors.filter(({ grad, isLeaf, type }) => grad !== 0 && !isLeaf && (!plain || type.shape.length === 0))
     const roots = this.tidy ? [...all] : []
@@ -174,7 +190,7 @@ class Generating {
     const typeOf = new Map(sight.tensors.map(({ id, type }) => [id, type]))
     while (roots.length < count) {
       const again = roots.length > 0 && this.chance(20)
-      const some = this.chance(25) ? all : able.map(({ id }) => id)
+      const some = this.chance(50) ? [...all, ...further] : able.map(({ id }) => id)
       roots.splice(this.random.below(roots.length + 1), 0, again ? this.pick(roots) : this.pick(some))
     }
     const grads = roots.map((id) => {
@@ -211,7 +227,7 @@ class Generating {
     const self: Building = { index, on, callsDeep, next: args.length }
     const inside = (isRef: boolean): Value[] =>
       args.flatMap(({ value, isRef: is }, id) =>
-        is === isRef ? [{ id, type: value.type, bound: ARG_BOUND, grad: 1 << id, used: isRef, isLeaf: isRef }] : [],
+        is === isRef ? [{ id, type: value.type, bound: ARG_BOUND, grad: 1 << id, used: isRef, isLeaf: isRef, isRemote: !isRef }] : [],
       )
     return { self, tensors: inside(false), refs: inside(true), steps: [], deep: 0 }
   }
@@ -238,7 +254,7 @@ class Generating {
   }
 
   add(list: Value[], self: Building, type: TensorType, bound: number, grad: number, isLeaf = false): Value {
-    const value = { id: self.next++, type, bound, grad, used: false, isLeaf }
+    const value = { id: self.next++, type, bound, grad, used: false, isLeaf, isRemote: false }
     list.push(value)
     return value
   }
@@ -258,6 +274,7 @@ class Generating {
     if (ref === undefined) return
     ref.used = true
     const value = this.add(sight.tensors, sight.self, ref.type, ARG_BOUND, ref.grad, ref.isLeaf)
+    value.isRemote = true
     sight.steps.push({ k: 'here', in: [ref.id], out: value.id })
   }
 
@@ -351,8 +368,9 @@ class Generating {
     const given = known === null ? null : this.argsFor(sight, known)
     const args = given ?? this.args(sight)
     const callee = given !== null ? (known as Signature) : this.block(self, args, 1 + this.random.below(3))
-    const outs = callee.outs.map(({ type, grad }) => this.add(sight.tensors, self, type, ARG_BOUND, through(grad, args)).id)
-    sight.steps.push({ k: 'call', block: callee.index, in: args.map(({ value }) => value.id), outs })
+    const outs = callee.outs.map(({ type, grad }) => this.add(sight.tensors, self, type, ARG_BOUND, through(grad, args)))
+    for (const out of outs) out.isRemote = true
+    sight.steps.push({ k: 'call', block: callee.index, in: args.map(({ value }) => value.id), outs: outs.map(({ id }) => id) })
     return callee
   }
 
@@ -436,10 +454,14 @@ class Generating {
     for (const ref of sight.refs) if (!ref.used) this.fetch(sight, ref)
     let sum: Value | null = null
     for (const value of sight.tensors.filter(({ used }) => !used)) {
-      const scalar = value.type.shape.length === 0 ? value : this.apply(sight, 'mean', value)
+      const scalar = this.scalar(sight, value)
       sum = sum === null ? scalar : this.sumOf(sight, sum, scalar)
     }
     return sum === null ? null : this.bounded(sight, sum)
+  }
+
+  scalar(sight: Sight, value: Value): Value {
+    return value.type.shape.length === 0 ? value : this.apply(sight, 'mean', value)
   }
 
   /** x + y where y is a scalar. */
