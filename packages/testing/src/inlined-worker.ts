@@ -3,8 +3,10 @@
  * and results are copied as on the wire, and every tensor that crosses leaves an identity node behind, one per message as the receive
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no other worker.
  */
-import { gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
+import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
+import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
+import { DistPass } from '@postgrad/dist-autograd/internal'
 import {
   type AnyClass,
   type AnyFunction,
@@ -24,6 +26,8 @@ import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal
 export class CallBoundary extends Node {
   /** The worker whose message it would have been: the graph behind it is that worker's. */
   readonly sender: InlinedWorker
+  /** In which it would have been sent; a pass of another one goes no further. */
+  private readonly context: object | null
 
   constructor(tensors: readonly Tensor[], sender: InlinedWorker) {
     super(
@@ -33,6 +37,7 @@ export class CallBoundary extends Node {
       HIGHEST_PRIORITY,
     )
     this.sender = sender
+    this.context = currentScope().context
   }
 
   get name(): string {
@@ -40,13 +45,26 @@ export class CallBoundary extends Node {
   }
 
   /** Gradients are a message as well, of the receiver: under createGraph they leave a boundary of their own behind. */
-  apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
+  apply(grads: readonly (Tensor | null)[], task: GraphTask): readonly (Tensor | null)[] {
+    if (!(task.sink instanceof DistPass))
+      throw stops('BACKWARD_CROSSES_WORKERS', 'this graph goes on at another worker, where a local backward cannot follow')
+    if (currentScope().context !== this.context)
+      throw stops('FOREIGN_CONTEXT', 'the pass reached a tensor that was received in another context')
     const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]
     if (!currentScope().gradEnabled || recorded.length === 0) return grads
     const boundary = new CallBoundary(recorded, currentScope().worker as InlinedWorker)
     let outputs = 0
     return grads.map((grad) => (grad?.requiresGrad === true ? passed(grad, boundary, outputs++) : grad))
   }
+}
+
+/** As the receive function has it. */
+function stops(code: string, message: string): PostgradError {
+  return new PostgradError(code, {
+    op: 'backward',
+    message,
+    remedy: 'Use ctx.backward([loss]) of its context, or detach() what was received.',
+  })
 }
 
 function passed(tensor: Tensor, boundary: CallBoundary, outputNr: number): Tensor {

@@ -1,7 +1,7 @@
 /** What runs in backward runs as the same worker, and leads to the same bits, in the inlined program as in the simulation. */
 import { expect, test } from '@jest/globals'
 import { checkpoint, defineFunction, isGradEnabled, withAnomalyDetection } from '@postgrad/autograd'
-import { isPostgradError } from '@postgrad/base'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
 import { allGather, call, currentWorker, expose, remote, stream, workerLocal } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
@@ -264,6 +264,31 @@ test('TK-64 a hook that fails is said to have failed on its worker', () =>
         return placeOf(await ctx.backward([(await call('worker1', failsInBackward, [x])).sum()]).catch((error: unknown) => error))
       }),
     (place) => expect(place).toMatchObject({ code: 'BACKWARD_FAILED', worker: 'worker1', workerId: 1, node: 'MulBackward' }),
+  ))
+
+test('TK-64 a local backward ends where a message would be, in a hook within a pass too; a pass ends where another context begins', () =>
+  same(
+    () =>
+      inContext(async (ctx) => {
+        const codes: unknown[] = []
+        const code = (error: unknown) => codes.push((error as PostgradError).code)
+        const x = tensor([3]).requiresGrad_()
+        const y = await call('worker1', there, ['checkpointed', x])
+        const [z, sum] = [y.mul(2), y.sum()]
+        try {
+          z.sum().backward(undefined, { retainGraph: true })
+        } catch (error) {
+          code(error)
+        }
+        z.registerHook((grad) => {
+          sum.backward(undefined, { retainGraph: true })
+          return grad
+        })
+        await ctx.backward([z.sum()]).catch(code)
+        await distAutograd.context((other) => other.backward([y.mul(3).sum()])).catch(code)
+        return codes
+      }),
+    (codes) => expect(codes).toEqual(['BACKWARD_CROSSES_WORKERS', 'BACKWARD_CROSSES_WORKERS', 'FOREIGN_CONTEXT']),
   ))
 
 test('TK-64, DA-6 anomaly mode goes with a call: NaN is found on its worker, with the line of forward', () =>
