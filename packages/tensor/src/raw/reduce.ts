@@ -175,13 +175,17 @@ export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   return keepdim ? total : reshape(total, reducedShape(x.shape, list, false))
 }
 
-/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|; p = 0: how many are not 0; over nothing 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT */
+/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|; p = 0: how many are not 0; over nothing 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT, REDUCE_EMPTY for other negative p over nothing */
 export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor {
   floatingOnly('norm', x)
   if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
   if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
   const size = abs(x)
-  if (p === 1 || x.numel === 0) return sum(size, dims, keepdim)
+  if (p === 1 || x.numel === 0) {
+    const total = sum(size, dims, keepdim)
+    if (p < 0 && Number.isFinite(p) && total.numel > 0) throw emptyReduction('norm', x.shape)
+    return total
+  }
   if (p === 0) return sum(to(ne(x, 0), x.dtype), dims, keepdim)
   if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
   if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
