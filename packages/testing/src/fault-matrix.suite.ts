@@ -102,9 +102,10 @@ async function program(account: Account): Promise<unknown[]> {
       const y = await wait('forward', () => call('worker1', fn, [leaf]))
       if (typeof y === 'string') return y
       const loss = y.sum()
+      const roots = [loss, y.mul(2).sum(), loss]
       // Twice, since the end of a pass is told with the next.
       for (const retainGraph of [true, false]) {
-        ends.push(await wait('backward', () => ctx.backward([loss], { retainGraph, timeoutMs: TIMEOUT_MS })))
+        ends.push(await wait('backward', () => ctx.backward(roots, { retainGraph, timeoutMs: TIMEOUT_MS })))
       }
       return ctx.gradients().get(leaf)?.toArray()
     })
