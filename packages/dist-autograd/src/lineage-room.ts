@@ -66,7 +66,7 @@ function pushNames(room: number[], nodes: readonly LineageNode[]): void {
 export function readLineage(lineage: Lineage, room: readonly number[], sender: WorkerId): void {
   if (sender === lineage.self) return
   const deps = readNames(lineage, room, 2, sender)
-  if (deps === null) return
+  if (deps === null || !isName(sender, 2 * room[1]!)) return
   for (let at = 3 + 2 * deps.length; at < room.length; ) {
     const worker = room[at]!
     const code = room[at + 1]
