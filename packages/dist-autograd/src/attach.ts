@@ -78,7 +78,7 @@ export class AutogradInterceptor implements Interceptor {
   /** What a peer tells of the lineage is told once, so it is heard also where the message then meets a refusal, or nobody (DA-35). */
   arrived(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId } = message
-    const lineage = message.pass === null ? message.lineage : lineageOfGradients(message)
+    const lineage = message.type === MessageType.PROPAGATE_GRADIENTS ? lineageOfGradients(message) : message.lineage
     if (contextId === null || autogradId === null || lineage === null || isFast(lineage)) return
     const context = this.container.join(contextId, 'smart')
     if (context === null) return

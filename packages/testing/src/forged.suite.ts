@@ -100,12 +100,14 @@ class Forger {
   private readonly leaving = new Set<WorkerRuntime>()
   private isSending = false
   private damage: ((frame: Frame) => Frame) | null = null
+  private readonly count: number
   private left: number
 
   constructor(sim: SimCluster, random: Random, count: number) {
     this.sim = sim
     this.random = random
     this.left = count
+    this.count = count
   }
 
   /** Sees what this worker sends from now on. */
@@ -160,7 +162,9 @@ class Forger {
     this.keep({ type, body, requestId, context, autogradId, pass, deadlineMs, trace, lineage, by, to })
     for (const id of [context, autogradId, pass, ...body]) if (typeof id === 'bigint') note(this.ids, id)
     if (requestId > 0) note(this.requests, requestId)
-    if (this.left === 0 || this.random.coin()) return
+    // Spread over the program.
+    const share = 0.1 + this.sim.world.nowMs / PROGRAM_MS
+    if (this.left === 0 || this.forged > share * this.count || this.random.coin()) return
     // Of what is under way now, or of anything that was, at once or in a while.
     const one = this.random.coin() ? this.kept.get(type)!.find((each) => each.body === body) : undefined
     if (this.random.below(3) > 0) this.forge(one)
@@ -193,8 +197,15 @@ class Forger {
       const head: Record<string, unknown> = {}
       for (const field of HEAD) head[field] = one[field]
       if (mutation === 'head' || mutation === 'head and body') {
-        const field = pick(random, HEAD)
-        head[field] = this.other(head[field], field)
+        for (let fields = 1 + (random.below(4) === 0 ? 1 : 0); fields > 0; fields--) {
+          const field = this.fieldOf(one)
+          head[field] = this.other(head[field], field)
+        }
+      }
+      if (type === MessageType.PROPAGATE_GRADIENTS && mutation === 'head' && random.below(3) === 0) {
+        // A pass that begins with this, for which there is a plan.
+        head.pass = this.otherId((BigInt(pick(random, [0, 1, 2, 3, ...UNKNOWN_WORKERS])) << 48n) | BigInt(5000 + this.forged))
+        head.lineage = this.otherNumbers([0, to.id, 1, 0, 1])
       }
       Object.assign(out, head)
       by.agent.send(peer, out)
@@ -209,6 +220,12 @@ class Forger {
     this.forged++
     const key = `${MESSAGE_TABLE[type].name} ${state}`
     this.met.set(key, (this.met.get(key) ?? 0) + 1)
+  }
+
+  /** Mostly one that the message has. */
+  private fieldOf(one: Kept): (typeof HEAD)[number] {
+    const used = HEAD.filter((field) => one[field] !== null && one[field] !== 0)
+    return this.random.below(5) === 0 || used.length === 0 ? pick(this.random, HEAD) : pick(this.random, used)
   }
 
   private stateOf(worker: WorkerRuntime, { context, pass }: Kept): State {
@@ -241,7 +258,8 @@ class Forger {
   /** Something else: of the same kind, of another, or nothing. */
   private other(value: unknown, field = ''): unknown {
     const { random } = this
-    if (random.below(4) === 0) return pick(random, ODD)()
+    if (random.below(5) === 0) return pick(random, ODD)()
+    if (field !== '' && random.below(8) === 0) return null
     if (field === 'lineage') return this.otherNumbers((value ?? []) as readonly number[])
     if (field === 'requestId' || (field === '' && Number.isSafeInteger(value))) return pick(random, [...NUMBERS, ...this.requests])
     if (field === 'deadlineMs' || typeof value === 'number') return pick(random, NUMBERS)
@@ -285,6 +303,9 @@ class Forger {
         return room.slice(0, at)
       case 1:
         return [...room, pick(random, NUMBERS), pick(random, UNKNOWN_WORKERS), 1, 0]
+      case 2:
+        // A plan of nothing but aborted passes.
+        return [1, pick(random, [0, 5, 2 ** 36, 2 ** 48, 2 ** 52])]
       default:
         return [...room.slice(0, at), pick(random, [...NUMBERS, ...UNKNOWN_WORKERS]), ...room.slice(at + 1)]
     }
@@ -373,7 +394,7 @@ async function program(account: Account, random: Random): Promise<void> {
     const wait = <T>(what: string, make: () => PromiseLike<T>, limitMs = timeoutMs) =>
       underWay.push(account.wait(`${key} ${what}`, limitMs, async () => make()))
     const ref = held.length === 0 ? null : pick(random, held)
-    switch (random.below(13)) {
+    switch (random.below(16)) {
       case 0:
         wait('echo', () => call(to, served.echo, [key, { x: [step] }, ms], { timeoutMs }))
         break
@@ -416,7 +437,7 @@ async function program(account: Account, random: Random): Promise<void> {
       if (made !== null) held.push(made)
     } else if (random.below(3) === 0) held.shift()!.dispose()
     if (random.coin()) await underWay.at(-1)
-    else if (random.coin()) await sleep(random.below(30))
+    else if (random.below(2) === 0) await sleep(random.below(30))
   }
   await Promise.all(underWay)
   for (const ref of held) ref.dispose()
@@ -518,7 +539,9 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
           const hasLeft = isPostgradError(answer, 'WORKER_DIED') && answer.values.cause === 'left'
           if (answer !== 1 && !hasLeft) problems.push(`${worker.info.name} calls ${info.name}: ${answer}`)
         }
-        for (const wait of worker.runtime.waits().waits) problems.push(`${worker.info.name} still waits for ${wait.what}`)
+        // What is served for a forged request waits as long as that says; nothing else is without a deadline.
+        for (const wait of worker.runtime.waits().waits.filter(({ kind, within }) => kind !== 'value' || within === null))
+          problems.push(`${worker.info.name} still waits for ${wait.what}`)
       }
       if (how === 3) {
         await Promise.all(
