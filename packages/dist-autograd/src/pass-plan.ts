@@ -10,7 +10,7 @@
  * that; whoever passes it on leaves out its own part, since it has begun.
  *
  * Gradients of this pass may overtake the word of an earlier one's abort, which comes by another link: so the plan names the passes of its root that its
- * participants may not know yet to be aborted, and whoever begins drops them first (DA-25).
+ * participants have not said to know that they are aborted, and whoever begins drops them first (DA-25).
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import { LOCAL_ID_MAX, WORKER_ID_MAX } from '@postgrad/base/internal'

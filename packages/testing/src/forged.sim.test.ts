@@ -68,7 +68,7 @@ const letters = (sim: SimCluster, name: string) =>
 describe('forged messages about passes', () => {
   test('DA-80 who is no root ends no pass: PASS_COMMIT and PASS_ABORT about a pass of their receiver are dead letters', async () => {
     for (const [type, body] of [
-      [MessageType.PASS_COMMIT, [true]],
+      [MessageType.PASS_COMMIT, []],
       [MessageType.PASS_ABORT, [new Error('forged')]],
     ] as const) {
       await overSeeds(async (sim) => {
@@ -84,7 +84,7 @@ describe('forged messages about passes', () => {
       const stranger = sim.on('worker2').runtime
       forge = ({ id, contextId }) => {
         const ids = { context: contextId, pass: id }
-        stranger.post(1, MessageType.PASS_COMMIT, [true], ids)
+        stranger.post(1, MessageType.PASS_COMMIT, [], ids)
         stranger.post(1, MessageType.PASS_ABORT, [new Error('forged')], ids)
         stranger.post(0, MessageType.PASS_REPORT, [9, 0, [], 0, []], ids)
         stranger.post(0, MessageType.PASS_ERROR, [new Error('forged')], ids)
@@ -100,7 +100,7 @@ describe('forged messages about passes', () => {
 
   test('DA-80 the end of a pass that has not come to its end here is a dead letter, though its root says it', async () => {
     await overSeeds(async (sim) => {
-      forge = ({ id, contextId }) => sim.on('worker0').runtime.post(1, MessageType.PASS_COMMIT, [true], { context: contextId, pass: id })
+      forge = ({ id, contextId }) => sim.on('worker0').runtime.post(1, MessageType.PASS_COMMIT, [], { context: contextId, pass: id })
       // In the middle of the hook worker1 has not gathered; by the time that the word arrives it has, mostly.
       expect(await passEnds(sim)).toBe('gradient 2')
     })

@@ -50,7 +50,7 @@ describe('damaged frames', () => {
       [MessageType.PASS_REPORT, [1, 0, [[1, 1]], 0, []]],
       [MessageType.PASS_ERROR, [new Error('e')]],
       [MessageType.PASS_ABORT, [new Error('e')]],
-      [MessageType.PASS_COMMIT, [true]],
+      [MessageType.PASS_COMMIT, []],
       [MessageType.CLEANUP_CONTEXT, []],
     ]
     const decoded = (type: MessageType, body: readonly unknown[], head: object) =>

@@ -49,7 +49,7 @@ export const MessageType = {
   PASS_ABORT: 0x13,
   /** A context is released. */
   CLEANUP_CONTEXT: 0x14,
-  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. `alone`: none of its passes runs that began before this one ended. */
+  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
   /** An actor that the receiver watches has ended. */
   ACTOR_DOWN: 0x20,
@@ -88,7 +88,7 @@ export interface MessageBodies {
   [MessageType.PASS_ERROR]: readonly [error: unknown]
   [MessageType.PASS_ABORT]: readonly [error: unknown]
   [MessageType.CLEANUP_CONTEXT]: readonly []
-  [MessageType.PASS_COMMIT]: readonly [alone: boolean]
+  [MessageType.PASS_COMMIT]: readonly []
   [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
   [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
 }
@@ -255,7 +255,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.PASS_ERROR]: row('PASS_ERROR', control, null, [['error', error]], { ids: ['context'] }),
   [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]], { ids: PASS }),
   [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, [], { ids: ['context'] }),
-  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, [['alone', flag]], { ids: PASS }),
+  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, [], { ids: PASS }),
   [MessageType.ACTOR_DOWN]: row('ACTOR_DOWN', control, null, [
     ['watchId', count],
     ['normal', flag],
