@@ -98,6 +98,8 @@ class Forger {
   private readonly requests: number[] = []
   private readonly tapped = new Set<WorkerRuntime>()
   private readonly leaving = new Set<WorkerRuntime>()
+  /** Nothing is forged; what was sent is kept. */
+  paused = false
   private isSending = false
   private damage: ((frame: Frame) => Frame) | null = null
   private readonly count: number
@@ -164,7 +166,7 @@ class Forger {
     if (requestId > 0) note(this.requests, requestId)
     // Spread over the program.
     const share = 0.1 + this.sim.world.nowMs / PROGRAM_MS
-    if (this.left === 0 || this.forged > share * this.count || this.random.coin()) return
+    if (this.paused || this.left === 0 || this.forged > share * this.count || this.random.coin()) return
     // Of what is under way now, or of anything that was, at once or in a while.
     const one = this.random.coin() ? this.kept.get(type)!.find((each) => each.body === body) : undefined
     if (this.random.below(3) > 0) this.forge(one)
@@ -183,7 +185,8 @@ class Forger {
     if (this.left === 0) return
     const { by, type } = one
     if (!lives(sim, by) || by.agent.isClosed) return
-    const others = by.workers().filter(({ id }) => id !== by.info.id)
+    // Those that leave as well, as long as there is a link.
+    const others = [...by.agent.peers()].filter(({ info, link }) => link !== null && by.agent.reachable(info.id)).map(({ info }) => info)
     const to = random.below(3) > 0 ? others.find(({ id }) => id === one.to) : others[random.below(others.length)]
     if (to === undefined) return
     const mutation = pick(random, MUTATIONS)
@@ -260,7 +263,7 @@ class Forger {
     const { random } = this
     if (random.below(5) === 0) return pick(random, ODD)()
     if (field !== '' && random.below(8) === 0) return null
-    if (field === 'lineage') return this.otherNumbers((value ?? []) as readonly number[])
+    if (field === 'lineage') return this.otherNumbers(Array.isArray(value) ? value : [])
     if (field === 'requestId' || (field === '' && Number.isSafeInteger(value))) return pick(random, [...NUMBERS, ...this.requests])
     if (field === 'deadlineMs' || typeof value === 'number') return pick(random, NUMBERS)
     if (typeof value === 'bigint' || value === null) return this.otherId((value ?? 0n) as bigint)
@@ -528,13 +531,15 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
       await Promise.all(programs)
       // Some are for the end of the group.
       await forger.finish(how === 3 ? 20 : 0)
+      forger.paused = true
       await after(sim, SETTLE_MS)
       const living = NAMES.map((name) => sim.on(name)).filter(({ runtime }) => lives(sim, runtime) && !runtime.agent.isClosed)
       for (const worker of living) {
         for (const { info } of living) {
-          const answer = await worker.run(() =>
-            call(info.name, served.echo, ['alive', 1, 0], { timeoutMs: TIMEOUT_MS }).catch((error) => error),
-          )
+          const ask = () => call(info.name, served.echo, ['alive', 1, 0], { timeoutMs: TIMEOUT_MS })
+          let answer: unknown
+          // A forged request may stand under the number of the next one, whose deadline ends it then.
+          for (let tries = 0; tries < 4 && answer !== 1; tries++) answer = await worker.run(() => ask().catch((error) => error))
           // One of them may have said that the other, or itself, leaves.
           const hasLeft = isPostgradError(answer, 'WORKER_DIED') && answer.values.cause === 'left'
           if (answer !== 1 && !hasLeft) problems.push(`${worker.info.name} calls ${info.name}: ${answer}`)
@@ -543,6 +548,7 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
         for (const wait of worker.runtime.waits().waits.filter(({ kind, within }) => kind !== 'value' || within === null))
           problems.push(`${worker.info.name} still waits for ${wait.what}`)
       }
+      forger.paused = false
       if (how === 3) {
         await Promise.all(
           living.map((worker) =>
