@@ -15,6 +15,7 @@ npm run soak -- --programs 100000 testing/dist/programs                 random d
                                                                         second derivatives, --crashes with workers that crash
 npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef protocol against its model
 npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
+npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state
 npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads that end in the middle of work
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`

@@ -10,6 +10,8 @@ export const DEAD_LETTER_REASONS = {
   'unknown-request': 'a reply to nothing that waits: answered twice, timed out or cancelled',
   'unknown-reference': 'it was about an RRef that is not here',
   unreadable: 'it could not be decoded',
+  invalid: 'it can be read, but its sender may not say it, or it names what is not there',
+  failed: 'its handler threw an error',
   draining: 'this worker took no more calls',
   'mailbox-full': 'its sender had more calls waiting here than it may',
   expired: 'its deadline had passed before its turn came',

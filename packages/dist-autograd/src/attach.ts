@@ -4,7 +4,7 @@
  * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
  */
 import { type Edge, gradientEdge, type InputMeta, setHistory, watchScopes } from '@postgrad/autograd/internal'
-import type { WorkerId } from '@postgrad/base'
+import { type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Interceptor } from '@postgrad/rpc/internal'
@@ -81,7 +81,7 @@ export class AutogradInterceptor implements Interceptor {
   arrived(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId } = message
     const isAhead = message.type === MessageType.LINEAGE
-    const lineage = message.pass === null ? message.lineage : lineageOfGradients(message)
+    const lineage = message.type === MessageType.PROPAGATE_GRADIENTS ? lineageOfGradients(message) : message.lineage
     if (contextId === null || lineage === null || (!isAhead && (autogradId === null || isFast(lineage)))) return
     const context = this.container.join(contextId, 'smart')
     if (context === null) return
@@ -161,6 +161,7 @@ export function recordRecv(
   from: WorkerId,
   carrier: GradientCarrier,
 ): void {
+  if (workerOf(autogradId) !== from || context.recvFunctions.has(autogradId)) throw malformed('its id is that of another message')
   const received = tensors.filter((_, index) => requiresGrad[index])
   const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
   const origin = context.mode === 'fast' ? null : arrivedAs(context, from, room)

@@ -28,6 +28,7 @@ import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@pos
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
+import { sameShape } from '@postgrad/tensor/internal'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { recordRecv, recordSend, unrecordSend } from './attach.js'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
@@ -189,7 +190,11 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   private failAtRoot(context: DistAutogradContext, pass: RootPass, error: unknown): void {
-    if (context.passes.get(pass.id) !== pass) return
+    if (context.passes.get(pass.id) !== pass) {
+      // Whatever has become of its entry, who waits is told; without effect where that was told before.
+      pass.fail(error)
+      return
+    }
     context.passes.delete(pass.id)
     context.abortedPasses.add(pass.id)
     context.noteAbort(pass)
@@ -283,12 +288,16 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     if (pass.plan !== null && pass.missing.size > 0) return
+    this.tellRoot(pass)
+    if (pass.missing.size > 0) return
+    pass.gather()
+    this.container.find(pass.contextId)?.tellFinal(pass)
+  }
+
+  private tellRoot(pass: DistPass): void {
     const { version, received, sent, missingCount, missingSample } = pass.report()
     const body = [version, received, sent, missingCount, missingSample]
     this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
-    if (missingCount > 0) return
-    pass.gather()
-    this.container.find(pass.contextId)?.tellFinal(pass)
   }
 
   /** A pass cannot go on here. Its root decides; this worker only stops. */
@@ -319,8 +328,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (pass === null || pass.failed) return
     pass.received++
     const send = context.sendFunctions.get(autogradId)
-    if (send === undefined || !pass.missing.delete(autogradId) || grads.length !== send.inputMeta.length) {
-      this.fail(pass, unexpectedGradients(autogradId, send === undefined ? 'no send function has that id' : 'it has its gradients already'))
+    const problem = send === undefined ? 'no send function has that id' : misfit(send, pass, grads, how, from.id)
+    if (send === undefined || problem !== null || !pass.missing.delete(autogradId)) {
+      this.fail(pass, unexpectedGradients(autogradId, problem ?? 'it has its gradients already'))
       return
     }
     try {
@@ -431,6 +441,17 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   // --- ends
 
+  /** A worker that was started anew may be the root of passes that have come here by others, before this worker knew it. */
+  onPeerConnect(peer: WorkerInfo): void {
+    for (const context of this.container.values()) {
+      for (const pass of context.passes.values()) {
+        if (pass.root !== peer.id) continue
+        if (pass.failed) this.postIfAlive(peer.id, MessageType.PASS_ERROR, [pass.task.error], context.contextId, pass.id)
+        else if (pass.passive && (pass.plan === null || pass.missing.size === 0)) this.tellRoot(pass)
+      }
+    }
+  }
+
   /** The context is being released: its passes end, here. The others hear of the release itself. */
   abandon(context: DistAutogradContext, error: PostgradError | null): void {
     for (const pass of context.passes.values()) {
@@ -479,7 +500,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   // --- errors
 
   private nameOf(worker: WorkerId): string {
-    return this.runtime.resolve(worker).name
+    return this.runtime.agent.peerInfo(worker)?.name ?? `worker id ${worker}`
   }
 
   private unusedSend(incomplete: readonly [WorkerId, PassReport][]): PostgradError {
@@ -520,6 +541,21 @@ const NOTHING_DONE = [0, 0, NONE, 0, NONE]
 function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId): boolean {
   if (pass.plan !== null) return pass.needs(worker)
   return context.knownWorkerIds.has(worker) || (pass instanceof RootPass && pass.ledger.participants().has(worker))
+}
+
+/** Why these cannot be the gradients of what that send function has sent; null: they can. */
+function misfit(
+  { to, inputMeta }: SendRpcBackward,
+  pass: DistPass,
+  grads: readonly (Tensor | null)[],
+  how: number,
+  from: WorkerId,
+): string | null {
+  if (to !== from) return 'its tensors went to another worker'
+  if (how !== pass.how) return 'the pass runs in another way'
+  const fits = (grad: Tensor | null, i: number) =>
+    grad === null || (sameShape(grad.shape, inputMeta[i]!.shape) && grad.dtype === inputMeta[i]!.dtype)
+  return grads.length === inputMeta.length && grads.every(fits) ? null : 'they do not fit its tensors'
 }
 
 function evaluateNode(graph: Engine, nodeTask: NodeTask): void {

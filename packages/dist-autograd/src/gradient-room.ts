@@ -7,7 +7,7 @@
  *                                                   lineage as any message has it (`lineage-room.ts`); 0, 0 where no gradient has a history
  */
 import { localOf, type WorkerId } from '@postgrad/base'
-import { globalId } from '@postgrad/base/internal'
+import { globalId, LOCAL_ID_MAX } from '@postgrad/base/internal'
 import type { Message } from '@postgrad/wire/internal'
 import { malformed } from './lineage-room.js'
 
@@ -43,6 +43,7 @@ export function readGradientRoom({ body, lineage }: Pick<Message, 'body' | 'line
   if (!createsGraph({ body })) return { recorded: null, plan: room }
   const [counter, length] = room
   if (counter === undefined || length === undefined || length > room.length - 2) throw malformed('it ends too early')
+  if (counter > LOCAL_ID_MAX) throw malformed('a counter has more than 48 bits')
   const behind = 2 + length
   const recorded = length === 0 ? null : { autogradId: globalId(from, counter), room: room.slice(2, behind) }
   return { recorded, plan: room.slice(behind) }

@@ -4,13 +4,14 @@
  */
 import { operations } from '@postgrad/autograd/internal'
 import { type PostgradError, workerOf } from '@postgrad/base'
-import { type AnyFunction, currentWorker } from '@postgrad/rpc'
+import { type AnyFunction, currentWorker, type WorkerInfo } from '@postgrad/rpc'
 import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
 import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
-import { MessageType } from '@postgrad/wire/internal'
+import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
 import { DistEngine } from './dist-engine.js'
+import { objection, reportObjection } from './message-check.js'
 import { postIfAlive, releaseNotice, tellLineage } from './notices.js'
 import { installRRefBackward } from './rref-backward.js'
 
@@ -55,23 +56,38 @@ function make(runtime: WorkerRuntime): DistAutograd {
 
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine, (...told) => tellLineage(runtime, ...told)))
   installRRefBackward(runtime, container)
-  runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
-  runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
-  runtime.handle(MessageType.PASS_ERROR, (message, from) => {
+  const take = (type: MessageType, handler: (message: Message, from: WorkerInfo) => void) =>
+    runtime.handle(type, (message, from) => {
+      const problem = objection(message, from, container, self)
+      if (problem === null) handler(message, from)
+      else runtime.refuseInvalid(from, type, problem)
+    })
+  take(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
+  take(MessageType.PASS_REPORT, (message, from) => {
+    const problem = reportObjection(message, container)
+    if (problem === null) engine.onReport(message, from)
+    else {
+      runtime.refuseInvalid(from, MessageType.PASS_REPORT, problem)
+      // Its sender takes part, and says it once: nothing else would end the pass before its deadline.
+      engine.onUnreadable(message as PassHead, new Error(problem), from)
+    }
+  })
+  take(MessageType.PASS_ERROR, (message, from) => {
     acquaint(runtime, container, message.context, from.id)
     engine.onError(message)
   })
-  runtime.handle(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  take(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   // Read where it arrives, before its turn (AutogradInterceptor).
-  runtime.handle(MessageType.LINEAGE, () => {})
-  runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
+  take(MessageType.LINEAGE, () => {})
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
     runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))
   }
-  runtime.handle(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
+  take(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
     // Unknown here: released before, or never joined. No news (DA-10).
     if (context !== null && container.find(context) !== undefined) container.release(context, null, from.id)
   })
+  runtime.onPeerConnect((peer) => engine.onPeerConnect(peer))
   runtime.onPeerDeath((peer, error) => {
     engine.onPeerDeath(peer, error)
     releaseOrphans(container, peer.id, error)

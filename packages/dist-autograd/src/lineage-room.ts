@@ -103,7 +103,7 @@ function pushNames(room: number[], nodes: readonly LineageNode[]): void {
 export function readLineage(lineage: Lineage, room: readonly number[], sender: WorkerId): void {
   if (sender === lineage.self) return
   const deps = readNames(lineage, room, 2, sender)
-  if (deps === null || !readNodes(lineage, room, 3 + 2 * deps.length, sender)) return
+  if (deps === null || !isName(sender, 2 * room[1]!) || !readNodes(lineage, room, 3 + 2 * deps.length, sender)) return
   lineage.mention(sender, 2 * room[1]!).deps ??= deps
 }
 

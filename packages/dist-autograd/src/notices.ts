@@ -3,7 +3,7 @@
  */
 import { isPostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { MessageType } from '@postgrad/wire/internal'
+import { MESSAGE_TABLE, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContext } from './dist-autograd-context.js'
 
 /** Sends lineage ahead of the message that is written next. */
@@ -18,7 +18,10 @@ export function releaseNotice(runtime: WorkerRuntime, context: DistAutogradConte
   }
 }
 
-/** What is for a dead worker, or leaves a closed one, needs no delivery: those who wait for it learn of its end by themselves. */
+/**
+ * What is for a dead worker, or leaves a closed one, needs no delivery: those who wait for it learn of its end by themselves. What is for a worker that is
+ * not known here, as one that was started anew may be for a while, is a dead letter.
+ */
 export function postIfAlive(
   runtime: WorkerRuntime,
   to: WorkerId,
@@ -30,6 +33,8 @@ export function postIfAlive(
   try {
     runtime.post(to, type, body, { context, pass })
   } catch (error) {
-    if (!isPostgradError(error, 'WORKER_DIED') && !isPostgradError(error, 'RPC_SHUT_DOWN')) throw error
+    if (isPostgradError(error, 'UNKNOWN_WORKER'))
+      runtime.letter('link-closed', `${MESSAGE_TABLE[type].name} for worker id ${to}, which is unknown`)
+    else if (!isPostgradError(error, 'WORKER_DIED') && !isPostgradError(error, 'RPC_SHUT_DOWN')) throw error
   }
 }

@@ -13,6 +13,7 @@
  * participants have not said to know that they are aborted, and whoever begins drops them first (DA-25).
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
+import { LOCAL_ID_MAX, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import type { Lineage, LineageNode } from './lineage.js'
 import { malformed } from './lineage-room.js'
@@ -147,15 +148,18 @@ export function readPlan(room: readonly number[]): PassPlan {
   const parts = new Map<WorkerId, Part>()
   const first = 1 + (room[0] ?? room.length)
   if (first > room.length) throw malformed('there is no plan where one is needed')
+  const aborted = room.slice(1, first)
+  if (aborted.some((counter) => counter > LOCAL_ID_MAX)) throw malformed('a counter has more than 48 bits')
   for (let at = first; at < room.length; ) {
     const worker = room[at]!
     const count = room[at + 1]
     if (count === undefined || 2 * count > room.length - at - 2) throw malformed('a plan ends too early')
+    if (worker > WORKER_ID_MAX) throw malformed(`a plan names worker ${worker}`)
     if (parts.has(worker)) throw malformed(`a plan has two parts for worker ${worker}`)
     parts.set(worker, room.slice(at + 2, at + 2 + 2 * count))
     at += 2 + 2 * count
   }
-  return new PassPlan(room.slice(1, first), parts)
+  return new PassPlan(aborted, parts)
 }
 
 function tooLarge(intervals: number): PostgradError {

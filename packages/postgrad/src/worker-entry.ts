@@ -31,6 +31,8 @@ const runtime = new WorkerRuntime({
   clock: new RealClock(),
   registry: threadRegistry,
   generator: workerGenerator(boot.seed, boot.info.name, boot.life),
+  // It is a dead letter, and who waits has been told: what one message does must not end all that runs here.
+  onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
   referenceStacks: boot.referenceStacks,
   ...(boot.device === null ? {} : { device: device(boot.device as DeviceSpec) }),
   ...(boot.rpcTimeoutMs === null ? {} : { rpcTimeoutMs: boot.rpcTimeoutMs }),

@@ -33,6 +33,13 @@ export class BlockPost {
     this.road.sent(this.sent)
   }
 
+  /** The peer has read so many messages; false, and without effect, if not so many have left. */
+  onTaken(messages: number): boolean {
+    if (messages > this.sent) return false
+    this.road.taken(messages)
+    return true
+  }
+
   /** The message that was being written will not leave. */
   onUnsent(): void {
     this.isWriting = false

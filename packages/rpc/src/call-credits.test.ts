@@ -96,14 +96,15 @@ describe('the window of a pair', () => {
     expect(incoming.onReceived(1)).toBe(false)
   })
 
-  test('CRE-6: a total that the receiver cannot have begun gives no more room than there is', () => {
+  test('CRE-6: a total that the receiver cannot have begun gives no room', () => {
     const { outgoing } = pair(2)
     outgoing.onSent(10)
     outgoing.onSent(10)
-    outgoing.onCredits(1e9, 1e12)
-    expect([outgoing.calls, outgoing.bytes]).toEqual([0, 0])
-    outgoing.onSent(10)
-    outgoing.onCredits(0, 0)
+    expect([outgoing.onCredits(1e9, 20), outgoing.onCredits(2, 1e12)]).toEqual([false, false])
+    expect([outgoing.calls, outgoing.bytes]).toEqual([2, 20])
+    expect(outgoing.onCredits(1, 10)).toBe(true)
+    expect([outgoing.calls, outgoing.bytes]).toEqual([1, 10])
+    expect(outgoing.onCredits(0, 0)).toBe(true)
     expect([outgoing.calls, outgoing.bytes]).toEqual([1, 10])
   })
 

@@ -79,11 +79,13 @@ export class OutgoingCalls {
     if (this.reserved > 0) this.reserved--
   }
 
-  /** The receiver has begun so many of them in total. A number that it cannot know changes nothing that is not under way. */
-  onCredits(begun: number, begunBytes: number): void {
+  /** The receiver has begun so many of them in total; false, and without effect, if not so many have left. */
+  onCredits(begun: number, begunBytes: number): boolean {
+    if (begun > this.sent || begunBytes > this.sentBytes) return false
     this.calls = Math.min(this.calls, Math.max(0, this.sent - begun))
     this.bytes = Math.min(this.bytes, Math.max(0, this.sentBytes - begunBytes))
     this.wake()
+    return true
   }
 
   /** Whether there is room for one more call than what was promised already. The place is kept until the end of the turn. */

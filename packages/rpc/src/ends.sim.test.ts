@@ -406,17 +406,41 @@ const leave = (): void => {
 expose({ uses, leave })
 
 describe('bugs and long work', () => {
-  test('RPC-35: what a handler throws goes to onBug, and the worker goes on', async () => {
+  test('RPC-35: what a handler throws is a dead letter and goes to onBug, and the worker goes on', async () => {
     const cluster = new Cluster(1, 2)
     const bug = new Error('bug')
     cluster.workers[1]!.handle(MessageType.CLEANUP_CONTEXT, () => {
       throw bug
     })
     await cluster.run(0, async () => {
-      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [])
+      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
       expect(await call('worker1', echo, [1])).toBe(1)
     })
     expect(cluster.bugs).toEqual([bug])
+    expect(cluster.workers[1]!.agent.deadLetters.last()).toMatchObject([
+      { reason: 'failed', from: 'worker0', what: 'CLEANUP_CONTEXT: Error: bug' },
+    ])
+  })
+
+  test('RPC-51: what a handler throws goes to onHandlerError where there is one, and is the error of who waits for an answer', async () => {
+    const errors: unknown[] = []
+    const cluster = new Cluster(1, 2, { onHandlerError: (error) => errors.push(error) })
+    const bug = new TypeError('bug')
+    const { rrefs, agent } = cluster.workers[1]!
+    const accept = rrefs.accept.bind(rrefs)
+    await cluster.run(0, async () => {
+      using cell = remote('worker1', echo, [1])
+      await cell.created()
+      rrefs.accept = () => {
+        throw bug
+      }
+      expect(await failure(call('worker1', echo, [cell]))).toMatchObject({ name: 'TypeError', message: 'bug' })
+      rrefs.accept = accept
+      expect(await call('worker1', echo, [1])).toBe(1)
+    })
+    expect([cluster.bugs, errors]).toEqual([[], [bug]])
+    expect(agent.resolve('worker0').served.size).toBe(0)
+    expect(agent.deadLetters.last()).toMatchObject([{ reason: 'failed', from: 'worker0', what: 'CALL: TypeError: bug' }])
   })
 
   test('RPC-35: without onBug it is an uncaught exception in a turn of its own: in a simulation the run fails with it', async () => {
@@ -427,7 +451,7 @@ describe('bugs and long work', () => {
     })
     const error = await failure(
       cluster.run(0, async () => {
-        currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [])
+        currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
         await sleep(1000)
       }),
     )
@@ -437,7 +461,7 @@ describe('bugs and long work', () => {
   test('RPC-35: a message type that nobody handles is a dead letter', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
-      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [])
+      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
       await call('worker1', echo, [1])
     })
     expect(cluster.workers[1]!.agent.deadLetters.last()).toMatchObject([

@@ -366,7 +366,7 @@ describe('what cannot be read', () => {
       // As if worker 1 had made it.
       const ofTheirs = (1n << 48n) + 5n
       const out = agent.prepare(peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo')
-      expect(await failure(agent.requestMessage(peer, out, 1000, 'echo'))).toMatchObject({ code: 'RREF_DELETED', workers: WORKER1 })
+      expect(await failure(agent.requestMessage(peer, out, 1000, 'echo'))).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
       const there = cluster.workers[1]!.agent.resolve('worker0')
       expect([there.served.size, there.incoming.calls]).toEqual([0, 0])
     })

@@ -3,7 +3,7 @@
  * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 are in SPEC.md.
  * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
  */
-import type { PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { currentScope, timeLimit } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { groupTimeout } from './group-errors.js'
@@ -52,6 +52,11 @@ export function arrive(
   value: unknown,
   timeoutMs: number,
 ): Promise<readonly unknown[]> {
+  const serving = currentServing()
+  // What came from another worker need not be what `gather` sends.
+  if (!isRound(op, members, sequence) || !members.some(({ name }) => name === from) || (serving !== null && serving.caller.name !== from)) {
+    throw oddArrival(op, 'the arguments of a member of the round')
+  }
   const worker = currentScope().worker as unknown as GatherHost
   return worker.slot(SLOT, () => new Gathers(worker)).arrive(op, members, sequence, from, value, timeoutMs)
 }
@@ -82,6 +87,8 @@ class Gathers {
   ): Promise<readonly unknown[]> {
     const key = `${op} ${groupKey(members)} ${sequence}`
     let round = this.rounds.get(key)
+    // Whoever came first under the name would be forgotten, and never answered.
+    if (round?.arrived.has(from)) throw oddArrival(op, 'one arrival of each member')
     if (round === undefined) {
       round = { members, arrived: new Map(), failed: this.deathAmong(members) }
       this.rounds.set(key, round)
@@ -139,6 +146,19 @@ class Gathers {
   private missing({ members, arrived }: Round): string[] {
     return members.filter(({ name }) => !arrived.has(name)).map(({ name }) => name)
   }
+}
+
+function isRound(op: unknown, members: unknown, sequence: unknown): boolean {
+  return (
+    (op === 'allGather' || op === 'barrier') &&
+    Array.isArray(members) &&
+    members.every((member) => typeof member?.name === 'string' && typeof member.id === 'number') &&
+    Number.isSafeInteger(sequence)
+  )
+}
+
+function oddArrival(op: unknown, expected: string): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', { op: String(op), expected, got: 'something else', remedy: 'Use allGather() or barrier().' })
 }
 
 /** Names do not suffice: a worker that was started anew begins to count again. */

@@ -35,11 +35,11 @@ export type ReleaseData = readonly WorkerId[]
 export type ReportData = readonly [phase: Phase, counts: Counts]
 
 export function isJoin(data: unknown): data is JoinData {
-  return Array.isArray(data) && isNumber(data[0])
+  return Array.isArray(data) && data.length === 1 && isNumber(data[0])
 }
 
 export function isRelease(data: unknown): data is ReleaseData {
-  return Array.isArray(data) && data.every(isNumber)
+  return Array.isArray(data) && data.every(isCount)
 }
 
 export function isReport(data: unknown): data is ReportData {
@@ -47,10 +47,14 @@ export function isReport(data: unknown): data is ReportData {
     Array.isArray(data) &&
     (data[0] === 0 || data[0] === 1) &&
     Array.isArray(data[1]) &&
-    data[1].every((row) => Array.isArray(row) && row.length === 3 && row.every(isNumber))
+    data[1].every((row) => Array.isArray(row) && row.length === 3 && row.every(isCount))
   )
 }
 
 function isNumber(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0
+  return typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }

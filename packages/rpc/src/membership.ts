@@ -99,18 +99,19 @@ export class Membership {
 
   private onUpdate(delivery: Delivery): void {
     const { message, peer } = delivery
+    const { end } = this
     const [what, data, error] = message.body as [GroupWhat, unknown, PostgradError | null]
     const { id } = peer.info
     if (what === GroupWhat.LEAVE) {
       this.leaving.onLeave(id)
-      this.end.onLeaving(id)
+      end.onLeaving(id)
     } else if (what === GroupWhat.SEEN) this.leaving.onSeen(id)
-    else if (what === GroupWhat.JOIN && isJoin(data)) this.end.onJoin(id, data[0])
-    else if (what === GroupWhat.REPORT && isReport(data)) this.end.onReport(id, data)
-    else if (what === GroupWhat.RELEASE && isRelease(data)) this.end.onRelease(id, data)
-    else if (what === GroupWhat.DONE) this.end.onDone()
-    else if (what === GroupWhat.FAILED && error !== null) this.end.onFailed(error)
-    else this.agent.discard(delivery, 'unreadable', `GROUP_UPDATE ${what}`)
+    else if (what === GroupWhat.JOIN && isJoin(data)) end.onJoin(id, data[0])
+    else if (what === GroupWhat.REPORT && isReport(data)) end.onReport(id, data)
+    else if (what === GroupWhat.RELEASE && isRelease(data) && end.mayRelease(id, data)) end.onRelease(id, data)
+    else if (what === GroupWhat.DONE && end.mayEnd(id)) end.onDone()
+    else if (what === GroupWhat.FAILED && error !== null) end.onFailed(error)
+    else this.agent.discard(delivery, 'invalid', `GROUP_UPDATE ${what}`)
   }
 
   private counts(): Counts {

@@ -5,7 +5,7 @@
  */
 import type { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
-import type { Message } from '@postgrad/wire/internal'
+import type { Message, MessageType } from '@postgrad/wire/internal'
 import { Activity } from './quiet.js'
 import { RequestTable } from './request-table.js'
 import { callCancelled, type ServedCall } from './served-call.js'
@@ -27,6 +27,8 @@ export interface PendingCall {
   deadlineMs: number
   /** The call that was being served when this one was made: given up with that one. Set by `PendingCalls.add`. */
   parent: ServedCall | null
+  /** The kind of message that answers it, beside EXCEPTION. Set by `RpcAgent.request`. */
+  reply?: MessageType | null
   /** What was called, for errors. */
   readonly op: string
   /** Of what is no request: what is waited for, for a reader. */

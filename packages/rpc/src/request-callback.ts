@@ -334,7 +334,13 @@ export class RequestCallback {
       waiting.onError(error)
       return
     }
-    waiting.onReply(message)
+    try {
+      waiting.onReply(message)
+    } catch (error) {
+      // It is not in the table any more: nothing else would end it.
+      waiting.onError(error)
+      throw error
+    }
   }
 
   private onException({ message, peer }: Delivery): void {

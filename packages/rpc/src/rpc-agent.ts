@@ -76,6 +76,7 @@ export interface AgentOptions {
   readonly rrefs: RRefContext
   readonly mailbox: MailboxOptions | undefined
   readonly onBug: (error: unknown) => void
+  readonly onHandlerError: (error: unknown) => void
 }
 
 export class RpcAgent {
@@ -101,6 +102,7 @@ export class RpcAgent {
   onRefused: (delivery: Delivery, error: PostgradError) => void = () => {}
   private readonly rrefs: RRefContext
   private readonly scope: Scope
+  private readonly onHandlerError: (error: unknown) => void
   private readonly peersById = new Map<WorkerId, Peer>()
   private readonly idsByName = new Map<string, WorkerId>()
   private readonly handlers = new Map<MessageType, (delivery: Delivery) => void>()
@@ -115,7 +117,8 @@ export class RpcAgent {
   private closed = false
   private closedError: PostgradError | null = null
 
-  constructor({ info, clock, scope, rrefs, mailbox, onBug }: AgentOptions) {
+  constructor({ info, clock, scope, rrefs, mailbox, onBug, onHandlerError }: AgentOptions) {
+    this.onHandlerError = onHandlerError
     this.info = info
     this.clock = clock
     this.scope = scope
@@ -132,12 +135,15 @@ export class RpcAgent {
     this.pump.onDrained(() => this.activity.changed())
     this.addPeer(info, null, null)
     this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
-    this.handle(MessageType.CREDITS, ({ message: { body }, peer }) => {
-      peer.outgoing.onCredits(body[0] as number, body[1] as number)
-      peer.outgoingFetches.onCredits(body[2] as number, body[3] as number)
+    this.handle(MessageType.CREDITS, ({ message: { type, body }, peer }) => {
+      const [begun, bytes, fetchesBegun, fetchBytes] = body as [number, number, number, number]
+      const known = [peer.outgoing.onCredits(begun, bytes), peer.outgoingFetches.onCredits(fetchesBegun, fetchBytes)]
+      if (known.includes(false)) this.refuseInvalid(peer, type, 'more has begun there than has left here')
+    })
+    this.handle(MessageType.BLOCKS_TAKEN, ({ message: { type, body }, peer }) => {
+      if (peer.blocks?.onTaken(body[0] as number) === false) this.refuseInvalid(peer, type, 'more was read there than has left here')
     })
     this.handle(MessageType.UNREADABLE, ({ message, peer }) => rrefs.onUnread(message.body[0] as number, peer.info.id))
-    this.handle(MessageType.BLOCKS_TAKEN, ({ message, peer }) => peer.blocks?.road.taken(message.body[0] as number))
   }
 
   // --- membership
@@ -375,6 +381,7 @@ export class RpcAgent {
     out.requestId = requestId
     if (timeoutMs !== Number.POSITIVE_INFINITY) out.deadlineMs = timeoutMs
     const observed = this.callInterceptors === null ? waiting : this.observe(this.callInterceptors, peer, out, waiting)
+    observed.reply = MESSAGE_TABLE[out.type].reply
     const scope = currentScope()
     if (scope.chain !== null) setChain(out, scope.chain)
     peer.pending.add(requestId, observed, timeoutMs, servedIn(scope))
@@ -532,7 +539,7 @@ export class RpcAgent {
     }
     const { type, deadlineMs, context, lineage } = message
     if (type !== MessageType.GROUP_UPDATE) peer.traffic.received++
-    if (lineage !== null) for (const interceptor of this.interceptors) interceptor.arrived?.(message, peer.info)
+    if (lineage !== null) this.arrived(message, peer)
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
@@ -546,13 +553,21 @@ export class RpcAgent {
       delivery.isRefused = true
       // Answered without waiting for its turn among the calls.
       lane = Lane.control
-    } else if (served !== null) {
+    } else if (served !== null && peer.served.get(message.requestId) === undefined) {
       // From here on, and not only from its turn on: a cancellation waits in a higher lane.
       peer.served.set(message.requestId, served)
     }
     const rrefId = aboutRRef(message) ?? this.rrefs.subjectOf(message)
     if (this.inspection !== null) this.inspection.received(delivery)
     this.pump.mailbox.pushFrom(peer.source, lane, delivery, context, rrefId)
+  }
+
+  private arrived(message: Message, peer: Peer): void {
+    try {
+      for (const interceptor of this.interceptors) interceptor.arrived?.(message, peer.info)
+    } catch (error) {
+      this.noteFailure(peer, message.type, error)
+    }
   }
 
   /**
@@ -591,8 +606,42 @@ export class RpcAgent {
     this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, passHead(frame), error, callBytes))
   }
 
+  /** An error of its handler ends what the message was about, and neither the worker nor the messages behind it. */
   deliver(delivery: Delivery): void {
-    const { message, peer, received } = delivery
+    try {
+      this.handleDelivery(delivery)
+    } catch (error) {
+      this.onThrown(delivery, error)
+    }
+  }
+
+  private onThrown(delivery: Delivery, error: unknown): void {
+    const { message, peer, callBytes, received } = delivery
+    const { type, requestId, context, pass } = message
+    this.noteFailure(peer, type, error)
+    try {
+      if (received !== null) this.rrefs.discard(received)
+      if (delivery.served !== null) peer.served.take(requestId)
+      const about = context === null || pass === null ? null : { context, pass }
+      delivery.callBytes = 0
+      new Unreadable(this, peer, { type, requestId }, about, error, callBytes).run()
+    } catch (second) {
+      this.noteFailure(peer, type, second)
+    }
+  }
+
+  private noteFailure(peer: Peer, type: MessageType, error: unknown): void {
+    this.letter('failed', peer, `${nameOf(type)}: ${isPostgradError(error) ? `${error.code}: ${error.message}` : String(error)}`)
+    this.onHandlerError(error)
+  }
+
+  /** A message that can be read and cannot be right. */
+  refuseInvalid(peer: Peer, type: MessageType, why: string): void {
+    this.letter('invalid', peer, `${nameOf(type)}: ${why}`)
+  }
+
+  private handleDelivery(delivery: Delivery): void {
+    const { message, peer, received, served } = delivery
     if (received !== null) delivery.unconfirmed = this.rrefs.accept(received, peer.info)
     if (delivery.isRefused) {
       const op = isCall(message.type) ? String(message.body[0]) : 'toHere'
@@ -600,6 +649,11 @@ export class RpcAgent {
       const error = isDraining ? this.drainingError(op) : mailboxFull(op, this.info, accountOf(message.type, peer)!)
       this.discard(delivery, isDraining ? 'draining' : 'mailbox-full', `${nameOf(message.type)} ${op}`)
       this.onRefused(delivery, error)
+      return
+    }
+    if (served !== null && peer.served.get(message.requestId) !== served) {
+      // An answer would be taken for that of the other.
+      this.discard(delivery, 'invalid', `${nameOf(message.type)}: a second request ${message.requestId}`)
       return
     }
     const handler = this.handlers.get(message.type)
@@ -630,11 +684,17 @@ export class RpcAgent {
     this.inspection?.notBegun(delivery)
   }
 
-  /** The call that a reply belongs to. A reply to nothing that waits is a dead letter. */
+  /** The call that a reply belongs to. A reply to nothing that waits is a dead letter; one of a kind that does not answer the request ends it. */
   takePending(peer: Peer, type: MessageType, requestId: number): PendingCall | undefined {
     const waiting = peer.pending.take(requestId)
-    if (waiting === undefined) this.letter('unknown-request', peer, nameOf(type))
-    return waiting
+    if (waiting === undefined) {
+      this.letter('unknown-request', peer, nameOf(type))
+      return undefined
+    }
+    if (type === MessageType.EXCEPTION || waiting.reply === type) return waiting
+    this.refuseInvalid(peer, type, 'it does not answer what was asked')
+    waiting.onError(wrongReply(waiting.op, peer.info, nameOf(type)))
+    return undefined
   }
 
   /** Nobody gets this message, nor the references in it. */
@@ -792,6 +852,16 @@ export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInheri
     remedy:
       'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; its function goes on until it looks at currentSignal().',
     values: { worker: to.name, workerId: to.id, timeoutMs },
+  })
+}
+
+/** For a reply that does not answer its request. */
+export function wrongReply(op: string, { name, id }: WorkerInfo, got: string): PostgradError {
+  return new PostgradError('RPC_WRONG_REPLY', {
+    op,
+    message: `worker '${name}' has answered with ${got}, which does not belong to the request`,
+    remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
+    values: { worker: name, workerId: id },
   })
 }
 

@@ -219,8 +219,13 @@ export class RRefContext implements RRefProtocol {
     this.users.get(user.forkId)!.onEnd = fn
   }
 
-  /** The owner's side of `remote`: the entry exists from here on, its value follows. Others may have spoken of it before. */
+  /**
+   * The owner's side of `remote`: the entry exists from here on, its value follows. Others may have spoken of it before.
+   * @throws RREF_INVALID, RREF_DELETED
+   */
   admit(rrefId: bigint, forkId: bigint, user: number): OwnerRRef {
+    // Both are ids that the user has taken for this, so nothing of others can be meant.
+    if (workerOf(rrefId) !== user || workerOf(forkId) !== user || this.owned.get(rrefId)?.admitted) throw invalid('remote', rrefId)
     const owned = this.ownedOf(rrefId)
     owned.admitted = true
     owned.forks.set(forkId, this.holder(user))
@@ -411,9 +416,11 @@ export class RRefContext implements RRefProtocol {
     return false
   }
 
-  /** @throws RREF_DELETED, WORKER_DIED: the value has gone or will never be made */
+  /** @throws RREF_DELETED, WORKER_DIED: the value has gone or will never be made; RREF_INVALID */
   onForkRequest(rrefId: bigint, forkId: bigint, from: number): void {
-    this.ownedOf(rrefId).forks.set(forkId, this.holder(from))
+    const { forks } = this.ownedOf(rrefId)
+    if ((forks.get(forkId)?.worker ?? from) !== from) throw invalid('sharing an RRef', rrefId)
+    forks.set(forkId, this.holder(from))
   }
 
   /** Returns whether such a child of that worker was waited for. */
@@ -545,7 +552,8 @@ export class RRefContext implements RRefProtocol {
       this.track(user)
       try {
         const options = { timeoutMs: 0, op: 'sharing an RRef', intercepted: false }
-        await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
+        const { body } = await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
+        if (body[0] !== forkId) throw invalid(options.op, rrefId)
         this.confirm(user)
       } catch (error) {
         user.ended = true
@@ -657,6 +665,16 @@ function deleted(op: string, rrefId: bigint): PostgradError {
     op,
     message: `RRef ${rrefId} has been deleted`,
     remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
+    values: { rrefId: rrefId.toString() },
+  })
+}
+
+/** For what no worker of this version says. */
+function invalid(op: string, rrefId: bigint): PostgradError {
+  return new PostgradError('RREF_INVALID', {
+    op,
+    message: `a message about RRef ${rrefId} names a value or a fork that is not its sender's`,
+    remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
     values: { rrefId: rrefId.toString() },
   })
 }

@@ -164,6 +164,19 @@ export class GroupEnd {
     else host.say(own.leader.id, GroupWhat.REPORT, data)
   }
 
+  /** Whether that worker leads these, and this one is among them. One that takes no part (any more) has nothing to lose. */
+  mayRelease(from: WorkerId, circle: ReleaseData): boolean {
+    if (this.own === null) return true
+    const { info } = this.host
+    const members = this.host.members().filter(({ id }) => circle.includes(id))
+    return this.own.phase === 0 && members.some(({ id }) => id === info.id) && members.sort(byName)[0]!.id === from
+  }
+
+  /** Whether that worker may say that all are quiet again. */
+  mayEnd(from: WorkerId): boolean {
+    return this.own === null || (this.own.phase === 1 && this.own.leader.id === from)
+  }
+
   onRelease(from: WorkerId, circle: ReleaseData): void {
     const { own, host } = this
     if (own === null) return
@@ -196,6 +209,7 @@ export class GroupEnd {
     }
     const timeoutMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs
     const timer = this.timer(timeoutMs, () => this.fail(this.late(timeoutMs)))
+    this.forget(from)
     this.joined.set(from, { timer, phase: 0, counts: null })
   }
 

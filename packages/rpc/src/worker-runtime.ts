@@ -35,7 +35,7 @@ import { Membership } from './membership.js'
 import { Metrics, type WorkerMetrics } from './metrics.js'
 import type { PendingCall } from './pending-calls.js'
 import { RequestCallback } from './request-callback.js'
-import { type Envelope, RpcAgent, timedOut } from './rpc-agent.js'
+import { type Envelope, RpcAgent, timedOut, wrongReply } from './rpc-agent.js'
 import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
 import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
@@ -73,6 +73,8 @@ export interface WorkerOptions {
   readonly referenceStacks?: boolean
   /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
+  /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
+  readonly onHandlerError?: (error: unknown) => void
 }
 
 export interface ShutdownOptions {
@@ -111,6 +113,7 @@ export class WorkerRuntime {
   private readonly onBug: (error: unknown) => void
   /** Of the last event that was told to anybody. */
   private lastEvent = 0
+  private readonly connectListeners: ((peer: WorkerInfo) => void)[] = []
   private readonly closeListeners: ((closedBy: () => PostgradError) => void)[] = []
 
   constructor(options: WorkerOptions) {
@@ -147,6 +150,7 @@ export class WorkerRuntime {
       rrefs: this.rrefs,
       mailbox: options.mailbox,
       onBug: this.onBug,
+      onHandlerError: options.onHandlerError ?? this.onBug,
     })
     this.actors = new Actors({
       workerId: this.info.id,
@@ -211,6 +215,7 @@ export class WorkerRuntime {
   connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
     this.agent.connect(peer, link, road)
     this.group.onConnect(peer)
+    for (const listener of this.connectListeners) listener(peer)
   }
 
   /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */
@@ -376,7 +381,11 @@ export class WorkerRuntime {
       deadlineMs: Number.POSITIVE_INFINITY,
       parent: null,
       op,
-      onReply: ({ body: [, , error] }) => (error === null ? this.rrefs.confirm(user) : this.rrefs.failUser(user, error)),
+      onReply: ({ body: [rrefId, forkId, error] }) => {
+        if (rrefId !== user.rrefId || forkId !== user.forkId) this.rrefs.failUser(user, wrongReply(op, peer.info, 'another reference'))
+        else if (error === null) this.rrefs.confirm(user)
+        else this.rrefs.failUser(user, error)
+      },
       onError: (error) => this.rrefs.failUser(user, error),
       timedOut: () => creationTimedOut(op, peer.info, timeoutMs),
     }
@@ -461,6 +470,16 @@ export class WorkerRuntime {
   pushTask(task: Runnable, priority: number): void {
     this.agent.pump.mailbox.pushTask(task, priority)
     this.agent.pump.wake()
+  }
+
+  /** `fn` runs when a link to another worker was opened. */
+  onPeerConnect(fn: (peer: WorkerInfo) => void): void {
+    this.connectListeners.push(fn)
+  }
+
+  /** A message that can be read and cannot be right: a dead letter. */
+  refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void {
+    this.agent.refuseInvalid(this.agent.resolve(from.id), type, why)
   }
 
   /** A dead letter that arose here. */

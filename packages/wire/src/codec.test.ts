@@ -356,7 +356,9 @@ describe('tensors', () => {
   })
 
   test('gradients with gaps', () => {
-    const message = codec.decode(carried(codec, MessageType.PROPAGATE_GRADIENTS, [[null, tensor([1]), null], 0]))
+    const out = codec.prepare(MessageType.PROPAGATE_GRADIENTS, [[null, tensor([1]), null], 0])
+    Object.assign(out, { context: 1n, autogradId: 2n, pass: 3n })
+    const message = codec.decode(codec.encode(out))
     const [grads, how] = message.body as [(Tensor | null)[], number]
     expect([grads.map((g) => g && elements(g)), how]).toEqual([[null, [1], null], 0])
   })

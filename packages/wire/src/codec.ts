@@ -225,7 +225,7 @@ export class Codec {
     const type: unknown = envelope[0]
     const spec = specOf(type)
     if (spec === undefined) throw unknownType(type)
-    const { name, fields } = spec
+    const { name, fields, ids } = spec
     const requestId: unknown = envelope[1]
     if (typeof requestId !== 'number' || !Number.isSafeInteger(requestId) || requestId < 0) {
       throw badField(name, 'requestId', 'an integer ≥ 0', requestId)
@@ -250,6 +250,7 @@ export class Codec {
       message.lineage = numbersOrNull(name, envelope[8])
       if ((reader.tensors?.length ?? 0) !== tensorCount) throw badField(name, 'trace', 'values without tensors', 'tensors')
     }
+    for (const id of ids) if (message[id] === null) throw badField(name, id, 'an id of 64 bits', null)
     reader.end()
     return message
   }
@@ -375,7 +376,9 @@ function idOrNull(message: string, field: string, value: unknown): bigint | null
 
 function msOrNull(message: string, value: unknown): number | null {
   if (value === undefined || value === null) return null
-  if (typeof value !== 'number' || !(value >= 0)) throw badField(message, 'deadlineMs', 'milliseconds ≥ 0 or null', value)
+  if (typeof value !== 'number' || !(value >= 0 && value < Number.POSITIVE_INFINITY)) {
+    throw badField(message, 'deadlineMs', 'milliseconds ≥ 0 or null', value)
+  }
   return value
 }
 

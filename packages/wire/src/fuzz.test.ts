@@ -241,9 +241,16 @@ describe('fuzz', () => {
         try {
           const message = codec.decode({ header, segments })
           valid++
-          if (message.body.length !== MESSAGE_TABLE[message.type].fields.length) throw new Error(`${about}: a body of another length`)
-          // What was taken as valid can be sent on.
-          codec.encode(codec.prepare(message.type, message.body))
+          const { fields, ids } = MESSAGE_TABLE[message.type]
+          if (message.body.length !== fields.length) throw new Error(`${about}: a body of another length`)
+          for (const [i, [field, { check }]] of fields.entries()) if (!check(message.body[i])) throw new Error(`${about}: field ${field}`)
+          for (const id of ids) if (message[id] === null) throw new Error(`${about}: no ${id}`)
+          // What was taken as valid is the same when it is sent on.
+          const { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad } = message
+          const head = { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad }
+          const again = codec.decode(codec.encode(Object.assign(codec.prepare(message.type, message.body), head)))
+          expect([about, fingerprint(again.body)]).toEqual([about, fingerprint(message.body)])
+          expect([about, { ...again }]).toMatchObject([about, head])
         } catch (error) {
           if (!isPostgradError(error) || !error.code.startsWith('WIRE_')) throw new Error(`${about}: ${String(error)}`, { cause: error })
           refused++

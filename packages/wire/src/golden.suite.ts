@@ -6,7 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { SparseTensor, tensor } from '@postgrad/tensor'
 import { Codec } from './codec.js'
 import type { OutgoingMessage } from './message.js'
-import { type MessageBodies, MessageType } from './message-type.js'
+import { MESSAGE_TABLE, type MessageBodies, MessageType } from './message-type.js'
 
 const A = (1n << 48n) | 1n
 const B = (2n << 48n) | 7n
@@ -137,6 +137,7 @@ export const GOLDEN_CASES: readonly GoldenCase[] = [
     make(codec: Codec) {
       const message = codec.prepare(type, BODIES[type])
       message.requestId = 5
+      for (const id of MESSAGE_TABLE[type].ids) message[id] = A
       return message
     },
   })),

@@ -3,8 +3,10 @@ import { describe, expect, test } from '@jest/globals'
 import { SparseTensor, tensor } from '@postgrad/tensor'
 import { Packr } from 'msgpackr'
 import { Codec, WIRE_VERSION } from './codec.js'
+import { MESSAGE_TABLE, MessageType } from './message-type.js'
 
 const codec = new Codec()
+const TYPES = Object.values(MessageType)
 
 function frameOf(packed: Uint8Array, ...segments: Uint8Array[]) {
   const header = new Uint8Array(4 + packed.length)
@@ -40,6 +42,44 @@ describe('damaged frames', () => {
       expect(() => codec.decode(frameOf(body))).toThrow(code('WIRE_CORRUPT'))
     },
   )
+
+  test('a message without the ids that it is nothing without, and fields that cannot be', () => {
+    const ids = { context: 1n, autogradId: 2n, pass: 3n }
+    const bodies: readonly (readonly [MessageType, readonly unknown[]])[] = [
+      [MessageType.PROPAGATE_GRADIENTS, [[], 0]],
+      [MessageType.PASS_REPORT, [1, 0, [[1, 1]], 0, []]],
+      [MessageType.PASS_ERROR, [new Error('e')]],
+      [MessageType.PASS_ABORT, [new Error('e')]],
+      [MessageType.PASS_COMMIT, []],
+      [MessageType.CLEANUP_CONTEXT, []],
+    ]
+    const decoded = (type: MessageType, body: readonly unknown[], head: object) =>
+      codec.decode(codec.encode(Object.assign(codec.prepare(type, body), head)))
+    expect(bodies.map(([type]) => type).sort()).toEqual(TYPES.filter((type) => MESSAGE_TABLE[type].ids.length > 0).sort())
+    for (const [type, body] of bodies) {
+      expect(decoded(type, body, ids)).toMatchObject({ type, ...ids })
+      for (const id of MESSAGE_TABLE[type].ids) {
+        expect(() => decoded(type, body, { ...ids, [id]: null })).toThrow(code('WIRE_BAD_FIELD'))
+        expect(() => decoded(type, body, { ...ids, [id]: -1n })).toThrow(code('WIRE_BAD_FIELD'))
+      }
+    }
+    for (const how of [-1, 4, 0.5, null])
+      expect(() => decoded(MessageType.PROPAGATE_GRADIENTS, [[], how], ids)).toThrow(code('WIRE_BAD_FIELD'))
+    for (const sent of [
+      [[65_536, 1]],
+      [[1, 2 ** 53]],
+      [[1, 1, 1]],
+      [
+        [1, 1],
+        [1, 2],
+      ],
+      [1],
+      null,
+    ]) {
+      expect(() => decoded(MessageType.PASS_REPORT, [1, 0, sent, 0, []], ids)).toThrow(code('WIRE_BAD_FIELD'))
+    }
+    expect(() => decoded(MessageType.CALL, ['f', []], { deadlineMs: Number.POSITIVE_INFINITY })).toThrow(code('WIRE_BAD_FIELD'))
+  })
 
   test('a record is refused', () => {
     const record = new Uint8Array(new Packr({ useRecords: true }).pack([1, 0, [{ a: 1 }, { a: 2 }]]))

@@ -3,6 +3,7 @@
  * Numbers are part of the wire format and never change their meaning. PyTorch: `torch/csrc/distributed/rpc/message.h`.
  */
 import { types } from 'node:util'
+import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 
 export const MessageType = {
@@ -109,7 +110,10 @@ export interface FieldKind {
 
 const isCount = (value: unknown): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 const isId = (value: unknown): boolean => typeof value === 'bigint' && value >= 0n && value < 1n << 64n
-const isWorkerCount = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && isCount(value[0]) && isCount(value[1])
+const isWorkerCount = (value: unknown): boolean =>
+  Array.isArray(value) && value.length === 2 && isCount(value[0]) && value[0] <= WORKER_ID_MAX && isCount(value[1])
+const isEachOnce = (counts: readonly (readonly [number, number])[]): boolean =>
+  new Set(counts.map(([worker]) => worker)).size === counts.length
 
 const name: FieldKind = { expected: 'a string', check: (value) => typeof value === 'string' }
 const values: FieldKind = { expected: 'an array', check: Array.isArray }
@@ -117,7 +121,12 @@ const anything: FieldKind = { expected: 'a value', check: () => true }
 const id: FieldKind = { expected: 'an id of 64 bits', check: isId }
 const ids: FieldKind = { expected: 'an array of ids', check: (value) => Array.isArray(value) && value.every(isId) }
 const count: FieldKind = { expected: 'an integer ≥ 0', check: isCount }
-const counts: FieldKind = { expected: 'an array of [worker, count]', check: (value) => Array.isArray(value) && value.every(isWorkerCount) }
+const counts: FieldKind = {
+  expected: 'an array of [worker, count], each worker once',
+  check: (value) => Array.isArray(value) && value.every(isWorkerCount) && isEachOnce(value),
+}
+/** Bits, see PROPAGATE_GRADIENTS. */
+const how: FieldKind = { expected: 'an integer from 0 to 3', check: (value) => isCount(value) && (value as number) <= 3 }
 const flag: FieldKind = { expected: 'a boolean', check: (value) => typeof value === 'boolean' }
 const error: FieldKind = { expected: 'an error', check: (value) => types.isNativeError(value), isError: true }
 const errorOrNull: FieldKind = {
@@ -137,6 +146,12 @@ export const MessageLane = { control: 1, gradient: 2, call: 4 } as const
 
 export type MessageLane = (typeof MessageLane)[keyof typeof MessageLane]
 
+/** The ids that a message is nothing without. */
+export type HeadId = 'context' | 'autogradId' | 'pass'
+
+const NO_IDS: readonly HeadId[] = Object.freeze([])
+const PASS: readonly HeadId[] = Object.freeze(['context', 'pass'])
+
 /** One field for each element of a body. */
 type FieldsOf<Body extends readonly unknown[]> = { readonly [I in keyof Body]: FieldSpec }
 
@@ -146,38 +161,60 @@ export interface MessageSpec<Fields extends readonly FieldSpec[] = readonly Fiel
   /** Which field is the RRef that the message is about: no message overtakes an earlier one about the same RRef. */
   readonly rrefField: number | null
   readonly fields: Fields
+  /** What its head must have. */
+  readonly ids: readonly HeadId[]
+  /** What answers it, beside EXCEPTION; null: nothing does. */
+  readonly reply: MessageType | null
 }
 
 const { control, gradient, call } = MessageLane
 
 /** Total by type: a message without a row, or a row whose fields are not as many as the body's, does not compile. */
 export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<MessageBodies[T]>> } = {
-  [MessageType.CALL]: row('CALL', call, null, [
-    ['functionName', name],
-    ['args', values],
-  ]),
+  [MessageType.CALL]: row(
+    'CALL',
+    call,
+    null,
+    [
+      ['functionName', name],
+      ['args', values],
+    ],
+    { reply: MessageType.RESULT },
+  ),
   [MessageType.RESULT]: row('RESULT', control, null, [['value', anything]]),
   [MessageType.EXCEPTION]: row('EXCEPTION', control, null, [['error', error]]),
-  [MessageType.REMOTE_CALL]: row('REMOTE_CALL', call, 2, [
-    ['functionName', name],
-    ['args', values],
-    ['rrefId', id],
-    ['forkId', id],
-  ]),
+  [MessageType.REMOTE_CALL]: row(
+    'REMOTE_CALL',
+    call,
+    2,
+    [
+      ['functionName', name],
+      ['args', values],
+      ['rrefId', id],
+      ['forkId', id],
+    ],
+    { reply: MessageType.REMOTE_RET },
+  ),
   [MessageType.REMOTE_RET]: row('REMOTE_RET', control, 0, [
     ['rrefId', id],
     ['forkId', id],
     ['error', errorOrNull],
   ]),
-  [MessageType.RREF_FETCH]: row('RREF_FETCH', control, 0, [['rrefId', id]]),
+  [MessageType.RREF_FETCH]: row('RREF_FETCH', control, 0, [['rrefId', id]], { reply: MessageType.RESULT }),
   [MessageType.RREF_USER_DELETE]: row('RREF_USER_DELETE', control, 0, [
     ['rrefId', id],
     ['forkId', id],
   ]),
-  [MessageType.RREF_FORK_REQUEST]: row('RREF_FORK_REQUEST', control, 0, [
-    ['rrefId', id],
-    ['forkId', id],
-  ]),
+  [MessageType.RREF_FORK_REQUEST]: row(
+    'RREF_FORK_REQUEST',
+    control,
+    0,
+    [
+      ['rrefId', id],
+      ['forkId', id],
+    ],
+    { reply: MessageType.RREF_ACK },
+  ),
   [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
   [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
@@ -198,22 +235,34 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     ['fetchesBegun', count],
     ['fetchBytes', count],
   ]),
-  [MessageType.PROPAGATE_GRADIENTS]: row('PROPAGATE_GRADIENTS', gradient, null, [
-    ['grads', grads],
-    ['how', count],
-  ]),
-  [MessageType.PASS_REPORT]: row('PASS_REPORT', control, null, [
-    ['version', count],
-    ['received', count],
-    ['sent', counts],
-    ['missingCount', count],
-    ['missingSample', ids],
-  ]),
-  [MessageType.PASS_ERROR]: row('PASS_ERROR', control, null, [['error', error]]),
-  [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]]),
-  [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, []),
-  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, []),
-  [MessageType.LINEAGE]: row('LINEAGE', control, null, []),
+  [MessageType.PROPAGATE_GRADIENTS]: row(
+    'PROPAGATE_GRADIENTS',
+    gradient,
+    null,
+    [
+      ['grads', grads],
+      ['how', how],
+    ],
+    { ids: ['context', 'autogradId', 'pass'] },
+  ),
+  [MessageType.PASS_REPORT]: row(
+    'PASS_REPORT',
+    control,
+    null,
+    [
+      ['version', count],
+      ['received', count],
+      ['sent', counts],
+      ['missingCount', count],
+      ['missingSample', ids],
+    ],
+    { ids: PASS },
+  ),
+  [MessageType.PASS_ERROR]: row('PASS_ERROR', control, null, [['error', error]], { ids: ['context'] }),
+  [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]], { ids: PASS }),
+  [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, [], { ids: ['context'] }),
+  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, [], { ids: PASS }),
+  [MessageType.LINEAGE]: row('LINEAGE', control, null, [], { ids: ['context'] }),
   [MessageType.ACTOR_DOWN]: row('ACTOR_DOWN', control, null, [
     ['watchId', count],
     ['normal', flag],
@@ -228,8 +277,9 @@ function row<const Fields extends readonly FieldSpec[]>(
   lane: MessageLane,
   rrefField: number | null,
   fields: Fields,
+  { ids = NO_IDS, reply = null }: Partial<Pick<MessageSpec, 'ids' | 'reply'>> = {},
 ): MessageSpec<Fields> {
-  return { name, lane, rrefField, fields }
+  return { name, lane, rrefField, fields, ids, reply }
 }
 
 /** The row of a number from the wire; undefined if no message has it. */
