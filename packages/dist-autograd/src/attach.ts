@@ -16,7 +16,18 @@ import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-back
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { lineageOfGradients, type RecordedSend } from './gradient-room.js'
 import type { LineageNode } from './lineage.js'
-import { depthOf, FAST_ROOM, isFast, malformed, numberOf, readLineage, readNodes, type Told, unwriteLineage, writeLineage } from './lineage-room.js'
+import {
+  depthOf,
+  FAST_ROOM,
+  isFast,
+  malformed,
+  numberOf,
+  readLineage,
+  readNodes,
+  type Told,
+  unwriteLineage,
+  writeLineage,
+} from './lineage-room.js'
 import { lineageBehind } from './lineage-walk.js'
 
 export class AutogradInterceptor implements Interceptor {
