@@ -16,7 +16,7 @@ export interface AnomalyOptions {
 /** What is seen here of a node; `node.ts` stands above this file. */
 interface Traced {
   readonly name: string
-  apply(grads: Grads): Grads
+  apply(grads: Grads, task: object): Grads
 }
 
 /** Where a node was made: the frames of the user's code, and the node in whose backward it was (under createGraph). */
@@ -95,14 +95,14 @@ export function isWatching(): boolean {
 }
 
 /** `node.apply`, if it is of interest with what anomaly mode adds. */
-export function applyWatched(node: Traced, grads: Grads): Grads {
+export function applyWatched(node: Traced, grads: Grads, task: object): Grads {
   const origin = origins.get(node) ?? null
   const { anomaly } = currentScope()
-  if (origin === null && anomaly === null) return node.apply(grads)
+  if (origin === null && anomaly === null) return node.apply(grads, task)
   const before = running
   running = node
   try {
-    const results = node.apply(grads)
+    const results = node.apply(grads, task)
     if (anomaly !== 'throw') checkNaN(node, results, origin)
     return results
   } catch (error) {

@@ -142,6 +142,19 @@ export class Engine {
   }
 }
 
+/** @throws LEAF_MODIFIED */
+function requiresGradStill(variable: Tensor): boolean {
+  const { gradFn } = variable
+  if (gradFn === null) return variable.requiresGrad
+  throw new PostgradError('LEAF_MODIFIED', {
+    op: 'backward',
+    expected: 'leaves of the graph that are leaves still',
+    got: `one of shape [${variable.shape.join(', ')}] that is now an output of ${gradFn.name}`,
+    remedy: 'Run backward before you write to a leaf in place, or write to a clone() of it.',
+    values: { shape: [...variable.shape] },
+  })
+}
+
 /** A node that returns the roots' gradients (1 where none is given). The roots require grad. */
 export function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined): GraphRoot {
   return new GraphRoot(
@@ -168,7 +181,9 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (node instanceof AccumulateGrad) {
     const grad = grads[0] ?? null
-    if (grad !== null && task.captures === null) task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
+    // A leaf that requires no grad any more is left alone, as in PyTorch.
+    if (grad !== null && task.captures === null && requiresGradStill(node.variable))
+      task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
     if (hooks !== null) hooks.runAfter([], grads)
     return
   }
@@ -180,11 +195,11 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   let results: Grads
   let temporaries: readonly Storage[] | null = null
   if (watching || ours === null) {
-    results = watching ? applyWatched(node, grads) : node.apply(grads)
+    results = watching ? applyWatched(node, grads, task) : node.apply(grads, task)
   } else {
     beginTemporaries()
     try {
-      results = node.apply(grads)
+      results = node.apply(grads, task)
     } finally {
       temporaries = endTemporaries()
     }

@@ -16,7 +16,7 @@ import type { TensorOps } from './formula.js'
 import { needsGrad, recordAttributed, recordBinary } from './record.js'
 import { moveRetained } from './retain-grad.js'
 import { sumToShape } from './sum-to-shape.js'
-import { gradientEdge, metaOf, setHistory, VariableMeta } from './variable.js'
+import { gradientEdge, metaOf, replaceHistory, setHistory, type VariableMeta } from './variable.js'
 import { viewMetaOf } from './views.js'
 
 /**
@@ -100,10 +100,8 @@ function rebase(x: Tensor, out: Tensor): void {
 
 function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {
   const before = metaOf(x)
-  const meta = new VariableMeta(node !== null, node, outputNr)
-  meta.grad = before === null ? null : before.grad
   if (before !== null && node !== null) moveRetained(x, before.gradFn, before.outputNr, node, outputNr)
-  x.autograd = meta
+  replaceHistory(x, node, outputNr)
 }
 
 const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape) } as const

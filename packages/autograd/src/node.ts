@@ -77,9 +77,10 @@ export abstract class Node implements GradFunction<Tensor> {
 
   /**
    * Gradients of the outputs (null where none arrived) → gradients of the inputs, aligned with `nextEdges` (null for "none"; the array may be
-   * shorter). Must not write into what it is given: others may hold it.
+   * shorter). Must not write into what it is given: others may hold it. `task` is the GraphTask of the pass that runs the node: a hook may run a
+   * pass of its own through it in the middle of another.
    */
-  abstract apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[]
+  abstract apply(grads: readonly (Tensor | null)[], task: object): readonly (Tensor | null)[]
 
   /**
    * True where every tensor that `apply` returns is either a new one that nobody else holds, or shares its storage with one of `grads`. The

@@ -130,6 +130,50 @@ describe('detach_', () => {
     expect(ones([1]).detach_().requiresGrad).toBe(false)
   })
 
+  test('of a leaf, and requiresGrad_() behind it: one leaf with one gradient, for graphs from before and after', () => {
+    const build = () => {
+      const x = leaf(1)
+      const seen: unknown[] = []
+      x.registerHook((g) => void seen.push(list(g)))
+      const before = x.mul(2)
+      x.detach_().requiresGrad_()
+      return { x, seen, loss: before.add(x.mul(3)).sum() }
+    }
+    // PyTorch: 5, with one call of the hook, which sees 5.
+    const { x, seen, loss } = build()
+    loss.backward()
+    expect([list(x.grad), seen]).toEqual([[5], [[5]]])
+    const again = build()
+    expect(list(F.grad(again.loss, [again.x])[0]!)).toEqual([5])
+  })
+
+  test('or requiresGrad_(false): the leaf gets no gradient from a graph from before', () => {
+    for (const off of [(x: Tensor) => x.detach_(), (x: Tensor) => x.requiresGrad_(false)]) {
+      const x = leaf(1)
+      const loss = x.mul(2).sum()
+      off(x)
+      loss.backward()
+      expect(x.grad).toBeNull()
+    }
+  })
+
+  test('a leaf that became the result of an operation: LEAF_MODIFIED, and none once it is a leaf again', () => {
+    const build = () => {
+      const [x, w] = [leaf(1), leaf(5)]
+      const before = x.mul(2).sum()
+      x.requiresGrad_(false)
+      x.mul_(w)
+      return { x, before }
+    }
+    const { x, before } = build()
+    // PyTorch: "leaf variable has been moved into the graph interior".
+    expect(() => before.add(x.sum()).backward()).toThrow(code('LEAF_MODIFIED', 'backward'))
+    const again = build()
+    again.x.detach_().requiresGrad_()
+    again.before.add(again.x.mul(3).sum()).backward()
+    expect(list(again.x.grad)).toEqual([5])
+  })
+
   test('DETACH_VIEW', () => {
     expect(() => leaf(1, 2).mul(2).narrow(0, 0, 1).detach_()).toThrow(code('DETACH_VIEW', 'detach_'))
   })

@@ -17,7 +17,7 @@ export class VariableMeta implements AutogradMeta {
   gradFn: Node | null
   /** Which of the node's outputs it is. */
   outputNr: number
-  /** A leaf's one AccumulateGrad, made when the leaf first enters a graph. */
+  /** The tensor's one AccumulateGrad, made when it first enters a graph as a leaf. */
   accumulateGrad: AccumulateGrad | null
 
   constructor(requiresGrad: boolean, gradFn: Node | null, outputNr: number) {
@@ -42,6 +42,21 @@ export function isVariable(t: Tensor): boolean {
 /** Makes `t` a non-leaf: output `outputNr` of `node`. It then requires grad. */
 export function setHistory(t: Tensor, node: Node, outputNr: number): void {
   t.autograd = new VariableMeta(true, node, outputNr)
+}
+
+/**
+ * Gives `t` another history: null makes it a leaf that requires no grad. Its `.grad` stays, and its AccumulateGrad: graphs that were recorded while it was a
+ * leaf lead there, and so must those that come when it is one again.
+ */
+export function replaceHistory(t: Tensor, node: Node | null, outputNr: number): void {
+  // Another object, since saved variables hold on to the history that the old one has.
+  const meta = new VariableMeta(node !== null, node, outputNr)
+  const before = metaOf(t)
+  if (before !== null) {
+    meta.grad = before.grad
+    meta.accumulateGrad = before.accumulateGrad
+  }
+  t.autograd = meta
 }
 
 /** Where the gradient of `t` goes: into the node that made it, or its AccumulateGrad; null if it needs none. PyTorch: `gradient_edge`. */
@@ -101,10 +116,7 @@ export function detachInPlace(t: Tensor): void {
       remedy: 'Use detach(), which makes a new tensor.',
     })
   }
-  // Another object, since saved variables hold on to the history that the old one has.
-  const detached = new VariableMeta(false, null, 0)
-  detached.grad = meta.grad
-  t.autograd = detached
+  replaceHistory(t, null, 0)
 }
 
 /**

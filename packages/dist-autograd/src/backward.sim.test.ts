@@ -324,6 +324,18 @@ test('DA-18 a hook sees the gradient and changes it, at home and away', async ()
   })
 })
 
+test('DA-70 a leaf that was detached in place and is a leaf again has one gradient', async () => {
+  await overSeeds(SEEDS, 2, async () => {
+    await distAutograd.context(async (ctx) => {
+      const weight = wholeLeaf([[1, 2]])
+      const before = await call(1, mul, [weight, 2])
+      weight.detach_().requiresGrad_()
+      await ctx.backward([add(before, await call(1, mul, [weight, 3])).sum()])
+      expect(ctx.gradients().get(weight)!.toArray()).toEqual([[5, 5]])
+    })
+  })
+})
+
 test('DA-18 gradients of two leaves never share memory', async () => {
   await overSeeds(SEEDS, 2, async () => {
     await distAutograd.context(async (ctx) => {

@@ -5,11 +5,10 @@
 
 import type { WorkerId } from '@postgrad/base'
 import { localOf, PostgradError, workerOf } from '@postgrad/base'
-import { withScope } from '@postgrad/base/internal'
-import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { compareValues, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import type { Tensor } from '@postgrad/tensor'
 import type { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
+import { GradientSums } from './gradient-sums.js'
 import { Lineage } from './lineage.js'
 import type { DistPass } from './pass.js'
 import type { PassLedger } from './pass-ledger.js'
@@ -55,33 +54,11 @@ export interface BackwardRunner {
   release(context: DistAutogradContext): void
 }
 
-/** What a pass gave this worker. */
-type Gathered = Pick<DistPass, 'id' | 'gradients'>
-
-/** The gradients of several passes as they were last asked for. */
-interface Sums {
-  readonly gradients: Map<Tensor, Tensor>
-  /** What the passes gave each leaf. */
-  readonly parts: ReadonlyMap<Tensor, readonly Tensor[]>
-}
-
-interface Summed extends Sums {
-  /** Which passes, and how far each was. */
-  readonly of: string
-}
-
 /** A pass that ended well at its root, which the others have not been told yet. */
 export interface EndedPass {
   readonly id: bigint
   /** Knows who took part. */
   readonly ledger: PassLedger
-}
-
-/** An aborted pass of which some of its participants may not have heard yet. */
-export interface AbortUnderWay {
-  /** The low 48 bits of the pass's id. */
-  readonly counter: number
-  readonly unaware: Set<WorkerId>
 }
 
 export class DistAutogradContext {
@@ -99,23 +76,17 @@ export class DistAutogradContext {
   readonly passes = new Map<bigint, DistPass>()
   /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
   readonly abortedPasses = new Set<bigint>()
-  /** The same of passes whose root this worker is, in SMART. @internal */
-  abortsUnderWay: readonly AbortUnderWay[] = []
+  /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. @internal */
+  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
   /** Of the passes whose root this worker is. @internal */
   endedPasses: EndedPass[] = []
-  /** Who was told of the end of such a pass while another of them ran, and of which last. @internal */
-  unsettled: ReadonlyMap<WorkerId, bigint> = new Map()
   /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
   private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
-  /** The gradients of passes that ended before others began: what is added to them comes later on every run. */
-  private accumulated: Map<Tensor, Tensor> = new Map()
-  /** Passes that have ended, while others ran beside them: in which order is not the program's, so they wait to be summed in that of their values. */
-  private overlapping: Gathered[] = []
-  /** These and those of the other passes. Kept, so that what a user does to a gradient in place (clipping) is there for the next who asks. */
-  private summed: Summed | null = null
+  /** Of all passes so far. */
+  private readonly sums = new GradientSums()
 
   constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
@@ -133,7 +104,7 @@ export class DistAutogradContext {
    * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
    * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
    * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
-   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
    * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
    * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
@@ -163,13 +134,14 @@ export class DistAutogradContext {
   }
 
   /**
-   * This worker's leaves and their gradients, summed over the passes so far. The map is a copy, the gradients are not.
+   * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
+   * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
    * @throws CONTEXT_RELEASED
    * PyTorch: `torch.distributed.autograd.get_gradients`.
    */
   gradients(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
-    return new Map(this.sum())
+    return this.sums.over([...this.passes.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))
   }
 
   /**
@@ -190,27 +162,11 @@ export class DistAutogradContext {
     if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
   }
 
-  /** Takes over the gradients of a pass that has ended. Unless it is `alone`, other passes of its root ran beside it, and one still does. @internal */
-  absorb(pass: DistPass, alone: boolean): void {
-    if (alone && this.overlapping.length === 0 && this.accumulated.size === 0 && this.summed === null) {
-      // The first one, of which nobody has seen a sum with others.
-      this.passes.delete(pass.id)
-      this.accumulated = pass.gradients
-      return
-    }
+  /** The pass has ended well: its gradients stay. @internal */
+  absorb(pass: DistPass): void {
     this.passes.delete(pass.id)
     // Not the pass itself, which has the counts of a whole graph.
-    if (pass.gradients.size > 0) this.overlapping.push({ id: pass.id, gradients: pass.gradients })
-    if (alone) this.settle()
-  }
-
-  /** All passes that overlapped are over: those of this worker as a root, or of another that says so. @internal */
-  settle(): void {
-    if (this.overlapping.length === 0) return
-    // What has been asked for, and perhaps been written to, is kept where no pass that runs is in it.
-    this.accumulated = sumOver(this.accumulated, this.overlapping, this.summed).gradients
-    this.overlapping = []
-    this.summed = null
+    this.sums.add(pass.gradients)
   }
 
   /** Whatever comes of that pass is dropped from now on. @internal */
@@ -224,34 +180,14 @@ export class DistAutogradContext {
   noteAbort({ id, plan }: DistPass): void {
     const unaware = new Set(plan?.workers())
     unaware.delete(workerOf(id))
-    if (unaware.size > 0) this.abortsUnderWay = [...this.abortsUnderWay, { counter: localOf(id), unaware }]
+    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
   }
 
-  /** A pass has ended whose participants learned from its plan which earlier ones were aborted. @internal */
-  heardOfAborts({ plan }: DistPass): void {
-    if (plan === null || plan.aborted.length === 0) return
-    const told = new Set(plan.aborted)
-    for (const { counter, unaware } of this.abortsUnderWay)
-      if (told.has(counter)) for (const worker of plan.workers()) unaware.delete(worker)
-    this.abortsUnderWay = this.abortsUnderWay.filter(({ unaware }) => unaware.size > 0)
-  }
-
-  private sum(): Map<Tensor, Tensor> {
-    const passes = this.contributing()
-    if (passes.length === 0) return this.accumulated
-    const of = passes
-      .map(({ id, gradients }) => `${id}:${gradients.size}`)
-      .sort()
-      .join(' ')
-    if (this.summed?.of !== of) this.summed = { of, ...sumOver(this.accumulated, passes, this.summed) }
-    return this.summed.gradients
-  }
-
-  /** The passes that have gradients beside the accumulated ones. */
-  private contributing(): Gathered[] {
-    const out: Gathered[] = [...this.overlapping]
-    for (const pass of this.passes.values()) if (!pass.failed && pass.gradients.size > 0) out.push(pass)
-    return out
+  /** That worker knows of the abort, or has died. @internal */
+  heardOfAbort(worker: WorkerId, counter: number): void {
+    const unaware = this.abortsUnderWay.get(counter)
+    unaware?.delete(worker)
+    if (unaware?.size === 0) this.abortsUnderWay.delete(counter)
   }
 
   /** Lets go of everything that hangs on the graph. @internal */
@@ -260,50 +196,11 @@ export class DistAutogradContext {
     this.recvFunctions.clear()
     this.lineage.clear()
     this.passes.clear()
-    this.accumulated.clear()
-    this.overlapping = []
+    this.sums.clear()
     this.endedPasses = []
-    this.summed = null
     for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
     this.finalListeners = null
   }
-}
-
-/**
- * `base`, then the passes in the order of their values, as contributions of equal depth are (autograd's Note [Causal order]): nothing else of passes that
- * overlap is the same on every run. Out of place: who holds a gradient from an earlier `gradients()` keeps what it saw. Where nothing has come to a leaf since
- * `before`, that sum stays, as somebody may have written to it (DA-59).
- */
-function sumOver(base: ReadonlyMap<Tensor, Tensor>, passes: readonly Gathered[], before: Sums | null): Sums {
-  const parts = new Map<Tensor, Tensor[]>()
-  for (const { gradients } of passes) {
-    for (const [variable, grad] of gradients) {
-      const list = parts.get(variable)
-      if (list === undefined) parts.set(variable, [grad])
-      else list.push(grad)
-    }
-  }
-  const sums = new Map(base)
-  for (const [variable, list] of parts) {
-    const known = before?.parts.get(variable)
-    if (known?.length === list.length && list.every((grad) => known.includes(grad))) {
-      sums.set(variable, before!.gradients.get(variable)!)
-      continue
-    }
-    if (list.length > 1 && currentDevice().synchronous) list.sort(compareValues)
-    for (const grad of list) {
-      const sum = sums.get(variable)
-      if (sum === undefined) sums.set(variable, grad)
-      else sums.set(variable, sumOf(sum, grad))
-    }
-  }
-  return { gradients: sums, parts }
-}
-
-function sumOf(a: Tensor, b: Tensor): Tensor {
-  if (a.isSparse || b.isSparse) return sumOfSparse(a, b)
-  // Gradients of a pass with createGraph keep their history, whoever asks.
-  return a.requiresGrad || b.requiresGrad ? withScope({ gradEnabled: true }, () => a.add(b)) : raw.add(a, b)
 }
 
 export function contextReleased(contextId: bigint, op: string): PostgradError {

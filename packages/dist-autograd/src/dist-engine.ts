@@ -22,17 +22,8 @@
  *        ── PASS_ABORT ───────────────────────────────────→ all of the plan drop the pass (FAST: tell the workers that they know)
  */
 import assert from 'node:assert'
-import {
-  Engine,
-  type GraphRoot,
-  graphRoot,
-  HeldBack,
-  InputBuffer,
-  type Node,
-  type NodeTask,
-  validateRoots,
-} from '@postgrad/autograd/internal'
-import { isPostgradError, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { Engine, type GraphRoot, graphRoot, HeldBack, InputBuffer, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
+import { isPostgradError, localOf, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
@@ -45,7 +36,7 @@ import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-back
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH, type RecordedSend, readGradientRoom, writeGradientRoom } from './gradient-room.js'
 import { lineageBehind } from './lineage-walk.js'
-import { postIfAlive } from './notices.js'
+import { postIfAlive, tellLineage } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
 import { createGraphNeedsSmart, located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
@@ -78,9 +69,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
   private readonly self: WorkerId
   /** What node tasks run in, but for the context: this worker's scope without grad mode. */
   private readonly scope: Scope
-  /** The pass whose node is being evaluated, and the node; evaluation is synchronous, so there is at most one. */
+  /** The pass whose node is being evaluated; evaluation is synchronous, so there is at most one. */
   private running: DistPass | null = null
-  private runningNode: Node | null = null
 
   constructor(runtime: WorkerRuntime, container: DistAutogradContainer) {
     this.runtime = runtime
@@ -153,8 +143,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   /** @throws LINEAGE_INCOMPLETE */
   private plan({ lineage, recvFunctions, abortsUnderWay }: DistAutogradContext, root: GraphRoot): PassPlan {
     const messages = recvFunctions.size === 0 ? NONE : lineageBehind(root.nextEdges, lineage)
-    const aborted = abortsUnderWay.length === 0 ? NONE : abortsUnderWay.map(({ counter }) => counter)
-    return planOf(lineage, messages, aborted)
+    return planOf(lineage, messages, abortsUnderWay.size === 0 ? NONE : [...abortsUnderWay.keys()])
   }
 
   /** The send functions that a pass waits for here. @throws LINEAGE_MALFORMED */
@@ -180,8 +169,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     context.passes.delete(pass.id)
-    context.absorb(pass, !this.isRootIn(context))
-    context.heardOfAborts(pass)
+    context.absorb(pass)
     context.endedPasses.push({ id: pass.id, ledger: pass.ledger })
     // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
     if (workerOf(context.contextId) !== this.self) this.commitEnded(context)
@@ -193,31 +181,11 @@ export class DistEngine implements GradientCarrier, PassDriver {
    * contexts have one pass only.
    */
   private commitEnded(context: DistAutogradContext): void {
-    const { endedPasses, unsettled } = context
-    if (endedPasses.length === 0 && unsettled.size === 0) return
-    const alone = !this.isRootIn(context)
-    if (alone) context.settle()
-    const last = new Map<WorkerId, bigint>()
-    for (const { id, ledger } of endedPasses.splice(0)) {
+    for (const { id, ledger } of context.endedPasses.splice(0)) {
       for (const worker of ledger.participants()) {
-        if (worker === this.self) continue
-        const before = last.get(worker)
-        if (before !== undefined) this.postIfAlive(worker, MessageType.PASS_COMMIT, [false], context.contextId, before)
-        last.set(worker, id)
+        if (worker !== this.self) this.postIfAlive(worker, MessageType.PASS_COMMIT, [], context.contextId, id)
       }
     }
-    // The last word to each worker says whether it may settle.
-    for (const [worker, id] of last) this.postIfAlive(worker, MessageType.PASS_COMMIT, [alone], context.contextId, id)
-    if (alone)
-      for (const [worker, id] of unsettled)
-        if (!last.has(worker)) this.postIfAlive(worker, MessageType.PASS_COMMIT, [true], context.contextId, id)
-    context.unsettled = alone ? new Map() : new Map([...unsettled, ...last])
-  }
-
-  /** Whether a pass runs of which this worker is the root. */
-  private isRootIn(context: DistAutogradContext): boolean {
-    for (const pass of context.passes.values()) if (pass instanceof RootPass && !pass.failed) return true
-    return false
   }
 
   private failAtRoot(context: DistAutogradContext, pass: RootPass, error: unknown): void {
@@ -247,7 +215,6 @@ export class DistEngine implements GradientCarrier, PassDriver {
       return
     }
     this.running = pass
-    this.runningNode = nodeTask.node
     pass.scope ??= this.scopeOf(pass)
     inScope(pass.scope, evaluateNode, this.graph, nodeTask)
     this.running = null
@@ -268,10 +235,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   /** GradientCarrier: a gradient leaves for the worker that the tensors came from. */
-  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void {
+  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[], task: object): void {
     const pass = this.running
-    // A hook of another node may run a local backward in the middle of a pass.
-    if (pass === null || this.runningNode !== node) throw crossesWorkers()
+    // A hook, of this node or of another, may run a local backward in the middle of a pass.
+    if (pass?.task !== task) throw crossesWorkers()
     if (pass.contextId !== node.contextId) throw foreignContext(pass.contextId, node.contextId)
     const { from } = node
     const post = (sent: readonly (Tensor | null)[], lineage: number[] | null) =>
@@ -295,7 +262,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     to: WorkerId,
     post: (recorded: RecordedSend | null) => void,
   ): void {
-    const recorded = recordSend(context, this.runtime.ids, grads, to)
+    const recorded = recordSend(context, this.runtime.ids, grads, to, (...told) => tellLineage(this.runtime, ...told))
     try {
       post(recorded)
     } catch (error) {
@@ -403,7 +370,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const [context, pass] = this.rootPass(contextId, passId)
-    if (context === null || pass === null) return
+    if (context === null || pass === null) {
+      if (contextId !== null && passId !== null) this.container.find(contextId)?.heardOfAbort(from.id, localOf(passId))
+      return
+    }
     const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, bigint[]]
     pass.ledger.report(from.id, { version, received, sent, missingCount, missingSample })
     this.checkEnd(context, pass)
@@ -414,10 +384,15 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (context !== null && pass !== null) this.failAtRoot(context, pass, body[0])
   }
 
-  /** Drops the pass, and in FAST spreads the word along the edges of the context: whoever received gradients from here is known here. */
+  /**
+   * Drops the pass. In FAST the word spreads along the edges of the context: whoever received gradients from here is known here. In SMART the root is answered,
+   * so that later plans need not name the pass.
+   */
   onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
     const context = contextId === null ? undefined : this.container.find(contextId)
-    if (context === undefined || passId === null || context.abortedPasses.has(passId)) return
+    if (context === undefined || passId === null) return
+    if (context.mode === 'smart') this.postIfAlive(from.id, MessageType.PASS_REPORT, NOTHING_DONE, context.contextId, passId)
+    if (context.abortedPasses.has(passId)) return
     context.abort(passId, body[0])
     if (context.mode === 'smart') return
     for (const worker of context.knownWorkerIds) {
@@ -425,12 +400,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  onCommit({ context: contextId, pass: passId, body }: Message): void {
+  onCommit({ context: contextId, pass: passId }: Message): void {
     const context = contextId === null ? undefined : this.container.find(contextId)
     const pass = passId === null ? undefined : context?.passes.get(passId)
-    const alone = body[0] as boolean
-    if (pass !== undefined) context!.absorb(pass, alone)
-    else if (alone) context?.settle()
+    if (pass !== undefined) context!.absorb(pass)
   }
 
   /** A message about a pass that cannot be read: nobody can go on, and the root learns so at once. */
@@ -471,6 +444,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   /** Nothing comes from that worker any more: passes in which it may have a part fail, passes that it began are over. */
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     for (const context of this.container.values()) {
+      for (const counter of [...context.abortsUnderWay.keys()]) context.heardOfAbort(peer.id, counter)
       for (const pass of [...context.passes.values()]) {
         if (pass.root === peer.id) {
           context.passes.delete(pass.id)
@@ -538,6 +512,9 @@ export class DistEngine implements GradientCarrier, PassDriver {
 }
 
 const NONE: readonly never[] = Object.freeze([])
+
+/** The body of a PASS_REPORT that says only that its sender knows of an abort. */
+const NOTHING_DONE = [0, 0, NONE, 0, NONE]
 
 /** Whether a pass cannot do without that worker. */
 function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId): boolean {

@@ -1,6 +1,7 @@
 /** How passes fail: at once, everywhere, with the error as it was thrown, and nothing left behind (cases 52 to 57 of the reference). */
 import { describe, expect, test } from '@jest/globals'
-import { add, defineFunction, mul } from '@postgrad/autograd'
+import { add, defineFunction, enableGrad, mul } from '@postgrad/autograd'
+import type { Node } from '@postgrad/autograd/internal'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
@@ -358,6 +359,29 @@ describe('other ends of a pass', () => {
         await ctx.backward([mul(received, home).sum()])
         expect(isPostgradError(error, 'BACKWARD_CROSSES_WORKERS')).toBe(true)
         expect(ctx.gradients().get(weight)!.toArray()).toEqual([[6, 8]])
+      })
+    }))
+
+  test('DA-21 nor one that a hook of the received tensor itself runs, before its gradient leaves or behind it', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const received = await call(1, pyAdd, [weight, weight])
+        const errors: unknown[] = []
+        let isWithin = false
+        const aside = (): undefined => {
+          // The pass aside runs these hooks, too.
+          if (isWithin) return undefined
+          isWithin = true
+          errors.push(catching(() => mul(received, 5).sum().backward()))
+          isWithin = false
+          return undefined
+        }
+        received.registerHook(() => enableGrad(aside))
+        ;(received.gradFn as unknown as Node).registerHook(() => enableGrad(aside))
+        await ctx.backward([received.sum()])
+        expect(errors.map((error) => (error as PostgradError).code)).toEqual(Array(2).fill('BACKWARD_CROSSES_WORKERS'))
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[2, 2]])
       })
     }))
 

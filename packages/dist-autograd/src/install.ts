@@ -11,7 +11,7 @@ import { MessageType } from '@postgrad/wire/internal'
 import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
 import { DistEngine } from './dist-engine.js'
-import { postIfAlive, releaseNotice } from './notices.js'
+import { postIfAlive, releaseNotice, tellLineage } from './notices.js'
 import { installRRefBackward } from './rref-backward.js'
 
 /** What a worker has of this package. */
@@ -53,7 +53,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   })
   const engine: DistEngine = new DistEngine(runtime, container)
 
-  runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
+  runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine, (...told) => tellLineage(runtime, ...told)))
   installRRefBackward(runtime, container)
   runtime.handle(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
   runtime.handle(MessageType.PASS_REPORT, (message, from) => engine.onReport(message, from))
@@ -62,6 +62,8 @@ function make(runtime: WorkerRuntime): DistAutograd {
     engine.onError(message)
   })
   runtime.handle(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  // Read where it arrives, before its turn (AutogradInterceptor).
+  runtime.handle(MessageType.LINEAGE, () => {})
   runtime.handle(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
     runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))

@@ -10,16 +10,13 @@ const NOTHING: object = Object.freeze({})
 
 /** What lies behind the edges, each node once; what belongs to another context is none of ours (a pass that reaches it fails). */
 export function lineageBehind(edges: readonly (Edge | null)[], home: Lineage): LineageNode[] {
+  // First all walks: they make unions, which mark nodes with visits of their own.
+  for (const edge of edges) if (edge !== null && edge.node.lineage === null) walk(edge.node, home)
   const found: LineageNode[] = []
-  let visit = 0
+  const visit = home.nextVisit()
   for (const edge of edges) {
-    if (edge === null) continue
-    const { node } = edge
-    if (node.lineage === null) walk(node, home)
-    const lineage = node.lineage as LineageNode
-    if (node.lineage === NOTHING || lineage.home !== home) continue
-    if (visit === 0) visit = home.nextVisit()
-    if (lineage.visit === visit) continue
+    const lineage = edge?.node.lineage
+    if (!(lineage instanceof LineageNode) || lineage.home !== home || lineage.visit === visit) continue
     lineage.visit = visit
     found.push(lineage)
   }

@@ -10,7 +10,7 @@
  * that; whoever passes it on leaves out its own part, since it has begun.
  *
  * Gradients of this pass may overtake the word of an earlier one's abort, which comes by another link: so the plan names the passes of its root that its
- * participants may not know yet to be aborted, and whoever begins drops them first (DA-25).
+ * participants have not said to know that they are aborted, and whoever begins drops them first (DA-25).
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
@@ -73,7 +73,7 @@ export class PassPlan {
   }
 }
 
-/** The plan of a pass whose roots came from these messages. @throws LINEAGE_INCOMPLETE */
+/** The plan of a pass whose roots came from these messages. @throws LINEAGE_INCOMPLETE, PLAN_TOO_LARGE */
 export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted: readonly number[]): PassPlan {
   const { self } = lineage
   const visit = lineage.nextVisit()
@@ -99,10 +99,18 @@ export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted:
       stack.push(dep)
     }
   }
-  for (const [worker, list] of numbers) numbers.set(worker, intervals(list))
+  let length = 0
+  for (const [worker, list] of numbers) {
+    const part = intervals(list)
+    length += part.length
+    numbers.set(worker, part)
+  }
+  if (length > PLAN_LENGTH_MAX) throw tooLarge(length / 2)
   return new PassPlan(aborted, numbers, behind)
 }
 
+/** How many numbers the intervals of a plan may have: some 4 MB. */
+const PLAN_LENGTH_MAX = 2 ** 19
 const WORKERS = 2 ** 16
 const NO_PAIRS = new Set<number>()
 
@@ -148,6 +156,16 @@ export function readPlan(room: readonly number[]): PassPlan {
     at += 2 + 2 * count
   }
   return new PassPlan(room.slice(1, first), parts)
+}
+
+function tooLarge(intervals: number): PostgradError {
+  return new PostgradError('PLAN_TOO_LARGE', {
+    op: 'backward',
+    expected: `a pass over at most ${PLAN_LENGTH_MAX / 2} groups of messages that follow one another`,
+    got: `one over ${intervals}: between them lie messages that the roots do not depend on`,
+    remedy: 'Split the forward pass over several contexts.',
+    values: { intervals, intervalsMax: PLAN_LENGTH_MAX / 2 },
+  })
 }
 
 function incomplete({ worker, code }: LineageNode): PostgradError {

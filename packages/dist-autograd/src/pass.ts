@@ -7,6 +7,7 @@
  *                                          │  a node fails                 │
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
+import assert from 'node:assert'
 import {
   type GradSink,
   GraphTask,
@@ -91,6 +92,7 @@ export class DistPass implements GradSink, ReadyQueue {
 
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
   accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
+    assert(!this.gradients.has(variable), 'a leaf has one AccumulateGrad, which runs once per pass')
     this.gradients.set(variable, this.task.createGraph && grad.requiresGrad ? (exclusive ? grad : grad.clone()) : keepable(grad, exclusive))
     // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
     runPostAccumulateHooks(variable)

@@ -123,6 +123,18 @@ describe('DA-34 a pass waits for what its roots depend on', () => {
       })
     }))
 
+  test('several roots that share parts, some of them more than once', () =>
+    overSeeds(SEEDS, 3, async () => {
+      await distAutograd.context(async (ctx) => {
+        const x = wholeLeaf([[1, 2]])
+        const [y, z] = [await call(1, double, [x]), await call(2, double, [x])]
+        const first = y.sum()
+        // The walk from the second root makes a union of both messages, the first of which it has been to by another root.
+        await ctx.backward([first, add(y, z).sum(), mul(y, 3).sum(), first], { gradTensors: [null, null, null, null] })
+        expect(gradient(ctx, x)).toEqual([[14, 14]])
+      })
+    }))
+
   test('nor one that another worker got and did not use, on a worker that takes part', () =>
     overSeeds(SEEDS, 3, async (cluster) => {
       await distAutograd.context(async (ctx) => {

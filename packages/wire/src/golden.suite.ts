@@ -67,7 +67,8 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.PASS_ERROR]: [failure()],
   [MessageType.PASS_ABORT]: [failure()],
   [MessageType.CLEANUP_CONTEXT]: [],
-  [MessageType.PASS_COMMIT]: [true],
+  [MessageType.PASS_COMMIT]: [],
+  [MessageType.LINEAGE]: [],
   [MessageType.ACTOR_DOWN]: [7, false, failure()],
   [MessageType.ACTOR_UNWATCH]: [7],
 }

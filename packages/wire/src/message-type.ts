@@ -48,8 +48,10 @@ export const MessageType = {
   PASS_ABORT: 0x13,
   /** A context is released. */
   CLEANUP_CONTEXT: 0x14,
-  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. `alone`: none of its passes runs that began before this one ended. */
+  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
+  /** Lineage that is too much for the message behind it; the numbers are in the envelope. Context: that of the message. */
+  LINEAGE: 0x16,
   /** An actor that the receiver watches has ended. */
   ACTOR_DOWN: 0x20,
   /** The sender watches an actor of the receiver no longer. */
@@ -89,7 +91,8 @@ export interface MessageBodies {
   [MessageType.PASS_ERROR]: readonly [error: unknown]
   [MessageType.PASS_ABORT]: readonly [error: unknown]
   [MessageType.CLEANUP_CONTEXT]: readonly []
-  [MessageType.PASS_COMMIT]: readonly [alone: boolean]
+  [MessageType.PASS_COMMIT]: readonly []
+  [MessageType.LINEAGE]: readonly []
   [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
   [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
   [MessageType.UNREADABLE]: readonly [message: number]
@@ -209,7 +212,8 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.PASS_ERROR]: row('PASS_ERROR', control, null, [['error', error]]),
   [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]]),
   [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, []),
-  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, [['alone', flag]]),
+  [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, []),
+  [MessageType.LINEAGE]: row('LINEAGE', control, null, []),
   [MessageType.ACTOR_DOWN]: row('ACTOR_DOWN', control, null, [
     ['watchId', count],
     ['normal', flag],

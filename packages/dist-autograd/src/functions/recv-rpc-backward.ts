@@ -8,8 +8,8 @@ import type { Tensor } from '@postgrad/tensor'
 
 /** Who takes the gradients on their way: the worker's distributed engine. */
 export interface GradientCarrier {
-  /** Posts the gradients of `node`'s outputs (null where none arrived) as part of the pass that is running now. @throws what makes the pass fail */
-  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[]): void
+  /** Posts the gradients of `node`'s outputs (null where none arrived) as part of the pass of `task`. @throws what makes the pass fail */
+  carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[], task: object): void
 }
 
 export class RecvRpcBackward extends Node {
@@ -47,8 +47,8 @@ export class RecvRpcBackward extends Node {
     return 'RecvRpcBackward'
   }
 
-  apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
-    this.carrier.carry(this, grads)
+  apply(grads: readonly (Tensor | null)[], task: object): readonly (Tensor | null)[] {
+    this.carrier.carry(this, grads, task)
     return []
   }
 }
