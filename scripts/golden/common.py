@@ -4,7 +4,8 @@ makes its cases and writes them; `ops.suite.ts` of tensor runs them on every bac
 A tensor is {"t": dtype, "shape", "data" (row-major, of the base), "via": view operations on the base}. int64 results are called int32,
 which is what postgrad has. The result is "out" (one tensor), "parts" (several, by name or place) or "value" (a boolean). An in-place case also
 holds the base after the write, so that a write outside of the view shows. "grads": the gradients of sum(out * weights) for each tensor
-argument, null for those that have none; see `weights`.
+argument, null for those that have none; see `weights`. "seconds": the gradients of sum(gradient * weights) over those that are wanted. "refused":
+PyTorch raises an error, in its words.
 """
 import json
 import math
@@ -42,6 +43,8 @@ def number(x, dtype):
 
 
 def plain(t):
+    if t._is_zerotensor():
+        t = torch.zeros(t.shape, dtype=t.dtype)
     return {"t": NAMES[t.dtype], "shape": list(t.shape), "data": [number(v, t.dtype) for v in t.detach().reshape(-1).tolist()]}
 
 
@@ -122,8 +125,18 @@ def weights(t):
     return torch.tensor(w, dtype=t.dtype).reshape(t.shape)
 
 
-def grad_case(label, op, fn, *args):
-    """As `case`, with the gradients of the arguments that are tensors of floating point."""
+def refused(label, op, fn, *args):
+    """PyTorch raises an error."""
+    try:
+        fn(*[decode(a) for a in args])
+    except Exception as error:  # whatever it raises
+        cases.append({"label": label, "op": op, "args": [encode(a) for a in args], "refused": str(error).split("\n")[0]})
+        return
+    raise AssertionError(f"{op}, {label}: PyTorch does it")
+
+
+def grad_case(label, op, fn, *args, twice=False):
+    """As `case`, with the gradients of the arguments that are tensors of floating point; `twice`: with second derivatives."""
     leaf = lambda x: x.detach().clone().requires_grad_(torch.is_floating_point(x)) if isinstance(x, torch.Tensor) else x
     decoded = [[leaf(x) for x in a] if isinstance(a, list) else leaf(a) for a in (decode(a) for a in args)]
     tensors = [y for x in decoded for y in (x if isinstance(x, list) else [x]) if isinstance(y, torch.Tensor)]
@@ -131,12 +144,18 @@ def grad_case(label, op, fn, *args):
     parts = [out] if isinstance(out, torch.Tensor) else list(out.values()) if isinstance(out, dict) else list(out)
     loss = sum((p * weights(p)).sum() for p in parts if p.requires_grad)
     wanted = [t for t in tensors if t.requires_grad]
-    found = iter(torch.autograd.grad(loss, wanted, allow_unused=True) if isinstance(loss, torch.Tensor) else [None] * len(wanted))
-    grads = []
-    for t in tensors:
-        g = next(found) if t.requires_grad else None
-        grads.append(None if g is None else plain(g))
-    cases.append({"label": label, "op": op, "args": [encode(a) for a in args], **encode_result(out), "grads": grads})
+    first = torch.autograd.grad(loss, wanted, allow_unused=True, create_graph=twice) if isinstance(loss, torch.Tensor) else [None] * len(wanted)
+
+    def in_order(found):
+        rest = iter(found)
+        each = [next(rest) if t.requires_grad else None for t in tensors]
+        return [None if g is None else plain(g) for g in each]
+
+    case = {"label": label, "op": op, "args": [encode(a) for a in args], **encode_result(out), "grads": in_order(first)}
+    if twice:
+        squares = sum((g * weights(g)).sum() for g in first if g is not None and g.requires_grad)
+        case["seconds"] = in_order(torch.autograd.grad(squares, wanted, allow_unused=True) if isinstance(squares, torch.Tensor) else [None] * len(wanted))
+    cases.append(case)
 
 
 def in_place(label, op, fn, x, *args):

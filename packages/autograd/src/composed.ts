@@ -58,7 +58,9 @@ export function composedDerivatives(recorded: () => TensorOps): DerivativeOps<Te
     },
     eluBackward(g, x, alpha) {
       const ops = recorded()
-      return ops.where(ops.le(x, 0), ops.mul(g, ops.mul(ops.exp(x), alpha)), g)
+      // At the kink itself the next derivative is 0, as in PyTorch.
+      const negative = ops.where(ops.lt(x, 0), x, 0)
+      return ops.where(ops.le(x, 0), ops.mul(g, ops.mul(ops.exp(negative), alpha)), g)
     },
     // g σ (1 + x (1 − σ))
     siluBackward(g, x) {
@@ -73,7 +75,9 @@ export function composedDerivatives(recorded: () => TensorOps): DerivativeOps<Te
     softplusBackward(g, x, { beta = 1, threshold = 20 } = {}) {
       const ops = recorded()
       const scaled = ops.mul(x, beta)
-      return ops.where(ops.gt(scaled, threshold), g, ops.mul(g, ops.sigmoid(scaled)))
+      // At the threshold itself the next derivative is 0, as in PyTorch.
+      const below = ops.where(ops.ge(scaled, threshold), threshold, scaled)
+      return ops.where(ops.gt(scaled, threshold), g, ops.mul(g, ops.sigmoid(below)))
     },
     // y (g − Σ g y)
     softmaxBackward(g, y, dim) {

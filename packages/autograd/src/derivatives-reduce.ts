@@ -11,13 +11,7 @@ export const statistics: UnaryRows<StatisticsOps<Tensor>> = {
   // g · the product of all others
   prod: { a: ofTensor(['a'], (g, s, ops) => ops.prodBackward(g, s.a, s.attrs[0])) },
   // g to the minima, in equal parts where several are equal
-  amin: {
-    a: ofTensor(['a', 'result'], (g, s, ops) => {
-      const dims = s.attrs[0]
-      const isMin = ops.to(ops.eq(s.a, spread(s.result, s.shapeA, dims, ops)), g.dtype)
-      return share(isMin, spread(g, s.shapeA, dims, ops), dims, ops)
-    }),
-  },
+  amin: { a: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)) },
   // 2 g (a − mean) / (n − correction)
   var: {
     a: ofTensor(['a'], (g, s, ops) => {
@@ -47,6 +41,17 @@ export const statistics: UnaryRows<StatisticsOps<Tensor>> = {
   cumprod: { a: ofTensor(['a'], (g, s, ops) => ops.cumprodBackward(g, s.a, s.attrs[0])) },
 }
 
+/**
+ * g to the extremes, in equal parts where several are equal. Over all elements, which is what `max` and `min` are, a NaN counts as one; along dimensions it
+ * equals nothing, so all of its row get NaN. So it is in PyTorch.
+ */
+export function extremeSlope(g: Tensor, a: Tensor, y: Tensor, dims: DimsArg | undefined, ops: TensorOps): Tensor {
+  const extreme = spread(y, a.shape, dims, ops)
+  const equal = ops.eq(a, extreme)
+  const isExtreme = dims === undefined ? ops.logicalOr(equal, ops.logicalAnd(ops.isNaN(a), ops.isNaN(extreme))) : equal
+  return share(ops.to(isExtreme, g.dtype), spread(g, a.shape, dims, ops), dims, ops)
+}
+
 /** g in equal parts to the elements that are marked with 1. */
 function share(marked: Tensor, g: Tensor, dims: DimsArg | undefined, ops: TensorOps): Tensor {
   return ops.mul(g, ops.div(marked, ops.sum(marked, dims ?? allDims(marked.shape), true)))
@@ -56,7 +61,8 @@ function share(marked: Tensor, g: Tensor, dims: DimsArg | undefined, ops: Tensor
 function varianceSlope(g: Tensor, a: Tensor, dims: DimsArg | undefined, correction: number, ops: TensorOps): Tensor {
   const n = numel(a.shape) / Math.max(1, g.numel)
   const centred = ops.sub(a, ops.mean(a, dims ?? allDims(a.shape), true))
-  return ops.mul(spread(ops.div(g, Math.max(0, n - correction)), a.shape, dims, ops), centred)
+  // Negative where the correction is larger than n: so it is in PyTorch, where only the variance itself is bounded.
+  return ops.mul(spread(ops.div(g, n - correction), a.shape, dims, ops), centred)
 }
 
 /** PyTorch's `norm_backward`: where the norm is 0 so is its gradient. */
@@ -65,8 +71,9 @@ function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | u
   if (p === 0) return Tensor.empty(g.dtype, a.shape)
   if (p === 1) return ops.mul(ops.sign(a), over(g))
   if (Math.abs(p) === Number.POSITIVE_INFINITY) {
-    const isExtreme = ops.to(ops.eq(ops.abs(a), over(y)), g.dtype)
-    return ops.mul(ops.sign(a), share(isExtreme, over(g), dims, ops))
+    // Where one is NaN the norm is, and nothing else an extreme; its sign is 0.
+    const isExtreme = ops.logicalOr(ops.eq(ops.abs(a), over(y)), ops.isNaN(a))
+    return ops.mul(ops.sign(a), share(ops.to(isExtreme, g.dtype), over(g), dims, ops))
   }
   // Where the norm is 0 a 1 stands in its place, so that nothing is divided by 0, here and in further derivatives.
   const safe = ops.where(ops.eq(y, 0), 1, y)

@@ -26,8 +26,8 @@ import { embedDiagonal, raw } from '@postgrad/tensor/internal'
 import { activations } from './derivatives-activation.js'
 import { arithmetic } from './derivatives-arithmetic.js'
 import { math } from './derivatives-math.js'
-import { statistics } from './derivatives-reduce.js'
-import { allDims, numel, spread, wrap } from './dims.js'
+import { extremeSlope, statistics } from './derivatives-reduce.js'
+import { numel, spread, wrap } from './dims.js'
 import { type BinaryRows, formula, type ListRows, type LookupRows, ofTensor, type TensorOps, type UnaryRows } from './formula.js'
 import { sumToShape } from './sum-to-shape.js'
 
@@ -108,14 +108,7 @@ const reductions: UnaryRows<Omit<ReduceOps<T>, 'argmax'>> = {
     ),
   },
   // g to the maxima, in equal parts where several are equal
-  amax: {
-    a: ofTensor(['a', 'result'], (g, s, ops) => {
-      const dims = s.attrs[0]
-      const isMax = ops.to(ops.eq(s.a, spread(s.result, s.shapeA, dims, ops)), g.dtype)
-      const ties = ops.sum(isMax, dims ?? allDims(s.shapeA), true)
-      return ops.mul(spread(g, s.shapeA, dims, ops), ops.div(isMax, ties))
-    }),
-  },
+  amax: { a: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)) },
 }
 
 const views: Omit<UnaryRows<ViewOps<T>>, 'everyNth' | 'diagonal'> = {

@@ -124,6 +124,10 @@ describe('refused', () => {
     expect(() => tensor(Int32Array.of(1)).mul_(x)).toThrow(code('INPLACE_DTYPE', 'mul_'))
     expect(() => tensor(Int32Array.of(1)).exp_()).toThrow(code('INPLACE_DTYPE', 'exp_'))
     expect(() => x.mul(1).expand([3]).mul_(2)).toThrow(code('INPLACE_OVERLAP', 'mul_'))
+    // PyTorch fills expanded tensors where nothing is recorded, and raises where something is.
+    const filled = x.mul(1).expand([3])
+    expect(() => filled.fill_(2)).toThrow(code('INPLACE_OVERLAP', 'fill_'))
+    expect(list(F.noGrad(() => filled.fill_(2)))).toEqual([2, 2, 2])
   })
 
   test('what backward needs: the argument of mul_ that is the tensor itself, a result that was written to', () => {

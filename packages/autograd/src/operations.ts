@@ -3,7 +3,7 @@
  * themselves. Above: `functions.ts`, the same as users get them.
  */
 import type { DivOptions, Tensor } from '@postgrad/tensor'
-import { type PrimitiveOps, raw, rawOperations, roundedDivision, withComposites } from '@postgrad/tensor/internal'
+import { type PrimitiveOps, raw, rawOperations, rawTruncDivide, roundedDivision, withComposites } from '@postgrad/tensor/internal'
 import { composedDerivatives } from './composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from './derivatives.js'
 import type { TensorOps } from './formula.js'
@@ -62,13 +62,15 @@ const sub = recordBinary('sub', raw.sub, binary.sub, recorded)
 const mul = recordBinary('mul', raw.mul, binary.mul, recorded)
 const trueDivision = recordBinary<Operand>('div', raw.div, binary.div, recorded)
 function div(a: Operand, b: Operand, options?: DivOptions): Tensor {
-  return options === undefined ? trueDivision(a, b) : roundedDivision({ div: trueDivision, floorDivide, trunc, to }, a, b, options)
+  return options === undefined ? trueDivision(a, b) : roundedDivision({ div: trueDivision, floorDivide, truncDivide, to }, a, b, options)
 }
 const powTensor = recordBinary<Operand>('pow', raw.pow, binary.pow, recorded)
 function pow(a: Operand, b: Operand): Tensor {
   return typeof a === 'object' && typeof b === 'number' ? powNumber(a, b) : powTensor(a, b)
 }
 const floorDivide = recordBinary<Operand>('floorDivide', raw.floorDivide, binary.floorDivide, recorded)
+// As flat as floorDivide: through div and trunc the gradient of a quotient by 0 would be 0 · ∞.
+const truncDivide = recordBinary<Operand>('truncDivide', rawTruncDivide, binary.floorDivide, recorded)
 const remainder = recordBinary<Operand>('remainder', raw.remainder, binary.remainder, recorded)
 const fmod = recordBinary<Operand>('fmod', raw.fmod, binary.fmod, recorded)
 const atan2 = recordBinary<Tensor>('atan2', raw.atan2, binary.atan2, recorded)

@@ -16,7 +16,18 @@ import { type GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-back
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { lineageOfGradients, type RecordedSend } from './gradient-room.js'
 import type { LineageNode } from './lineage.js'
-import { depthOf, FAST_ROOM, isFast, malformed, numberOf, readLineage, unwriteLineage, writeLineage } from './lineage-room.js'
+import {
+  depthOf,
+  FAST_ROOM,
+  isFast,
+  malformed,
+  numberOf,
+  readLineage,
+  readNodes,
+  type Told,
+  unwriteLineage,
+  writeLineage,
+} from './lineage-room.js'
 import { lineageBehind } from './lineage-walk.js'
 
 export class AutogradInterceptor implements Interceptor {
@@ -24,12 +35,14 @@ export class AutogradInterceptor implements Interceptor {
   private readonly ids: IdCounter
   private readonly container: DistAutogradContainer
   private readonly carrier: GradientCarrier
+  private readonly tell: TellLineage
 
-  constructor(self: WorkerId, ids: IdCounter, container: DistAutogradContainer, carrier: GradientCarrier) {
+  constructor(self: WorkerId, ids: IdCounter, container: DistAutogradContainer, carrier: GradientCarrier, tell: TellLineage) {
     this.self = self
     this.ids = ids
     this.container = container
     this.carrier = carrier
+    this.tell = tell
   }
 
   /** @throws CONTEXT_RELEASED for a call; a reply just leaves without its graph, which nobody could use any more */
@@ -61,7 +74,7 @@ export class AutogradInterceptor implements Interceptor {
       message.requiresGrad = tensors.map(() => false)
       return
     }
-    const recorded = recordSend(context, this.ids, tensors, to.id)
+    const recorded = recordSend(context, this.ids, tensors, to.id, this.tell)
     if (recorded === null) return
     message.autogradId = recorded.autogradId
     message.lineage = recorded.room
@@ -78,12 +91,14 @@ export class AutogradInterceptor implements Interceptor {
   /** What a peer tells of the lineage is told once, so it is heard also where the message then meets a refusal, or nobody (DA-35). */
   arrived(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId } = message
+    const isAhead = message.type === MessageType.LINEAGE
     const lineage = message.type === MessageType.PROPAGATE_GRADIENTS ? lineageOfGradients(message) : message.lineage
-    if (contextId === null || autogradId === null || lineage === null || isFast(lineage)) return
+    if (contextId === null || lineage === null || (!isAhead && (autogradId === null || isFast(lineage)))) return
     const context = this.container.join(contextId, 'smart')
     if (context === null) return
     if (from.id !== this.self) context.knownWorkerIds.add(from.id)
-    readLineage(context.lineage, lineage, from.id)
+    if (isAhead) readNodes(context.lineage, lineage, 0, from.id)
+    else readLineage(context.lineage, lineage, from.id)
   }
 
   /** @throws CONTEXT_RELEASED for a call, and for a reply that carries a graph; LINEAGE_MALFORMED */
@@ -113,12 +128,16 @@ export class AutogradInterceptor implements Interceptor {
 
 const NO_NODES: readonly LineageNode[] = Object.freeze([])
 
+/** Sends lineage ahead of a message. */
+export type TellLineage = (to: WorkerId, contextId: bigint, lineage: readonly number[]) => void
+
 /** Leaves a SendRpcBackward behind for those of `tensors` that require grad; null if none does. */
 export function recordSend(
   context: DistAutogradContext,
   ids: IdCounter,
   tensors: readonly (Tensor | null)[],
   to: WorkerId,
+  tell: TellLineage,
 ): RecordedSend | null {
   const edges: Edge[] = []
   const inputMeta: InputMeta[] = []
@@ -132,7 +151,16 @@ export function recordSend(
   const autogradId = ids.take()
   const send = new SendRpcBackward(autogradId, to, edges, inputMeta)
   context.sendFunctions.set(autogradId, send)
-  return { autogradId, room: context.mode === 'fast' ? [send.depth] : lineageRoom(context, send) }
+  if (context.mode === 'fast') return { autogradId, room: [send.depth] }
+  const { room, ahead } = told(context, send)
+  const recorded = { autogradId, room }
+  try {
+    for (const lineage of ahead) tell(to, context.contextId, lineage)
+  } catch (error) {
+    unrecordSend(context, recorded)
+    throw error
+  }
+  return recorded
 }
 
 /** Its twin: a RecvRpcBackward as the history of every tensor that requires grad. @throws LINEAGE_MALFORMED */
@@ -163,7 +191,7 @@ export function unrecordSend(context: DistAutogradContext, { autogradId, room }:
   if (context.mode === 'smart') unwriteLineage(context.lineage, room, send.to)
 }
 
-function lineageRoom({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBackward): number[] {
+function told({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBackward): Told {
   const deps = recvFunctions.size === 0 ? NO_NODES : lineageBehind(send.nextEdges, lineage)
   return writeLineage(lineage, lineage.addMessage(send, deps), send.depth, send.to)
 }

@@ -37,7 +37,7 @@ import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-back
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH, type RecordedSend, readGradientRoom, writeGradientRoom } from './gradient-room.js'
 import { lineageBehind } from './lineage-walk.js'
-import { postIfAlive } from './notices.js'
+import { postIfAlive, tellLineage } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
 import { createGraphNeedsSmart, located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
 import type { PassReport } from './pass-ledger.js'
@@ -267,7 +267,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     to: WorkerId,
     post: (recorded: RecordedSend | null) => void,
   ): void {
-    const recorded = recordSend(context, this.runtime.ids, grads, to)
+    const recorded = recordSend(context, this.runtime.ids, grads, to, (...told) => tellLineage(this.runtime, ...told))
     try {
       post(recorded)
     } catch (error) {

@@ -14,6 +14,8 @@
  *     passes gave          a, b          a, b, c                       a, b, c, d
  *     the sum              a + b         written w, then w + c         (w + c) written v, then v + d
  *
+ * On a device that cannot be read at once there is no order of values: there they are summed as they came.
+ *
  * The price: each pass's gradient is kept until somebody has written to the sum, or the context is released. n passes cost n gradients of each leaf.
  */
 import { withScope } from '@postgrad/base/internal'

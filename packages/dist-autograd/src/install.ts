@@ -12,7 +12,7 @@ import { AutogradInterceptor } from './attach.js'
 import { DistAutogradContainer } from './dist-autograd-container.js'
 import { DistEngine } from './dist-engine.js'
 import { objection, reportObjection } from './message-check.js'
-import { postIfAlive, releaseNotice } from './notices.js'
+import { postIfAlive, releaseNotice, tellLineage } from './notices.js'
 import { installRRefBackward } from './rref-backward.js'
 
 /** What a worker has of this package. */
@@ -54,7 +54,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   })
   const engine: DistEngine = new DistEngine(runtime, container)
 
-  runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine))
+  runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine, (...told) => tellLineage(runtime, ...told)))
   installRRefBackward(runtime, container)
   const take = (type: MessageType, handler: (message: Message, from: WorkerInfo) => void) =>
     runtime.handle(type, (message, from) => {
@@ -77,6 +77,8 @@ function make(runtime: WorkerRuntime): DistAutograd {
     engine.onError(message)
   })
   take(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  // Read where it arrives, before its turn (AutogradInterceptor).
+  take(MessageType.LINEAGE, () => {})
   take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
     runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))

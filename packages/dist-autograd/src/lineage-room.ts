@@ -9,6 +9,8 @@
  *
  *       the message's own node                d, (worker, code) × d              how many dependencies, their names
  *       each other node                       worker, code, d, (worker, code) × d
+ *
+ * Nodes that are too many for one message, for a worker that joins late, go ahead of it in messages of their own (LINEAGE), which hold nodes and nothing else.
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
@@ -17,9 +19,20 @@ import type { Lineage, LineageNode } from './lineage.js'
 type Room = readonly number[] | null
 
 const NO_NODES: readonly LineageNode[] = Object.freeze([])
+const NONE: readonly never[] = Object.freeze([])
 
 /** No worker has sent so many messages; with the worker's id a code fits a number. */
 const CODE_MAX = 2 ** 36
+
+/** How many numbers one message may carry: some 1.2 MB, where wire allows a header of 8 MiB with a million items. */
+export const ROOM_LENGTH_MAX = 2 ** 17
+
+/** What a message tells of lineage. */
+export interface Told {
+  readonly room: number[]
+  /** Goes before it, in messages of type LINEAGE. */
+  readonly ahead: readonly (readonly number[])[]
+}
 
 /** Of every message of a FAST context without a send function. */
 export const FAST_ROOM: readonly number[] = Object.freeze([])
@@ -44,17 +57,41 @@ export function numberOf(room: Room): number {
 }
 
 /** Of a message of this worker, for a receiver, which is taken to know from now on what it is told here. */
-export function writeLineage(lineage: Lineage, message: LineageNode, depth: number, receiver: WorkerId): number[] {
+export function writeLineage(lineage: Lineage, message: LineageNode, depth: number, receiver: WorkerId): Told {
   const room = [depth, message.code / 2]
   // This worker itself lacks nothing.
-  if (receiver === lineage.self) return room.concat(0)
+  if (receiver === lineage.self) return { room: room.concat(0), ahead: NONE }
   const deps = message.deps!
   pushNames(room, deps)
-  for (const node of lineage.lackedBy(receiver, deps)) {
-    room.push(node.worker, node.code)
-    pushNames(room, node.deps!)
+  const nodes = lineage.lackedBy(receiver, deps)
+  let length = room.length
+  for (const node of nodes) length += lengthOf(node)
+  if (length > ROOM_LENGTH_MAX) return { room, ahead: parts(nodes) }
+  for (const node of nodes) pushNode(room, node)
+  return { room, ahead: NONE }
+}
+
+/** All of them go ahead, so that whoever has got one part gets all: knowledge stays closed, whatever becomes of the message. */
+function parts(nodes: readonly LineageNode[]): number[][] {
+  const all: number[][] = [[]]
+  let part = all[0]!
+  for (const node of nodes) {
+    if (part.length > 0 && part.length + lengthOf(node) > ROOM_LENGTH_MAX) {
+      part = []
+      all.push(part)
+    }
+    pushNode(part, node)
   }
-  return room
+  return all
+}
+
+function lengthOf({ deps }: LineageNode): number {
+  return 3 + 2 * deps!.length
+}
+
+function pushNode(room: number[], { worker, code, deps }: LineageNode): void {
+  room.push(worker, code)
+  pushNames(room, deps!)
 }
 
 function pushNames(room: number[], nodes: readonly LineageNode[]): void {
@@ -66,12 +103,17 @@ function pushNames(room: number[], nodes: readonly LineageNode[]): void {
 export function readLineage(lineage: Lineage, room: readonly number[], sender: WorkerId): void {
   if (sender === lineage.self) return
   const deps = readNames(lineage, room, 2, sender)
-  if (deps === null || !isName(sender, 2 * room[1]!)) return
-  for (let at = 3 + 2 * deps.length; at < room.length; ) {
+  if (deps === null || !isName(sender, 2 * room[1]!) || !readNodes(lineage, room, 3 + 2 * deps.length, sender)) return
+  lineage.mention(sender, 2 * room[1]!).deps ??= deps
+}
+
+/** Notes the nodes from `start` on, as far as they can be read; false where that is not to the end. */
+export function readNodes(lineage: Lineage, room: readonly number[], start: number, sender: WorkerId): boolean {
+  for (let at = start; at < room.length; ) {
     const worker = room[at]!
     const code = room[at + 1]
     const behind = code === undefined ? null : readNames(lineage, room, at + 2, sender)
-    if (code === undefined || behind === null || !isName(worker, code)) return
+    if (code === undefined || behind === null || !isName(worker, code)) return false
     at += 3 + 2 * behind.length
     // What this worker has of its own it knows best.
     if (worker === lineage.self) continue
@@ -79,7 +121,7 @@ export function readLineage(lineage: Lineage, room: readonly number[], sender: W
     node.deps ??= behind
     lineage.heardFrom(sender, node)
   }
-  lineage.mention(sender, 2 * room[1]!).deps ??= deps
+  return true
 }
 
 /** The nodes whose count stands at `at`, which their sender takes for known, or tells as well; null if they are none. */

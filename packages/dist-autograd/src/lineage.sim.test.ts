@@ -231,6 +231,28 @@ test('DA-41 a call whose lineage no worker writes fails, and the callee goes on'
     })
   }))
 
+test('DA-71 a worker that joins behind 30,000 messages is told of all of them, and a pass goes back through them', () =>
+  overSeeds(1, 3, async (cluster) => {
+    const ahead = new Map<string, number>()
+    for (const worker of cluster.workers) {
+      const { post } = worker
+      worker.post = (to, type, body, envelope) => {
+        const way = `${worker.info.id}→${to}`
+        if (type === MessageType.LINEAGE) ahead.set(way, (ahead.get(way) ?? 0) + 1)
+        post.call(worker, to, type, body, envelope)
+      }
+    }
+    await distAutograd.context(async (ctx) => {
+      const x = wholeLeaf([[1]])
+      let y: Tensor = x
+      for (let n = 0; n < 15_000; n++) y = await call(1, addOne, [y])
+      y = await call(2, addOne, [y])
+      await ctx.backward([y.sum()])
+      expect(ctx.gradients().get(x)!.toArray()).toEqual([[1]])
+    })
+    expect([...ahead]).toEqual([['0→2', 2]])
+  }))
+
 test('DA-41 an item of a stream whose lineage no worker writes ends the stream at both ends', () =>
   overSeeds(3, 2, async (cluster) => {
     await distAutograd.context(async () => {

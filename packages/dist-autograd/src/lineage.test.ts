@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type Edge, Node } from '@postgrad/autograd/internal'
 import { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { Lineage, type LineageNode } from './lineage.js'
-import { readLineage, unwriteLineage, writeLineage } from './lineage-room.js'
+import { ROOM_LENGTH_MAX, readLineage, readNodes, type Told, unwriteLineage, writeLineage } from './lineage-room.js'
 import { lineageBehind } from './lineage-walk.js'
 import { planOf, readPlan } from './pass-plan.js'
 
@@ -43,21 +43,27 @@ class Worker {
 
 /** Sends what `from` computed to another worker; gives the numbers that travelled. */
 function send(from: Worker, to: Worker, nodes: readonly Node[]): readonly number[] {
+  return sendInParts(from, to, nodes).room
+}
+
+function sendInParts(from: Worker, to: Worker, nodes: readonly Node[]): Told {
   const edges = nodes.map(edgeTo)
   const message = new SendRpcBackward(0n, to.lineage.self, edges, [])
-  const room = writeLineage(
+  const told = writeLineage(
     from.lineage,
     from.lineage.addMessage(message, lineageBehind(edges, from.lineage)),
     message.depth,
     to.lineage.self,
   )
+  const { room, ahead } = told
+  for (const part of ahead) readNodes(to.lineage, part, 0, from.lineage.self)
   readLineage(to.lineage, room, from.lineage.self)
   const received = new Plain([])
   received.lineage = to.lineage.find(from.lineage.self, 2 * room[1]!)!
   to.nodes.push(received)
   twin.set(received, message)
   sender.set(message, from.lineage.self)
-  return room
+  return told
 }
 const twin = new Map<Node, SendRpcBackward>()
 const sender = new Map<SendRpcBackward, number>()
@@ -202,6 +208,59 @@ describe('DA-35 who knows what', () => {
     expect(send(b, late, [b.nodes[b.nodes.length - 1]!]).length).toBeGreaterThan(4000)
     expect(send(a, late, [a.nodes[a.nodes.length - 1]!])).toHaveLength(5)
     expect(planOf(late.lineage, [late.nodes[0]!.lineage as LineageNode], []).sendsOf(b.lineage)).toHaveLength(500)
+  })
+})
+
+describe('DA-71 more than one message can carry', () => {
+  /** Two workers with a ping-pong of so many messages behind their last node. */
+  function pingPong(messages: number): [Worker, Worker, Node] {
+    const [a, b] = [new Worker(0), new Worker(1)]
+    a.nodes.push(new Plain([]))
+    for (let n = 0; n < messages; n += 2) {
+      send(a, b, [a.nodes[a.nodes.length - 1]!])
+      send(b, a, [b.nodes[b.nodes.length - 1]!])
+    }
+    return [a, b, a.nodes[a.nodes.length - 1]!]
+  }
+
+  test('goes ahead of the message that needs it, in parts, once', () => {
+    const [a, b, last] = pingPong(300_000)
+    const late = new Worker(2)
+    const { room, ahead } = sendInParts(a, late, [last])
+    expect(ahead.length).toBe(Math.ceil(300_000 / Math.floor(ROOM_LENGTH_MAX / 5)))
+    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(ROOM_LENGTH_MAX)
+    expect(room).toHaveLength(5)
+    const plan = planOf(late.lineage, [late.nodes[0]!.lineage as LineageNode], [])
+    // A worker keeps its own half by its send functions.
+    expect([plan.sendsOf(a.lineage), plan.sendsOf(b.lineage)].map(({ length }) => length)).toEqual([150_001, 150_000])
+    expect(sendInParts(a, late, [last]).ahead).toEqual([])
+  })
+
+  test('a message that has not left behind its parts leaves the receiver with all of them', () => {
+    const [a, , last] = pingPong(60_000)
+    const late = new Worker(2)
+    unwriteLineage(a.lineage, send(a, late, [last]), 2)
+    late.nodes.length = 0
+    const { ahead } = sendInParts(a, late, [new Plain([last])])
+    expect(ahead).toEqual([])
+    expect(planOf(late.lineage, [late.nodes[0]!.lineage as LineageNode], []).sendsOf(a.lineage)).toHaveLength(30_001)
+  })
+
+  test('one operation over 200,000 messages', () => {
+    const [a, b, c] = [new Worker(0), new Worker(1), new Worker(2)]
+    for (let n = 0; n < 200_000; n++) send(a, b, [new Plain([])])
+    const { ahead } = sendInParts(b, c, [new Plain(b.nodes)])
+    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(ROOM_LENGTH_MAX)
+    expect(planOf(c.lineage, [c.nodes[0]!.lineage as LineageNode], []).sendsOf(a.lineage)).toHaveLength(200_000)
+  })
+
+  test('PLAN_TOO_LARGE where a plan could not be sent: every second of 600,000 messages', () => {
+    const [a, b] = [new Worker(0), new Worker(1)]
+    for (let n = 0; n < 600_000; n++) send(a, b, [new Plain([])])
+    const halves = (count: number) => new Plain(b.nodes.filter((_, n) => n % 2 === 0).slice(0, count))
+    const plan = (node: Node) => planOf(b.lineage, lineageBehind([edgeTo(node)], b.lineage), [])
+    expect(plan(halves(2 ** 18)).sendsOf(a.lineage)).toHaveLength(2 ** 18)
+    expect(() => plan(halves(2 ** 18 + 1))).toThrow(expect.objectContaining({ code: 'PLAN_TOO_LARGE' }))
   })
 })
 

@@ -35,7 +35,7 @@
  * A worker knows its own nodes. For each node a sender tells a receiver once, so that
  *   - over a ping-pong, of any length, a message carries its own node and nothing else: 5 numbers, which are 5 bytes at first and 11 after some hundred messages;
  *   - in a ring of w workers a message carries the w − 1 nodes that its receiver has not seen;
- *   - a worker that joins late gets the whole lineage of what it is sent, once: 5 to 9 bytes a message;
+ *   - a worker that joins late gets the whole lineage of what it is sent, once: 5 to 9 bytes a message, in several messages where it is very much;
  *   - in all, the bytes are bounded by nodes × pairs of workers, and never grow with the square of the number of messages.
  * A tensor that depends on several messages would carry ever larger sets, if it is added up in a loop (message n depends on n − 1 others). So sets
  * are nodes too: a **union** stands for several nodes and is published, like a message, by the worker whose graph it belongs to. A sum that grows by one
@@ -55,6 +55,8 @@ const PEER_BITS = 30
 const WORKERS = 2 ** 16
 /** Unions with up to so many members are made of their members' members: most graphs of one operation are small, and never travel. */
 const FLAT_MAX = 8
+/** The most dependencies of a union. */
+const MEMBERS_MAX = 2 ** 15
 
 export class LineageNode {
   readonly home: Lineage
@@ -190,7 +192,19 @@ export class Lineage {
     // Nothing beside what one of the members has: that one.
     const whole = least.length > FLAT_MAX ? undefined : members.find((member) => isAllOf(member, least))
     if (whole !== undefined) return whole
-    return new LineageNode(this, this.self, -1, least.length > FLAT_MAX ? [...members] : least)
+    return this.union(least.length > FLAT_MAX ? members : least)
+  }
+
+  /** Unions of unions where there are very many: each node must fit into a message. */
+  private union(members: readonly LineageNode[]): LineageNode {
+    let nodes = members
+    while (nodes.length > MEMBERS_MAX) {
+      const groups: LineageNode[] = []
+      for (let at = 0; at < nodes.length; at += MEMBERS_MAX)
+        groups.push(new LineageNode(this, this.self, -1, nodes.slice(at, at + MEMBERS_MAX)))
+      nodes = groups
+    }
+    return new LineageNode(this, this.self, -1, [...nodes])
   }
 
   nextVisit(): number {

@@ -6,6 +6,11 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { MESSAGE_TABLE, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContext } from './dist-autograd-context.js'
 
+/** Sends lineage ahead of the message that is written next. */
+export function tellLineage(runtime: WorkerRuntime, to: WorkerId, context: bigint, lineage: readonly number[]): void {
+  runtime.post(to, MessageType.LINEAGE, [], { context, lineage })
+}
+
 /** Posts CLEANUP_CONTEXT to every worker that the context knows here, except for the one that said so. */
 export function releaseNotice(runtime: WorkerRuntime, context: DistAutogradContext, except: WorkerId | null): void {
   for (const worker of context.knownWorkerIds) {

@@ -74,7 +74,7 @@ export class PassPlan {
   }
 }
 
-/** The plan of a pass whose roots came from these messages. @throws LINEAGE_INCOMPLETE */
+/** The plan of a pass whose roots came from these messages. @throws LINEAGE_INCOMPLETE, PLAN_TOO_LARGE */
 export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted: readonly number[]): PassPlan {
   const { self } = lineage
   const visit = lineage.nextVisit()
@@ -100,10 +100,18 @@ export function planOf(lineage: Lineage, roots: readonly LineageNode[], aborted:
       stack.push(dep)
     }
   }
-  for (const [worker, list] of numbers) numbers.set(worker, intervals(list))
+  let length = 0
+  for (const [worker, list] of numbers) {
+    const part = intervals(list)
+    length += part.length
+    numbers.set(worker, part)
+  }
+  if (length > PLAN_LENGTH_MAX) throw tooLarge(length / 2)
   return new PassPlan(aborted, numbers, behind)
 }
 
+/** How many numbers the intervals of a plan may have: some 4 MB. */
+const PLAN_LENGTH_MAX = 2 ** 19
 const WORKERS = 2 ** 16
 const NO_PAIRS = new Set<number>()
 
@@ -152,6 +160,16 @@ export function readPlan(room: readonly number[]): PassPlan {
     at += 2 + 2 * count
   }
   return new PassPlan(aborted, parts)
+}
+
+function tooLarge(intervals: number): PostgradError {
+  return new PostgradError('PLAN_TOO_LARGE', {
+    op: 'backward',
+    expected: `a pass over at most ${PLAN_LENGTH_MAX / 2} groups of messages that follow one another`,
+    got: `one over ${intervals}: between them lie messages that the roots do not depend on`,
+    remedy: 'Split the forward pass over several contexts.',
+    values: { intervals, intervalsMax: PLAN_LENGTH_MAX / 2 },
+  })
 }
 
 function incomplete({ worker, code }: LineageNode): PostgradError {

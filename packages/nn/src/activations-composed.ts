@@ -33,12 +33,15 @@ export class PReLU extends Module {
   /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     const { weight, numParameters } = this
-    if (numParameters === 1) return x.gt(0).where(x, x.mul(weight))
+    // Nothing of a positive x reaches the product: 0 · ∞ would be the gradient of the slope.
+    const positive = x.gt(0)
+    const rest = positive.where(0, x)
+    if (numParameters === 1) return positive.where(x, rest.mul(weight))
     if (x.ndim < 2 || x.shape[1] !== numParameters) {
       throw shapeMismatch('PReLU', `input [N, ${numParameters}, …]`, shapeText(x.shape), 'There is one slope for each channel.')
     }
     const slopes = weight.reshape([numParameters, ...new Array<number>(x.ndim - 2).fill(1)])
-    return x.gt(0).where(x, x.mul(slopes))
+    return positive.where(x, rest.mul(slopes))
   }
 
   override extraRepr(): string {
@@ -68,7 +71,9 @@ export class CELU extends Module {
   }
 
   forward(x: Tensor): Tensor {
-    return x.gt(0).where(x, x.minimum(0).div(this.alpha).expm1().mul(this.alpha))
+    // 0 belongs to the line: minimum(x, 0) would share its gradient with the number.
+    const negative = x.lt(0)
+    return negative.where(negative.where(x, 0).div(this.alpha).expm1().mul(this.alpha), x)
   }
 
   override extraRepr(): string {
@@ -83,9 +88,11 @@ export class Hardsigmoid extends Module {
   }
 }
 
-/** x times its hard sigmoid. */
+/** x times its hard sigmoid: 0 below −3, x above 3. In three pieces, since at the ends PyTorch's slope is the middle's. */
 export class Hardswish extends Module {
   forward(x: Tensor): Tensor {
-    return x.mul(x.add(3).relu6().div(6))
+    const [below, within] = [x.lt(-3), x.le(3)]
+    const middle = x.abs().le(3).where(x, 0)
+    return below.where(x.mul(0), within.where(middle.mul(middle.add(3)).div(6), x))
   }
 }

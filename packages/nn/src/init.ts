@@ -23,12 +23,15 @@ export interface KaimingOptions extends InitOptions {
   readonly nonlinearity?: Nonlinearity
 }
 
-/** Uniform in [low, high). */
+/** Uniform in [low, high). @throws INVALID_ARGUMENT unless low ≤ high */
 export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
+  if (!(low <= high)) throw invalidArgument('uniform_', 'low ≤ high', `${low} and ${high}`, 'Swap them.')
   return raw.copy_(x, raw.add(raw.mul(rand(...drawn('uniform_', x, options)), high - low), low))
 }
 
+/** @throws INVALID_ARGUMENT unless std ≥ 0 */
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
+  if (!(std >= 0)) throw invalidArgument('normal_', 'a std ≥ 0', std, 'Pass its absolute value.')
   return raw.copy_(x, raw.add(raw.mul(randn(...drawn('normal_', x, options)), std), mean))
 }
 

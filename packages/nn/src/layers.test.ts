@@ -18,6 +18,7 @@ import {
   GRU,
   GRUCell,
   GroupNorm,
+  Hardswish,
   InstanceNorm1d,
   InstanceNorm2d,
   LayerNorm,
@@ -29,6 +30,7 @@ import {
   MultiheadAttention,
   PReLU,
   RNN,
+  SELU,
   Sequential,
   safetensorsBytes,
   TransformerEncoder,
@@ -253,5 +255,53 @@ describe('what is refused', () => {
     ['SHAPE_MISMATCH', () => new GRUCell(4, 2).forward(zeros([1, 2, 4]))],
   ])('%s: %s', (expected, fn) => {
     expect(fn).toThrow(code(expected))
+  })
+})
+
+describe('activations at their kinks and ends', () => {
+  const x = () => tensor([0, 1, -1, 3, -3, 4, -4, Infinity, -Infinity, NaN]).requiresGrad_()
+  const rounded = (t: Tensor) => values(t).map((v) => (Number.isFinite(v) ? Math.round(v * 1e5) / 1e5 : v))
+
+  // torch.autograd.grad(F.celu(x).sum(), x, create_graph=True), and of its sum again; likewise the others. PyTorch 1.13.
+  test.each([
+    ['CELU', new CELU(), [1, 1, 0.36788, 1, 0.04979, 1, 0.01832, 1, 0, 1], [0, 0, 0.36788, 0, 0.04979, 0, 0.01832, 0, 0, 0]],
+    ['CELU of 2', new CELU(2), [1, 1, 0.60653, 1, 0.22313, 1, 0.13534, 1, 0, 1], [0, 0, 0.30327, 0, 0.11157, 0, 0.06767, 0, 0, 0]],
+    [
+      'SELU',
+      new SELU(),
+      [1.7581, 1.0507, 0.64677, 1.0507, 0.08753, 1.0507, 0.0322, 1.0507, 0, 1.0507],
+      [0, 0, 0.64677, 0, 0.08753, 0, 0.0322, 0, 0, 0],
+    ],
+    // The second derivatives of Hardswish at its kinks: KERNELS.md.
+    [
+      'Hardswish',
+      new Hardswish(),
+      [0.5, 0.83333, 0.16667, 1.5, -0.5, 1, 0, 1, 0, 1],
+      [0.33333, 0.33333, 0.33333, 0.33333, 0.33333, 0, 0, 0, 0, 0],
+    ],
+  ])('%s: first and second derivatives', (_, layer, first, second) => {
+    const at = x()
+    const slope = grad([layer.forward(at).sum()], [at], { createGraph: true })[0]!
+    expect(rounded(slope)).toEqual(first)
+    expect(rounded(grad([slope.sum()], [at])[0]!)).toEqual(second)
+  })
+
+  // torch.autograd.grad(F.prelu(x, w).sum(), w) with w = 0.25
+  test.each([
+    [[Infinity, 1, -2, 0], -2],
+    [[Infinity, 1], 0],
+    [[0, 1, -1, Infinity, -Infinity], -Infinity],
+  ])("PReLU: the weight's gradient of %p", (at, expected) => {
+    const layer = new PReLU()
+    expect(values(grad([layer.forward(tensor(at)).sum()], [layer.weight])[0]!)).toEqual([expected])
+  })
+
+  test('several slopes: infinities where they are not used leave them alone', () => {
+    const layer = new PReLU({ numParameters: 2 })
+    const out = layer.forward(tensor([[Infinity, -2]]))
+    expect([values(out), values(grad([out.sum()], [layer.weight])[0]!)]).toEqual([
+      [Infinity, -0.5],
+      [0, -2],
+    ])
   })
 })

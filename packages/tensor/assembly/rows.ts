@@ -149,11 +149,12 @@ export function amin_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
   return total
 }
 
-/** Two passes over each row, in double; out [rows] in float32. */
-export function variance_rows_f32(rows: i32, k: i32, x: usize, out: usize, divisor: f64): void {
+/** Two passes over each row, in double; out [rows] in float32; with `root` the square roots. */
+export function variance_rows_f32(rows: i32, k: i32, x: usize, out: usize, divisor: f64, root: bool): void {
   for (let r = 0; r < rows; r++) {
     const mean = sumRow(k, x) / <f64>k
-    f32.store(out, <f32>(squaresRow(k, x, mean) / divisor))
+    const found = squaresRow(k, x, mean) / divisor
+    f32.store(out, <f32>(root ? sqrt(found) : found))
     x += <usize>k << 2
     out += 4
   }

@@ -3,7 +3,7 @@
 import { PostgradError } from '@postgrad/base'
 import { argumentText, checkTensor } from './check-argument.js'
 import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
-import { dtypeMismatch, invalidArgument, shapeText } from './errors.js'
+import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
 import type { NestedArray } from './read.js'
 import { checkShape, inferShape, type Shape } from './shape.js'
@@ -148,6 +148,7 @@ function filled(op: string, shape: Shape, value: number, options: TensorOptions 
   checkShape(op, shape)
   if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, 'float32')
+  checkHolds(op, dtype, value)
   const out = Tensor.uninitialized(dtype, shape.slice())
   out.storage.array.fill(elementOf(dtype, value))
   return finish(out, options)
@@ -190,14 +191,24 @@ export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
 export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
   const [start, end, options] = typeof second === 'number' ? [first, second, last] : [0, first, second]
-  const length = Math.ceil((end - start) / step)
-  if (!Number.isFinite(length) || step === 0 || length < 0) {
-    throw invalidArgument('arange', 'a finite range whose step leads from start to end', `start ${start}, end ${end}, step ${step}`)
+  const length = Math.max(0, Math.ceil((end - start) / step))
+  // Not by the length, which rounds −0.5 up to 0.
+  if (!Number.isFinite(length) || step === 0 || (end - start) / step < 0) {
+    throw invalidArgument(
+      'arange',
+      'a finite range whose step leads from start to end',
+      `start ${start}, end ${end}, step ${step}`,
+      'Swap the ends, or change the sign of the step.',
+    )
   }
   const dtype = dtypeOf('arange', options, 'float32')
+  // As PyTorch: as many as in real numbers, but with ends and steps of integers.
+  const whole = dtype === 'int32' ? Math.trunc : (x: number) => x
+  const [from, by] = [whole(start), whole(step)]
+  if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
   const out = Tensor.uninitialized(dtype, [length])
   const { array } = out.storage
-  for (let i = 0; i < length; i++) array[i] = elementOf(dtype, start + i * step)
+  for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
   return finish(out, options)
 }
 

@@ -1,6 +1,6 @@
 /** The refusals that several operations share, worded once: op, expected, got, what to do. */
 import { PostgradError } from '@postgrad/base'
-import type { DType } from './dtype.js'
+import { type DType, INT32_SPAN } from './dtype.js'
 
 export function shapeText(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`
@@ -32,6 +32,12 @@ export function dtypeMismatch(op: string, expected: string, got: DType | string,
 
 export function invalidArgument(op: string, expected: string, got: unknown, remedy?: string): PostgradError {
   return new PostgradError('INVALID_ARGUMENT', { op, expected, got: typeof got === 'string' ? got : String(got), remedy })
+}
+
+/** @throws INVALID_ARGUMENT for what an integer would wrap around to: NaN, infinities, what lies beyond 32 bits */
+export function checkHolds(op: string, dtype: DType, value: number): void {
+  if (dtype !== 'int32' || (value > -INT32_SPAN - 1 && value < INT32_SPAN)) return
+  throw invalidArgument(op, 'a number that int32 can hold', value, 'Pass one within 32 bits, or use a float32 tensor.')
 }
 
 /** `values` may hold where the index stands, and the extent that it points into. */

@@ -34,6 +34,10 @@ export interface GoldenCase {
   readonly base?: GoldenTensor
   /** Of each tensor among the arguments, in order: the gradient of the sum of all results times `goldenWeights`. */
   readonly grads?: readonly (GoldenTensor | null)[]
+  /** The gradients of the sum of all `grads` times `goldenWeights`. */
+  readonly seconds?: readonly (GoldenTensor | null)[]
+  /** PyTorch raises an error, in these words. */
+  readonly refused?: string
 }
 
 export interface Tolerance {

@@ -26,6 +26,8 @@ export interface NeuralOps<T> {
   layerNormRows(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
   /** @internal embedding whose gradient is 0 for row paddingIdx (−1: none), and sparse rows where so wanted. */
   embeddingRows(weight: T, indices: T, paddingIdx: number, sparse: boolean): T
+  /** @internal −t log p − (1 − t) log(1 − p), element by element, of one floating dtype; logarithms are cut off at −100. */
+  binaryCrossEntropy(p: T, target: T): T
   /** @internal x [N, C, …], weight and bias [C] → [result, mean [C], biased variance [C]]; the last two have no gradient. */
   batchNormTraining(x: T, weight: T | null, bias: T | null, eps: number): readonly [T, T, T]
 }

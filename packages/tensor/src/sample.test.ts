@@ -60,6 +60,8 @@ describe(`drawing (seed ${SEED})`, () => {
     expect(T.normal(5, 0, [2]).toArray()).toEqual([5, 5])
     expect(() => T.normal(0, 1)).toThrow(code('INVALID_ARGUMENT'))
     expect(() => T.normal(0, -1, [2])).toThrow(code('INVALID_ARGUMENT'))
+    // torch.normal(0., torch.tensor([1., -1.])), and of NaN: PyTorch raises
+    for (const bad of [-1, Number.NaN]) expect(() => T.normal(0, T.tensor([1, bad]))).toThrow(code('INVALID_ARGUMENT'))
   })
 
   test('randperm holds every index once', () => {

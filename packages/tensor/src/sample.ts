@@ -106,12 +106,16 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
 
 /**
  * Normal with these means and standard deviations, which broadcast; of two numbers with the shape given.
- * @throws INVALID_ARGUMENT for a negative deviation that is a number, or two numbers without a shape; SHAPE_MISMATCH
+ * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
   if (typeof std === 'number' && !(std >= 0)) throw invalidArgument('normal', 'a standard deviation ≥ 0', std)
   if (typeof mean !== 'number') checkTensor('normal', 'the mean, or a number', mean)
-  if (typeof std !== 'number') checkTensor('normal', 'the standard deviation, or a number', std)
+  if (typeof std !== 'number') {
+    checkTensor('normal', 'the standard deviation, or a number', std)
+    const wrong = std.dataSync().find((s) => !(s >= 0))
+    if (wrong !== undefined) throw invalidArgument('normal', 'standard deviations ≥ 0', wrong, 'Apply exp() or softplus() first.')
+  }
   const shapes = [mean, std].flatMap((x) => (typeof x === 'number' ? [] : [x.shape]))
   if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape beside two numbers', 'none', 'Pass the shape.')
   const whole = [...shapes, ...(shape === undefined ? [] : [shape])].reduce((a, b) => broadcastShapes('normal', a, b))

@@ -84,7 +84,7 @@ const RULES: Readonly<Record<string, (of: readonly number[], dtype: DType) => bo
 /** The rows of the table behind "Differs from PyTorch": operation, dtype, arguments, PyTorch, here, where. */
 function rows(): Row[] {
   const text = readFileSync(new URL('../KERNELS.md', import.meta.url), 'utf8')
-  const table = text.slice(text.indexOf('## Differs from PyTorch')).split('\n## ')[0]!
+  const table = text.slice(text.indexOf('## Differs from PyTorch\n')).split('\n## ')[0]!
   const lines = table.split('\n').filter((line) => line.startsWith('|'))
   return lines.slice(2).map((line) => {
     const [ops, dtypes, of, torch, here, where] = line

@@ -69,6 +69,10 @@ describe('creation', () => {
     expect(arange(1, 2, 0.5).toArray()).toEqual([1, 1.5])
     expect(arange(3, 0, -1, { dtype: 'int32' }).toArray()).toEqual([3, 2, 1])
     expect(arange(0).shape).toEqual([0])
+    expect(arange(5, 5, -1).shape).toEqual([0])
+    // torch.arange(0, 6, 1.5, dtype=torch.int32): as many as in real numbers, with a step of 1
+    expect(arange(0, 6, 1.5, { dtype: 'int32' }).toArray()).toEqual([0, 1, 2, 3])
+    expect(full([2], -(2 ** 31), { dtype: 'int32' }).toArray()).toEqual([-(2 ** 31), -(2 ** 31)])
     const x = tensor([[true, false]])
     expect([zerosLike(x).dtype, zerosLike(x).shape]).toEqual(['bool', [1, 2]])
     expect(onesLike(x, { dtype: 'float32' }).toArray()).toEqual([[1, 1]])

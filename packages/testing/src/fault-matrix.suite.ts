@@ -22,6 +22,7 @@ const GATHER_MS = 1500
 const ABSENT: Readonly<Record<string, string>> = {
   BLOCKS_TAKEN: 'no heap is shared between simulated workers',
   CREDITS: 'leaves after half a window of 16,384 calls',
+  LINEAGE: 'goes to a worker that joins behind some 26,000 messages',
   GROUP_UPDATE: 'of leave and shutdown, which end a worker: see below',
 }
 

@@ -67,6 +67,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.PASS_ABORT]: [failure()],
   [MessageType.CLEANUP_CONTEXT]: [],
   [MessageType.PASS_COMMIT]: [],
+  [MessageType.LINEAGE]: [],
   [MessageType.ACTOR_DOWN]: [7, false, failure()],
   [MessageType.ACTOR_UNWATCH]: [7],
 }

@@ -52,6 +52,7 @@ describe('damaged frames', () => {
       [MessageType.PASS_ABORT, [new Error('e')]],
       [MessageType.PASS_COMMIT, []],
       [MessageType.CLEANUP_CONTEXT, []],
+      [MessageType.LINEAGE, []],
     ]
     const decoded = (type: MessageType, body: readonly unknown[], head: object) =>
       codec.decode(codec.encode(Object.assign(codec.prepare(type, body), head)))

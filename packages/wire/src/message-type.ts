@@ -51,6 +51,8 @@ export const MessageType = {
   CLEANUP_CONTEXT: 0x14,
   /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
+  /** Lineage that is too much for the message behind it; the numbers are in the envelope. Context: that of the message. */
+  LINEAGE: 0x16,
   /** An actor that the receiver watches has ended. */
   ACTOR_DOWN: 0x20,
   /** The sender watches an actor of the receiver no longer. */
@@ -89,6 +91,7 @@ export interface MessageBodies {
   [MessageType.PASS_ABORT]: readonly [error: unknown]
   [MessageType.CLEANUP_CONTEXT]: readonly []
   [MessageType.PASS_COMMIT]: readonly []
+  [MessageType.LINEAGE]: readonly []
   [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
   [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
 }
@@ -256,6 +259,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   [MessageType.PASS_ABORT]: row('PASS_ABORT', control, null, [['error', error]], { ids: PASS }),
   [MessageType.CLEANUP_CONTEXT]: row('CLEANUP_CONTEXT', control, null, [], { ids: ['context'] }),
   [MessageType.PASS_COMMIT]: row('PASS_COMMIT', control, null, [], { ids: PASS }),
+  [MessageType.LINEAGE]: row('LINEAGE', control, null, [], { ids: ['context'] }),
   [MessageType.ACTOR_DOWN]: row('ACTOR_DOWN', control, null, [
     ['watchId', count],
     ['normal', flag],

@@ -1,6 +1,6 @@
 /** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { onesLike, type Tensor, tensor } from '@postgrad/tensor'
 import { type Case, c, inputs } from '../cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
@@ -31,6 +31,7 @@ const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
   ],
   avgPoolPlanes: [c('2,4,5', (x) => operations.avgPoolPlanes(x, { ...WINDOW, includePad: 0, divisor: 0 }))],
   avgPoolSpread: [c('2,3,3', (g) => operations.avgPoolSpread(g, { ...WINDOW, includePad: 1, divisor: 0 }))],
+  binaryCrossEntropy: [c('2,3; 2,3', operations.binaryCrossEntropy, (x) => Math.abs(x) * 0.3 + 0.1)],
   layerNormRows: [
     c('3,4; 4; 4', (x, w, b) => operations.layerNormRows(x, w, b, 0.1)[0]),
     c('3,4', (x) => operations.layerNormRows(x, null, null, 0.1)[0]),
@@ -76,4 +77,15 @@ test('linear says what does not fit', () => {
   expect(() => F.linear(x!, w!)).toThrow(expect.objectContaining({ code: 'SHAPE_MISMATCH' }))
   expect(() => F.linear(x!, x!, w!)).toThrow(/bias \[2\]/)
   expect(() => F.linear(x!, x!.to('float32'))).toThrow(expect.objectContaining({ code: 'DTYPE_MISMATCH' }))
+})
+
+/** PyTorch 1.13 writes their gradients outside of its memory, or to an element that they do not see. */
+test.each([
+  ['beyond the plane', [1, 1, 1, 2], { padding: [0, 1], dilation: [1, 3] }, 1],
+  ['at another element', [1, 1, 2, 1], { padding: [0, 1], dilation: [1, 2] }, 2],
+] as const)('windows of nothing but padding have no gradient, with their place %s', (_, shape, options, windows) => {
+  const x = tensor([1, 2]).reshape(shape).requiresGrad_()
+  const y = F.maxPool2d(x, [1, 2], { stride: 1, ...options })
+  expect(Array.from(y.dataSync())).toEqual(new Array(windows).fill(-Infinity))
+  expect(Array.from(F.grad(y, [x], { gradOutputs: [onesLike(y)] })[0]!.dataSync())).toEqual([0, 0])
 })

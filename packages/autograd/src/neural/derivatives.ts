@@ -1,6 +1,12 @@
 /** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives.ts`. */
 import { SparseTensor, Tensor, tensor } from '@postgrad/tensor'
-import { batchNormTrainingBackward, layerNormRowsBackward, type NeuralOps, rawOperations } from '@postgrad/tensor/internal'
+import {
+  batchNormTrainingBackward,
+  layerNormRowsBackward,
+  type NeuralOps,
+  type PoolGeometry,
+  rawOperations,
+} from '@postgrad/tensor/internal'
 import type { TensorOps } from '../formula.js'
 import { type ManySaved, type ManyTable, result } from '../record-many.js'
 import { sumToShape } from '../sum-to-shape.js'
@@ -33,6 +39,20 @@ const convolutions: Pick<NeuralTable, 'convolution' | 'convolutionInput' | 'conv
   },
 }
 
+/** [oh, ow]: the windows that see nothing but padding, whose place lies outside of the plane; null where there are none. */
+function blindWindows({ h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }: PoolGeometry): Tensor | null {
+  const blind = (outs: number, stride: number, pad: number, k: number, dil: number, extent: number): boolean[] =>
+    Array.from({ length: outs }, (_, o) => {
+      const from = o * stride - pad
+      const first = from >= 0 ? from : from + Math.ceil(-from / dil) * dil
+      return first >= extent || first > from + (k - 1) * dil
+    })
+  const rows = blind(oh, strideH, padH, kh, dilH, h)
+  const columns = blind(ow, strideW, padW, kw, dilW, w)
+  if (!rows.includes(true) && !columns.includes(true)) return null
+  return tensor(rows.map((row) => columns.map((column) => row || column)))
+}
+
 /** Windows: a maximum's gradient goes to where it stood, a mean's in equal parts to all of its window. */
 const pooling: Pick<NeuralTable, 'maxPoolPlanes' | 'avgPoolPlanes' | 'avgPoolSpread'> = {
   maxPoolPlanes: {
@@ -40,8 +60,12 @@ const pooling: Pick<NeuralTable, 'maxPoolPlanes' | 'avgPoolPlanes' | 'avgPoolSpr
     grads: ([g], s, ops) => {
       const { planes, h, w, oh, ow } = s.attrs[0]
       const zeros = Tensor.empty(g!.dtype, [planes, h * w])
-      const places = ops.reshape(s.result(1), [planes, oh * ow])
-      return [ops.reshape(ops.scatterAdd(zeros, 1, places, ops.reshape(g!, [planes, oh * ow])), s.shape(0))]
+      const blind = blindWindows(s.attrs[0])
+      const places = blind === null ? s.result(1) : ops.where(blind, 0, s.result(1))
+      const grad = blind === null ? g! : ops.where(blind, 0, g!)
+      return [
+        ops.reshape(ops.scatterAdd(zeros, 1, ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])), s.shape(0)),
+      ]
     },
   },
   avgPoolPlanes: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolSpread(g!, s.attrs[0])] },
@@ -136,8 +160,24 @@ function sparseRows(g: Tensor, indices: Tensor, paddingIdx: number, rows: number
   return new SparseTensor(rawOperations.indexSelect(flat, 0, at), rawOperations.indexSelect(values, 0, at), [rows, width])
 }
 
+/** PyTorch's bound for p (1 − p), which is 0 at both ends; a float there in every dtype. */
+const BCE_EPS = Math.fround(1e-12)
+
+const losses: Pick<NeuralTable, 'binaryCrossEntropy'> = {
+  // g (p − t) / (p (1 − p)), g (log(1 − p) − log p)
+  binaryCrossEntropy: {
+    reads: [[0, 1], [0]],
+    grads: ([g], s, ops) => {
+      const p = s.tensor(0)
+      const slope = () => ops.div(ops.sub(p, s.tensor(1)), ops.clamp(ops.mul(ops.sub(1, p), p), BCE_EPS))
+      return [s.needs(0) ? ops.mul(g!, slope()) : null, s.needs(1) ? ops.mul(g!, ops.sub(ops.log(ops.sub(1, p)), ops.log(p))) : null]
+    },
+  },
+}
+
 export const neural: NeuralTable = {
   ...lookups,
+  ...losses,
   ...convolutions,
   ...pooling,
   ...normalization,

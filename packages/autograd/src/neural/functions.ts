@@ -17,6 +17,7 @@ export function neuralFunctions(recorded: () => TensorOps): NeuralOps<Tensor> {
     avgPoolSpread: recordMany('avgPoolSpread', rawNeural.avgPoolSpread, neural.avgPoolSpread, recorded),
     layerNormRows: recordMany('layerNormRows', rawNeural.layerNormRows, neural.layerNormRows, recorded),
     batchNormTraining: recordMany('batchNormTraining', rawNeural.batchNormTraining, neural.batchNormTraining, recorded),
+    binaryCrossEntropy: recordMany('binaryCrossEntropy', rawNeural.binaryCrossEntropy, neural.binaryCrossEntropy, recorded),
     embeddingRows: recordMany('embeddingRows', rawNeural.embeddingRows, neural.embeddingRows, recorded),
     linear: recordMany('linear', rawNeural.linear, neural.linear, recorded),
   }

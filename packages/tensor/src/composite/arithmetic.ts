@@ -17,11 +17,11 @@ export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<T
   return {
     lerp(a, b, weight) {
       const way = ops.sub(b, a)
-      const fromA = (w: Tensor | number) => ops.add(a, ops.mul(way, w))
-      const fromB = (w: Tensor | number) => ops.sub(b, ops.mul(way, ops.sub(1, w)))
       // From the nearer end, as PyTorch: so that weight 1 gives b exactly.
-      if (typeof weight === 'number') return weight < 0.5 ? fromA(weight) : ops.sub(b, ops.mul(way, 1 - weight))
-      return ops.where(ops.lt(ops.abs(weight), 0.5), fromA(weight), fromB(weight))
+      if (typeof weight === 'number') return weight < 0.5 ? ops.add(a, ops.mul(way, weight)) : ops.sub(b, ops.mul(way, 1 - weight))
+      // One product for both ends: the gradient of one that is not chosen would be 0 · ∞.
+      const near = ops.lt(ops.abs(weight), 0.5)
+      return ops.add(ops.where(near, a, b), ops.mul(way, ops.where(near, weight, ops.sub(weight, 1))))
     },
     addcmul(x, a, b, options) {
       const [p, q, r] = together(x, a, b)
@@ -46,4 +46,10 @@ export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<T
     allclose: (a, b, options) => ops.all(ops.isclose(a, b, options)).itemSync() !== 0,
     equal: (a, b) => sameShape(a.shape, b.shape) && ops.all(ops.eq(a, b)).itemSync() !== 0,
   }
+}
+
+/** `bound` where x is below it; the gradient goes on as if it were not, as PyTorch has it where it bounds without recording. */
+export function atLeast(ops: Pick<Ops<Tensor>, 'where' | 'lt' | 'add' | 'sub'>, x: Tensor, bound: number): Tensor {
+  const held = x.requiresGrad ? x.detach() : x
+  return ops.where(ops.lt(held, bound), ops.add(ops.sub(x, held), bound), x)
 }

@@ -1,9 +1,11 @@
 /** Products of vectors and matrices as compositions of `matmul`: they add names, checks and factors. Beside: `einsum.ts`. */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import { isFloating, promote } from '../dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops } from '../ops.js'
 import type { AddmmOptions, ContractionOps } from '../ops-indexing.js'
 import { normalizeDim, numelOf } from '../shape.js'
 import { Tensor } from '../tensor.js'
+import { atLeast } from './arithmetic.js'
 import { einsum } from './einsum.js'
 
 export function contractionComposites(ops: Ops<Tensor>): ContractionOps<Tensor> {
@@ -56,8 +58,11 @@ export function contractionComposites(ops: Ops<Tensor>): ContractionOps<Tensor> 
     cosineSimilarity(a, b, { dim = 1, eps = 1e-8 } = {}) {
       const [x, y] = ops.broadcastTensors([a, b]) as [Tensor, Tensor]
       const d = normalizeDim('cosineSimilarity', dim, x.ndim)
-      const squares = ops.mul(ops.sum(ops.mul(x, x), d), ops.sum(ops.mul(y, y), d))
-      return ops.div(ops.sum(ops.mul(x, y), d), ops.sqrt(ops.clamp(squares, eps * eps)))
+      if (!isFloating(promote(x.dtype, y.dtype)))
+        throw dtypeMismatch('cosineSimilarity', 'floating point tensors', x.dtype, "Convert with to('float32').")
+      // Each norm has its own bound, and no square of one meets the other's: that could overflow.
+      const direction = (t: Tensor) => ops.div(t, ops.sqrt(atLeast(ops, ops.sum(ops.mul(t, t), d, true), eps * eps)))
+      return ops.sum(ops.mul(direction(x), direction(y)), d)
     },
 
     pairwiseDistance(a, b, { p = 2, eps = 1e-6, keepdim = false } = {}) {

@@ -10,7 +10,7 @@ const whole = (x: Operand): boolean => (typeof x === 'number' ? Number.isInteger
 
 /** @throws INVALID_ARGUMENT for an unknown roundingMode */
 export function roundedDivision(
-  ops: Pick<Ops<Tensor>, 'floorDivide' | 'trunc' | 'to'> & { div(a: Operand, b: Operand): Tensor },
+  ops: Pick<Ops<Tensor>, 'floorDivide' | 'to'> & { div(a: Operand, b: Operand): Tensor; truncDivide(a: Operand, b: Operand): Tensor },
   a: Operand,
   b: Operand,
   { roundingMode }: DivOptions,
@@ -18,7 +18,7 @@ export function roundedDivision(
   if (roundingMode === undefined || roundingMode === null) return ops.div(a, b)
   if (roundingMode === 'floor') return ops.floorDivide(a, b)
   if (roundingMode !== 'trunc') throw invalidArgument('div', "'floor' or 'trunc' as roundingMode", String(roundingMode))
-  if (!(whole(a) && whole(b))) return ops.trunc(ops.div(a, b))
+  if (!(whole(a) && whole(b))) return ops.truncDivide(a, b)
   // Quotients of 32-bit integers are right in double; the conversion truncates.
   const wide = (x: Operand): Operand => (typeof x === 'number' ? x : ops.to(x, 'float64'))
   return ops.to(ops.div(wide(a), wide(b)), 'int32')

@@ -67,10 +67,22 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
       const d = normalizeDim('indexFill', dim, x.ndim)
       if (index.ndim > 1) throw shapeMismatch('indexFill', 'an index [n]', shapeText(index.shape), 'Flatten the index.')
       const at = checkedIndices('indexFill', index, x.shape[d] ?? 1, true)
+      const filling = fillValue('indexFill', ops, x, value)
+      if (filling.requiresGrad && x.ndim > 0) {
+        // By a mask: each place that is filled counts once in the value's gradient, however often it is named.
+        const named = ops.scatter(
+          Tensor.empty('bool', [x.shape[d]!]),
+          0,
+          ops.reshape(at, [at.numel]),
+          scalarTensor(1, 'bool').expand([at.numel]),
+        )
+        const mask = ops.reshape(named, [x.shape[d]!, ...new Array<number>(x.ndim - d - 1).fill(1)])
+        return ops.where(mask, filling, x)
+      }
       const wide = x.shape.map((_, i) => (i === d ? at.numel : 1))
       const shape = x.ndim === 0 ? [] : x.shape.with(d, at.numel)
       const everywhere = ops.expand(ops.reshape(at, wide), shape)
-      return ops.scatter(x, d, everywhere, ops.expand(fillValue('indexFill', ops, x, value), shape))
+      return ops.scatter(x, d, everywhere, ops.expand(filling, shape))
     },
 
     maskedFill(x, mask, value) {

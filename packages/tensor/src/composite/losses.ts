@@ -19,14 +19,13 @@ import type {
   SmoothL1Options,
 } from '../ops-neural.js'
 import { checkReduction } from '../raw/indexing.js'
+import { promoteAll } from '../raw/promotion.js'
 import { isReadable, readable } from '../raw/readable.js'
 import { numelOf, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
+import { SOFTPLUS_EXACT } from './activation.js'
+import { atLeast } from './arithmetic.js'
 
-/** log of a probability is cut off here, as PyTorch does, so that 0 · log 0 is 0. */
-const LOG_MIN = -100
-/** softplus(x) is x beyond this, in float64 too: e⁻⁴⁰ < 2⁻⁵³. */
-const SOFTPLUS_EXACT = 40
 /** PyTorch's default. */
 const IGNORED = -100
 
@@ -41,7 +40,8 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       return pairwise('smoothL1Loss', input, target, options, (d) => {
         const size = ops.abs(d)
         if (beta === 0) return size
-        return ops.where(ops.lt(size, beta), ops.div(ops.mul(d, d), 2 * beta), ops.sub(size, beta / 2))
+        const { near, small } = within(d, size, beta)
+        return ops.where(near, ops.div(ops.mul(small, small), 2 * beta), ops.sub(size, beta / 2))
       })
     },
 
@@ -49,17 +49,20 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       const delta = (typeof options === 'object' ? (options as HuberOptions).delta : undefined) ?? 1
       if (!(delta > 0)) throw invalidArgument('huberLoss', 'delta > 0', delta)
       return pairwise('huberLoss', input, target, options, (d) => {
+        if (delta === Number.POSITIVE_INFINITY) return ops.mul(ops.mul(d, d), 0.5)
         const size = ops.abs(d)
-        return ops.where(ops.le(size, delta), ops.mul(ops.mul(d, d), 0.5), ops.mul(ops.sub(size, delta / 2), delta))
+        const { near, small } = within(d, size, delta)
+        return ops.where(near, ops.mul(ops.mul(small, small), 0.5), ops.mul(ops.sub(size, delta / 2), delta))
       })
     },
 
     bceLoss(input, target, options) {
       checkShapes('bceLoss', input, target)
       const { weight, reduction } = settings<BceOptions<Tensor>>('bceLoss', options)
-      const log = (p: Tensor) => ops.clamp(ops.log(p), LOG_MIN)
-      const gain = ops.add(ops.mul(target, log(input)), ops.mul(ops.sub(1, target), log(ops.sub(1, input))))
-      return reduce(weighted(ops.neg(gain), weight), reduction)
+      checkElements('bceLoss', input, (p) => p >= 0 && p <= 1, 'probabilities from 0 to 1', 'Apply sigmoid() first, or use bceWithLogits.')
+      const promoted = promoteAll([input, target])
+      const dtype = isFloating(promoted) ? promoted : 'float32'
+      return reduce(weighted(ops.binaryCrossEntropy(ops.to(input, dtype), ops.to(target, dtype)), weight), reduction)
     },
 
     bceWithLogits(logits, target, options) {
@@ -85,8 +88,8 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       checkShapes('gaussianNllLoss', input, target)
       const { full = false, eps = 1e-6, reduction = 'mean' } = options
       checkReduction('gaussianNllLoss', reduction)
-      // The bound is no function of the variance: beyond it the gradient goes on as if there were none, as in PyTorch.
-      const bounded = ops.add(variance, ops.sub(ops.clamp(detached(variance), eps), detached(variance)))
+      checkElements('gaussianNllLoss', variance, (v) => !(v < 0), 'variances ≥ 0', 'Apply softplus() or exp() to what the model gives.')
+      const bounded = atLeast(ops, variance, eps)
       const d = ops.sub(input, target)
       const each = ops.mul(ops.add(ops.log(bounded), ops.div(ops.mul(d, d), bounded)), 0.5)
       return reduce(full ? ops.add(each, 0.5 * Math.log(2 * Math.PI)) : each, reduction)
@@ -156,8 +159,8 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
 
   /** Position i sees positions up to i. */
   function causal(queries: number, keys: number): Tensor {
-    const at = arange(0, queries, 1, { dtype: 'int32' })
-    return ops.ge(ops.unsqueeze(at, 1), arange(0, keys, 1, { dtype: 'int32' }))
+    // In float32, which every device compares.
+    return ops.ge(ops.unsqueeze(arange(queries), 1), arange(keys))
   }
 
   function reduce(each: Tensor, reduction: Reduction): Tensor {
@@ -186,8 +189,10 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
     return ops.mul(x, ops.log(ops.where(zero, 1, x)))
   }
 
-  function detached(x: Tensor): Tensor {
-    return x.requiresGrad ? x.detach() : x
+  /** Where |d| < bound, or NaN; and d there, elsewhere 0, so that no infinity reaches the square, whose gradient would be NaN. */
+  function within(d: Tensor, size: Tensor, bound: number): { readonly near: Tensor; readonly small: Tensor } {
+    const near = ops.logicalNot(ops.ge(size, bound))
+    return { near, small: ops.where(near, d, 0) }
   }
 
   /** [C], [N, C], [N, C, d, …] as [rows, C], and the target as [rows]. */
@@ -276,6 +281,15 @@ function occurs(target: Tensor, index: number): boolean {
   const { storage, offset, numel } = readable('crossEntropy', target)
   for (let i = offset; i < offset + numel; i++) if (storage.array[i] === index) return true
   return false
+}
+
+/** Of elements that the device has yet to compute it is left out. @throws INVALID_ARGUMENT */
+function checkElements(op: string, x: Tensor, fits: (v: number) => boolean, expected: string, remedy: string): void {
+  if (!isReadable(x)) return
+  const { storage, offset, numel } = readable(op, x)
+  for (let i = offset; i < offset + numel; i++) {
+    if (!fits(storage.array[i]!)) throw invalidArgument(op, expected, storage.array[i]!, remedy)
+  }
 }
 
 function checkShapes(op: string, input: Tensor, target: Tensor): void {

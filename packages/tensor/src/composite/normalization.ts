@@ -44,12 +44,7 @@ export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tens
       if (training) {
         const count = c === 0 ? 0 : x.numel / c
         if (count <= 1) {
-          throw shapeMismatch(
-            'batchNorm',
-            'more than one value for each channel when training',
-            shapeText(x.shape),
-            'Use a larger batch, or eval().',
-          )
+          throw oneValue('batchNorm', 'more than one value for each channel when training', x, 'Use a larger batch, or eval().')
         }
         const [out, mean, variance] = ops.batchNormTraining(x, weight, bias, eps)
         keep(runningMean, mean, momentum)
@@ -66,8 +61,16 @@ export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tens
       return bias === null ? centred : ops.add(centred, column(bias))
     },
 
-    groupNorm: (x, groups, weight = null, bias = null, { eps = 1e-5 } = {}) => grouped('groupNorm', x, groups, weight, bias, eps),
-    instanceNorm: (x, weight = null, bias = null, { eps = 1e-5 } = {}) => grouped('instanceNorm', x, x.shape[1] ?? 1, weight, bias, eps),
+    groupNorm(x, groups, weight = null, bias = null, { eps = 1e-5 } = {}) {
+      // As PyTorch, which counts over the batch too.
+      if (x.ndim >= 2 && x.numel === groups) throw oneValue('groupNorm', 'more than one value for each group', x)
+      return grouped('groupNorm', x, groups, weight, bias, eps)
+    },
+
+    instanceNorm(x, weight = null, bias = null, { eps = 1e-5 } = {}) {
+      if (numelOf(x.shape.slice(2)) === 1) throw oneValue('instanceNorm', 'more than one place for each channel', x)
+      return grouped('instanceNorm', x, x.shape[1] ?? 1, weight, bias, eps)
+    },
   }
 
   /** old + momentum · (new − old), in the statistics' own memory; they are no part of any graph. */
@@ -94,6 +97,11 @@ export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tens
     const scaled = weight === null ? normal : ops.mul(normal, column(weight))
     return bias === null ? scaled : ops.add(scaled, column(bias))
   }
+}
+
+/** Of one value nothing is left once its mean is taken out. */
+function oneValue(op: string, expected: string, x: Tensor, remedy = 'Use a larger input, or layerNorm over more dimensions.') {
+  return shapeMismatch(op, expected, shapeText(x.shape), remedy)
 }
 
 function checkAffine(op: string, name: string, t: Tensor | null, shape: Shape): void {

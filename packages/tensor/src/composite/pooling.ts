@@ -1,5 +1,5 @@
 /** Pooling as users call it: options checked, lines as planes of height 1, and the geometry worked out for `raw/neural/pooling.ts`. */
-import { allocate, type DType } from '../dtype.js'
+import { allocate } from '../dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { PoolGeometry } from '../kernels/neural.js'
 import type { Ops } from '../ops.js'
@@ -43,26 +43,30 @@ export function poolingComposites(ops: Ops<Tensor>): PoolingOps<Tensor> {
     return ops.avgPoolPlanes(x, { ...g, includePad: countIncludePad ? 1 : 0, divisor: divisorOverride ?? 0 })
   }
 
-  /** Windows of equal size are an avgPool; others the product with the shares that each place has in each mean, on either side. */
+  /** Windows of equal size are an avgPool; others are means along the columns, then along the rows. */
   function adaptive(op: string, x: Tensor, [oh, ow]: readonly [number, number]): Tensor {
     if (x.ndim !== 3 && x.ndim !== 4) throw wrongRank(op, '[N, C, H, W] or [C, H, W]', x)
     const [h, w] = x.shape.slice(-2) as [number, number]
     if (h === 0 || w === 0)
       throw shapeMismatch(op, 'planes of at least one element', shapeText(x.shape), 'There is nothing to take a mean of.')
     if (oh > 0 && ow > 0 && h % oh === 0 && w % ow === 0) return avgPool(op, x, [h / oh, w / ow], {})
-    return ops.matmul(ops.matmul(shares(h, oh, x.dtype), x), ops.transpose(shares(w, ow, x.dtype), 0, 1))
+    return meansAlong(meansAlong(x, x.ndim - 1, ow), x.ndim - 2, oh)
   }
-}
 
-/** [to, from]: mean i is of the places floor(i · from / to) … ceil((i + 1) · from / to) − 1. */
-function shares(from: number, to: number, dtype: DType): Tensor {
-  const out = allocate(dtype, to * from)
-  for (let i = 0; i < to; i++) {
-    const first = Math.floor((i * from) / to)
-    const end = Math.ceil(((i + 1) * from) / to)
-    out.fill(1 / (end - first), i * from + first, i * from + end)
+  /** Each window's places picked side by side, those that it lacks from a 0 behind the last: no window touches what another one sees. */
+  function meansAlong(x: Tensor, d: number, to: number): Tensor {
+    const from = x.shape[d]!
+    const ends = Array.from({ length: to }, (_, i) => [Math.floor((i * from) / to), Math.ceil(((i + 1) * from) / to)] as const)
+    const longest = Math.max(1, ...ends.map(([first, end]) => end - first))
+    const places = ends.flatMap(([first, end]) => Array.from({ length: longest }, (_, j) => (first + j < end ? first + j : from)))
+    const counts = allocate(x.dtype, to)
+    for (const [i, [first, end]] of ends.entries()) counts[i] = end - first
+    const behind = x.shape.slice(d + 1)
+    const padded = ops.constantPad(x, [...behind.flatMap(() => [0, 0]), 0, 1])
+    const picked = ops.indexSelect(padded, d, Tensor.over('int32', [places.length], Int32Array.from(places)))
+    const windows = ops.reshape(picked, [...x.shape.slice(0, d), to, longest, ...behind])
+    return ops.div(ops.sum(windows, d + 1), Tensor.over(x.dtype, [to, ...behind.map(() => 1)], counts))
   }
-  return Tensor.over(dtype, [to, from], out)
 }
 
 function flat(size: number): Pair {

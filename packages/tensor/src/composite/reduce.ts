@@ -1,6 +1,6 @@
 /** Reductions that are a few other operations. */
 import { invalidArgument } from '../errors.js'
-import type { Ops } from '../ops.js'
+import type { DimsArg, Ops } from '../ops.js'
 import type { ReduceCompositeOps, ValuesAndIndices } from '../ops-reduce.js'
 import { normalizeDim } from '../shape.js'
 import type { Tensor } from '../tensor.js'
@@ -16,6 +16,7 @@ export function reduceComposites(ops: Ops<Tensor>): ReduceCompositeOps<Tensor> {
     dim === undefined ? ops.amax(x) : at(x, dim, ops.argmax(x, dim, true), keepdim)
   const min = (x: Tensor, dim?: number, keepdim = false) =>
     dim === undefined ? ops.amin(x) : at(x, dim, ops.argmin(x, dim, true), keepdim)
+  const ofNothing = (x: Tensor, dims?: DimsArg, keepdim?: boolean) => ops.to(ops.sum(ops.to(x, 'float32'), dims, keepdim), 'bool')
   return {
     max: max as Extreme,
     min: min as Extreme,
@@ -29,9 +30,9 @@ export function reduceComposites(ops: Ops<Tensor>): ReduceCompositeOps<Tensor> {
       return at(x, d, x.ndim === 0 ? order : ops.narrow(order, d, 0, k), true)
     },
     varMean: (x, dims, keepdim, options) => [ops.var(x, dims, keepdim, options), ops.mean(x, dims, keepdim)],
-    // By a sum, which over nothing is 0 where a maximum would refuse.
-    any: (x, dims, keepdim) => ops.to(ops.sum(ops.to(x, 'bool'), dims, keepdim), 'bool'),
-    all: (x, dims, keepdim) => ops.logicalNot(ops.any(ops.logicalNot(x), dims, keepdim)),
+    // By an extreme, which every device has of bool; over nothing, where that would refuse, by a sum.
+    any: (x, dims, keepdim) => (x.numel === 0 ? ofNothing(x, dims, keepdim) : ops.amax(ops.to(x, 'bool'), dims, keepdim)),
+    all: (x, dims, keepdim) => (x.numel === 0 ? ops.logicalNot(ofNothing(x, dims, keepdim)) : ops.amin(ops.to(x, 'bool'), dims, keepdim)),
     countNonzero: (x, dims) => ops.sum(ops.to(x, 'bool'), dims),
   }
 }

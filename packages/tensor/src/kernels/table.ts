@@ -182,9 +182,12 @@ export interface GradRowsKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, grad: A, gradOffset: number, y: A, yOffset: number, out: A, outOffset: number): void
 }
 
-/** Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes. out is [outer, inner]; k = 0 gives NaN. */
+/**
+ * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
+ * [outer, inner]; k = 0 gives NaN.
+ */
 export interface VarianceKernel<A extends TypedArray> {
-  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number, correction: number): void
+  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number, correction: number, root: boolean): void
 }
 
 /**

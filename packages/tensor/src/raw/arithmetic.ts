@@ -32,9 +32,14 @@ export const fmod = (a: Operand, b: Operand): Tensor => numeric('fmod', 'fmod', 
 export const floorDivide = (a: Operand, b: Operand): Tensor => numeric('floorDivide', 'floorDivide', a, b)
 export const atan2 = (a: Tensor, b: Tensor): Tensor => binary('atan2', a, b, false, true)
 
+/** Of real numbers, towards 0. */
+export const truncDivide = (a: Operand, b: Operand): Tensor => trunc(elementwise.div(a, b))
+
 /** @throws INVALID_ARGUMENT for an unknown roundingMode */
 export function div(a: Operand, b: Operand, options?: DivOptions): Tensor {
-  return options === undefined ? elementwise.div(a, b) : roundedDivision({ div: elementwise.div, floorDivide, trunc, to }, a, b, options)
+  return options === undefined
+    ? elementwise.div(a, b)
+    : roundedDivision({ div: elementwise.div, floorDivide, truncDivide, to }, a, b, options)
 }
 
 function bitwise(op: 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor', a: Operand, b: Operand): Tensor {

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentKernels } from '../device.js'
 import { categoryOf, type DType, isFloating, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
 import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
 import type { Tensor } from '../tensor.js'
@@ -192,12 +192,18 @@ export function copy_(x: Tensor, src: Tensor): Tensor {
   return x
 }
 
+/** Unlike all others here it writes into expanded tensors as well, as in PyTorch. */
 export function fill_(x: Tensor, value: number): Tensor {
   if (typeof value !== 'number') throw invalidArgument('fill_', 'a number', typeof value)
-  checkWritable('fill_', x)
+  checkHolds('fill_', x.dtype, value)
+  x.storage.prepareWrite()
   const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>
   if (x.isContiguous) kernel.flat(x.numel, value, x.storage.array, x.offset)
-  else kernel.strided(x.shape, value, x.storage.array, x.offset, x.strides)
+  else {
+    // Elements that share their place get the same value: it is written once.
+    const places = x.shape.map((n, d) => (x.strides[d] === 0 ? Math.min(n, 1) : n))
+    kernel.strided(places, value, x.storage.array, x.offset, x.strides)
+  }
   wrote('fill_', x)
   return x
 }

@@ -131,20 +131,31 @@ export function argmin(x: Tensor, dim?: number, keepdim = false): Tensor {
 }
 
 /** Of fewer elements than the correction needs: NaN. @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE, INVALID_ARGUMENT */
-export function variance(x: Tensor, dims?: DimsArg, keepdim = false, { correction = 1 }: VarianceOptions = {}): Tensor {
-  floatingOnly('var', x)
-  if (typeof correction !== 'number') throw invalidArgument('var', 'a number as correction', typeof correction)
-  const list = reducedDims('var', dims, x.shape.length)
+export function variance(x: Tensor, dims?: DimsArg, keepdim = false, options?: VarianceOptions): Tensor {
+  return spreadOf('var', x, dims, keepdim, options, false)
+}
+
+function spreadOf(
+  op: 'var' | 'std',
+  x: Tensor,
+  dims: DimsArg | undefined,
+  keepdim: boolean,
+  { correction = 1 }: VarianceOptions = {},
+  root: boolean,
+): Tensor {
+  floatingOnly(op, x)
+  if (typeof correction !== 'number') throw invalidArgument(op, 'a number as correction', typeof correction)
+  const list = reducedDims(op, dims, x.shape.length)
   const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim))
   const { dense, outer, k, inner } = fibresOf(x, list)
   const kernel = currentKernels().variance[x.dtype] as VarianceKernel<TypedArray>
-  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0, correction)
+  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0, correction, root)
   return out
 }
 
-/** The square root of `variance`. */
+/** The square root of `variance`, which is not rounded in between: in float32 it may be out of range where its root is not. */
 export function std(x: Tensor, dims?: DimsArg, keepdim = false, options?: VarianceOptions): Tensor {
-  return sqrt(variance(x, dims, keepdim, options))
+  return spreadOf('std', x, dims, keepdim, options, true)
 }
 
 export function floatingOnly(op: string, x: Tensor): void {
@@ -164,14 +175,18 @@ export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   return keepdim ? total : reshape(total, reducedShape(x.shape, list, false))
 }
 
-/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|, over nothing 0; p = 0: how many are not 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT */
+/** (Σ |x|ᵖ)^(1/p); p = ±∞: the largest, smallest |x|; p = 0: how many are not 0; over nothing 0. @throws DTYPE_MISMATCH for int32 and bool, INVALID_ARGUMENT, REDUCE_EMPTY for other negative p over nothing */
 export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor {
   floatingOnly('norm', x)
   if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
   if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
   const size = abs(x)
-  if (p === 1 || (x.numel === 0 && Math.abs(p) === Number.POSITIVE_INFINITY)) return sum(size, dims, keepdim)
-  if (p === 0) return to(sum(ne(x, 0), dims, keepdim), x.dtype)
+  if (p === 1 || x.numel === 0) {
+    const total = sum(size, dims, keepdim)
+    if (p < 0 && Number.isFinite(p) && total.numel > 0) throw emptyReduction('norm', x.shape)
+    return total
+  }
+  if (p === 0) return sum(to(ne(x, 0), x.dtype), dims, keepdim)
   if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
   if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
   return powNumber(sum(powNumber(size, p), dims, keepdim), 1 / p)

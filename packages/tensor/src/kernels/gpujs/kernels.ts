@@ -36,6 +36,7 @@ import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import {
   AXPY,
   binarySource,
+  DEVIATION,
   type GpuBinaryOp,
   gradSource,
   MATMUL,
@@ -202,7 +203,7 @@ export class GpuKernels {
 
   variance(): VarianceKernel<F32> {
     return {
-      run: (outer, k, inner, x, xo, out, oo, correction) => {
+      run: (outer, k, inner, x, xo, out, oo, correction, root) => {
         if (outer * inner === 0) return
         if (k === 0) {
           out.fill(Number.NaN, oo, oo + outer * inner)
@@ -210,7 +211,14 @@ export class GpuKernels {
         }
         const args = [dense(x, xo, outer * k * inner), Math.max(0, k - correction)]
         out.set(
-          this.#run('variance', `variance|${outer}|${k}|${inner}`, () => VARIANCE, outer * inner, { k, inner }, args),
+          this.#run(
+            'variance',
+            `variance|${root}|${outer}|${k}|${inner}`,
+            () => (root ? DEVIATION : VARIANCE),
+            outer * inner,
+            { k, inner },
+            args,
+          ),
           oo,
         )
       },

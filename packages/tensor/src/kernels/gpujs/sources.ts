@@ -289,6 +289,23 @@ export const VARIANCE = `function (x, divisor) {
   return squares / divisor;
 }`
 
+/** Its root. Distances are measured in the largest of them, since in float32 their squares may be out of range. */
+export const DEVIATION = `function (x, divisor) {
+  ${FIBRE}
+  let total = 0;
+  for (let j = 0; j < this.constants.k; j++) { total += x[from + j * this.constants.inner]; }
+  const mean = total / this.constants.k;
+  let unit = 0;
+  for (let j = 0; j < this.constants.k; j++) { unit = Math.max(unit, Math.abs(x[from + j * this.constants.inner] - mean)); }
+  if (unit == 0 || unit != unit || unit > 3e38) { unit = 1; }
+  let squares = 0;
+  for (let j = 0; j < this.constants.k; j++) {
+    const d = (x[from + j * this.constants.inner] - mean) / unit;
+    squares += d * d;
+  }
+  return unit * Math.sqrt(squares / divisor);
+}`
+
 /** Each thread runs through its fibre up to its own place. Constants: k, inner. */
 export const SCAN = {
   cumsum: `function (x) {

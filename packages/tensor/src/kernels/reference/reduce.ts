@@ -57,14 +57,15 @@ export const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
 })
 
 export const variance: VarianceKernel<T> = {
-  run(outer, k, inner, x, xo, out, oo, correction) {
+  run(outer, k, inner, x, xo, out, oo, correction, root) {
     fibres(outer, inner, k, (at, to) => {
       let sum = 0
       for (let j = 0; j < k; j++) sum += x[xo + at + j * inner]!
       const mean = sum / k
       let squares = 0
       for (let j = 0; j < k; j++) squares += (x[xo + at + j * inner]! - mean) ** 2
-      out[oo + to] = squares / Math.max(0, k - correction)
+      const found = squares / Math.max(0, k - correction)
+      out[oo + to] = root ? Math.sqrt(found) : found
     })
   },
 }

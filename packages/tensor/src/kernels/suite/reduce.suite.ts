@@ -116,19 +116,27 @@ export function argsort(cell: Cell): void {
 export function variance(cell: Cell): void {
   type K = VarianceKernel<Any>
   for (const [outer, k, inner] of fibres(cell, true)) {
-    for (const correction of [1, 0, 2]) {
+    for (const [correction, root] of [
+      [1, false],
+      [0, false],
+      [2, false],
+      [1, true],
+    ] as const) {
       const x = cell.values(outer * k * inner + 4, cell.dtype, false)
       const out = cell.rubbish(cell.dtype, outer * inner + 6)
-      const scale = k === 1 ? 0 : maxAbs(x) ** 2
-      cell.compare<K>(`[${outer}, ${k}, ${inner}] correction ${correction}`, out, k, scale, (kernel, o) =>
-        kernel.run(outer, k, inner, x, 2, o, 3, correction),
+      const scale = k === 1 ? 0 : maxAbs(x) ** (root ? 1 : 2)
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] correction ${correction}, root ${root}`, out, k, scale, (kernel, o) =>
+        kernel.run(outer, k, inner, x, 2, o, 3, correction, root),
       )
     }
   }
   for (const value of [Number.NaN, Infinity, -Infinity]) {
     const x = cell.values(300, cell.dtype, false)
     x[130] = value
-    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 3), 100, 1e4, (kernel, o) => kernel.run(3, 100, 1, x, 0, o, 0, 1))
+    for (const root of [false, true])
+      cell.compare<K>(`with ${value}, root ${root}`, cell.rubbish(cell.dtype, 3), 100, 1e4, (kernel, o) =>
+        kernel.run(3, 100, 1, x, 0, o, 0, 1, root),
+      )
   }
 }
 

@@ -186,7 +186,7 @@ export interface KernelExports extends NeuralExports {
   readonly add_rows_f32: (rows: number, n: number, x: number, sums: number) => void
   readonly amax_rows_f32: Rows
   readonly amin_rows_f32: Rows
-  readonly variance_rows_f32: (rows: number, k: number, x: number, out: number, divisor: number) => void
+  readonly variance_rows_f32: (rows: number, k: number, x: number, out: number, divisor: number, root: number) => void
   readonly softmax_rows_f32: Rows
   readonly log_softmax_rows_f32: Rows
   readonly gemm_f32: Gemm

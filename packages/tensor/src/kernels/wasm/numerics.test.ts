@@ -307,13 +307,17 @@ test(`BITS-4 SUM: a variance takes both of its sums in the documented order (see
   ] as const) {
     const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
     const out = new Float32Array(outer * inner)
-    kernel.run(outer, k, inner, x, 0, out, 0, 1)
+    const roots = new Float32Array(outer * inner)
+    kernel.run(outer, k, inner, x, 0, out, 0, 1, false)
+    kernel.run(outer, k, inner, x, 0, roots, 0, 1, true)
     for (let o = 0; o < outer; o++) {
       for (let i = 0; i < inner; i++) {
         const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
         const total = (v: readonly number[]) => (inner === 1 ? rowSum(v) : v.reduce((s, e) => s + e, 0))
         const mean = total(column) / k
-        expect(out[o * inner + i]).toBe(Math.fround(total(column.map((v) => (v - mean) * (v - mean))) / (k - 1)))
+        const variance = total(column.map((v) => (v - mean) * (v - mean))) / (k - 1)
+        expect(out[o * inner + i]).toBe(Math.fround(variance))
+        expect(roots[o * inner + i]).toBe(Math.fround(Math.sqrt(variance)))
       }
     }
   }

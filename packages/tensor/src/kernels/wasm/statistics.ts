@@ -23,16 +23,19 @@ export class VarianceRows implements VarianceKernel<F32> {
     this.#instance = instance
   }
 
-  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, correction: number): void {
+  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, correction: number, root: boolean): void {
     const divisor = Math.max(0, k - correction)
-    if (inner !== 1) varianceColumns(outer, k, inner, x, xo, out, oo, divisor)
-    else if (outer * k < SIMD_FROM || !this.#rows(outer, k, x, xo, out, oo, divisor)) {
-      for (let o = 0; o < outer; o++) out[oo + o] = squaresRow(k, x, xo + o * k, sumRow(k, x, xo + o * k) / k) / divisor
+    if (inner !== 1) varianceColumns(outer, k, inner, x, xo, out, oo, divisor, root)
+    else if (outer * k < SIMD_FROM || !this.#rows(outer, k, x, xo, out, oo, divisor, root)) {
+      for (let o = 0; o < outer; o++) {
+        const found = squaresRow(k, x, xo + o * k, sumRow(k, x, xo + o * k) / k) / divisor
+        out[oo + o] = root ? Math.sqrt(found) : found
+      }
     }
   }
 
   /** Returns false where a row is too long to be staged. */
-  #rows(rows: number, k: number, x: F32, xo: number, out: F32, oo: number, divisor: number): boolean {
+  #rows(rows: number, k: number, x: F32, xo: number, out: F32, oo: number, divisor: number, root: boolean): boolean {
     const instance = this.#instance.get()
     const staged = instance.begin(2 * CHUNK * 4)
     const { f32, kernels } = instance
@@ -43,7 +46,7 @@ export class VarianceRows implements VarianceKernel<F32> {
     for (let r = 0; r < rows; r += atOnce) {
       const count = Math.min(atOnce, rows - r)
       if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
-      kernels.variance_rows_f32(count, k, xAt < 0 ? staged : xAt + r * k * 4, results, divisor)
+      kernels.variance_rows_f32(count, k, xAt < 0 ? staged : xAt + r * k * 4, results, divisor, root ? 1 : 0)
       workedElements(count * k)
       for (let i = 0; i < count; i++) out[oo + r + i] = f32[results / 4 + i]!
     }
@@ -69,7 +72,17 @@ function squaresRow(k: number, x: F32, xo: number, mean: number): number {
 }
 
 /** Row after row, so that memory is read in order; each column element after element, as rule SUM has it. */
-function varianceColumns(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, divisor: number): void {
+function varianceColumns(
+  outer: number,
+  k: number,
+  inner: number,
+  x: F32,
+  xo: number,
+  out: F32,
+  oo: number,
+  divisor: number,
+  root: boolean,
+): void {
   const means = new Float64Array(inner)
   const squares = new Float64Array(inner)
   for (let o = 0; o < outer; o++) {
@@ -84,7 +97,10 @@ function varianceColumns(outer: number, k: number, inner: number, x: F32, xo: nu
         squares[i] = squares[i]! + d * d
       }
     }
-    for (let i = 0; i < inner; i++) out[oo + o * inner + i] = squares[i]! / divisor
+    for (let i = 0; i < inner; i++) {
+      const found = squares[i]! / divisor
+      out[oo + o * inner + i] = root ? Math.sqrt(found) : found
+    }
   }
 }
 
