@@ -10,7 +10,9 @@ const LIMIT_MS = 24 * 3_600_000
 const HELP = `npm run soak -- [--name COUNT …] [paths]
 
 npm run soak                                                            all files *.soak.test.ts; --seeds is 10000, other counts are the tests' own
-npm run soak -- --programs 100000 testing/dist/programs                 random distributed programs against the inlined ones
+npm run soak -- --programs 100000 testing/dist/programs                 random distributed programs against the inlined ones;
+                                                                        --passes those of three roots and two passes at least, --second with
+                                                                        second derivatives, --crashes with workers that crash
 npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef protocol against its model
 npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
 npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state

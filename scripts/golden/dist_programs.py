@@ -1,11 +1,14 @@
-"""Interprets random distributed programs (packages/testing/src/programs/program.ts) with plain local autograd of PyTorch: a call is a function call, a reference
-is its value, branches run one after the other. Programs on stdin, one a line; their roots and gradients on stdout, one a line.
+"""Interprets random distributed programs (packages/testing/src/programs/program.ts) with autograd of PyTorch: a call is a function call, a reference
+is its value, branches run one after the other; passes that follow each other are passes of one distributed context. Programs on stdin, one a line; their roots and gradients on stdout, one a line.
 dist_programs.mjs calls this.
 """
 import json
+import os
 import sys
 
 import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 OPS = {
@@ -61,10 +64,44 @@ def run(program):
     values = {}
     run_steps(program, params, program["blocks"][0]["steps"], values)
     roots = [values[i] for i in program["roots"]]
+    result = {"roots": [plain(r)[0] for r in roots]}
+    if "backward" in program:
+        return {**result, **run_passes(program["backward"], params, values)}
     grads = torch.autograd.grad(roots, params, allow_unused=True)
-    return {"roots": [plain(r)[0] for r in roots], "gradients": {str(i): plain(g) for i, g in enumerate(grads) if g is not None}}
+    return {**result, "gradients": {str(i): plain(g) for i, g in enumerate(grads) if g is not None}}
+
+
+def run_passes(steps, params, values):
+    """Passes from scalars, one after the other in one context; what is read on the way, and in the end."""
+    read = []
+    with dist_autograd.context() as context_id:
+
+        def gradients():
+            found = dist_autograd.get_gradients(context_id)
+            return {str(i): found[p] for i, p in enumerate(params) if p in found}
+
+        def plain_gradients():
+            return {i: plain(g) for i, g in gradients().items()}
+
+        for step in steps:
+            kind = step["k"]
+            if kind == "pass":
+                assert step["grads"] is None, "PyTorch has no gradients of roots"
+                # A parameter that a call returns is a root with a history, as if it had come in a message.
+                roots = [values[i].view_as(values[i]) for i in step["roots"]]
+                dist_autograd.backward(context_id, roots, retain_graph=step["keep"])
+            elif kind == "read":
+                read.append(plain_gradients())
+            else:
+                assert kind == "write", kind
+                for gradient in gradients().values():
+                    gradient.mul_(0.5)
+        return {"gradients": plain_gradients(), "read": read}
 
 
 if __name__ == "__main__":
+    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=os.environ.get("MASTER_PORT", "29513"))
+    rpc.init_rpc("worker0", rank=0, world_size=1)
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line)), separators=(",", ":")))
+    rpc.shutdown()

@@ -46,6 +46,9 @@ test.each([
   [['--turns', '0'], /--turns: expected a whole number from 1, got '0'/],
   [['--only', 'no such row'], /there are: round trip of an empty call; /],
   [['--out', 'x'], /--out: goes with --plots/],
+  [['--heap', '0'], /--heap: expected a number of minutes above 0, got '0'/],
+  [['--heap', '1', '--seed', 'x'], /--seed: expected a whole number, got 'x'/],
+  [['--seed', '1'], /--seed: goes with --heap/],
   [['--plots', '--json'], /--json: the plots write their figures beside the pictures/],
 ])('%j is refused', async (args, message) => {
   const { code, out, err } = await bench(...args)

@@ -34,6 +34,9 @@ Options:
   --only NAME    rows whose name contains NAME
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
+  --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
+                 Prints a sample now and then, and the slope of the last half; with --plots a picture with its figures, heap.svg and heap.json
+  --seed N       of the sizes and lifetimes of --heap (default: 1)
   --out FOLDER   where the pictures go (default: docs/plots in the repository)
   --help         print this`
 const EXIT_USAGE = 2
@@ -96,12 +99,17 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   }
 }
 
-async function draw(only: string, turns: number, out: string | undefined): Promise<void> {
+async function draw(only: string, turns: number, folder: string): Promise<void> {
   // Loaded when it is needed: the charts take a while.
   const { writePlots } = await import('./plots/plots.js')
   const say = (line: string) => process.stderr.write(`${line}\n`)
-  const measured = await writePlots({ folder: out === undefined ? PLOTS : resolve(FROM, out), only, turns, say })
+  const measured = await writePlots({ folder, only, turns, say })
   if (measured.length === 0) throw new UsageError(`--only: no plot's name contains '${only}'`)
+}
+
+async function watch(minutes: number, seed: number, folder: string | null): Promise<void> {
+  const { watchHeap } = await import('./heap/watch.js')
+  await watchHeap({ minutes, seed, folder, say: (line) => console.log(line) })
 }
 
 async function main(): Promise<number> {
@@ -112,6 +120,8 @@ async function main(): Promise<number> {
         only: { type: 'string', default: '' },
         turns: { type: 'string' },
         plots: { type: 'boolean', default: false },
+        heap: { type: 'string' },
+        seed: { type: 'string' },
         out: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
@@ -125,7 +135,14 @@ async function main(): Promise<number> {
     if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
     if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
     if (plots && json) throw new UsageError('--json: the plots write their figures beside the pictures')
-    if (plots) await draw(only, turns, out)
+    const minutes = values.heap === undefined ? null : Number(values.heap)
+    if (minutes !== null && !(minutes > 0)) throw new UsageError(`--heap: expected a number of minutes above 0, got '${values.heap}'`)
+    const seed = Number(values.seed ?? 1)
+    if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
+    if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
+    const folder = out === undefined ? PLOTS : resolve(FROM, out)
+    if (minutes !== null) await watch(minutes, seed, plots ? folder : null)
+    else if (plots) await draw(only, turns, folder)
     else await bench({ json, only, turns })
     return 0
   } catch (error) {

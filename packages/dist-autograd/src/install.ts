@@ -77,9 +77,9 @@ function make(runtime: WorkerRuntime): DistAutograd {
     engine.onError(message)
   })
   take(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
+  take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   // Read where it arrives, before its turn (AutogradInterceptor).
   take(MessageType.LINEAGE, () => {})
-  take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
     runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))
   }

@@ -56,6 +56,8 @@ export function createGraphNeedsSmart(): PostgradError {
 
 /** What `from` sent to `here` about the pass, gradients or word of it, could not be read. */
 export function passUnreadable(cause: unknown, from: WorkerInfo, here: WorkerInfo): PostgradError {
+  // It named blocks that went with their sender.
+  if (isPostgradError(cause, 'WORKER_DIED')) return cause
   return new PostgradError('PASS_UNREADABLE', {
     op: 'backward',
     message: `worker '${here.name}' could not read what worker '${from.name}' sent to it about the pass${isPostgradError(cause) ? ` (${cause.code})` : ''}`,

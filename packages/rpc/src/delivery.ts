@@ -39,6 +39,8 @@ export interface Peer {
   endExpected: boolean
   /** Messages that have left for it and come from it, without those of groups. */
   readonly traffic: { sent: number; received: number }
+  /** The same with those of groups, and with what could not be read: both ends number the messages between them alike. */
+  readonly numbers: { sent: number; received: number }
   /** The worker that has its name now. */
   restartedAs: WorkerId | null
   /** Of calls that wait at the peer. */

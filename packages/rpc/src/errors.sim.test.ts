@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
-import { call, currentWorker, remote, stream } from './api.js'
+import { call, currentWorker, remote, rref, stream } from './api.js'
 import { type AnyFunction, expose } from './function-registry.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
@@ -300,7 +300,7 @@ describe('what cannot be read', () => {
       await cluster.run(0, async () => {
         expect(await failure(call('worker1', fn as AnyFunction, [1]))).toMatchObject({ code: 'WIRE_CORRUPT' })
       })
-      expect(cluster.gate(0, 1).sent).toEqual(['CALL'])
+      expect(cluster.gate(0, 1).sent).toEqual(['CALL', 'UNREADABLE'])
       expect(await cluster.leftovers({ letters: 1 })).toEqual([])
     }
   })
@@ -390,6 +390,87 @@ describe('what cannot be read', () => {
   })
 })
 
+/** A reference to a value here, and one to a value of worker 2. */
+const references = (): RRef[] => [rref('here'), remote('worker2', echo, ['there'])]
+/** What worker 1 gives away and keeps. */
+let given: RRef[] = []
+const give = () => {
+  given = references()
+  return given
+}
+const giveEach = async function* () {
+  given = references()
+  yield given
+}
+const fetchAll = (refs: readonly RRef[]) => Promise.all(refs.map(fetch))
+const disposeGiven = () => {
+  for (const ref of given) ref.dispose()
+}
+
+test('SHD-1 a word about the group that could not be read does not keep the group from its end', async () => {
+  const cluster = new Cluster(1, 2)
+  await cluster.run(0, async () => {
+    const { agent } = cluster.workers[0]!
+    damage(cluster, 0, 1, MessageType.GROUP_UPDATE)
+    agent.post(agent.resolve(1), MessageType.GROUP_UPDATE, [99, null, null])
+    cluster.gate(0, 1).tamper = null
+    await Promise.all(cluster.workers.map((worker) => worker.shutdown({ timeoutMs: 1000 })))
+  })
+  expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+})
+
+describe('the references in what cannot be read', () => {
+  test.each([
+    ['CALL', (refs: readonly RRef[]) => failure(call('worker1', echo, [refs]))],
+    ['REMOTE_CALL', (refs: readonly RRef[]) => failure(remote('worker1', echo, [refs]).toHere())],
+  ] as const)('RREF-34 end at their sender, also while others use it: %s', async (name, ask) => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      const refs = references()
+      await refs[1]!.toHere()
+      damage(cluster, 0, 1, MessageType[name])
+      expect(await ask(refs)).toMatchObject({ code: 'WIRE_CORRUPT' })
+      cluster.gate(0, 1).tamper = null
+      // The references themselves are as good as before.
+      expect(await call('worker1', fetchAll, [refs])).toEqual(['here', 'there'])
+      for (const ref of refs) ref.dispose()
+    })
+    expect(await cluster.leftovers({ letters: name === 'REMOTE_CALL' ? 2 : 1 })).toEqual([])
+  })
+
+  test.each([
+    ['RESULT', () => call('worker1', give)],
+    ['STREAM_ITEM', () => stream('worker1', giveEach).next()],
+  ] as const)('RREF-34 end at their sender: %s', async (name, ask) => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      damage(cluster, 1, 0, MessageType[name])
+      expect(await failure(Promise.resolve(ask()))).toMatchObject({ code: 'WIRE_CORRUPT' })
+      cluster.gate(1, 0).tamper = null
+      await call('worker1', disposeGiven)
+    })
+    // Behind an item that was not read the stream's end finds nobody.
+    expect(await cluster.leftovers({ letters: name === 'STREAM_ITEM' ? 2 : 1 })).toEqual([])
+  })
+
+  test('RREF-34 also when nothing of the message tells what it was, and not those of the messages around it', async () => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      const refs = references()
+      const before = call('worker1', fetchAll, [refs])
+      cluster.gate(0, 1).tamper = () => ({ header: new Uint8Array(3), segments: [] })
+      const lost = failure(call('worker1', echo, [refs], { timeoutMs: 20 }))
+      cluster.gate(0, 1).tamper = null
+      const behind = call('worker1', fetchAll, [refs])
+      for (const ref of refs) ref.dispose()
+      expect(await lost).toMatchObject({ code: 'RPC_TIMEOUT' })
+      const expected = ['here', 'there']
+      expect(await Promise.all([before, behind])).toEqual([expected, expected])
+    })
+    expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+  })
+})
+
 const fetch = async (ref: RRef) => {
   try {
     return await ref.toHere()
@@ -397,7 +478,7 @@ const fetch = async (ref: RRef) => {
     ref.dispose()
   }
 }
-expose({ fetch, countUp })
+expose({ fetch, fetchAll, countUp, give, giveEach, disposeGiven })
 
 function currentWorkerTurn(): Promise<void> {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
  * One worker leaves while the others go on: it waits for its own calls, asks that nobody calls it any more, serves what was called before, gives
- * its references up and closes. Peers see that it has left and not that it died. The rules GRP-1 to GRP-5 are in SPEC.md.
+ * its references up and closes. Peers see that it has left and not that it died. The rules GRP-1 to GRP-5, GRP-13 and GRP-14 are in SPEC.md.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { groupTimeout } from './group-errors.js'
@@ -19,6 +19,8 @@ export interface LeaveHost {
   releaseAll(): void
   /** References that were passed on and not accepted yet. */
   pendingChildren(): number
+  /** Peers that have not read a large tensor which this worker has sent: its end would take that with it. */
+  unread(): WorkerInfo[]
   close(): Promise<void>
 }
 
@@ -53,7 +55,7 @@ export class Leaving {
     const { host } = this
     const isDone = () => {
       if (this.unseen === null && !host.quiet.hasPending) this.announce()
-      return this.unseen?.size === 0 && !host.quiet.isBusy && host.pendingChildren() === 0
+      return this.unseen?.size === 0 && !host.quiet.isBusy && host.pendingChildren() === 0 && host.unread().length === 0
     }
     const late = (await host.quiet.until(isDone, timeoutMs)) ? null : this.late(timeoutMs)
     host.releaseAll()
@@ -74,6 +76,7 @@ export class Leaving {
 
   private late(timeoutMs: number): PostgradError {
     const unseen = this.host.peers().filter(({ id }) => this.unseen?.has(id))
-    return groupTimeout('leave', timeoutMs, [], unseen.length > 0 ? unseen.map(({ name }) => name) : [this.host.name])
+    const late = unseen.length > 0 ? unseen : this.host.unread()
+    return groupTimeout('leave', timeoutMs, [], late.length > 0 ? late.map(({ name }) => name) : [this.host.name])
   }
 }

@@ -121,7 +121,7 @@ export class Membership {
 
   private get draining(): Draining {
     const { agent, quiet, close } = this
-    this.drainingPart ??= new Draining({ quiet, close, name: agent.info.name, begin: () => agent.drain() })
+    this.drainingPart ??= new Draining({ quiet, close, name: agent.info.name, begin: () => agent.drain(), unread: () => agent.unread })
     return this.drainingPart
   }
 
@@ -136,6 +136,7 @@ export class Membership {
       peers: () => this.peers(),
       refuse: (id) => agent.refuse(id),
       pendingChildren: () => rrefs.debugInfo().pendingChildren,
+      unread: () => agent.unread,
     })
     return this.leavingPart
   }

@@ -143,6 +143,7 @@ export class RpcAgent {
     this.handle(MessageType.BLOCKS_TAKEN, ({ message: { type, body }, peer }) => {
       if (peer.blocks?.onTaken(body[0] as number) === false) this.refuseInvalid(peer, type, 'more was read there than has left here')
     })
+    this.handle(MessageType.UNREADABLE, ({ message, peer }) => rrefs.onUnread(message.body[0] as number, peer.info.id))
   }
 
   // --- membership
@@ -207,6 +208,7 @@ export class RpcAgent {
       takesNoCalls: false,
       endExpected: false,
       traffic: { sent: 0, received: 0 },
+      numbers: { sent: 0, received: 0 },
       restartedAs: null,
       outgoing: new OutgoingCalls(this.window, this.clock),
       incoming: new IncomingCalls(this.window),
@@ -337,7 +339,8 @@ export class RpcAgent {
       const frame = this.codec.encode(out, env, blocks?.road)
       const account = isCall(out.type) ? peer.outgoing : out.type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
       const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes)
-      if (out.note !== null) this.rrefs.sent(out.note as readonly SentFork[], peer.info)
+      peer.numbers.sent++
+      if (out.note !== null) this.rrefs.sent(out.note as readonly SentFork[], peer.info, peer.numbers.sent)
       if (this.inspection !== null) this.inspection.sent(peer.info.name, out)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
@@ -519,6 +522,7 @@ export class RpcAgent {
 
   private receive(peer: Peer, frame: Frame): void {
     const { env, blocks } = peer
+    peer.numbers.received++
     env.received = null
     const takenBytes = blocks === null ? 0 : blocks.road.takenBytes
     let message: Message
@@ -527,8 +531,10 @@ export class RpcAgent {
       blocks?.onReceived(true)
     } catch (error) {
       blocks?.onReceived(false)
-      peer.traffic.received++
-      this.receiveUnreadable(peer, frame, error, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
+      if (requestHead(frame)?.type !== MessageType.GROUP_UPDATE) peer.traffic.received++
+      // It was sent before its sender ended, and names a block that went with it.
+      const problem = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true ? this.diedError(peer, 'receive') : error
+      this.receiveUnreadable(peer, frame, problem, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
       return
     }
     const { type, deadlineMs, context, lineage } = message
@@ -585,6 +591,12 @@ export class RpcAgent {
   /** If it is known what it belonged to, somebody is told in its turn. */
   private receiveUnreadable(peer: Peer, frame: Frame, error: unknown, bytes: number): void {
     this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
+    const number = peer.numbers.received
+    // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
+    const tell = () => {
+      if (this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.UNREADABLE, [number])
+    }
+    this.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
     const head = requestHead(frame)
     if (head === null) return
     const lane = MESSAGE_TABLE[head.type].lane as MessageLane
@@ -722,6 +734,11 @@ export class RpcAgent {
     return count
   }
 
+  /** Who has not read them. */
+  get unread(): WorkerInfo[] {
+    return [...this.peersById.values()].filter(({ blocks }) => (blocks?.road.inFlight ?? 0) > 0).map(({ info }) => info)
+  }
+
   get openLinks(): number {
     let count = 0
     for (const { link } of this.peersById.values()) if (link !== null && !link.closed) count++
@@ -808,7 +825,7 @@ export class RpcAgent {
       peer.blocks?.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
-      peer.blocks?.road.close()
+      peer.blocks?.road.end()
     }
     this.deadlines.close()
   }

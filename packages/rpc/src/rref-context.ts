@@ -99,6 +99,8 @@ class Owned {
 
 interface Holder {
   readonly worker: number
+  /** The number of the message, among those to that worker, in which this worker sent the fork; 0: it came about otherwise. */
+  readonly message: number
   readonly sinceMs: number
 }
 
@@ -115,7 +117,7 @@ export class RRefContext implements RRefProtocol {
   /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
   private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
   private readonly pendingUsers = new Map<bigint, UserRRef>()
-  private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number }>()
+  private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number; message: number }>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
   private readonly users = new Map<bigint, TrackedUser>()
   /** Where references were made, if the worker keeps that: 2 µs each. */
@@ -232,7 +234,7 @@ export class RRefContext implements RRefProtocol {
 
   /** Keeps an owned value while a message to this worker itself is under way. */
   hold(rref: OwnerRRef): void {
-    this.register(rref, rref.rrefId, this.self.id)
+    this.register(rref, rref.rrefId, this.self.id, 0)
   }
 
   releaseHold(rrefId: bigint): void {
@@ -431,6 +433,18 @@ export class RRefContext implements RRefProtocol {
     return true
   }
 
+  /** Nobody got the references of that message: they never were. */
+  onUnread(message: number, by: number): void {
+    for (const [forkId, child] of [...this.pendingChildren]) {
+      if (child.receiver === by && child.message === message) this.onChildAccept(forkId, by)
+    }
+    for (const [rrefId, { forks }] of [...this.owned]) {
+      for (const [forkId, holder] of [...forks]) {
+        if (holder.worker === by && holder.message === message) this.dropFork(rrefId, forkId)
+      }
+    }
+  }
+
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     for (const [rrefId, owned] of [...this.owned]) {
       for (const [forkId, holder] of [...owned.forks]) if (holder.worker === peer.id) this.dropFork(rrefId, forkId)
@@ -463,15 +477,15 @@ export class RRefContext implements RRefProtocol {
     return [rref.owner().id, rref.rrefId, forkId, this.self.id]
   }
 
-  /** A message with these references has left. */
-  sent(forks: readonly SentFork[], to: WorkerInfo): void {
+  /** A message with these references has left, the one of this number to `to`. */
+  sent(forks: readonly SentFork[], to: WorkerInfo, message: number): void {
     for (const { rref, forkId } of forks) {
       if (rref instanceof OwnerRRef) {
-        this.register(rref, forkId, to.id)
+        this.register(rref, forkId, to.id, message)
       } else {
         const parent = rref as UserRRef
         parent.children++
-        this.pendingChildren.set(forkId, { parent, receiver: to.id })
+        this.pendingChildren.set(forkId, { parent, receiver: to.id, message })
       }
     }
   }
@@ -582,18 +596,18 @@ export class RRefContext implements RRefProtocol {
     return this.owned.has(rrefId)
   }
 
-  private register(rref: OwnerRRef, forkId: bigint, holder: number): void {
+  private register(rref: OwnerRRef, forkId: bigint, holder: number, message: number): void {
     let owned = this.owned.get(rref.rrefId)
     if (owned === undefined) {
       owned = new Owned(rref, true, this.host.now())
       this.owned.set(rref.rrefId, owned)
       this.tombstones.delete(rref.rrefId)
     }
-    owned.forks.set(forkId, this.holder(holder))
+    owned.forks.set(forkId, this.holder(holder, message))
   }
 
-  private holder(worker: number): Holder {
-    return { worker, sinceMs: this.host.now() }
+  private holder(worker: number, message = 0): Holder {
+    return { worker, message, sinceMs: this.host.now() }
   }
 
   private dropFork(rrefId: bigint, forkId: bigint): void {

@@ -673,7 +673,7 @@ export class WorkerRuntime {
 
   /**
    * Ends this worker while the others go on: waits for its own calls, asks its peers to make no more, serves those that were made before, gives its
-   * references up, closes. Peers find it left, not died. Values that it owns go with it. Idempotent.
+   * references up, closes when what it sent has been read. Peers find it left, not died. Values that it owns go with it. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0 is no limit), when it has left all the same
    */
   async leave({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {

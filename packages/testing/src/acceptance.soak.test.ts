@@ -21,7 +21,7 @@ test.each([...documentationCases, ...backwardCases].map((one) => [one.name, one]
     const orders = new Set<string>()
     for (let seed = 0; seed < SEEDS; seed++) {
       const simulation = await simulate({ workers: CASE_WORKERS, seed }, (sim) => runCase(sim, one, inputs))
-      if (bitsText(simulation.result) !== want) expect({ seed, result: simulation.result }).toEqual({ seed, result: oracle })
+      if (bitsText(simulation.result) !== want) expect(`seed ${seed}: ${bitsText(simulation.result)}`).toBe(`seed ${seed}: ${want}`)
       expectClean(simulation)
       orders.add(simulation.trace.hash)
     }

@@ -117,7 +117,7 @@ async function program(account: Account, random: Random, names: readonly string[
       wait('relay', () => call(to, served.relay, [key, path], { timeoutMs }))
     } else if (what === 9) {
       const path = Array.from({ length: random.below(4) }, () => pick(random, names))
-      underWay.push(backwardAlong(account, key, [to, ...path], timeoutMs))
+      underWay.push(backwardAlong(account, key, passesOf(random, [to, ...path]), timeoutMs))
     } else if (what === 10) {
       const called = call(to, served.echo, [key, 'never', 400], { timeoutMs })
       wait('cancelled', () => called)
@@ -146,17 +146,36 @@ async function program(account: Account, random: Random, names: readonly string[
   for (const ref of held) ref.dispose()
 }
 
-/** A pass over all workers of the path: the gradient is right to the bit, or there is none. */
-async function backwardAlong(account: Account, key: string, path: readonly string[], timeoutMs: number): Promise<void> {
+/** Passes over the workers of a path: from so many roots each, of which the nth is worth its factor, one after the other or at once. */
+interface Passes {
+  readonly path: readonly string[]
+  readonly factors: readonly (readonly number[])[]
+  readonly isAtOnce: boolean
+}
+
+function passesOf(random: Random, path: readonly string[]): Passes {
+  const some = (most: number) => Array.from({ length: 1 + random.below(most) }, () => 1 + random.below(3))
+  return { path, factors: some(3).map(() => some(6)), isAtOnce: random.coin() }
+}
+
+/** The gradient is right to the bit for the passes that ended well: what failed has left nothing. */
+async function backwardAlong(account: Account, key: string, { path, factors, isAtOnce }: Passes, timeoutMs: number): Promise<void> {
   await distAutograd.context(async (ctx) => {
     const leaf = ones([2], { requiresGrad: true })
     const [to, ...rest] = path as [string, ...string[]]
     const y = await account.wait(`${key} forward`, timeoutMs, () => call(to, served.doubleAlong, [key, leaf, rest], { timeoutMs }))
     if (typeof y === 'string') return
-    await account.wait(`${key} backward`, timeoutMs, () => ctx.backward([y.sum()], { timeoutMs }))
+    let right = 0
+    const pass = async (own: readonly number[], nr: number): Promise<void> => {
+      const roots = own.map((factor) => y.mul(factor).sum())
+      const what = `${key} backward ${nr}`
+      const failed = await account.wait(what, timeoutMs, () => ctx.backward(roots, { timeoutMs, retainGraph: true }))
+      if (failed === undefined) right += own.reduce((a, b) => a + b) * 2 ** path.length
+    }
+    if (isAtOnce) await Promise.all(factors.map(pass))
+    else for (const [nr, own] of factors.entries()) await pass(own, nr)
     const grad = ctx.gradients().get(leaf)?.toArray()
-    const right = 2 ** path.length
-    if (grad !== undefined && String(grad) !== `${right},${right}`) account.problems.push(`${key}: gradient ${grad}, not ${right}`)
+    if (String(grad ?? [0, 0]) !== `${right},${right}`) account.problems.push(`${key}: gradient ${grad}, not ${right}`)
   })
 }
 

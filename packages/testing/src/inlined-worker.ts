@@ -3,8 +3,10 @@
  * and results are copied as on the wire, and every tensor that crosses leaves an identity node behind, one per message as the receive
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no other worker.
  */
-import { gradientEdge, Node, setHistory } from '@postgrad/autograd/internal'
+import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
+import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
+import { DistPass } from '@postgrad/dist-autograd/internal'
 import {
   type AnyClass,
   type AnyFunction,
@@ -22,28 +24,47 @@ import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal
 
 /** What one message with tensors is in the inlined graph. */
 export class CallBoundary extends Node {
-  /** The worker whose message it would have been. */
-  sender = ''
+  /** The worker whose message it would have been: the graph behind it is that worker's. */
+  readonly sender: InlinedWorker
+  /** In which it would have been sent; a pass of another one goes no further. */
+  private readonly context: object | null
+
+  constructor(tensors: readonly Tensor[], sender: InlinedWorker) {
+    super(
+      tensors.map((tensor) => gradientEdge(tensor)),
+      tensors.map(({ shape, dtype }) => ({ shape, dtype })),
+      // As the receive function has it: hooks meet the same gradients.
+      HIGHEST_PRIORITY,
+    )
+    this.sender = sender
+    this.context = currentScope().context
+  }
 
   get name(): string {
     return 'CallBoundary'
   }
 
-  /** Gradients are a message as well: under createGraph they leave a boundary of their own behind. */
-  apply(grads: readonly (Tensor | null)[]): readonly (Tensor | null)[] {
+  /** Gradients are a message as well, of the receiver: under createGraph they leave a boundary of their own behind. */
+  apply(grads: readonly (Tensor | null)[], task: GraphTask): readonly (Tensor | null)[] {
+    if (!(task.sink instanceof DistPass))
+      throw stops('BACKWARD_CROSSES_WORKERS', 'this graph goes on at another worker, where a local backward cannot follow')
+    if (currentScope().context !== this.context)
+      throw stops('FOREIGN_CONTEXT', 'the pass reached a tensor that was received in another context')
     const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]
     if (!currentScope().gradEnabled || recorded.length === 0) return grads
-    const boundary = boundaryOf(recorded)
+    const boundary = new CallBoundary(recorded, currentScope().worker as InlinedWorker)
     let outputs = 0
     return grads.map((grad) => (grad?.requiresGrad === true ? passed(grad, boundary, outputs++) : grad))
   }
 }
 
-function boundaryOf(tensors: readonly Tensor[]): CallBoundary {
-  return new CallBoundary(
-    tensors.map((tensor) => gradientEdge(tensor)),
-    tensors.map(({ shape, dtype }) => ({ shape, dtype })),
-  )
+/** As the receive function has it. */
+function stops(code: string, message: string): PostgradError {
+  return new PostgradError(code, {
+    op: 'backward',
+    message,
+    remedy: 'Use ctx.backward([loss]) of its context, or detach() what was received.',
+  })
 }
 
 function passed(tensor: Tensor, boundary: CallBoundary, outputNr: number): Tensor {
@@ -67,6 +88,8 @@ const references: ValueExtension = {
 export class InlinedWorker extends WorkerRuntime {
   private readonly cluster: Map<string, InlinedWorker>
   private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
+  private shared = new Set<symbol>()
+  private isSharing = false
   /** How many messages with tensors that require grad each worker would have sent; counted at the first. */
   readonly recordedCrossings = new Map<string, number>()
 
@@ -84,9 +107,16 @@ export class InlinedWorker extends WorkerRuntime {
     return [...this.cluster.values()].map((worker) => worker.info)
   }
 
-  /** One container for all of them: contexts are the program's, whatever worker it is at. */
+  /** What `install` puts into slots, this worker has in common with the first: contexts are the program's, whatever worker it is at. */
+  shareWithFirst(install: () => void): void {
+    this.isSharing = true
+    install()
+    this.isSharing = false
+  }
+
   override slot<T>(key: symbol, make: () => T): T {
-    return this.first === this ? super.slot(key, make) : this.first.slot(key, make)
+    if (this.isSharing) this.shared.add(key)
+    return this.first !== this && this.shared.has(key) ? this.first.slot(key, make) : super.slot(key, make)
   }
 
   /** The one that has what belongs to the whole program. */
@@ -98,7 +128,7 @@ export class InlinedWorker extends WorkerRuntime {
     return settle(async () => {
       const callee = this.find(to)
       const name = this.registry.nameOf(fn)
-      return callee.cross(await callee.serve(name, this.cross(args)))
+      return callee.cross(await callee.serve(name, this.caller.cross(args)))
     })
   }
 
@@ -108,7 +138,10 @@ export class InlinedWorker extends WorkerRuntime {
   }
 
   protected override callByName(peer: Peer, name: string, args: readonly unknown[]): Future<unknown> {
-    return settle(async () => this.cross(await this.find(peer.info).serve(name, this.cross(args))))
+    return settle(async () => {
+      const callee = this.find(peer.info)
+      return callee.cross(await callee.serve(name, this.caller.cross(args)))
+    })
   }
 
   override stream(to: Target, fn: AnyFunction, args: readonly unknown[]): RemoteStream<unknown> {
@@ -122,16 +155,16 @@ export class InlinedWorker extends WorkerRuntime {
   /** One item ahead of nobody: the generator goes on when the next one is asked for. */
   private streamFrom(callee: InlinedWorker, name: string, args: readonly unknown[]): RemoteStream<unknown> {
     const stream = new RemoteStream<unknown>(name, 1)
-    const scope = new Scope({ context: carriedContext(), chain: currentScope().chain }, callee.scope)
-    const passed = this.cross(args)
+    const scope = callee.scopeOfServing()
+    const passed = this.caller.cross(args)
     let iterator: ReturnType<typeof iteratorOf> | null = null
     const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
       try {
         iterator ??= iteratorOf(name, await inScope(scope, runExposed, this.registry.lookup(name, callee.info.name), passed))
         const items = iterator
         const { done, value } = (await inScope(scope, () => work(items))) as IteratorResult<unknown, unknown>
-        if (done === true) stream.onReply({ body: [this.cross(value)] })
-        else stream.onItem({ value: this.cross(await value), received: null })
+        if (done === true) stream.onReply({ body: [callee.cross(value)] })
+        else stream.onItem({ value: callee.cross(await value), received: null })
       } catch (error) {
         stream.onError(error)
       }
@@ -161,7 +194,7 @@ export class InlinedWorker extends WorkerRuntime {
 
   private make(callee: InlinedWorker, name: string, args: readonly unknown[]): RRef {
     const owner = callee.rrefs.createOwner()
-    const passed = this.cross(args)
+    const passed = this.caller.cross(args)
     try {
       const value = callee.serve(name, passed)
       // What needs no wait is there before the next message, as it is when messages keep their order.
@@ -177,16 +210,25 @@ export class InlinedWorker extends WorkerRuntime {
     return new InlinedRRef(owner, callee)
   }
 
+  /** Who sends: what is called through a reference is called on the runtime of its owner. */
+  private get caller(): InlinedWorker {
+    const { worker } = currentScope()
+    return worker instanceof InlinedWorker ? worker : this
+  }
+
   /** The value as it arrives at another worker. */
   cross<T>(value: T): T {
     const env: InlinedEnv = { references: [] }
     const out = this.crossing.prepare(MessageType.RESULT, [value], env)
     // One output for each place, also where a tensor stands in the message twice.
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
-    const boundary = boundaryOf(recorded.map((i) => out.tensors[i]!))
-    boundary.sender = this.info.name
+    const boundary = new CallBoundary(
+      recorded.map((i) => out.tensors[i]!),
+      this,
+    )
+    const { name } = this.info
     const { recordedCrossings } = this.first
-    if (recorded.length > 0) recordedCrossings.set(boundary.sender, (recordedCrossings.get(boundary.sender) ?? 0) + 1)
+    if (recorded.length > 0) recordedCrossings.set(name, (recordedCrossings.get(name) ?? 0) + 1)
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
     recorded.forEach((i, outputNr) => {
       setHistory(message.tensors[i]!, boundary, outputNr)
@@ -204,9 +246,16 @@ export class InlinedWorker extends WorkerRuntime {
   }
 
   private serve(name: string, args: readonly unknown[]): unknown {
-    const exposed = this.registry.lookup(name, this.info.name)
-    const scope = new Scope({ context: carriedContext(), chain: currentScope().chain }, this.scope)
-    return inScope(scope, runExposed, exposed, args)
+    return inScope(this.scopeOfServing(), runExposed, this.registry.lookup(name, this.info.name), args)
+  }
+
+  /** With what a message from the running code would carry (DA-6): the context, and with it the anomaly mode. */
+  private scopeOfServing(): Scope {
+    const { chain, anomaly } = currentScope()
+    const context = carriedContext()
+    if (context === null || anomaly === null) return new Scope({ context, chain }, this.scope)
+    watchScopes()
+    return new Scope({ context, chain, anomaly }, this.scope)
   }
 }
 

@@ -2,11 +2,11 @@
  * `inlined`: the bit-for-bit oracle of a distributed program. The same body, with every worker in one place and every call an ordinary function
  * call behind an identity node. What `simulate` and threads compute must equal it to the last bit.
  */
-import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
+import { installInlinedBackward } from './inlined-backward.js'
 import { InlinedWorker } from './inlined-worker.js'
 
 export interface InlinedOptions {
@@ -25,7 +25,7 @@ export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCl
     (name, id) =>
       new InlinedWorker({ name, id, clock, generator: workerGenerator(options.dataSeed ?? 0, name), finalizers: 'report' }, cluster),
   )
-  for (const worker of workers) installDistAutograd(worker)
+  installInlinedBackward(workers)
   try {
     return await body(new InThreadCluster(workers))
   } finally {

@@ -22,6 +22,8 @@ async function passes(most: number): Promise<readonly [code: string, worker: unk
       const t = ones([2], { requiresGrad: true })
       const loss = sum(await call('worker1', timesAlong, [t, ['worker2', 'worker0']]))
       for (; ended < most; ended++) await ctx.backward([loss], { retainGraph: true })
+      const gradient = ctx.gradients().get(t)!.toArray()
+      if (String(gradient) !== String([8 * ended, 8 * ended])) throw new RangeError(`${ended} passes left ${gradient}`)
     })
     return ['value', null, ended]
   } catch (error) {

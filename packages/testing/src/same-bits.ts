@@ -40,18 +40,26 @@ export function differenceText({ path, index, got, expected, elements }: BitDiff
   return `${where} differs\n  expected ${expected}\n  got      ${got}${more}${again}\n`
 }
 
-/** The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare: a map with tensors as keys, a function */
+/** The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare (a map with tensors as keys, a function), if no bits differ */
 export function bitDifference(got: unknown, expected: unknown): BitDifference | null {
-  return compare(got, expected, '')
+  const without: PostgradError[] = []
+  const difference = compare(got, expected, '', without)
+  if (difference === null && without.length > 0) throw without[0]
+  return difference
 }
 
-/** A short text that two results share when `bitDifference` finds none, in any thread. @throws BITS_UNCOMPARABLE */
+/** The same, but what has no bits is taken for equal to what is of its kind. */
+export function differenceOfKnown(got: unknown, expected: unknown): BitDifference | null {
+  return compare(got, expected, '', [])
+}
+
+/** A short text that two results share exactly when `differenceOfKnown` finds none, in any thread. */
 export function bitDigest(value: unknown): string {
   return createHash('sha256').update(textOfBits(value, '')).digest('base64url')
 }
 
 function textOfBits(value: unknown, path: string): string {
-  const kind = kindOf(value, path)
+  const kind = kindOf(value)
   const keyed = (entries: readonly (readonly [string, unknown])[]) =>
     `${kind} {${entries.map(([key, item]) => `${JSON.stringify(key)}: ${textOfBits(item, `${path}.${key}`)}`).sort()}}`
   switch (kind) {
@@ -69,17 +77,22 @@ function textOfBits(value: unknown, path: string): string {
     case 'a list':
       return keyed(entriesOfList(value as unknown[]))
     case 'a map':
-      return keyed(entriesOfMap(value as Map<unknown, unknown>, path))
+      return keyed(entriesOfMap(value as Map<unknown, unknown>))
     case 'an object':
       return keyed(Object.entries(value as object))
     default:
-      return `${kind} ${JSON.stringify(String(value))}`
+      return hasBits(kind) ? `${kind} ${JSON.stringify(String(value))}` : kind
   }
 }
 
-function compare(got: unknown, expected: unknown, path: string): BitDifference | null {
-  const [a, b] = [kindOf(got, path), kindOf(expected, path)]
-  if (a !== b) return unlike(path, a, b)
+/** @param without gets an error for each place that has no bits to compare */
+function compare(got: unknown, expected: unknown, path: string, without: PostgradError[]): BitDifference | null {
+  const [a, b] = [kindOf(got), kindOf(expected)]
+  if (a !== b) return element(path, a, b)
+  if (!hasBits(a)) {
+    without.push(uncomparable(path, `a ${a.slice(NO_BITS.length)}`))
+    return null
+  }
   switch (a) {
     case 'a tensor':
       return compareTensors(got as Tensor, expected as Tensor, path)
@@ -88,70 +101,75 @@ function compare(got: unknown, expected: unknown, path: string): BitDifference |
     case 'a number':
       return Object.is(got, expected) ? null : element(path, numberText(got as number), numberText(expected as number))
     case 'a list':
-      return compareKeyed(entriesOfList(got as unknown[]), entriesOfList(expected as unknown[]), (key) => `${path}[${key}]`, path)
+      return compareKeyed(entriesOfList(got as unknown[]), entriesOfList(expected as unknown[]), (key) => `${path}[${key}]`)
     case 'a map':
-      return compareKeyed(
-        entriesOfMap(got as Map<unknown, unknown>, path),
-        entriesOfMap(expected as Map<unknown, unknown>, path),
-        dotted,
-        path,
-      )
+      for (const key of (expected as Map<unknown, unknown>).keys())
+        if (!isName(key)) without.push(uncomparable(path, `a map whose keys are ${typeof key}s, which differ from run to run`))
+      return compareKeyed(entriesOfMap(got as Map<unknown, unknown>), entriesOfMap(expected as Map<unknown, unknown>), dotted)
     case 'an object':
-      return compareKeyed(Object.entries(got as object), Object.entries(expected as object), dotted, path)
+      return compareKeyed(Object.entries(got as object), Object.entries(expected as object), dotted)
     default:
       return got === expected ? null : element(path, String(got), String(expected))
   }
+
   function dotted(key: string): string {
     return path === '' ? key : `${path}.${key}`
+  }
+
+  function compareKeyed(
+    got: readonly (readonly [string, unknown])[],
+    expected: readonly (readonly [string, unknown])[],
+    place: (key: string) => string,
+  ): BitDifference | null {
+    const there = new Map(got)
+    const wanted = new Set(expected.map(([key]) => key))
+    const extra = got.filter(([key]) => !wanted.has(key)).map(([key]) => key)
+    const missing = [...wanted].filter((key) => !there.has(key))
+    if (extra.length + missing.length > 0)
+      return element(path, `keys ${got.map(([key]) => key).join(', ')}`, `keys ${[...wanted].join(', ')}`)
+    for (const [key, value] of expected) {
+      const difference = compare(there.get(key), value, place(key), without)
+      if (difference !== null) return difference
+    }
+    return null
   }
 }
 
 type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array
 
-function kindOf(value: unknown, path: string): string {
+/** In words; of what has no bits that is NO_BITS and its class. */
+function kindOf(value: unknown): string {
   if (typeof value === 'number') return 'a number'
-  if (value === null || (typeof value !== 'object' && typeof value !== 'function' && typeof value !== 'symbol')) return typeof value
-  if (typeof value === 'object') {
-    // A DataView has no elements.
-    if (ArrayBuffer.isView(value) && 'BYTES_PER_ELEMENT' in value) return 'a typed array'
-    if (Array.isArray(value)) return 'a list'
-    // By what it has: a test may hold tensors of another copy of the library.
-    if ('dtype' in value && 'isSparse' in value) return 'a tensor'
-    const tag = Object.prototype.toString.call(value)
-    if (tag === '[object Map]') return 'a map'
-    if (tag === '[object Object]') return 'an object'
+  if (value === null) return 'null'
+  if (typeof value === 'function' || typeof value === 'symbol') return `${NO_BITS}${typeof value}`
+  if (typeof value !== 'object') return typeof value
+  // A DataView has no elements.
+  if (ArrayBuffer.isView(value) && 'BYTES_PER_ELEMENT' in value) return 'a typed array'
+  if (Array.isArray(value)) return 'a list'
+  // By what it has: a test may hold tensors of another copy of the library.
+  if ('dtype' in value && 'isSparse' in value) return 'a tensor'
+  const tag = Object.prototype.toString.call(value).slice(8, -1)
+  return tag === 'Map' ? 'a map' : tag === 'Object' ? 'an object' : `${NO_BITS}${tag}`
+}
+
+const NO_BITS = 'a value without bits: '
+const hasBits = (kind: string): boolean => !kind.startsWith(NO_BITS)
+
+const entriesOfList = (list: readonly unknown[]) => Array.from(list, (value, i) => [String(i), value] as const)
+
+/** By name; keys without one, such as tensors, are only counted. */
+function entriesOfMap(map: ReadonlyMap<unknown, unknown>): (readonly [string, unknown])[] {
+  const named: (readonly [string, unknown])[] = []
+  for (const [key, value] of map) {
+    // The text '1' is another key than the number.
+    if (isName(key)) named.push([typeof key === 'string' && NUMBER.test(key) ? JSON.stringify(key) : String(key), value])
   }
-  throw uncomparable(path, `a ${typeof value === 'object' ? Object.prototype.toString.call(value).slice(8, -1) : typeof value}`)
+  if (named.length < map.size) named.push([`${map.size - named.length} without a name`, undefined])
+  return named
 }
 
-function compareKeyed(
-  got: readonly (readonly [string, unknown])[],
-  expected: readonly (readonly [string, unknown])[],
-  place: (key: string) => string,
-  path: string,
-): BitDifference | null {
-  const there = new Map(got)
-  const wanted = new Set(expected.map(([key]) => key))
-  const extra = got.filter(([key]) => !wanted.has(key)).map(([key]) => key)
-  const missing = [...wanted].filter((key) => !there.has(key))
-  if (extra.length + missing.length > 0)
-    return element(path, `keys ${got.map(([key]) => key).join(', ')}`, `keys ${[...wanted].join(', ')}`)
-  for (const [key, value] of expected) {
-    const difference = compare(there.get(key), value, place(key))
-    if (difference !== null) return difference
-  }
-  return null
-}
-
-const entriesOfList = (list: readonly unknown[]) => list.map((value, i) => [String(i), value] as const)
-
-function entriesOfMap(map: ReadonlyMap<unknown, unknown>, path: string): (readonly [string, unknown])[] {
-  return [...map].map(([key, value]) => {
-    if (typeof key !== 'string' && typeof key !== 'number')
-      throw uncomparable(path, `a map whose keys are ${typeof key}s, which differ from run to run`)
-    return [String(key), value]
-  })
-}
+const NUMBER = /^["\d-]|^NaN$|^Infinity$/
+const isName = (key: unknown): key is string | number => typeof key === 'string' || typeof key === 'number'
 
 function compareTensors(got: Tensor, expected: Tensor, path: string): BitDifference | null {
   const [a, b] = [textOf(got), textOf(expected)]
@@ -214,10 +232,6 @@ const decimal = (value: number) => (Object.is(value, -0) ? '-0' : String(value))
 
 function element(path: string, got: string, expected: string): BitDifference {
   return { path, index: null, got, expected, elements: 1 }
-}
-
-function unlike(path: string, got: string, expected: string): BitDifference {
-  return element(path, got, expected)
 }
 
 function uncomparable(path: string, got: string): PostgradError {

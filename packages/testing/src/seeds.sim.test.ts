@@ -35,8 +35,12 @@ async function everySeedTwice<T>(seeds: number, run: (seed: number) => Promise<S
     const first = await run(seed)
     const second = await run(seed)
     // A comparison of strings, since a thousand calls of `expect` cost more than the runs.
-    if (bitsText(first.result) !== want) expect({ seed, result: first.result }).toEqual({ seed, result: expected })
-    if (second.trace.hash !== first.trace.hash) expect({ seed, trace: second.trace.text }).toEqual({ seed, trace: first.trace.text })
+    if (bitsText(first.result) !== want) expect(`seed ${seed}: ${bitsText(first.result)}`).toBe(`seed ${seed}: ${want}`)
+    if (second.trace.hash !== first.trace.hash) {
+      expect({ seed, trace: second.trace.text }).toEqual({ seed, trace: first.trace.text })
+      // Of messages the text has the names only.
+      expect({ seed, hash: second.trace.hash }).toEqual({ seed, hash: first.trace.hash })
+    }
     expectClean(first)
     orders.add(first.trace.hash)
   }

@@ -1,6 +1,6 @@
 /** Programs that are not deterministic, each for another reason, are caught by being run twice; the report says where the runs parted and why that may be. */
 import { expect, test } from '@jest/globals'
-import type { PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { call, expose } from '@postgrad/rpc'
 import { rand } from '@postgrad/tensor'
 import { RACY_WORKERS, racy } from './cases/racy.js'
@@ -95,6 +95,34 @@ test('TK-32 results that differ though all events were the same; what fails twic
   for (let seed = 0; seed < 5; seed++) ends.add(typeof (await racySeed(seed)))
   expect(await failure(async () => Promise.reject(new RangeError('always')))).toMatchObject({ message: 'always' })
   expect(ends).toEqual(new Set(['object', 'string']))
+})
+
+test.each<[string, (run: number) => unknown, string]>([
+  ['in its message only', (run) => new PostgradError('CODE', { op: 'same', message: `attempt ${run}` }), 'message differs'],
+  ['in a number of its message', (run) => new RangeError(`after ${run} attempts`), 'message differs'],
+  ['behind the first line', (run) => new RangeError(`it failed\n  attempt ${run}`), 'message differs'],
+  ['in its name', (run) => Object.assign(new Error('it failed'), { name: `Error${run}` }), 'name differs'],
+  ['in its values', (run) => new PostgradError('CODE', { op: 'same', message: 'it failed', values: { run } }), 'values.run differs'],
+  ['in its cause', (run) => new RangeError('it failed', { cause: new Error(`attempt ${run}`) }), 'cause.message differs'],
+  ['in one of several errors', (run) => new AggregateError([new Error('one'), new Error(`attempt ${run}`)], 'some'), 'errors[1].message'],
+  ['as a text that was thrown', (run) => `attempt ${run}`, 'attempt'],
+])('TK-32 a failure that differs %s', async (_, make, where) => {
+  let runs = 0
+  const error = await failure(() => Promise.reject(make(++runs)))
+  expect(error).toMatchObject({ code: 'NOT_DETERMINISTIC' })
+  expect(error.message).toContain('they failed in different ways')
+  expect(error.message).toContain(where)
+})
+
+test.each<[string, () => unknown]>([
+  ['a function', () => () => {}],
+  ['a set', () => new Set([1])],
+  ['a map with tensors as keys', () => new Map([[rand([1]), 1]])],
+])('TK-32 %s in the result hides no difference beside it, and is none itself', async (_, make) => {
+  let run = 0
+  const error = await failure(async () => ({ first: make(), loss: ++run, last: make() }))
+  expect(error.message).toContain('the results are not: loss differs')
+  await simulate({ workers, twice: true }, async () => ({ first: make(), loss: 1 }))
 })
 
 test('TK-32 a bounded trace that has lost the place says so', async () => {

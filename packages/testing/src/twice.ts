@@ -2,11 +2,10 @@
  * A run that is made twice and compared, to catch programs that are not deterministic: what depends on real time, on chance that is not the seed's, or on what
  * an earlier run left behind. The error says where the two parted, what was the same before, and which doors to the real world were used.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import type { NamedEvent, Trace } from '@postgrad/sim'
 import { type RealSource, RealSources } from './real-sources.js'
-import { bitDifference, differenceText } from './same-bits.js'
-import { sameFailure } from './shrink.js'
+import { differenceOfKnown, differenceText } from './same-bits.js'
 
 /** How a run ended. */
 type Outcome<R> = { readonly result: R; readonly error?: undefined } | { readonly result?: undefined; readonly error: unknown }
@@ -59,25 +58,27 @@ function differenceOf<R extends { readonly trace: Trace; readonly result: unknow
   if ((one.error === undefined) !== (other.error === undefined)) {
     return `one run failed and the other did not: ${messageOf(one.error ?? other.error)}`
   }
-  if (one.error !== undefined) {
-    return sameFailure(one.error, other.error)
-      ? null
-      : `they failed in different ways\n  first:  ${messageOf(one.error)}\n  second: ${messageOf(other.error)}`
-  }
-  return resultDifference(one.result?.result, other.result?.result)
+  if (one.error !== undefined) return failureDifference(one.error, other.error)
+  const difference = differenceOfKnown(other.result?.result, one.result?.result)
+  return difference && `all events were the same, and the results are not: ${differenceText(difference).replace(/\n$/, '')}`
 }
 
-/** What has no bits to be compared is taken for the same. */
-function resultDifference(one: unknown, other: unknown): string | null {
-  try {
-    const difference = bitDifference(other, one)
-    return difference === null
-      ? null
-      : `all events were the same, and the results are not: ${differenceText(difference).replace(/\n$/, '')}`
-  } catch (error) {
-    if (isPostgradError(error, 'BITS_UNCOMPARABLE')) return null
-    throw error
-  }
+/** Whole messages, with their numbers, and whatever else of the errors has bits; causes too. Stacks differ by where the test stands. */
+function failureDifference(one: unknown, other: unknown): string | null {
+  const [first, second] = [factsOf(one), factsOf(other)]
+  const difference = differenceOfKnown(second, first)
+  if (difference === null) return null
+  return `they failed in different ways\n  first:  ${messageOf(one)}\n  second: ${messageOf(other)}\n  ${differenceText(difference).trimEnd()}`
+}
+
+/** A chain of causes is followed so far: it may be a ring. */
+const CAUSES_MAX = 32
+
+function factsOf(error: unknown, depth = 0): unknown {
+  if (typeof error !== 'object' || error === null || !('message' in error) || depth === CAUSES_MAX) return error
+  const { name, message, code, op, values, cause, errors } = error as Partial<PostgradError> & { readonly errors?: unknown }
+  const parts = Array.isArray(errors) ? errors.map((part) => factsOf(part, depth + 1)) : null
+  return { name, message: String(message), code, op, values, cause: factsOf(cause, depth + 1), errors: parts }
 }
 
 /** Where two traces part, with what was before and behind it. */

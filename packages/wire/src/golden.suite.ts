@@ -47,6 +47,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.RREF_CHILD_ACCEPT]: [B],
   [MessageType.RREF_ACK]: [B],
   [MessageType.BLOCKS_TAKEN]: [300],
+  [MessageType.UNREADABLE]: [7],
   [MessageType.CALL_CANCEL]: [70_000],
   [MessageType.STREAM_ITEM]: [{ frame: x }],
   [MessageType.STREAM_CREDIT]: [5, 16],

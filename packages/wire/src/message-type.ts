@@ -57,6 +57,8 @@ export const MessageType = {
   ACTOR_DOWN: 0x20,
   /** The sender watches an actor of the receiver no longer. */
   ACTOR_UNWATCH: 0x21,
+  /** The receiver's message of this number to the sender of this could not be read: nobody there got the references in it. */
+  UNREADABLE: 0x22,
 } as const
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
@@ -94,6 +96,7 @@ export interface MessageBodies {
   [MessageType.LINEAGE]: readonly []
   [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
   [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
+  [MessageType.UNREADABLE]: readonly [message: number]
 }
 
 /** How a field is written and checked. */
@@ -266,6 +269,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     ['reason', errorOrNull],
   ]),
   [MessageType.ACTOR_UNWATCH]: row('ACTOR_UNWATCH', control, null, [['watchId', count]]),
+  [MessageType.UNREADABLE]: row('UNREADABLE', control, null, [['message', count]]),
 }
 
 function row<const Fields extends readonly FieldSpec[]>(

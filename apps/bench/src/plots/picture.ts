@@ -2,8 +2,8 @@
 import { type EChartsOption, init } from 'echarts'
 import type { Sweep } from './sweep.js'
 
-const [WIDTH, HEIGHT] = [800, 480]
-const [INK, FAINT, GRID] = ['#2b2f36', '#6b7280', '#eceef1']
+export const [WIDTH, HEIGHT] = [800, 480]
+export const [INK, FAINT, GRID] = ['#2b2f36', '#6b7280', '#eceef1']
 /** Ours, PyTorch's, the raw limit's. */
 const COLORS = ['#1f4e8c', '#c0392b', '#8a8f98']
 const DASHED_FROM = 2

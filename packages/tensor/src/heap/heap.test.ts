@@ -1,5 +1,6 @@
 /** The heap within one thread: several `Heap`s on one memory stand for several workers. Names begin with the rule of HEAP.md that they hold. */
 import { beforeEach, describe, expect, test } from '@jest/globals'
+import { Generator } from '../generator.js'
 import { Heap, type HeapBlock, type HeapHandle } from './heap.js'
 import { KIND_HEAD, KIND_TAIL, ownerKind, ownerWord, SLOTS_MAX } from './layout.js'
 import { RESERVED_BYTES_MIN } from './shared-memory.js'
@@ -67,6 +68,32 @@ describe('allocation', () => {
     }
     a.trim()
     expect(used(a)).toBe(0)
+  })
+
+  test.each([1, 2])('HEAP-6 blocks of mixed sizes that come and go need little more than is held at a time (seed %d)', (seed) => {
+    const heap = Heap.create()
+    const peer = join(heap)
+    const random = new Generator(seed)
+    const size = () => Math.floor(4096 * 2 ** (random.uniform() * 10))
+    const blocks = Array.from({ length: 400 }, () => heap.allocate(size())!)
+    let heldMax = 0
+    for (let i = 0; i < 10_000; i++) {
+      const at = Math.floor(random.uniform() * blocks.length)
+      const x = blocks[at]!
+      if (i % 8 > 0) heap.release(x)
+      else {
+        // The peer is the last to let go.
+        const { descriptor, token } = heap.share(x)
+        const y = peer.adopt(descriptor)
+        heap.acknowledge(token)
+        heap.release(x)
+        peer.release(y)
+      }
+      blocks[at] = heap.allocate(size())!
+      heldMax = Math.max(heldMax, heap.heldBytes)
+    }
+    expect((heap.words.high * SEGMENT_BYTES) / heldMax).toBeLessThan(1.6)
+    expect((used(heap) * SEGMENT_BYTES) / heldMax).toBeLessThan(1.6)
   })
 
   test('HEAP-6 the limit is on all workers together', () => {

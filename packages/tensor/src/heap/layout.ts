@@ -32,6 +32,8 @@ export const SLOT_STATE = 0
 export const SLOT_REMOTE_FREES = 1
 /** How many segments it has; written by its worker alone, and zeroed when that is dead. For the limit. */
 export const SLOT_SEGMENTS = 2
+/** Epoch + 1 of the incarnation whose worker has closed while blocks of it were on their way: who reads of them later learns that it has ended. */
+export const SLOT_ENDED = 3
 
 export function slotAt(slot: number): number {
   return SLOTS_AT + slot * SLOT_WORDS

@@ -84,6 +84,12 @@ export class HeapRoad {
     for (const { token } of this.onTheWay.splice(0)) this.heap.acknowledge(token)
   }
 
+  /** This worker closes: whoever has not read yet what is on its way finds that its sender has ended. */
+  end(): void {
+    if (this.inFlight > 0) this.heap.noteEnd()
+    this.close()
+  }
+
   /** A tensor over the elements that the peer named. @throws HEAP_BLOCK_STALE */
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
     const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })

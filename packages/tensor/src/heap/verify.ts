@@ -79,6 +79,8 @@ export interface HeapStats {
   readonly touchedBytes: number
   /** In segments of workers, free blocks among them. */
   readonly claimedBytes: number
+  /** So many segments are these. */
+  readonly segments: number
   /** In blocks that somebody holds; once each. */
   readonly liveBytes: number
   /** In blocks that each worker holds, by slot; only slots that are alive. A block with two holders counts in both. */
@@ -110,6 +112,7 @@ export function heapStats(heap: Heap): HeapStats {
     limitBytes: heap.limitBytes,
     touchedBytes: words.high * SEGMENT_BYTES,
     claimedBytes,
+    segments: claimedBytes / SEGMENT_BYTES,
     liveBytes,
     heldBytes: held,
     inFlight: heap.inFlight,

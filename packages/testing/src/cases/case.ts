@@ -4,9 +4,8 @@
  */
 import type { BackwardMode, DistAutogradContext } from '@postgrad/dist-autograd'
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
-import { currentWorker, expose, type RRef } from '@postgrad/rpc'
+import { expose, type RRef } from '@postgrad/rpc'
 import { type DType, type Tensor, tensor } from '@postgrad/tensor'
-import { InlinedWorker } from '../inlined-worker.js'
 
 /** A tensor as plain values: the numbers of its dtype, in logical order. Two are equal by `toEqual` exactly when their bits are (but for NaNs). */
 export interface Plain {
@@ -76,14 +75,17 @@ export async function plains(tensors: Readonly<Record<string, Tensor>>): Promise
   return out
 }
 
-/** Plain values as text that is equal exactly when their bits are: JSON alone would lose the sign of a zero. */
+/** Plain values as text that is equal exactly when they are: JSON alone would lose the sign of a zero, and take infinities and NaN for null. */
 export function bitsText(value: unknown): string {
-  return JSON.stringify(value, (_, part) => (Object.is(part, -0) ? '-0' : part))
+  return JSON.stringify(value, (_, part) => {
+    if (Object.is(part, -0)) return '-0'
+    return typeof part === 'number' && !Number.isFinite(part) ? String(part) : part
+  })
 }
 
 /**
  * This worker's gradients in a context, by name; a leaf without one is left out. Throws when a leaf that has no name has a gradient (PyTorch's tests
- * compare the size of the map). The inlined program's workers share one map, so there it cannot be asked.
+ * compare the size of the map).
  */
 export async function gradientsOf(ctx: DistAutogradContext, leaves: Readonly<Record<string, Tensor>>): Promise<Record<string, Plain>> {
   const all = ctx.gradients()
@@ -95,7 +97,7 @@ export async function gradientsOf(ctx: DistAutogradContext, leaves: Readonly<Rec
     out[name] = await plain(grad)
     found++
   }
-  if (found !== all.size && !(currentWorker() instanceof InlinedWorker)) {
+  if (found !== all.size) {
     throw new Error(`${all.size - found} gradients of leaves that have no name`)
   }
   return out

@@ -5,6 +5,9 @@ import { bitsText, type Plains } from '../cases/case.js'
 import { designNoteOn } from '../cases/documentation.js'
 import { readGolden } from '../cases/golden.js'
 import { inlined } from '../inlined.js'
+import { generate } from '../programs/generate.js'
+import { runProgram } from '../programs/interpret.js'
+import { inlinedRun } from '../programs/oracle.js'
 import { decodeToken, encodeToken, type TestIdentity } from '../replay-token.js'
 import { type SimCluster, simulate } from '../simulate.js'
 import { type Exploration, type ExploreOptions, explore } from './explore.js'
@@ -71,6 +74,22 @@ describe('all orders', () => {
     expect(found).toMatchObject({ exhausted: true, outcomes: 1 })
     expect(found.orders).toBeGreaterThan(2)
   })
+
+  test.each([1, 2, 8])(
+    'TK-60 of a random program of several roots and passes (seed %i): the bits of the inlined program in each',
+    async (seed) => {
+      const program = generate(seed, { workers: 3, scalars: true, rootsMin: 3, passesMin: 3 })
+      const { bits } = await inlinedRun(program)
+      const found = await explore({ workers: 3, ordersMax: 60, seeds: 20 }, async (sim) => {
+        const outcome = await sim.on('worker0').run(runProgram, JSON.stringify(program))
+        expect(bitsText(outcome)).toBe(bits)
+        return outcome
+      })
+      print(`random program ${seed}`, found)
+      expect(found.outcomes).toBe(1)
+      expect(found.orders).toBeGreaterThan(10)
+    },
+  )
 
   test('TK-4: as many as there are: two workers with two and three messages each to a third', async () => {
     // The orders in which a third worker can hear two rows of n words: 2n over n. Each order of answers is another one too where nobody waits for them.
@@ -174,6 +193,10 @@ describe('a body that fails in some orders', () => {
     expect(error).toMatchObject({ code: 'ORDERS_DIFFER', order: expect.any(Number), decisions: expect.any(Array) })
     expect((error as Error).message).toMatch(/said\[[01]\] differs\n {2}expected (a|b|ab|ba)\n {2}got {6}(a|b|ab|ba)\n/)
     expect(await explore({ workers: 3, sameResult: false }, body)).toMatchObject({ exhausted: true, outcomes: 2 })
+    // What has no bits hides nothing.
+    const withFunction = async (sim: SimCluster) => ({ first: () => {}, ...(await body(sim)) })
+    await expect(explore({ workers: 3 }, withFunction)).rejects.toMatchObject({ code: 'ORDERS_DIFFER' })
+    expect(await explore({ workers: 3, sameResult: false }, withFunction)).toMatchObject({ exhausted: true, outcomes: 2 })
   })
 
   test('TK-5: a body that waits for what cannot come fails as in any simulation', async () => {

@@ -2,7 +2,7 @@
  * `explore`: a body under every order of delivery, while there are few enough, and under many of them beyond. Each order is a run as `simulate` makes it; which
  * orders there are and which of them come to the same is the business of `search.ts` (Note [Explore]).
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
 import { checkRun } from '../check-run.js'
@@ -10,7 +10,7 @@ import { noteInStack } from '../error-notes.js'
 import type { RunVariant } from '../replay-token.js'
 import { replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
 import { nextRun } from '../run-identity.js'
-import { bitDifference, bitDigest, differenceText } from '../same-bits.js'
+import { bitDigest, differenceOfKnown, differenceText } from '../same-bits.js'
 import { runSimulation, type SimCluster, type SimulateOptions, type Simulation } from '../simulate.js'
 import { Order, OrderRecorder } from './order.js'
 import { PctSchedule } from './pct.js'
@@ -152,13 +152,10 @@ export class Explorer<T> {
   private outcomes: { readonly result: T; readonly run: number }[] = []
   /** Digests of these, and of those that other threads have met. */
   private readonly digests = new Set<string>()
-  /** False: the results have no bits to compare. */
-  private compares: boolean
 
   constructor(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>) {
     this.options = options
     this.body = body
-    this.compares = true
   }
 
   async run(): Promise<Exploration> {
@@ -181,7 +178,7 @@ export class Explorer<T> {
     const { seed = 0, strategy } = this.options
     if (first !== seed && this.options.sameResult !== false) await this.drawOne(new SeedSchedule(seed))
     await this.drawRuns(count, strategy === 'pct', first)
-    return { orders: [...this.met], outcomes: this.compares ? [...this.digests] : [], runs: this.drawn, steps: this.steps }
+    return { orders: [...this.met], outcomes: [...this.digests], runs: this.drawn, steps: this.steps }
   }
 
   add({ orders, outcomes, runs, steps }: Part): void {
@@ -280,28 +277,22 @@ export class Explorer<T> {
     this.compare(simulation.result, run, decisions)
   }
 
+  /** What has no bits to compare is the body's to check. */
   private compare(result: T, run: number, decisions: readonly number[]): void {
-    if (!this.compares) return
     const { sameResult = true } = this.options
-    try {
-      const differences = this.outcomes.map((other) => bitDifference(result, other.result))
-      if (differences.includes(null)) return
-      if (differences.length > 0 && sameResult) {
-        const error = new PostgradError('ORDERS_DIFFER', {
-          op: 'explore',
-          message: `two orders of delivery give different results: run ${run}, against run ${this.outcomes[0]!.run}\n${differenceText(differences[0]!)}`,
-          remedy: 'If they may, say { sameResult: false }.',
-          values: { order: run, decisions: [...decisions] },
-        })
-        throw noted(error, run, decisions)
-      }
-      this.outcomes.push({ result, run })
-      this.digests.add(bitDigest(result))
-    } catch (error) {
-      // What has no bits to compare is the body's to check.
-      if (!isPostgradError(error, 'BITS_UNCOMPARABLE')) throw error
-      this.compares = false
+    const differences = this.outcomes.map((other) => differenceOfKnown(result, other.result))
+    if (differences.includes(null)) return
+    if (differences.length > 0 && sameResult) {
+      const error = new PostgradError('ORDERS_DIFFER', {
+        op: 'explore',
+        message: `two orders of delivery give different results: run ${run}, against run ${this.outcomes[0]!.run}\n${differenceText(differences[0]!)}`,
+        remedy: 'If they may, say { sameResult: false }.',
+        values: { order: run, decisions: [...decisions] },
+      })
+      throw noted(error, run, decisions)
     }
+    this.outcomes.push({ result, run })
+    this.digests.add(bitDigest(result))
   }
 
   private progress(): void {
@@ -323,7 +314,7 @@ export class Explorer<T> {
     const { pruned, redundant } = search.counts
     const { exhausted } = search
     const orders = this.met.size
-    const outcomes = this.compares ? this.digests.size : 0
+    const outcomes = this.digests.size
     const bySearch = exhausted
       ? `all ${orders} orders of delivery`
       : `${orders} orders of delivery, not all${drawn === 0 ? '' : `: ${search.counts.orders} by search, the rest by ${drawn} ${this.options.strategy === 'pct' ? 'priority schedules' : 'seeds'}`}`

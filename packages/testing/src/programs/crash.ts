@@ -58,7 +58,7 @@ export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
   const program = generate(seed, { tidy: mode === 'fast' })
   const random = new Random(~seed)
   const faults = planOf(random, program.workers)
-  const oracle = await inlinedRun(program)
+  const oracle = await inlinedRun(program, { unused: mode === 'fast' ? 'fast' : 'none' })
   const problems: string[] = []
   let end: string | null = null
   let endMs = 0
@@ -89,7 +89,7 @@ export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
   })
   const next = simulation.result
   if (next !== null) {
-    const { bits } = await inlinedRun(next.program)
+    const { bits } = await inlinedRun(next.program, { unused: mode === 'fast' ? 'fast' : 'none' })
     if (next.bits !== bits) problems.push(`on the survivors ${next.bits}, the inlined program gives ${bits}`)
   }
   const { crashed, debugInfo } = simulation

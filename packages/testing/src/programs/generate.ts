@@ -13,6 +13,14 @@ export interface GenerateOptions {
   readonly tidy?: boolean
   /** Default 2 to 5, by the seed. */
   readonly workers?: number
+  /** One pass from all roots and nothing else, as the first programs with PyTorch's numbers have it. Default false. */
+  readonly single?: boolean
+  /** Of each pass at least, up to 6. Default 1. */
+  readonly rootsMin?: number
+  /** Of the program at least, up to 5 or a few more. Default 1. */
+  readonly passesMin?: number
+  /** Only passes of the first worker that follow each other, from scalars, without gradients of the roots. Default false. */
+  readonly plain?: boolean
 }
 
 /** Values stay within it, so that PyTorch's numbers and ours do not run away from each other. */
@@ -20,6 +28,8 @@ const BOUND = 32
 /** What crosses a call. */
 const ARG_BOUND = 4
 const CALLS_DEEP = 4
+const ROOTS_MAX = 6
+const PASSES_MAX = 5
 const SHAPES = [[], [2], [3], [2, 2], [2, 3]] as const
 /** Bit of `grad` of what a parameter leads to, whatever the arguments are; bit i: if argument i requires grad. */
 const ALWAYS = 1 << 30
@@ -31,6 +41,10 @@ interface Value {
   readonly grad: number
   /** Its gradient is asked for by a later step. */
   used: boolean
+  /** It has no history of its own, or perhaps none: a parameter, or the value of a reference to one. */
+  readonly isLeaf: boolean
+  /** What came from a call or a reference. */
+  isRemote: boolean
 }
 
 /** What a block under construction has in sight; a branch has one of its own. */
@@ -67,9 +81,13 @@ class Generating {
   readonly params: Param[] = []
   readonly blocks: Block[] = []
   readonly signatures: Signature[] = []
+  readonly options: GenerateOptions
   budget: number
+  passes = 0
 
-  constructor(seed: number, { scalars = false, tidy, workers }: GenerateOptions) {
+  constructor(seed: number, options: GenerateOptions) {
+    const { scalars = false, tidy, workers } = options
+    this.options = options
     this.random = new Random(seed)
     this.scalars = scalars
     this.tidy = tidy ?? this.random.coin()
@@ -86,8 +104,11 @@ class Generating {
     const dtype = this.scalars || this.random.below(4) > 0 ? 'float32' : 'float64'
     const numel = shape.reduce<number>((n, extent) => n * extent, 1)
     // Few digits: their binary form has all of them.
-    const data = Array.from({ length: numel }, () => (this.random.below(2999) - 1499) / 1000)
-    return { on, dtype, shape, data }
+    return { on, dtype, shape, data: this.numbers(numel) }
+  }
+
+  numbers(count: number): number[] {
+    return Array.from({ length: count }, () => (this.random.below(2999) - 1499) / 1000)
   }
 
   pick<T>(list: readonly T[]): T {
@@ -109,8 +130,95 @@ class Generating {
     }
     // What came between: a root that nothing else leads to.
     if (this.tidy) for (const value of sight.tensors) if (!value.used && !roots.includes(value.id)) roots.push(this.root(sight, value))
+    const distinct = [...new Set(roots)]
+    const backward = this.options.single === true ? null : this.backward(sight, distinct)
     this.blocks[0] = { on: 0, ins: 0, steps: sight.steps, outs: [] }
-    return { workers: this.workers, params: this.params, blocks: this.blocks, roots: [...new Set(roots)] }
+    return { workers: this.workers, params: this.params, blocks: this.blocks, roots: distinct, ...(backward && { backward }) }
+  }
+
+  /** Passes one after the other, here and where they are called, and at once; looks at the gradients between them. */
+  backward(sight: Sight, roots: readonly number[]): Step[] {
+    const { passesMin = 1, rootsMin = 1, plain = false } = this.options
+    const further = this.further(sight, rootsMin - 1 + this.random.below(4))
+    const count = passesMin + this.random.below(PASSES_MAX - passesMin + 1)
+    const steps: Step[] = []
+    while (this.passes < count) {
+      const what = this.random.below(100)
+      // In a tidy program all roots but those of the last pass have to reach what was sent before.
+      const mayServe = !plain && (!this.tidy || this.passes === count - 1)
+      if (what < 40 || plain) steps.push(this.pass(sight, roots, further))
+      else if (what < 65) steps.push(mayServe ? this.served(sight, roots) : this.pass(sight, roots, further))
+      else steps.push({ k: 'par', branches: this.passesAtOnce(sight, roots, further) })
+      if (this.chance(35)) steps.push({ k: 'read' })
+      if (this.chance(12)) steps.push({ k: 'write' })
+    }
+    const last = steps.findLastIndex(({ k }) => k !== 'read' && k !== 'write')
+    const end = steps[last] as Step
+    if (end.k === 'pass') steps[last] = { ...end, keep: false }
+    return steps
+  }
+
+  /** Scalars of a few values, remote results where there are some: roots that share parts of what is behind them. */
+  further(sight: Sight, count: number): number[] {
+    const remote = sight.tensors.filter(({ isRemote }) => isRemote)
+    const from = remote.length > 1 ? remote : sight.tensors
+    const pool = Array.from({ length: 2 + this.random.below(2) }, () => this.pick(from))
+    return Array.from({ length: count }, () => {
+      const some = pool.filter(() => this.chance(60))
+      const scalars = (some.length > 0 ? some : [this.pick(pool)]).map((value) => this.scalar(sight, value))
+      return this.root(
+        sight,
+        scalars.reduce((sum, one) => this.sumOf(sight, sum, one)),
+      )
+    })
+  }
+
+  /** Begun without awaiting each other; each branch may have one more pass behind its first. */
+  passesAtOnce(sight: Sight, roots: readonly number[], further: readonly number[]): Step[][] {
+    return Array.from({ length: 2 + this.random.below(3) }, () => {
+      const first = this.tidy || this.chance(60) ? this.pass(sight, roots, further) : this.served(sight, roots)
+      return this.chance(30) ? [first, this.pass(sight, roots, further)] : [first]
+    })
+  }
+
+  /** From 1 to 6 roots, half of them of `all` and `further`, some of them twice; in a tidy program from all of `all` at least. */
+  pass(sight: Sight, all: readonly number[], further: readonly number[] = []): Step {
+    const { rootsMin = 1, plain = false } = this.options
+    const able = sight.tensors.filter(({ grad, isLeaf, type }) => grad !== 0 && !isLeaf && (!plain || type.shape.length === 0))
+    const roots = this.tidy ? [...all] : []
+    const count = Math.max(roots.length, rootsMin + this.random.below(ROOTS_MAX - rootsMin + 1))
+    const typeOf = new Map(sight.tensors.map(({ id, type }) => [id, type]))
+    while (roots.length < count) {
+      const again = roots.length > 0 && this.chance(20)
+      const some = this.chance(50) ? [...all, ...further] : able.map(({ id }) => id)
+      roots.splice(this.random.below(roots.length + 1), 0, again ? this.pick(roots) : this.pick(some))
+    }
+    const grads = roots.map((id) => {
+      const { shape } = typeOf.get(id) as TensorType
+      return shape.length > 0 || (!plain && this.chance(30)) ? this.numbers(numelOf(shape)) : null
+    })
+    return { k: 'pass', nr: this.passes++, roots, grads: grads.every((one) => one === null) ? null : grads, keep: true }
+  }
+
+  /** A call of a block that begins a pass with what it got. */
+  served(sight: Sight, all: readonly number[]): Step {
+    const able = sight.tensors.filter(({ grad, isLeaf }) => grad !== 0 && !isLeaf)
+    const given = this.tidy
+      ? able.filter(({ id }) => all.includes(id))
+      : Array.from({ length: 1 + this.random.below(3) }, () => this.pick(able))
+    const args = given.map((value) => ({ value, isRef: false }))
+    const inner = this.begin(this.random.below(this.workers), 1, args)
+    const { self } = inner
+    // What comes in requires grad.
+    for (let count = this.random.below(3); count > 0; count--) this.operation(inner)
+    if (this.chance(50)) this.take(inner)
+    if (this.chance(50)) this.operation(inner)
+    const pass = this.pass(
+      inner,
+      args.map((_, id) => id),
+    )
+    this.blocks[self.index] = { on: self.on, ins: args.length, steps: [...inner.steps, pass], outs: [] }
+    return { k: 'call', block: self.index, in: args.map(({ value }) => value.id), outs: [] }
   }
 
   begin(on: number, callsDeep: number, args: readonly { readonly value: Value; readonly isRef: boolean }[]): Sight {
@@ -119,7 +227,7 @@ class Generating {
     const self: Building = { index, on, callsDeep, next: args.length }
     const inside = (isRef: boolean): Value[] =>
       args.flatMap(({ value, isRef: is }, id) =>
-        is === isRef ? [{ id, type: value.type, bound: ARG_BOUND, grad: 1 << id, used: isRef }] : [],
+        is === isRef ? [{ id, type: value.type, bound: ARG_BOUND, grad: 1 << id, used: isRef, isLeaf: isRef, isRemote: !isRef }] : [],
       )
     return { self, tensors: inside(false), refs: inside(true), steps: [], deep: 0 }
   }
@@ -145,8 +253,8 @@ class Generating {
     } else this.operation(sight)
   }
 
-  add(list: Value[], self: Building, type: TensorType, bound: number, grad: number): Value {
-    const value = { id: self.next++, type, bound, grad, used: false }
+  add(list: Value[], self: Building, type: TensorType, bound: number, grad: number, isLeaf = false): Value {
+    const value = { id: self.next++, type, bound, grad, used: false, isLeaf, isRemote: false }
     list.push(value)
     return value
   }
@@ -158,14 +266,15 @@ class Generating {
     if (here.length === 0) return false
     const i = nth === undefined ? this.pick(here) : (here[nth] as number)
     const { dtype, shape } = this.params[i] as Param
-    sight.steps.push({ k: 'param', i, out: this.add(sight.tensors, self, { dtype, shape }, 1.5, ALWAYS).id })
+    sight.steps.push({ k: 'param', i, out: this.add(sight.tensors, self, { dtype, shape }, 1.5, ALWAYS, true).id })
     return true
   }
 
   fetch(sight: Sight, ref: Value | undefined = sight.refs.length === 0 ? undefined : this.pick(sight.refs)): void {
     if (ref === undefined) return
     ref.used = true
-    const value = this.add(sight.tensors, sight.self, ref.type, ARG_BOUND, ref.grad)
+    const value = this.add(sight.tensors, sight.self, ref.type, ARG_BOUND, ref.grad, ref.isLeaf)
+    value.isRemote = true
     sight.steps.push({ k: 'here', in: [ref.id], out: value.id })
   }
 
@@ -259,8 +368,9 @@ class Generating {
     const given = known === null ? null : this.argsFor(sight, known)
     const args = given ?? this.args(sight)
     const callee = given !== null ? (known as Signature) : this.block(self, args, 1 + this.random.below(3))
-    const outs = callee.outs.map(({ type, grad }) => this.add(sight.tensors, self, type, ARG_BOUND, through(grad, args)).id)
-    sight.steps.push({ k: 'call', block: callee.index, in: args.map(({ value }) => value.id), outs })
+    const outs = callee.outs.map(({ type, grad }) => this.add(sight.tensors, self, type, ARG_BOUND, through(grad, args)))
+    for (const out of outs) out.isRemote = true
+    sight.steps.push({ k: 'call', block: callee.index, in: args.map(({ value }) => value.id), outs: outs.map(({ id }) => id) })
     return callee
   }
 
@@ -271,7 +381,8 @@ class Generating {
     const args = given ?? this.args(sight)
     const callee = given !== null ? (known as Signature) : this.block(self, args, 1)
     const [out] = callee.outs as [Signature['outs'][number]]
-    const ref = this.add(sight.refs, self, out.type, ARG_BOUND, through(out.grad, args))
+    // A reference to a value of this worker is to the value itself.
+    const ref = this.add(sight.refs, self, out.type, ARG_BOUND, through(out.grad, args), callee.on === self.on)
     sight.steps.push({ k: 'remote', block: callee.index, in: args.map(({ value }) => value.id), out: ref.id })
   }
 
@@ -343,10 +454,14 @@ class Generating {
     for (const ref of sight.refs) if (!ref.used) this.fetch(sight, ref)
     let sum: Value | null = null
     for (const value of sight.tensors.filter(({ used }) => !used)) {
-      const scalar = value.type.shape.length === 0 ? value : this.apply(sight, 'mean', value)
+      const scalar = this.scalar(sight, value)
       sum = sum === null ? scalar : this.sumOf(sight, sum, scalar)
     }
     return sum === null ? null : this.bounded(sight, sum)
+  }
+
+  scalar(sight: Sight, value: Value): Value {
+    return value.type.shape.length === 0 ? value : this.apply(sight, 'mean', value)
   }
 
   /** x + y where y is a scalar. */

@@ -6,8 +6,10 @@ export interface GoldenProgram {
   readonly seed: number
   readonly program: Program
   /** Elements in logical order; shapes and dtypes are the program's. A parameter that no root depends on has none. */
-  readonly torch: { readonly roots: readonly number[]; readonly gradients: Readonly<Record<string, readonly number[]>> }
+  readonly torch: { readonly roots: readonly number[]; readonly gradients: TorchGradients; readonly read?: readonly TorchGradients[] }
 }
+
+type TorchGradients = Readonly<Record<string, readonly number[]>>
 
 /** Read anew each time: tests only, once per file. */
 export function goldenPrograms(): readonly GoldenProgram[] {
@@ -43,14 +45,19 @@ export function programDifferences(
     got.roots.flatMap(({ data }) => data),
     torch.roots,
   )
-  for (const [i, { dtype, shape }] of program.params.entries()) {
-    const [gradient, want] = [got.gradients[i], torch.gradients[i]]
-    if (gradient === undefined || want === undefined) {
-      if (gradient !== undefined || want !== undefined)
-        problems.push(`gradient ${i}: ${want === undefined ? 'PyTorch has none' : 'missing'}`)
-    } else if (gradient.dtype !== dtype || String(gradient.shape) !== String(shape)) {
-      problems.push(`gradient ${i}: ${gradient.dtype} [${gradient.shape}], the parameter is ${dtype} [${shape}]`)
-    } else compare(`gradient ${i}`, gradient.data, want)
+  const gradients = [...got.read, got.gradients]
+  const wanted = [...(torch.read ?? []), torch.gradients]
+  if (gradients.length !== wanted.length) problems.push(`gradients were read ${gradients.length} times, by PyTorch ${wanted.length}`)
+  for (const [time, all] of wanted.entries()) {
+    for (const [i, { dtype, shape }] of program.params.entries()) {
+      const [gradient, want] = [gradients[time]?.[i], all[i]]
+      const name = `gradient ${i}${time < wanted.length - 1 ? ` when read for the ${time + 1}. time` : ''}`
+      if (gradient === undefined || want === undefined) {
+        if (gradient !== undefined || want !== undefined) problems.push(`${name}: ${want === undefined ? 'PyTorch has none' : 'missing'}`)
+      } else if (gradient.dtype !== dtype || String(gradient.shape) !== String(shape)) {
+        problems.push(`${name}: ${gradient.dtype} [${gradient.shape}], the parameter is ${dtype} [${shape}]`)
+      } else compare(name, gradient.data, want)
+    }
   }
   return { problems, worst }
 }

@@ -2,10 +2,11 @@
  * Runs a program of `program.ts` on whatever cluster surrounds it: simulated, inlined, or threads. Blocks are calls of one exposed function, which is told
  * the program as text and the block's number: nothing is shared but what the worker itself makes of the text.
  */
+import { isPostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, expose, RRef, remote, workerLocal } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { type Block, OPS, type Outcome, type Plain, type Program, type Step } from './program.js'
+import { type Block, backwardOf, type Gradients, OPS, type Outcome, type Plain, type Program, type Step } from './program.js'
 
 type Value = Tensor | RRef<Tensor>
 type Values = Map<number, Value>
@@ -46,13 +47,16 @@ function load(text: string): Loaded {
 /** A program knows workers by number. */
 export const nameOf = ({ names }: Program, worker: number): string => names?.[worker] ?? `worker${worker}`
 
-async function runBlock(text: string, index: number, args: readonly Value[]): Promise<Tensor[]> {
-  const { program, params } = load(text)
-  const block = program.blocks[index] as Block
+type Ends = Record<string, string | null>
+
+/** What a block gives: its results, and how the passes ended that it began. */
+async function runBlock(text: string, index: number, args: readonly Value[]): Promise<[outs: Tensor[], ends: Ends]> {
+  const running = { ...load(text), text, index, ends: {}, read: [], createGraph: false }
+  const block = running.program.blocks[index] as Block
   const values: Values = new Map(args.map((value, i) => [i, value]))
   try {
-    await runSteps({ text, program, params }, block.steps, values)
-    return block.outs.map((id) => values.get(id) as Tensor)
+    await runSteps(running, block.steps, values)
+    return [block.outs.map((id) => values.get(id) as Tensor), running.ends]
   } finally {
     for (const value of values.values()) if (value instanceof RRef) value.dispose()
   }
@@ -60,23 +64,68 @@ async function runBlock(text: string, index: number, args: readonly Value[]): Pr
 
 interface Running extends Loaded {
   readonly text: string
+  /** The block. */
+  readonly index: number
+  readonly ends: Ends
+  readonly read: Gradients[]
+  readonly createGraph: boolean
+}
+
+/** Whether a pass may begin, as the inlined program has it where the simulation is to end with UNUSED_SEND. */
+export type Gate = (nr: number, roots: readonly Tensor[], isMain: boolean) => boolean | Promise<boolean>
+
+/** Of the passes that this worker begins; null lets all begin. */
+const gate = workerLocal((): { allows: Gate | null } => ({ allows: null }))
+
+/** Runs on the worker, before the program. */
+export function allowOnly(allows: Gate | null): void {
+  gate().allows = allows
 }
 
 async function runSteps(running: Running, steps: readonly Step[], values: Values): Promise<void> {
-  const { text, program, params } = running
+  const { text, program, params, ends } = running
   const all = (ids: readonly number[]): Value[] => ids.map((id) => values.get(id) as Value)
   const where = (block: number): string => nameOf(program, (program.blocks[block] as Block).on)
   for (const step of steps) {
     if (step.k === 'op') values.set(step.out, OPS[step.op](all(step.in) as [Tensor, Tensor]))
     else if (step.k === 'param') values.set(step.out, params.get(step.i) as Tensor)
     else if (step.k === 'call') {
-      const outs = await call(where(step.block), runBlock, [text, step.block, all(step.in)])
+      const [outs, passes] = await call(where(step.block), runBlock, [text, step.block, all(step.in)])
       for (const [i, id] of step.outs.entries()) values.set(id, outs[i] as Tensor)
+      Object.assign(ends, passes)
     } else if (step.k === 'remote') values.set(step.out, remote(where(step.block), runOne, [text, step.block, all(step.in)]))
     else if (step.k === 'here') values.set(step.out, await (values.get(step.in[0]) as RRef<Tensor>).toHere())
+    else if (step.k === 'pass') ends[step.nr] = await runPass(running, step, all(step.roots) as Tensor[])
+    else if (step.k === 'read') running.read.push(await gradientsOf(program, text))
+    // What has a history is not written to in place.
+    else if (step.k === 'write') await (running.createGraph || onOwners(program, (owner) => call(owner, halveHere, [text])))
     else if (step.k === 'par') await allOf(step.branches.map((branch) => runSteps(running, branch, values)))
     else await call(nameOf(program, step.on), failing, [all(step.in)]).catch(onlyItsOwnError)
   }
+}
+
+/** How it ended. What FAST may not run is no failure of the program. */
+async function runPass({ index, createGraph }: Running, { nr, grads, keep }: PassStep, roots: readonly Tensor[]): Promise<string | null> {
+  const { allows } = gate()
+  const isAllowed = allows === null ? true : allows(nr, roots, index === 0)
+  // Without an await where none is needed: what begins at once begins at once.
+  if (!(typeof isAllowed === 'boolean' ? isAllowed : await isAllowed)) return UNUSED_SEND
+  const gradTensors = grads?.map((data, i) => (data === null ? null : likeRoot(roots[i] as Tensor, data)))
+  try {
+    await currentContext()!.backward(roots, { retainGraph: keep || createGraph, createGraph, ...(gradTensors && { gradTensors }) })
+    return null
+  } catch (error) {
+    if (!isPostgradError(error, UNUSED_SEND)) throw error
+    return error.code
+  }
+}
+
+type PassStep = Extract<Step, { readonly k: 'pass' }>
+
+const UNUSED_SEND = 'UNUSED_SEND'
+
+function likeRoot({ dtype, shape }: Tensor, data: readonly number[]): Tensor {
+  return tensor((dtype === 'float32' ? Float32Array : Float64Array).from(data), { dtype }).reshape([...shape])
 }
 
 /** Waits for all, also if one fails: what they still make belongs to the block, which gives it up. */
@@ -85,7 +134,7 @@ async function allOf(branches: readonly Promise<void>[]): Promise<void> {
 }
 
 async function runOne(text: string, index: number, args: readonly Value[]): Promise<Tensor> {
-  return (await runBlock(text, index, args))[0] as Tensor
+  return (await runBlock(text, index, args))[0][0] as Tensor
 }
 
 const MESSAGE = 'thrown by the program'
@@ -99,6 +148,16 @@ function onlyItsOwnError(error: unknown): void {
   if (!(error instanceof RangeError && error.message === MESSAGE)) throw error
 }
 
+/** What each worker with parameters gives. */
+function onOwners<T>(program: Program, ask: (owner: string) => PromiseLike<T>): Promise<T[]> {
+  const owners = [...new Set(program.params.map(({ on }) => on))]
+  return Promise.all(owners.map((owner) => ask(nameOf(program, owner))))
+}
+
+async function gradientsOf(program: Program, text: string): Promise<Gradients> {
+  return Object.assign({}, ...(await onOwners(program, (owner) => call(owner, gradientsHere, [text]))))
+}
+
 /** The gradients of the parameters that live here, in the context of the caller. */
 async function gradientsHere(text: string): Promise<Record<string, Plain>> {
   const all = currentContext()!.gradients()
@@ -108,6 +167,11 @@ async function gradientsHere(text: string): Promise<Record<string, Plain>> {
     if (grad !== undefined) out[i] = await plain(grad)
   }
   return out
+}
+
+function halveHere(text: string): void {
+  const all = currentContext()!.gradients()
+  for (const param of load(text).params.values()) all.get(param)?.mul_(0.5)
 }
 
 /** Of the gradients of the parameters that live here, with their history. */
@@ -130,31 +194,26 @@ export type Mode = 'fast' | 'smart'
 export interface RunOptions {
   /** Default smart. */
   readonly mode?: Mode
-  /** A second pass, over the sum of the squares of all gradients of the first, made where the parameters are. SMART only. */
+  /** One more pass, over the sum of the squares of all gradients, made where the parameters are. SMART only; nothing is written in place. */
   readonly second?: boolean
-  /** Told of the roots before the pass, in the thread of the test. */
-  readonly onRoots?: (roots: readonly Tensor[]) => void
 }
 
-/** The whole program, as worker 0: forward, one pass from all roots, the gradients of all workers. */
-export function runProgram(text: string, { mode = 'smart', second = false, onRoots }: RunOptions = {}): Promise<Outcome> {
+/** The whole program, as worker 0: forward, its passes, the gradients of all workers. */
+export function runProgram(text: string, { mode = 'smart', second = false }: RunOptions = {}): Promise<Outcome> {
   const forwardAndBackward = async (ctx: DistAutogradContext): Promise<Outcome> => {
-    const { program, params } = load(text)
-    const main = program.blocks[0] as Block
+    const running: Running = { ...load(text), text, index: 0, ends: {}, read: [], createGraph: second }
+    const { program, ends, read } = running
     const values: Values = new Map()
     try {
-      await runSteps({ text, program, params }, main.steps, values)
-      const roots = program.roots.map((id) => values.get(id) as Tensor)
-      onRoots?.(roots)
-      await ctx.backward(roots, { createGraph: second })
-      const owners = [...new Set(program.params.map(({ on }) => on))]
+      await runSteps(running, (program.blocks[0] as Block).steps, values)
+      await runSteps(running, backwardOf(program), values)
       if (second) {
-        const penalties = await Promise.all(owners.map((owner) => call(nameOf(program, owner), penaltyHere, [text])))
+        const penalties = await onOwners(program, (owner) => call(owner, penaltyHere, [text]))
         const reaching = penalties.filter(({ requiresGrad }) => requiresGrad)
         if (reaching.length > 0) await ctx.backward(reaching)
       }
-      const parts = await Promise.all(owners.map((owner) => call(nameOf(program, owner), gradientsHere, [text])))
-      return { roots: await Promise.all(roots.map(plain)), gradients: Object.assign({}, ...parts) as Outcome['gradients'] }
+      const roots = await Promise.all(program.roots.map((id) => plain(values.get(id) as Tensor)))
+      return { roots, gradients: await gradientsOf(program, text), read, ends }
     } finally {
       for (const value of values.values()) if (value instanceof RRef) value.dispose()
     }
@@ -167,5 +226,6 @@ expose({
   'programs.one': runOne,
   'programs.failing': failing,
   'programs.gradients': gradientsHere,
+  'programs.halve': halveHere,
   'programs.penalty': penaltyHere,
 })

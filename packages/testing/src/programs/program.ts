@@ -34,6 +34,22 @@ export type Step =
   | { readonly k: 'fail'; readonly on: number; readonly in: readonly number[] }
   /** All branches at once, each going on behind its own awaits; afterwards the values of all are there. */
   | { readonly k: 'par'; readonly branches: readonly (readonly Step[])[] }
+  | BackwardStep
+
+/** What passes are made of, beside calls of blocks with passes and branches. */
+export type BackwardStep =
+  /** A pass of the context; `grads` are those of the roots, null is 1. The graph is needed again if it is kept. */
+  | {
+      readonly k: 'pass'
+      readonly nr: number
+      readonly roots: readonly number[]
+      readonly grads: readonly (readonly number[] | null)[] | null
+      readonly keep: boolean
+    }
+  /** Reads the gradients of all workers. */
+  | { readonly k: 'read' }
+  /** Halves them in place, on all workers, as clipping does. */
+  | { readonly k: 'write' }
 
 export interface Block {
   readonly on: number
@@ -50,6 +66,7 @@ export interface Program {
   readonly params: readonly Param[]
   readonly blocks: readonly Block[]
   readonly roots: readonly number[]
+  readonly backward?: readonly Step[]
 }
 
 /** A tensor as plain values, in logical order. */
@@ -59,10 +76,17 @@ export interface Plain {
   readonly data: readonly number[]
 }
 
-/** What a program gives: the values of its roots, and by the number of a parameter its gradient, where it has one. */
+/** By the number of a parameter its gradient, where it has one. */
+export type Gradients = Readonly<Record<string, Plain>>
+
+/** What a program gives: the values of its roots and the gradients in the end. */
 export interface Outcome {
   readonly roots: readonly Plain[]
-  readonly gradients: Readonly<Record<string, Plain>>
+  readonly gradients: Gradients
+  /** What it read before. */
+  readonly read: readonly Gradients[]
+  /** By the number of a pass how it ended: the code of its error, null where it ended well. */
+  readonly ends: Readonly<Record<string, string | null>>
 }
 
 /** The operations; each is smooth, so that PyTorch's rounding and ours lead to neighbouring numbers. */
@@ -95,4 +119,15 @@ export function* stepsOf(steps: readonly Step[]): Generator<Step> {
     yield step
     if (step.k === 'par') for (const branch of step.branches) yield* stepsOf(branch)
   }
+}
+
+/** What the main block does after forward: of itself one pass from all roots. */
+export function backwardOf({ roots, backward }: Program): readonly Step[] {
+  return backward ?? [{ k: 'pass', nr: 0, roots, grads: null, keep: false }]
+}
+
+/** The passes of a program, wherever they begin. */
+export function passesOf(program: Program): readonly Extract<Step, { readonly k: 'pass' }>[] {
+  const all = [...backwardOf(program), ...program.blocks.flatMap(({ steps }) => steps)]
+  return [...stepsOf(all)].filter((step) => step.k === 'pass')
 }

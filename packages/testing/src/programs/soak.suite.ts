@@ -1,13 +1,15 @@
 /** Random programs times random orders of delivery: one seed after the other, with what a report needs. `programs.sim.test.ts` and `.soak.test.ts` run it. */
 import { crashRun } from './crash.js'
 import { type GenerateOptions, generate } from './generate.js'
-import { inlinedRun, simulatedRun } from './oracle.js'
+import { oraclesOf, simulatedRun } from './oracle.js'
 import { stepsOf } from './program.js'
 
 export interface Report {
   readonly programs: number
-  /** Programs that FAST may run. */
+  /** Programs whose passes FAST may run, all of them. */
   readonly legal: number
+  /** How their passes end in FAST. */
+  readonly ends: Readonly<Record<string, number>>
   readonly orders: number
   readonly steps: number
   readonly perMinute: number
@@ -22,6 +24,7 @@ export async function overPrograms(
 ): Promise<Report> {
   const failed: string[] = []
   const orders = new Set<string>()
+  const ends: Record<string, number> = {}
   let legal = 0
   let steps = 0
   const startMs = performance.now()
@@ -29,11 +32,12 @@ export async function overPrograms(
     const program = generate(seed, options)
     for (const block of program.blocks) for (const _ of stepsOf(block.steps)) steps++
     try {
-      const oracle = await inlinedRun(program)
-      if (oracle.isFastLegal) legal++
+      const oracles = await oraclesOf(program)
+      if (oracles.fast.isFastLegal) legal++
+      for (const end of Object.values(oracles.fast.outcome.ends)) ends[end ?? 'well'] = (ends[end ?? 'well'] ?? 0) + 1
       for (let run = 0; run < runs; run++) {
         for (const mode of ['smart', 'fast'] as const) {
-          const { problem, hash } = await simulatedRun(program, oracle, seed + run * 1_000_003, mode)
+          const { problem, hash } = await simulatedRun(program, oracles[mode], seed + run * 1_000_003, mode)
           orders.add(hash)
           if (problem !== null) failed.push(`program ${seed}, order ${seed + run * 1_000_003}, ${problem}`)
         }
@@ -43,11 +47,11 @@ export async function overPrograms(
     }
   }
   const perMinute = Math.round((count * 60_000) / (performance.now() - startMs))
-  return { programs: count, legal, orders: orders.size, steps, perMinute, failed }
+  return { programs: count, legal, ends, orders: orders.size, steps, perMinute, failed }
 }
 
-export function reportLine({ programs, legal, orders, steps, perMinute, failed }: Report): string {
-  return `${programs} programs (${legal} that FAST may run, ${steps} steps), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
+export function reportLine({ programs, legal, ends, orders, steps, perMinute, failed }: Report): string {
+  return `${programs} programs (${legal} that FAST may run, ${steps} steps, passes in FAST end ${JSON.stringify(ends)}), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
 }
 
 export interface CrashesReport {

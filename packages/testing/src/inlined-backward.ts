@@ -1,0 +1,54 @@
+/**
+ * Backward of the inlined program (`inlined-worker.ts` has its calls): one engine runs every pass through the graphs of all workers. A node runs as the worker
+ * on whose side of the calls it was recorded, as it does where each worker has an engine: in its scope, under its name, with the gradients of its leaves.
+ */
+import { gradientEdge, type Node, type NodeTask } from '@postgrad/autograd/internal'
+import { currentScope, Scope } from '@postgrad/base/internal'
+import { DistEngine, type DistPass, installDistAutograd } from '@postgrad/dist-autograd/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { CallBoundary, InlinedWorker } from './inlined-worker.js'
+
+/** Gives all workers of the program their one container and engine, and has every part of a pass run as the worker that it belongs to. */
+export function installInlinedBackward(workers: readonly InlinedWorker[]): void {
+  const [first] = workers as readonly [InlinedWorker, ...InlinedWorker[]]
+  const { container, engine } = installDistAutograd(first)
+  for (const worker of workers) worker.shareWithFirst(() => installDistAutograd(worker))
+  const sides = new WeakMap<Node, InlinedWorker>()
+  // What an engine says of a failure has the name of its worker.
+  const engines = new Map(workers.map((worker) => [worker, worker === first ? engine : new DistEngine(worker, container)]))
+  const evaluations = new Map([...engines].map(([worker, one]) => [worker, one.evaluate.bind(one)]))
+
+  const queue = engine.queue.bind(engine)
+  engine.queue = (pass, nodeTask) => {
+    // Who begins the pass is the first to queue one of its nodes; all others are known by then.
+    if (!sides.has(nodeTask.node)) sides.set(nodeTask.node, here(first))
+    queue(pass, nodeTask)
+  }
+  engine.evaluate = (pass: DistPass, nodeTask: NodeTask) => {
+    const { node } = nodeTask
+    const side = sides.get(node) as InlinedWorker
+    const behind = node instanceof CallBoundary ? node.sender : side
+    for (const edge of node.nextEdges) if (edge !== null) sides.set(edge.node, behind)
+    pass.scope = new Scope({ context: container.find(pass.contextId) ?? null, gradEnabled: pass.task.createGraph }, side.scope)
+    evaluations.get(side)!(pass, nodeTask)
+  }
+
+  const newContext = container.newContext.bind(container)
+  container.newContext = (mode) => {
+    const context = newContext(mode)
+    const gradients = context.gradients.bind(context)
+    // The context has the leaves of all workers, and shows each its own.
+    context.gradients = () => {
+      const worker = here(first)
+      return new Map([...gradients()].filter(([leaf]) => sides.get(nodeOf(leaf)) === worker))
+    }
+    return context
+  }
+}
+
+const nodeOf = (leaf: Tensor): Node => gradientEdge(leaf)!.node
+
+function here(first: InlinedWorker): InlinedWorker {
+  const { worker } = currentScope()
+  return worker instanceof InlinedWorker ? worker : first
+}
