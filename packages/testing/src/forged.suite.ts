@@ -67,6 +67,8 @@ const NOT_SENT: readonly (readonly [MessageType, readonly unknown[]])[] = [
   [MessageType.GROUP_UPDATE, [4, [0, 1, 2, 3], null]],
   [MessageType.GROUP_UPDATE, [5, null, null]],
   [MessageType.GROUP_UPDATE, [6, null, new RangeError('forged')]],
+  // Goes ahead of tens of thousands of messages; its context and lineage are put in where it is sent.
+  [MessageType.LINEAGE, []],
 ]
 
 const HEAD = ['requestId', 'context', 'autogradId', 'pass', 'deadlineMs', 'trace', 'lineage'] as const
@@ -209,6 +211,10 @@ class Forger {
           const field = this.fieldOf(one)
           head[field] = this.other(head[field], field)
         }
+      }
+      if (type === MessageType.LINEAGE) {
+        head.context = random.below(8) === 0 ? null : pick(random, [...this.ids, 5n])
+        head.lineage = this.otherNumbers([0, 0, 0, 1, 2, 1, 0, 0])
       }
       if (type === MessageType.PROPAGATE_GRADIENTS && mutation === 'head' && random.below(3) === 0) {
         // A pass that begins with this, for which there is a plan.
