@@ -146,6 +146,17 @@ test('under noGrad it is a call', () => {
   expect(F.noGrad(() => F.checkpoint((x: Tensor) => x.mul(2), leaf(1)).requiresGrad)).toBe(false)
 })
 
+test('one behind another under createGraph: a pass over the gradient frees nothing that it needs itself', () => {
+  const gradients = (call: (fn: (v: Tensor) => Tensor, v: Tensor) => Tensor) => {
+    const [w, x] = [leaf(2), leaf(3)]
+    const squared = (v: Tensor) => v.mul(w).square()
+    const [g] = F.grad(call(squared, call(squared, x)), [x], { createGraph: true })
+    g!.sum().backward()
+    return [bits(x.grad), bits(w.grad)]
+  }
+  expect(gradients((fn, v) => F.checkpoint(fn, v))).toEqual(gradients((fn, v) => fn(v)))
+})
+
 describe('refused', () => {
   test('what computes something else the second time', () => {
     for (const change of [(x: Tensor) => x.exp().exp(), (x: Tensor) => x, (x: Tensor) => x.expand([2, 2]).exp()]) {

@@ -132,8 +132,10 @@ class Region implements Packer {
     )
     if (saved.length < this.expected.length) throw mismatch(saved.length, this.expected[saved.length], undefined)
     this.heldHaveHistory = history
-    // Without their history, so that each is gone as soon as it is released, and not with the last of them.
-    return history ? saved : withPacker(null, () => saved.map((variable) => variable.withoutHistory()))
+    // With their history they have nodes of their own, which release what they saved when they have run: here stand others. Without it, each is gone as soon
+    // as it is released, and not with the last of them.
+    const held = (variable: SavedVariable) => (history ? new SavedVariable(variable.unpack('checkpoint')) : variable.withoutHistory())
+    return withPacker(null, () => saved.map(held))
   }
 }
 
