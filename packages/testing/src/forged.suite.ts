@@ -555,9 +555,9 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
           const hasLeft = isPostgradError(answer, 'WORKER_DIED') && answer.values.cause === 'left'
           if (answer !== 1 && !hasLeft) problems.push(`${worker.info.name} calls ${info.name}: ${answer}`)
         }
-        // What is served for a forged request waits as long as that says; nothing else is without a deadline.
-        for (const wait of worker.runtime.waits().waits.filter(({ kind, within }) => kind !== 'value' || within === null))
-          problems.push(`${worker.info.name} still waits for ${wait.what}`)
+        // What is served for a forged request (a value, an arrival at a gather) waits as long as that says; nothing else is without a deadline.
+        const unbound = worker.runtime.waits().waits.filter(({ kind, within }) => within === null || !['value', 'gather'].includes(kind))
+        for (const wait of unbound) problems.push(`${worker.info.name} still waits for ${wait.what}`)
       }
       forger.paused = false
       if (how === 3) {
