@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
 import { tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
@@ -15,6 +16,14 @@ import type { WorkerRuntime } from './worker-runtime.js'
 
 const echo = <T>(value: T) => value
 const never = () => new Promise<never>(() => {})
+/** How a call to another worker ends that is made a while later. */
+const askLater = async (to: string, pauseMs: number): Promise<string> => {
+  await sleep(pauseMs)
+  return call(to, echo, [1]).then(
+    () => 'served',
+    (error: PostgradError) => String(error.values.cause),
+  )
+}
 const sleep = (ms: number): Promise<number> => {
   const { clock } = currentWorker()
   return new Promise((resolve) => {
@@ -39,7 +48,7 @@ const callBack = async (times: number): Promise<void> => {
   for (let i = 0; i < times; i++) await call((currentWorker().info.id + 1) % 3, echo, [i])
   note('called back')
 }
-expose({ echo, never, sleep, note, hop, callBack })
+expose({ askLater, echo, never, sleep, note, hop, callBack })
 
 const SEEDS = 20
 
@@ -299,6 +308,26 @@ describe('one worker leaves', () => {
       expect(cluster.workers[0]!.deathOf(2)).toMatchObject({ values: { cause: 'left' } })
       expect(await cluster.leftovers({ except: [1, 2, 3] })).toEqual([])
     })
+  })
+
+  test('GRP-4: what a worker that leaves still serves may call another that leaves: it is served, or refused as one that has left', async () => {
+    const ends = new Map<string, number>()
+    for (const pauseMs of [1, 5, 10, 15, 20, 25]) {
+      await overClusters(4, async (cluster) => {
+        const leaves = (id: number, afterMs: number) =>
+          cluster.workers[id]!.run(async () => {
+            await sleep(afterMs)
+            await leave()
+          })
+        const asks = cluster.workers[0]!.run(async () => {
+          const end = await call('worker1', askLater, ['worker2', pauseMs])
+          ends.set(end, (ends.get(end) ?? 0) + 1)
+        })
+        await cluster.world.run(Promise.all([asks, leaves(1, 2), leaves(2, 8)]))
+        expect(await cluster.leftovers({ except: [1, 2] })).toEqual([])
+      })
+    }
+    expect([...ends.keys()].sort()).toEqual(['left', 'served'])
   })
 
   test('GRP-5: when its time is over it leaves all the same, and says who kept it', async () => {

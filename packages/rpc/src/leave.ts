@@ -11,7 +11,7 @@ import type { WorkerInfo } from './worker-info.js'
 export interface LeaveHost {
   readonly name: string
   readonly quiet: Quiet
-  /** Living peers, without this worker. */
+  /** Living peers, without this worker; also those that leave themselves. */
   peers(): WorkerInfo[]
   say(to: WorkerId, what: GroupWhat): void
   /** The peer takes no more calls. */

@@ -4,7 +4,7 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
-import type { Delivery } from './delivery.js'
+import type { Delivery, Peer } from './delivery.js'
 import { Draining } from './drain.js'
 import { GroupWhat, isJoin, isRelease, isReport } from './group-protocol.js'
 import { Leaving } from './leave.js'
@@ -115,8 +115,11 @@ export class Membership {
   }
 
   private counts(): Counts {
-    const peers = [...this.agent.peers()].filter(({ info }) => this.agent.reachable(info.id) !== undefined)
-    return peers.map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+    return this.linked().map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+  }
+
+  private linked(): Peer[] {
+    return [...this.agent.peers()].filter(({ info }) => this.agent.reachable(info.id) !== undefined)
   }
 
   private get draining(): Draining {
@@ -133,7 +136,8 @@ export class Membership {
       close,
       name: agent.info.name,
       releaseAll: () => rrefs.releaseAll(),
-      peers: () => this.peers(),
+      // Those that leave, too: what they serve until then may call this worker.
+      peers: () => this.linked().flatMap(({ info }) => (info.id === agent.info.id ? [] : [info])),
       refuse: (id) => agent.refuse(id),
       pendingChildren: () => rrefs.debugInfo().pendingChildren,
       unread: () => agent.unread,
