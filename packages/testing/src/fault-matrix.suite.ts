@@ -3,13 +3,13 @@
  * ends nobody's wait late, runs nothing twice, and leaves nothing on who lives.
  */
 import { expect } from '@jest/globals'
-import { defineFunction, mul } from '@postgrad/autograd'
+import { mul } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { allGather, call, currentWorker, expose, monitor, type RRef, stopActor, stream } from '@postgrad/rpc'
 import type { FaultAction, FaultRule } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from './expect-clean.js'
-import { type Account, type Cell, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
+import { type Account, type Cell, failsBackward, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
 import { MESSAGE_KINDS } from './message-kind.js'
 import { type SimCluster, simulate } from './simulate.js'
 
@@ -26,14 +26,6 @@ const ABSENT: Readonly<Record<string, string>> = {
   UNREADABLE: 'no fault damages what a frame holds',
   GROUP_UPDATE: 'of leave and shutdown, which end a worker: see below',
 }
-
-const failsBackward = defineFunction({
-  name: 'FailsBackward',
-  forward: (_ctx: unknown, x: Tensor) => mul(x, 1),
-  backward: () => {
-    throw new TypeError('a backward that fails on purpose')
-  },
-}) as unknown as (x: Tensor) => Tensor
 
 const double = (x: Tensor): Tensor => mul(x, 2)
 /** Over both other workers, and back. */

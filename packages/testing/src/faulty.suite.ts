@@ -2,11 +2,20 @@
  * What the tests under faults keep account of: how often each request was run, and that everything that a worker waited for ended by its deadline.
  * The functions that count are exposed here; the account in force is the one that `use` made, since simulated workers share their modules.
  */
-import { mul } from '@postgrad/autograd'
+import { defineFunction, mul } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
 import { type CallOptions, call, currentWorker, expose, type RRef, remote, type WorkerRuntime } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import type { SimCluster } from './simulate.js'
+
+/** The identity, whose backward throws. */
+export const failsBackward = defineFunction({
+  name: 'FailsBackward',
+  forward: (_ctx: unknown, x: Tensor) => mul(x, 1),
+  backward: () => {
+    throw new TypeError('a backward that fails on purpose')
+  },
+}) as unknown as (x: Tensor) => Tensor
 
 /** A deadline is so late at most on an exact clock (RPC-25). */
 const GRAIN_MS = 10

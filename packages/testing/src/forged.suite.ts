@@ -3,7 +3,6 @@
  * streams, actors, groups and passes is kept, and sent again, changed: in one field of its head or body, in its bytes, to another worker, or at another
  * time. Whatever arrives so is a dead letter or a typed error to who waits; every wait ends by its deadline, and every worker goes on.
  */
-import { defineFunction, mul } from '@postgrad/autograd'
 import { isPostgradError, workerOf } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
@@ -24,7 +23,7 @@ import { Random } from '@postgrad/sim/internal'
 import { isTensor, ones, type Tensor } from '@postgrad/tensor'
 import type { Frame } from '@postgrad/transport'
 import { MESSAGE_TABLE, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
-import { type Account, type Cell, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
+import { type Account, type Cell, failsBackward, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
 import { type SimCluster, simulate } from './simulate.js'
 
 const NAMES = ['worker0', 'worker1', 'worker2', 'worker3']
@@ -38,13 +37,6 @@ const KEPT = 6
 const UNCAUGHT = 'uncaught'
 const UNKNOWN_WORKERS = [999, 65_535]
 
-const failsBackward = defineFunction({
-  name: 'FailsBackward',
-  forward: (_ctx: unknown, x: Tensor) => mul(x, 1),
-  backward: () => {
-    throw new TypeError('a backward that fails on purpose')
-  },
-}) as unknown as (x: Tensor) => Tensor
 const failing = async (x: Tensor, next: string): Promise<Tensor> => failsBackward(await call(next, served.doubleAlong, ['failing', x, []]))
 expose({ 'forged.failing': failing })
 
