@@ -7,6 +7,7 @@ import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
+import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { JobHost } from './job-host.js'
 import { cancelled } from './job-queue.js'
@@ -54,7 +55,9 @@ export interface JobsParts {
 }
 
 /** Arguments may be left out for a function that takes none. */
-type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: JobOptions] : [args: A, options?: JobOptions]
+type Rest<A extends readonly unknown[]> = [] extends A
+  ? [args?: Sendable<A>, options?: JobOptions]
+  : [args: Sendable<A>, options?: JobOptions]
 
 const SEEDS = 2 ** 31
 
@@ -94,7 +97,7 @@ export class Jobs {
    */
   async *map<F extends JobFunction>(
     fn: F,
-    items: Iterable<Parameters<F>[0]> | AsyncIterable<Parameters<F>[0]>,
+    items: Iterable<Sendable<Parameters<F>[0]>> | AsyncIterable<Sendable<Parameters<F>[0]>>,
     options: MapOptions = {},
   ): AsyncGenerator<Awaited<ReturnType<F>>, void, undefined> {
     const name = this.parts.nameOf(fn)

@@ -3,7 +3,7 @@
  * worker), and checks arguments and result by the function's type.
  */
 import { timeLimit } from '@postgrad/base/internal'
-import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
+import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
@@ -44,7 +44,7 @@ export class Controller {
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
    * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
    */
-  run<F extends AnyFunction>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>
+  run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     this.cluster.admit('run')

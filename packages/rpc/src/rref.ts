@@ -4,6 +4,8 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import type { travels } from '@postgrad/wire/internal'
 import type { CallOptions } from './call-options.js'
 import { Future } from './future.js'
 import { methodProxy } from './rref-proxy.js'
@@ -29,11 +31,11 @@ export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[])
 
 /** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
 export type RpcProxy<T> = {
-  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => Future<MethodResult<T, K>>
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
 }
 /** What `remote` gives: the methods of T, whose results stay on the value's owner. */
 export type RemoteProxy<T> = {
-  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => RRef<MethodResult<T, K>>
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
 }
 
 /** What references need of the protocol of their worker (`RRefContext`). */
@@ -57,6 +59,8 @@ export interface ValueWaiter {
 }
 
 export abstract class RRef<T = unknown> {
+  /** @internal */
+  declare readonly [travels]: true
   readonly rrefId: bigint
   /** @internal */
   readonly context: RRefProtocol
@@ -112,14 +116,14 @@ export abstract class RRef<T = unknown> {
    * Runs a method of the value on its owner. The value's class must be exposed; of tensors, the operations can be called.
    * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
    */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
   }
 
   /** The items that a method of the value gives, one by one; see `stream`. */
   stream<K extends MethodNames<T>>(
     method: K,
-    args: MethodArgs<T, K>,
+    args: Sendable<MethodArgs<T, K>>,
     options: StreamOptions = {},
   ): RemoteStream<ItemOf<MethodResult<T, K>>> {
     return this.context.streamMethod(this, method, args, options) as RemoteStream<ItemOf<MethodResult<T, K>>>

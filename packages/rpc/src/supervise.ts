@@ -6,6 +6,7 @@
 import { type Child, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
 import { Future } from './future.js'
@@ -50,8 +51,8 @@ export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly Acto
 /** With what its constructor takes. */
 type WithArgs<A extends AnyClass> =
   [] extends ConstructorParameters<A>
-    ? { readonly args?: Readonly<ConstructorParameters<A>> }
-    : { readonly args: Readonly<ConstructorParameters<A>> }
+    ? { readonly args?: Readonly<Sendable<ConstructorParameters<A>>> }
+    : { readonly args: Readonly<Sendable<ConstructorParameters<A>>> }
 /** The children, each checked against its own class. */
 type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] & WithArgs<S[I]['actor']> }
 type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
@@ -307,7 +308,7 @@ export class ActorHandle<T> {
   }
 
   /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options?: RRefOptions): Future<MethodResult<T, K>> {
     return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
   }
 

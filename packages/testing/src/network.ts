@@ -3,9 +3,9 @@
  * world (`fault-plan.ts`) say the same by virtual time; these go before them.
  */
 import { PostgradError } from '@postgrad/base'
-import type { FaultRule } from '@postgrad/sim'
 import type { SimWorld } from '@postgrad/sim/internal'
 import { namesOf } from './fault-plan.js'
+import type { FaultRule } from './message-kind.js'
 
 /** What stands until it is healed. */
 export interface Disturbance {

@@ -7,7 +7,8 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import { isPostgradError } from '@postgrad/base'
-import type { FaultRecord, FaultRule, Trace } from '@postgrad/sim'
+import type { FaultRecord, Trace } from '@postgrad/sim'
+import type { FaultRule } from './message-kind.js'
 import type { RunVariant } from './replay-token.js'
 
 /** A run that failed, as it was. */
