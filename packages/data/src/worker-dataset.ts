@@ -34,10 +34,12 @@ export class WorkerDataset<T> implements Dataset<T> {
     this.here = here
   }
 
+  /** How many samples there are. */
   get length(): number {
     return this.here.length
   }
 
+  /** The sample at an index, made in this thread. */
   get(index: number): T | Promise<T> {
     return this.here.get(index)
   }

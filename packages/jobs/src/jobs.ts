@@ -13,8 +13,10 @@ import type { JobHost } from './job-host.js'
 import { cancelled } from './job-queue.js'
 import type { Progress } from './progress.js'
 
+/** A function that a pool can run: exposed by the pool's module. */
 export type JobFunction = (...args: never[]) => unknown
 
+/** Of `jobs.run`. */
 export interface JobOptions {
   /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
   readonly signal?: AbortSignal
@@ -26,6 +28,7 @@ export interface JobOptions {
   readonly seed?: number
 }
 
+/** Of `jobs.map`. */
 export interface MapOptions {
   /** Cancels all jobs of the map. */
   readonly signal?: AbortSignal
@@ -39,7 +42,9 @@ export interface MapOptions {
 
 /** How many jobs run and wait, of all who use the pool. */
 export interface JobCounts {
+  /** Jobs that threads are at. */
   readonly running: number
+  /** Jobs that wait for a thread. */
   readonly waiting: number
 }
 
@@ -76,6 +81,7 @@ export class Jobs {
     return this.parts.host.threads
   }
 
+  /** How many jobs run and wait now. */
   get counts(): JobCounts {
     return this.parts.host.counts()
   }

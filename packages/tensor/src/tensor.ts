@@ -37,15 +37,23 @@ export function installOpHandler(next: OpHandler): void {
   handler = next
 }
 
+/**
+ * An array of numbers of one dtype in any number of dimensions, with its place in the graph of gradients. Operations are methods and functions of
+ * the same name; `tensor`, `zeros`, `randn` and others make one. PyTorch: `torch.Tensor`.
+ */
 export class Tensor {
   // `declare`: plain assignments in the constructor, without a definition to undefined first; a tensor is made on every operation.
+  /** The memory that it shares with its views. @internal */
   declare readonly storage: Storage
+  /** Its extents, from the outermost on; [] for a scalar. */
   declare readonly shape: Shape
   /** In elements. */
   declare readonly strides: Shape
   /** In elements, into the storage. */
   declare readonly offset: number
+  /** 'float32', 'float64', 'int32' or 'bool'. */
   declare readonly dtype: DType
+  /** How many elements it has. */
   declare readonly numel: number
   /** Elements lie densely in row-major order from `offset` on. */
   declare readonly isContiguous: boolean
@@ -86,6 +94,7 @@ export class Tensor {
     return new Tensor(base.storage, shape, strides, offset, numelOf(shape), isContiguous(shape, strides))
   }
 
+  /** How many dimensions it has. */
   get ndim(): number {
     return this.shape.length
   }
@@ -95,14 +104,17 @@ export class Tensor {
     return false
   }
 
+  /** Whether gradients flow to it: a leaf that wants one, or what was computed from such. */
   get requiresGrad(): boolean {
     return this.autograd?.requiresGrad === true
   }
 
+  /** Whether no recorded operation made it; only leaves get `.grad`, unless `retainGrad()` is called. */
   get isLeaf(): boolean {
     return this.autograd === null || this.autograd.gradFn === null
   }
 
+  /** The gradient that backward passes have added up here; null before the first. Distributed passes leave theirs in the context. */
   get grad(): Tensor | null {
     return this.autograd === null ? null : this.autograd.grad
   }
@@ -151,6 +163,7 @@ export class Tensor {
     return ops().retainsGrad(this)
   }
 
+  /** Makes this leaf want a gradient, or not, and returns it. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
   requiresGrad_(flag = true): this {
     ops().requiresGrad_(this, flag)
     return this
@@ -216,6 +229,7 @@ export class Tensor {
     this.storage.close()
   }
 
+  /** Whether its memory was given back by `close()`. */
   get isClosed(): boolean {
     return this.storage.isClosed
   }
@@ -239,7 +253,7 @@ export class Tensor {
     return this.snapshot()
   }
 
-  /** @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS */
+  /** The only element, now. @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS */
   itemSync(): number {
     this.checkSingle('itemSync')
     this.checkSynchronous('itemSync', 'item()')
@@ -1067,9 +1081,11 @@ export class Tensor {
   broadcastTo(shape: readonly number[]): Tensor {
     return ops().broadcastTo(this, shape)
   }
+  /** A view of the other tensor's shape. PyTorch: `Tensor.view_as`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS */
   viewAs(other: Tensor): Tensor {
     return ops().viewAs(this, other)
   }
+  /** A view expanded to the other tensor's shape. PyTorch: `Tensor.expand_as`. @throws SHAPE_MISMATCH */
   expandAs(other: Tensor): Tensor {
     return ops().expandAs(this, other)
   }

@@ -6,6 +6,7 @@ import type { Tensor } from '@postgrad/tensor'
 
 /** Stands where a value cannot be sent; its argument says what to do instead. Nothing has this type. */
 export interface CannotBeSent<Remedy extends string> {
+  /** What to do instead. */
   readonly cannotBeSent: Remedy
 }
 
