@@ -24,6 +24,7 @@ import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
 /** A class of modules with a forward. */
 // biome-ignore lint/suspicious/noExplicitAny: a module of any constructor and any forward; `unknown[]` would refuse every typed one
 export type ForwardModule = Module & { forward(...args: any[]): any }
+/** A class of modules, as `RemoteModule` takes it: exposed on the worker where it shall live. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export type ModuleClass<M extends ForwardModule = ForwardModule> = new (...args: any[]) => M
 
@@ -32,6 +33,7 @@ type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
 /** What the module's constructor takes; may be left out for one that takes nothing. */
 type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendable<A>>] : [args: Readonly<Sendable<A>>]
 
+/** A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`. */
 export class RemoteModule<
   M extends ForwardModule = ForwardModule,
   // biome-ignore lint/suspicious/noExplicitAny: only the compiler's way from a class to what its constructor takes
@@ -114,6 +116,7 @@ export class RemoteModule<
     return this
   }
 
+  /** `train(false)`. */
   override eval(): this {
     return this.train(false)
   }

@@ -10,6 +10,7 @@ import { transfer } from 'comlink'
 import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.on`. */
 export interface ControllerOptions {
   /** How long a run may take, in ms; by default, and with 0, as long as its worker lives. The function is not stopped by it. */
   readonly timeoutMs?: number
@@ -22,7 +23,9 @@ export interface ClusterView {
   admit(op: string): void
 }
 
+/** The handle of one worker, from outside: `cluster.on('worker0')`. */
 export class Controller {
+  /** The worker's name and id. */
   readonly info: WorkerInfo
   private readonly thread: WorkerThread
   private readonly payloads: PayloadCodec

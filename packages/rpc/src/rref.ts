@@ -15,6 +15,7 @@ import type { WorkerInfo } from './worker-info.js'
 /** Of `toHere` and `call`: as of a call. */
 export type RRefOptions = CallOptions
 
+/** Of `rref.backward`. */
 export interface RRefBackwardOptions extends RRefOptions {
   /** Keeps the graph for another pass; default `createGraph`. */
   readonly retainGraph?: boolean
@@ -58,9 +59,14 @@ export interface ValueWaiter {
   reject(error: unknown): void
 }
 
+/**
+ * A reference to a value that lives on one worker, its owner, which keeps it while any worker holds one. `remote` and `rref` make it; it travels as
+ * an argument. PyTorch: `torch.distributed.rpc.RRef`.
+ */
 export abstract class RRef<T = unknown> {
   /** @internal */
   declare readonly [travels]: true
+  /** The value's id, the same in every reference to it. */
   readonly rrefId: bigint
   /** @internal */
   readonly context: RRefProtocol
@@ -70,7 +76,9 @@ export abstract class RRef<T = unknown> {
     this.context = context
   }
 
+  /** Whether the value lives on this worker. */
   abstract isOwner(): boolean
+  /** The worker on which the value lives. */
   abstract owner(): WorkerInfo
 
   /**
@@ -95,6 +103,7 @@ export abstract class RRef<T = unknown> {
     this.dispose()
   }
 
+  /** The owner's name. */
   ownerName(): string {
     return this.owner().name
   }
@@ -162,6 +171,7 @@ export abstract class RRef<T = unknown> {
   }
 }
 
+/** A reference at home: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
 export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
@@ -171,10 +181,12 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
 
+  /** True. */
   isOwner(): boolean {
     return true
   }
 
+  /** This worker. */
   owner(): WorkerInfo {
     return this.context.self
   }
@@ -237,7 +249,9 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   }
 }
 
+/** A reference to a value of another worker. PyTorch: `UserRRef`. */
 export class UserRRef<T = unknown> extends RRef<T> {
+  /** The id of this one of the value's references. */
   readonly forkId: bigint
   private readonly ownerInfo: WorkerInfo
   /** Changed by RRefContext alone. @internal */
@@ -260,10 +274,12 @@ export class UserRRef<T = unknown> extends RRef<T> {
     this.confirmed = confirmed
   }
 
+  /** False. */
   isOwner(): boolean {
     return false
   }
 
+  /** The worker on which the value lives. */
   owner(): WorkerInfo {
     return this.ownerInfo
   }

@@ -27,6 +27,7 @@ import type { WorkerRuntime } from './worker-runtime.js'
 /** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
+/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made anew. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
   /** Unique among the children. */
   readonly name: N
@@ -34,6 +35,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly actor: C
   /** Sent at each start, so what they refer to must live as long. */
   readonly args?: readonly unknown[]
+  /** Where it runs. */
   readonly worker: Placement
   /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
   readonly restart?: Restart
@@ -41,6 +43,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly shutdownMs?: number
 }
 
+/** Of `supervise`. */
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
   /** In the order in which they start. */
   readonly children: S
@@ -89,6 +92,7 @@ export async function supervise<const S extends readonly ActorSpec[]>(
   return supervision
 }
 
+/** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
   private readonly supervisor: Supervisor<Incarnation>
@@ -261,6 +265,7 @@ interface Waiter<T> {
 
 /** What users hold of a supervised actor: the way to the one that runs now. */
 export class ActorHandle<T> {
+  /** The child's name. */
   readonly name: string
   /** No more of it will run. */
   private isOver = false
@@ -280,6 +285,7 @@ export class ActorHandle<T> {
     throw this.notRunning()
   }
 
+  /** Whether one runs now. */
   get isRunning(): boolean {
     return this.rref !== null
   }

@@ -34,11 +34,15 @@ export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 
 
 /** A frame that is about to be delivered. */
 export interface FaultFrame {
+  /** The sender. */
   readonly from: string
+  /** The receiver. */
   readonly to: string
   /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster); SESSION_ACK and SESSION_END for what the session itself sends; '' where nothing classifies. */
   readonly kind: string
+  /** Header and segments together. */
   readonly bytes: number
+  /** Virtual time at which it was sent. */
   readonly timeMs: number
   /** Counts the messages from `from` to `to`; one that is sent again keeps its number. 0 for a SESSION_ACK. */
   readonly message: number

@@ -13,6 +13,7 @@ export interface Disturbance {
   heal(): void
 }
 
+/** How slow the line between two workers is. */
 export interface SlowLine {
   /** How long each message is under way, in ms of virtual time; default 0. */
   readonly latencyMs?: number

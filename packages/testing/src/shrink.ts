@@ -25,6 +25,7 @@ export interface FailedRun {
   readonly trace: Trace | null
 }
 
+/** How long a failing run may be made smaller. */
 export interface ShrinkOptions {
   /** How many runs may be tried. Default 200. */
   readonly runs?: number

@@ -21,7 +21,10 @@ export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, Pro
 /** Seeds of one job: enough to make its way worth it, few enough to end soon when asked. */
 const CHUNK = 25
 
-/** @throws (rejects) as `explore`; PROGRAM_INVALID */
+/**
+ * `explore` of a program by its file, in as many threads as there are cores; it shows a bar on a terminal, and the first Ctrl-C ends it with what
+ * there is. @throws (rejects) as `explore`; PROGRAM_INVALID
+ */
 export async function exploreProgram(options: ExploreProgramOptions): Promise<Exploration> {
   const { program, export: name = 'default', threads: wanted, signal, onProgress, ...rest } = options
   checkOptions(rest)
