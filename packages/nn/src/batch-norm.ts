@@ -26,11 +26,15 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 abstract class BatchNorm extends Module {
+  /** How many channels there are. */
   readonly numFeatures: number
+  /** Added to the variance. */
   readonly eps: number
+  /** The share of a batch's statistics in the running ones; null: their mean so far. */
   readonly momentum: number | null
   /** [numFeatures], or null */
   readonly weight: Tensor | null
+  /** [numFeatures], or null */
   readonly bias: Tensor | null
   /** [numFeatures], or null; a buffer, as the two below. */
   readonly runningMean: Tensor | null

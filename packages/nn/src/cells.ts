@@ -25,7 +25,9 @@ export interface RNNCellOptions extends CellOptions {
 const NAMES: Readonly<Record<string, string>> = { weightIh: 'weight_ih', weightHh: 'weight_hh', biasIh: 'bias_ih', biasHh: 'bias_hh' }
 
 abstract class Cell extends Module implements DirectionWeights {
+  /** The last extent of x. */
   readonly inputSize: number
+  /** The last extent of the state. */
   readonly hiddenSize: number
   /** [gates · hiddenSize, inputSize] */
   readonly weightIh: Tensor
@@ -33,6 +35,7 @@ abstract class Cell extends Module implements DirectionWeights {
   readonly weightHh: Tensor
   /** [gates · hiddenSize], or null */
   readonly biasIh: Tensor | null
+  /** [gates · hiddenSize], or null */
   readonly biasHh: Tensor | null
 
   protected constructor(gates: number, inputSize: number, hiddenSize: number, { bias = true, ...options }: CellOptions) {

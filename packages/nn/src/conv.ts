@@ -36,11 +36,17 @@ export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
 
 /** What convolutions share. `dims` is 1 or 2; P is a number, or a pair. */
 abstract class ConvBase<P extends Pair> extends Module {
+  /** How many channels it takes. */
   readonly inChannels: number
+  /** How many channels it gives. */
   readonly outChannels: number
+  /** The extents of a window. */
   readonly kernelSize: readonly number[]
+  /** By how much windows are apart. */
   readonly stride: P
+  /** Distance of the places that one window reads. */
   readonly dilation: P
+  /** Into how many groups channels are divided. */
   readonly groups: number
   /** [outChannels, inChannels / groups, …kernelSize]; transposed: [inChannels, outChannels / groups, …kernelSize] */
   readonly weight: Tensor
@@ -85,7 +91,9 @@ abstract class ConvBase<P extends Pair> extends Module {
 }
 
 abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
+  /** Around the input, on each side. */
   readonly padding: ConvPadding<P>
+  /** What is padded with. */
   readonly paddingMode: 'zeros' | Exclude<PadMode, 'constant'>
   /** For `pad`: before and after, from the last dimension on. Null where zeros are padded, which the operation does by itself. */
   private readonly pads: readonly number[] | null
@@ -158,7 +166,9 @@ export class Conv2d extends PaddedConv<Pair> {
 }
 
 abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
+  /** By how much each side is cut. */
   readonly padding: P
+  /** By how much the result is longer behind. */
   readonly outputPadding: P
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {

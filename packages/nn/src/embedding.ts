@@ -22,9 +22,13 @@ export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
 }
 
 abstract class Table extends Module {
+  /** How many vectors there are. */
   readonly numEmbeddings: number
+  /** How long each is. */
   readonly embeddingDim: number
+  /** Whose vector gets no gradient; null: none. */
   readonly paddingIdx: number | null
+  /** Whether the weight's gradient is a `SparseTensor`. */
   readonly sparse: boolean
   /** [numEmbeddings, embeddingDim] */
   readonly weight: Tensor

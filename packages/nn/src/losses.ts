@@ -37,6 +37,7 @@ export { crossEntropy, mseLoss, nllLoss } from '@postgrad/autograd'
 const REDUCTIONS: readonly Reduction[] = ['mean', 'sum', 'none']
 
 abstract class Loss<R extends string = Reduction> extends Module {
+  /** What it gives of all elements: their mean, their sum, or each. */
   readonly reduction: R
 
   protected constructor(options: R | { readonly reduction?: R }, known: readonly R[]) {

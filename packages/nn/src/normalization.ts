@@ -103,10 +103,13 @@ export interface InstanceNormOptions extends ParameterOptions {
 }
 
 abstract class InstanceNorm extends Module {
+  /** How many channels there are. */
   readonly numFeatures: number
+  /** Added to the variance. */
   readonly eps: number
   /** [numFeatures], or null */
   readonly weight: Tensor | null
+  /** [numFeatures], or null */
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

@@ -7,7 +7,9 @@ import { Module } from './module.js'
 
 /** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
 abstract class Pool<P extends Pair, Options extends object> extends Module {
+  /** The extents of a window. */
   readonly kernelSize: P
+  /** As given. */
   readonly options: Options
 
   protected constructor(dims: 1 | 2, kernelSize: P, options: Options) {
