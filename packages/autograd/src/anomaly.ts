@@ -41,6 +41,7 @@ let running: Traced | null = null
  *
  * A node whose gradients have NaN: BACKWARD_NAN. A node that throws: the error as it was thrown, at the end of whose chain of causes stands
  * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames behind it in `values.forward` and `values.frames`.
+ * PyTorch: `torch.autograd.detect_anomaly`.
  */
 export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
   checkFunction('withAnomalyDetection', 'the code to watch', fn)

@@ -29,9 +29,11 @@ const engine = new Engine()
 
 /**
  * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from, or of `options.inputs` only.
+ * PyTorch: `torch.autograd.backward`.
  * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
  * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
  * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
+ * @example backward([x.square().sum()])
  */
 export function backward(
   roots: Tensor | readonly Tensor[],
@@ -47,7 +49,9 @@ export function backward(
 
 /**
  * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
+ * PyTorch: `torch.autograd.grad`.
  * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
+ * @example const [dx] = grad([x.square().sum()], [x])
  */
 export function grad(
   outputs: Tensor | readonly Tensor[],

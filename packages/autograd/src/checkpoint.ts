@@ -22,6 +22,7 @@ type AnyFn = (...args: readonly unknown[]) => unknown
  * numbers that it drew the first time, so that dropout repeats. It must be synchronous, compute the same each time, and have no effects that may not
  * happen twice (a running mean does). Tensors should come in as arguments, where later writes to them are noticed: a captured intermediate
  * result is kept alive by `fn` itself. Checkpoints may be nested. Under noGrad it is just a call.
+ * PyTorch: `torch.utils.checkpoint.checkpoint`.
  * @throws CHECKPOINT_ASYNC when `fn` gives a promise; in backward CHECKPOINT_MISMATCH when it does something else the second time
  */
 export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): R {

@@ -13,7 +13,7 @@ import { graphFreed, SavedVariable } from './saved-variable.js'
 import { gradientEdge, setHistory } from './variable.js'
 import { ViewMeta } from './views.js'
 
-/** What forward leaves for backward. */
+/** What forward leaves for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
 export class FunctionContext<State = unknown> {
   /** Per argument of forward: whether backward's result for it will be used. */
   readonly needsInputGrad: readonly boolean[]
@@ -90,6 +90,7 @@ export interface FunctionDefinition<Args extends readonly unknown[], R extends O
 
 /**
  * Makes a function that records itself.
+ * PyTorch: `torch.autograd.Function`.
  *
  *     const square = defineFunction({
  *       name: 'Square',

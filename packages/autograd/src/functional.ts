@@ -31,6 +31,7 @@ interface Run {
 
 /**
  * vᵀ · J: the gradient of Σ v · fn(inputs) for each input.
+ * PyTorch: `torch.autograd.functional.vjp`.
  * @param v of the shapes of the outputs; may be left out for one scalar
  * @returns the outputs, and a gradient per input
  * @throws VECTOR_MISMATCH, UNUSED_INPUT (strict), and what backward passes throw
@@ -50,6 +51,7 @@ export function vjp<X extends Several, R extends Several>(
 
 /**
  * J · v: the derivatives of the outputs along v. By differentiating twice, since uᵀJ is linear in u.
+ * PyTorch: `torch.autograd.functional.jvp`.
  * @param v of the shapes of the inputs; may be left out for one scalar
  * @returns the outputs, and a derivative per output
  * @throws as vjp
@@ -74,6 +76,7 @@ export function jvp<X extends Several, R extends Several>(
 /**
  * d output / d input: for each output (outer list) and input (inner list) a tensor of the output's shape followed by the input's. A list is left out
  * where fn has one output, or takes one tensor that is not in an array.
+ * PyTorch: `torch.autograd.functional.jacobian`.
  * @throws as vjp
  */
 export function jacobian<X extends Several, R extends Several>(
@@ -99,6 +102,7 @@ export function jacobian<X extends Several, R extends Several>(
 /**
  * Second derivatives of a scalar function: for each pair of inputs a tensor of the one's shape followed by the other's; a plain tensor for one tensor
  * that is not in an array.
+ * PyTorch: `torch.autograd.functional.hessian`.
  * @throws as vjp, and NOT_A_SCALAR
  */
 export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options: FunctionalOptions = {}): Per<X, Per<X, Tensor>> {
@@ -110,6 +114,7 @@ export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options
 
 /**
  * H · v for the Hessian H of a scalar function (vᵀ · H is the same, since H is symmetric), without H itself.
+ * PyTorch: `torch.autograd.functional.hvp`.
  * @param v of the shapes of the inputs; may be left out for one scalar
  * @returns the function's value, and a product per input
  * @throws as hessian

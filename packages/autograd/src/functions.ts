@@ -26,7 +26,10 @@ export const adaptiveAvgPool1d = operations.adaptiveAvgPool1d
  * `torch.nn.functional.adaptive_avg_pool2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
  */
 export const adaptiveAvgPool2d = operations.adaptiveAvgPool2d
-/** The sum of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.add`. @throws SHAPE_MISMATCH */
+/**
+ * The sum of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.add`. @throws SHAPE_MISMATCH
+ * @example const y = add(x, 1)
+ */
 export const add = operations.add
 /**
  * Adds alpha · y (alpha: default 1) to the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.add_`. @throws
@@ -148,6 +151,7 @@ export const broadcastTo = operations.broadcastTo
 /**
  * Tensors joined along `dim` (default 0); all other extents are equal, dtypes promote. PyTorch: `torch.cat`. @throws SHAPE_MISMATCH,
  * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example const y = cat([x, x], 1)
  */
 export const cat = operations.cat
 /** The next integer above each element; int32 stays. PyTorch: `torch.ceil`. @throws DTYPE_MISMATCH for bool */
@@ -207,6 +211,7 @@ export const countNonzero = operations.countNonzero
  * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32 [N], [] or [N, d, …]) or probabilities of
  * the logits' shape. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ * @example const loss = crossEntropy(randn([2, 3]), tensor([0, 2], { dtype: 'int32' }))
  */
 export const crossEntropy = operations.crossEntropy
 /** Element i is the product of the elements 0 … i along `dim`; int32 and bool multiply to int32. PyTorch: `torch.cumprod`. @throws DIM_OUT_OF_RANGE */
@@ -406,6 +411,7 @@ export const maskedSelect = operations.maskedSelect
 /**
  * Matrix product: [k]·[k] → [], [m, k]·[k] → [m], [m, k]·[k, n] → [m, n], with leading batch dimensions that broadcast. Both have one dtype.
  * PyTorch: `torch.matmul`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example const y = matmul(x, x.T)
  */
 export const matmul = operations.matmul
 /**
@@ -459,6 +465,7 @@ export const movedim = operations.movedim
 /**
  * (input − target)² of two tensors of one shape, which do not broadcast. The third argument is the reduction, 'mean' by default. PyTorch:
  * `torch.nn.functional.mse_loss`. @throws SHAPE_MISMATCH
+ * @example const loss = mseLoss(x, zeros([2, 2]))
  */
 export const mseLoss = operations.mseLoss
 /** The product of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.mul`. @throws SHAPE_MISMATCH */
@@ -591,7 +598,10 @@ export const slice = operations.slice
  * `torch.nn.functional.smooth_l1_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
  */
 export const smoothL1Loss = operations.smoothL1Loss
-/** eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example const shares = softmax(x, -1)
+ */
 export const softmax = operations.softmax
 /**
  * log(1 + exp(beta x)) / beta, with beta 1 by default; x itself where beta x is above `threshold` (20). PyTorch: `torch.nn.functional.softplus`.
@@ -697,7 +707,10 @@ export const varMean = operations.varMean
 export const view = operations.view
 /** Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH */
 export const vstack = operations.vstack
-/** a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH */
+/**
+ * a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example const y = where(x.gt(0), x, 0)
+ */
 export const where = operations.where
 /** Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF */
 export const zero_ = operations.zero_

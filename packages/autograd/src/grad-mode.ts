@@ -5,13 +5,16 @@
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { checkFunction } from '@postgrad/tensor/internal'
 
-/** Runs `fn` (also an async one, to its end) without recording, and returns what it returns. */
+/**
+ * Runs `fn` (also an async one, to its end) without recording, and returns what it returns. PyTorch: `torch.no_grad`.
+ * @example const y = noGrad(() => x.mul(2))
+ */
 export function noGrad<T>(fn: () => T): T {
   checkFunction('noGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: false }, fn)
 }
 
-/** Runs `fn` with recording on, also inside `noGrad`. */
+/** Runs `fn` with recording on, also inside `noGrad`. PyTorch: `torch.enable_grad`. */
 export function enableGrad<T>(fn: () => T): T {
   checkFunction('enableGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: true }, fn)

@@ -38,6 +38,7 @@ interface Checked {
 /**
  * Compares the Jacobian of `fn` from the backward pass with the one from finite differences, for every input that requires grad and every output of
  * floating point. Other inputs (tensors that require none, numbers, what you like) are passed on as they are.
+ * PyTorch: `torch.autograd.gradcheck`.
  * @param fn from the inputs to one tensor or several; must be a pure function of them
  * @param inputs those that require grad must be float64: in float32 the differences drown in rounding
  * @returns true; or false for a wrong gradient under `raiseException: false`
@@ -50,6 +51,7 @@ export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inp
 /**
  * gradcheck of the gradient: of (inputs, gradients of the outputs) → gradients of the inputs. Outputs that require no grad, and inputs that an
  * output does not depend on, are left out.
+ * PyTorch: `torch.autograd.gradgradcheck`.
  * @returns as gradcheck
  * @throws as gradcheck
  */

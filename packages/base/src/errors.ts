@@ -64,7 +64,10 @@ function describe({ op, expected, got, remedy, message }: ErrorParts): string {
   return `${op}: ${what}${end}${remedy ?? ''}`.trimEnd()
 }
 
-/** True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms). */
+/**
+ * True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms).
+ * @example if (isPostgradError(new Error(), 'WORKER_DIED')) console.log('it has died')
+ */
 export function isPostgradError(error: unknown, code?: string): error is PostgradError {
   if (typeof error !== 'object' || error === null) return false
   const e = error as { name?: unknown; code?: unknown; op?: unknown }

@@ -69,6 +69,8 @@ const TIMEOUT_MS = 60_000
  *
  * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of what collate threw or COLLATE_FAILED,
  * SAMPLE_NOT_SENDABLE for what cannot travel between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. After that it has ended.
+ * PyTorch: `torch.utils.data.DataLoader`.
+ * @example for await (const [a, b] of new DataLoader(new TensorDataset(x, x), { batchSize: 2, shuffle: true })) console.log(a.shape, b.shape)
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   /** An array that was given is a Dataset here. */

@@ -18,7 +18,7 @@ export interface Sized {
   readonly length: number
 }
 
-/** 0, 1, 2, … */
+/** 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`. */
 export class SequentialSampler implements Sampler {
   private readonly dataset: Sized
 
@@ -43,7 +43,7 @@ export interface RandomSamplerOptions extends RandomSource {
   readonly numSamples?: number
 }
 
-/** Random order. */
+/** Random order. PyTorch: `torch.utils.data.RandomSampler`. */
 export class RandomSampler implements Sampler {
   private readonly dataset: Sized
   private readonly options: RandomSamplerOptions
@@ -79,7 +79,7 @@ export class RandomSampler implements Sampler {
 /** JavaScript's kind of generator; that name belongs to random numbers here. */
 type Sequence<T> = globalThis.Generator<T, void, undefined>
 
-/** These indices in random order. */
+/** These indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`. */
 export class SubsetRandomSampler implements Sampler {
   private readonly indices: readonly number[]
   private readonly source: RandomSource
@@ -105,7 +105,7 @@ export interface WeightedRandomSamplerOptions extends RandomSource {
   readonly replacement?: boolean
 }
 
-/** Index i with a probability in proportion to weights[i], which need not add up to 1. */
+/** Index i with a probability in proportion to weights[i], which need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`. */
 export class WeightedRandomSampler implements Sampler {
   readonly length: number
   private readonly weights: readonly number[]
@@ -172,7 +172,7 @@ function firstAbove(ends: readonly number[], value: number): number {
   return low
 }
 
-/** Lists of `batchSize` indices of another sampler; the last may be shorter, or is left out. */
+/** Lists of `batchSize` indices of another sampler; the last may be shorter, or is left out. PyTorch: `torch.utils.data.BatchSampler`. */
 export class BatchSampler implements Sampler<number[]> {
   private readonly sampler: Sampler
   private readonly batchSize: number
@@ -226,7 +226,10 @@ export interface DistributedSamplerOptions {
   readonly dropLast?: boolean
 }
 
-/** This replica's part of the dataset: every numReplicas-th index from `rank` on, equally many for each. Call `setEpoch` before each epoch. */
+/**
+ * This replica's part of the dataset: every numReplicas-th index from `rank` on, equally many for each. Call `setEpoch` before each epoch. PyTorch:
+ * `torch.utils.data.DistributedSampler`.
+ */
 export class DistributedSampler implements Sampler {
   readonly length: number
   private readonly dataset: Sized

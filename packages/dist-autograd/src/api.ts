@@ -80,5 +80,6 @@ function noMode(mode: unknown): PostgradError {
 /**
  * Distributed autograd: `context` runs a function with a context of its own, in which calls are recorded; `backward`, `getGradients` and
  * `releaseContext` take its id. PyTorch: `torch.distributed.autograd`.
+ * @example await distAutograd.context(async (ctx) => ctx.backward([await call('worker1', addOne, [x]).then((y) => y.sum())]))
  */
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

@@ -17,7 +17,7 @@ export interface PReLUOptions extends ParameterOptions {
   readonly init?: number
 }
 
-/** x where positive, else x times a slope that is learned. */
+/** x where positive, else x times a slope that is learned. PyTorch: `torch.nn.PReLU`. */
 export class PReLU extends Module {
   /** How many slopes are learned: 1, or one for each channel. */
   readonly numParameters: number
@@ -63,7 +63,7 @@ export class SELU extends Module {
   }
 }
 
-/** x where positive, else alpha (exp(x / alpha) − 1). */
+/** x where positive, else alpha (exp(x / alpha) − 1). With alpha 1 by default. PyTorch: `torch.nn.CELU`. */
 export class CELU extends Module {
   /** What it nears below 0, with its sign turned. */
   readonly alpha: number
@@ -87,7 +87,7 @@ export class CELU extends Module {
   }
 }
 
-/** A line from 0 at −3 to 1 at 3, cut at both. */
+/** A line from 0 at −3 to 1 at 3, cut at both. PyTorch: `torch.nn.Hardsigmoid`. */
 export class Hardsigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {

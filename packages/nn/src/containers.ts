@@ -8,7 +8,7 @@ import { noSuch } from './check.js'
 import { Module } from './module.js'
 import { parameter } from './parameter.js'
 
-/** Modules by place: parameters are `0.weight`. It has no forward. */
+/** Modules by place: parameters are `0.weight`. It has no forward. PyTorch: `torch.nn.ModuleList`. */
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
   /** The modules in order. Change them by `append` and `extend`, which check. */
   readonly items: M[]
@@ -50,7 +50,7 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   }
 }
 
-/** Modules by key: parameters are `encoder.weight`. It has no forward. */
+/** Modules by key: parameters are `encoder.weight`. It has no forward. PyTorch: `torch.nn.ModuleDict`. */
 export class ModuleDict<M extends Module = Module> extends Module implements Iterable<[string, M]> {
   /** The modules by key. Change them by `set` and `delete`, which check. */
   readonly items: Map<string, M>
@@ -98,7 +98,7 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
   }
 }
 
-/** Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. */
+/** Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. PyTorch: `torch.nn.ParameterList`. */
 export class ParameterList extends Module implements Iterable<Tensor> {
   /** The parameters in order. Change them by `append`. */
   readonly items: Tensor[]

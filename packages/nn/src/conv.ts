@@ -150,6 +150,7 @@ export class Conv1d extends PaddedConv<number> {
 /**
  * Convolution with learned weights [outChannels, inChannels / groups, kH, kW]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias.
  * PyTorch: `torch.nn.Conv2d`.
+ * @example const y = new Conv2d(3, 8, 3, { padding: 'same' }).forward(randn([1, 3, 16, 16]))
  */
 export class Conv2d extends PaddedConv<Pair> {
   /** Weight and bias uniform in ±1/√(inChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

@@ -28,7 +28,7 @@ export class Dropout extends Module {
   }
 }
 
-/** Dropout of whole channels: what it zeroes is all of x[n, c]. */
+/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout1d`. */
 export class Dropout1d extends Dropout {
   /** x [N, C, L] or [C, L]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {
@@ -37,7 +37,7 @@ export class Dropout1d extends Dropout {
   }
 }
 
-/** Dropout of whole channels: what it zeroes is all of x[n, c]. */
+/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout2d`. */
 export class Dropout2d extends Dropout {
   /** x [N, C, H, W] or [C, H, W]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {

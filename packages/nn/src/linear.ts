@@ -12,7 +12,10 @@ export interface LinearOptions extends ParameterOptions {
   readonly bias?: boolean
 }
 
-/** A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`. */
+/**
+ * A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`.
+ * @example const y = new Linear(2, 4).forward(x)
+ */
 export class Linear extends Module {
   /** The last extent of what it takes. */
   readonly inFeatures: number

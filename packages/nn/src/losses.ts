@@ -57,7 +57,10 @@ function others<O extends object>(options: string | O): Partial<O> {
   return typeof options === 'string' ? {} : options
 }
 
-/** Input and target of one shape → [], or that shape with 'none'. So do the losses below, unless they say otherwise. */
+/**
+ * (input − target)² as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.MSELoss`. Input and target of one shape → [], or that shape
+ * with 'none'. So do the losses below, unless they say otherwise.
+ */
 export class MSELoss extends Loss {
   /** @throws INVALID_ARGUMENT (as all losses) */
   constructor(options: LossArg = {}) {
@@ -114,7 +117,7 @@ export class HuberLoss extends Loss {
   }
 }
 
-/** Input: probabilities. */
+/** Binary cross entropy as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCELoss`. Input: probabilities. */
 export class BCELoss extends Loss {
   /** Broadcasts to the input; null: none. */
   readonly weight: Tensor | null
@@ -130,7 +133,10 @@ export class BCELoss extends Loss {
   }
 }
 
-/** Input: logits. */
+/**
+ * Binary cross entropy of σ(input), without overflow, as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCEWithLogitsLoss`. Input:
+ * logits.
+ */
 export class BCEWithLogitsLoss extends Loss {
   /** Broadcasts to the input; null: none. */
   readonly weight: Tensor | null
@@ -153,7 +159,10 @@ export class BCEWithLogitsLoss extends Loss {
   }
 }
 
-/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'. */
+/**
+ * Negative log likelihood as a module. Defaults: reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.NLLLoss`. Input: log-probabilities [N, C]
+ * (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'.
+ */
 export class NLLLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null
@@ -175,7 +184,10 @@ export class NLLLoss extends Loss {
   }
 }
 
-/** Input: logits, shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape. */
+/**
+ * Cross entropy as a module. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.CrossEntropyLoss`. Input: logits,
+ * shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape.
+ */
 export class CrossEntropyLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null
@@ -203,7 +215,10 @@ export class CrossEntropyLoss extends Loss {
   }
 }
 
-/** Input: log-probabilities; target: probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does. */
+/**
+ * Kullback-Leibler divergence as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.KLDivLoss`. Input: log-probabilities; target:
+ * probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does.
+ */
 export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
   /** Whether targets are logarithms of probabilities. */
   readonly logTarget: boolean

@@ -11,7 +11,7 @@ export class Identity extends Module {
   }
 }
 
-/** Dimensions startDim … endDim as one; by default all but the first, which counts samples. */
+/** Dimensions startDim … endDim as one; by default all but the first, which counts samples. PyTorch: `torch.nn.Flatten`. */
 export class Flatten extends Module {
   /** The first of the dimensions that become one. */
   readonly startDim: number
@@ -34,7 +34,7 @@ export class Flatten extends Module {
   }
 }
 
-/** Dimension `dim` as several, of which one may be −1. */
+/** Dimension `dim` as several, of which one may be −1. PyTorch: `torch.nn.Unflatten`. */
 export class Unflatten extends Module {
   /** The dimension that becomes several. */
   readonly dim: number

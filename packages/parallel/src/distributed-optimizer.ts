@@ -65,6 +65,7 @@ interface Part {
 /**
  * An optimizer over parameters of several workers: one of its class on each owner, all stepped with the gradients of a context. PyTorch:
  * `torch.distributed.optim.DistributedOptimizer`.
+ * @example const optimizer = new DistributedOptimizer(Adam, await new RemoteModule('worker1', Linear, [2, 4]).remoteParameters(), { lr: 1e-3 }) // the program has: expose({ Linear })
  */
 export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> implements PassOptimizer {
   private readonly optimizerClass: C

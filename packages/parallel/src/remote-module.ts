@@ -33,7 +33,10 @@ type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
 /** What the module's constructor takes; may be left out for one that takes nothing. */
 type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendable<A>>] : [args: Readonly<Sendable<A>>]
 
-/** A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`. */
+/**
+ * A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`.
+ * @example const output = await new RemoteModule('worker1/wasm', Linear, [2, 4]).forward(x) // the program has: expose({ Linear })
+ */
 export class RemoteModule<
   M extends ForwardModule = ForwardModule,
   // biome-ignore lint/suspicious/noExplicitAny: only the compiler's way from a class to what its constructor takes

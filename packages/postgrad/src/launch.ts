@@ -78,6 +78,7 @@ const STALL_MS = 10_000
  * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
  * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left
+ * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  */
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)

@@ -37,6 +37,7 @@ export function currentWorker(): WorkerRuntime {
  * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
  * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, MAILBOX_FULL, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
  * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
+ * @example const y = await call('worker1', addOne, [x]) // the program has: expose({ addOne })
  */
 export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
   let worker: WorkerRuntime
@@ -101,6 +102,7 @@ export const rpcAsync = call
  * An error of the function is thrown by `toHere` and `localValue`. `timeoutMs` is the time in which the owner must know of the reference
  * (RREF_CREATION_TIMEOUT), not that of the function; `signal` cancels the function. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
  * PyTorch: `rpc.remote`.
+ * @example const model = remote('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
  */
 export function remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): RRef<InstanceType<C>>
 export function remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): RRef<Awaited<ReturnType<F>>>
@@ -108,7 +110,10 @@ export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly un
   return currentWorker().remote(to, fn, args, options)
 }
 
-/** A reference, owned by this worker, to a value of its own. PyTorch: `RRef(value)`. */
+/**
+ * A reference, owned by this worker, to a value of its own. PyTorch: `RRef(value)`.
+ * @example const reference = rref(new Linear(2, 4))
+ */
 export function rref<T>(value: T): OwnerRRef<T> {
   return currentWorker().rrefs.createOwner({ value })
 }

@@ -162,7 +162,10 @@ function notExposed(name: string, where: string, remedy: string | null = null): 
 /** The names of this thread. `expose` writes it when a program's module is loaded; it holds names only, no state of any worker. */
 export const threadRegistry = new FunctionRegistry()
 
-/** Makes functions and classes callable from other workers under the keys of `record`. @throws EXPOSE_CONFLICT, EXPOSE_NOT_CALLABLE */
+/**
+ * Makes functions and classes callable from other workers under the keys of `record`. @throws EXPOSE_CONFLICT, EXPOSE_NOT_CALLABLE
+ * @example expose({ addOne: (a: Tensor) => a.add(1), Linear })
+ */
 export function expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
   threadRegistry.expose(record)
 }

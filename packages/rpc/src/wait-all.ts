@@ -11,6 +11,7 @@ type Awaitables = readonly PromiseLike<unknown>[]
 /**
  * Done once all of them are, with the futures themselves, each with its value or its error; it fails for none of them. A promise that is no future
  * becomes one.
+ * PyTorch: `torch.futures.collect_all`.
  */
 export function collectAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Future<Awaited<P[K]>> }> {
   const parts = futures.map(toFuture)
@@ -23,6 +24,7 @@ export function collectAll<const P extends Awaitables>(futures: P): Future<{ -re
  * The values of all of them, or the first error, at once, whatever the others do. Of a function: runs it, waits for every call that it has made
  * with `call`, `rpcAsync` or a reference's methods, awaited or not, and gives what it gives, or the first error; when it throws itself, its calls are
  * not waited for. `cancel` cancels what is not done.
+ * PyTorch: `torch.futures.wait_all`.
  */
 export function waitAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Awaited<P[K]> }>
 export function waitAll<T>(body: () => T | PromiseLike<T>): Future<Awaited<T>>

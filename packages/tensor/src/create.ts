@@ -60,7 +60,9 @@ function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
 /**
  * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, booleans bool, a typed
  * array keeps its type (Uint8Array: bool); `dtype` converts.
+ * PyTorch: `torch.tensor`.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
+ * @example const x = tensor([[1, 2], [3, 4]], { requiresGrad: true })
  */
 export function tensor(data: NestedArray | TypedArray, options?: TensorOptions): Tensor {
   if (ArrayBuffer.isView(data)) {
@@ -133,7 +135,10 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
   }
 }
 
-/** A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`. @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
+/**
+ * A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`. @throws INVALID_ARGUMENT for a bad shape (as all functions here)
+ * @example const x = zeros([2, 3], { dtype: 'float64' })
+ */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   checkShape('zeros', shape)
   return finish(Tensor.empty(dtypeOf('zeros', options, 'float32'), shape.slice()), options)
@@ -144,7 +149,7 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options)
 }
 
-/** float32 unless `dtype` says otherwise. */
+/** A tensor of one value, float32 unless `dtype` says otherwise. PyTorch: `torch.full`. */
 export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
   return filled('full', shape, value, options)
 }
@@ -171,13 +176,13 @@ export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
 }
 
-/** Of x's shape and, unless `dtype` says otherwise, dtype. */
+/** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
 export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
   checkTensor('fullLike', 'the model', x)
   return filled('fullLike', x.shape, value, { dtype: x.dtype, ...options })
 }
 
-/** As zeros: memory that was never written is not handed out. */
+/** As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`. */
 export function empty(shape: Shape, options?: TensorOptions): Tensor {
   return zeros(shape, options)
 }
@@ -187,14 +192,18 @@ export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
   return zerosLike(x, options)
 }
 
-/** n × m with ones on the diagonal; m defaults to n. */
+/** n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`. */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   const out = zeros([n, m], { dtype: options?.dtype })
   for (let i = 0; i < Math.min(n, m); i++) out.storage.array[i * m + i] = 1
   return finish(out, options)
 }
 
-/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+/**
+ * start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise. PyTorch: `torch.arange`. @throws
+ * INVALID_ARGUMENT
+ * @example const x = arange(0, 1, 0.25)
+ */
 export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
 export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
@@ -220,12 +229,12 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   return finish(out, options)
 }
 
-/** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+/** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT */
 export function linspace(start: number, end: number, steps: number, options?: TensorOptions): Tensor {
   return evenly('linspace', start, end, steps, options, (x) => x)
 }
 
-/** base to the powers of linspace(start, end, steps); base is 10 by default. @throws INVALID_ARGUMENT */
+/** base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT */
 export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
   const base = options?.base ?? 10
   return evenly('logspace', start, end, steps, options, (x) => base ** x)
@@ -261,17 +270,20 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   return finish(out, options)
 }
 
-/** Uniform in [0, 1). @throws DTYPE_MISMATCH for integers */
+/** Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers */
 export function rand(shape: Shape, options?: RandomOptions): Tensor {
   return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
 }
 
-/** Standard normal. @throws DTYPE_MISMATCH for integers */
+/**
+ * Random numbers, standard normal, float32 unless `dtype` says otherwise. PyTorch: `torch.randn`. @throws DTYPE_MISMATCH for integers
+ * @example const x = randn([8, 4], { generator: new Generator(7) })
+ */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
   return random('randn', shape, options, (g) => g.normal())
 }
 
-/** As rand, of x's shape and, unless `dtype` says otherwise, dtype. */
+/** As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`. */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randLike', 'the model', x)
   return rand(x.shape, { dtype: x.dtype, ...options })
@@ -283,7 +295,10 @@ export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   return randn(x.shape, { dtype: x.dtype, ...options })
 }
 
-/** Integers in low … high−1; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT unless low < high, and within 32 bits for int32 */
+/**
+ * Integers in low … high−1; int32 unless `dtype` says otherwise. PyTorch: `torch.randint`. @throws INVALID_ARGUMENT unless low < high, and within
+ * 32 bits for int32
+ */
 export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
     throw invalidArgument('randint', 'integers low < high', `${low} and ${high}`, `The range is ${shapeText([low, high])} without its end.`)

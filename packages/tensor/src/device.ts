@@ -89,7 +89,7 @@ const devices = new Map<string, Device>()
 const DEFAULT_SPEC: DeviceSpec = 'wasm'
 let fallback: Device | null = null
 
-/** The thread's device of that name. @throws DEVICE_UNKNOWN */
+/** The thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN */
 export function device(spec: DeviceSpec): Device {
   let found = devices.get(spec)
   if (found === undefined) {

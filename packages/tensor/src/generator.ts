@@ -107,7 +107,10 @@ export function currentGenerator(): Generator {
   return (currentScope().generator as Generator | null) ?? threadGenerator
 }
 
-/** Seeds the current generator and returns it. @throws INVALID_ARGUMENT */
+/**
+ * Seeds the current generator and returns it. PyTorch: `torch.manual_seed`. @throws INVALID_ARGUMENT
+ * @example manualSeed(7)
+ */
 export function manualSeed(seed: number): Generator {
   return currentGenerator().manualSeed(seed)
 }

@@ -24,7 +24,10 @@ export interface MultinomialOptions extends SampleOptions {
   readonly replacement?: boolean
 }
 
-/** 1 with the probability that stands at each place of p, else 0; p's dtype. @throws DTYPE_MISMATCH for integers, INVALID_ARGUMENT outside of 0 … 1 */
+/**
+ * 1 with the probability that stands at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
+ * INVALID_ARGUMENT outside of 0 … 1
+ */
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
   checkTensor('bernoulli', 'probabilities', p)
   if (!isFloating(p.dtype)) throw dtypeMismatch('bernoulli', 'probabilities in float32 or float64', p.dtype, "Convert with to('float32').")
@@ -40,6 +43,7 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
 
 /**
  * Indices drawn by weight: from weights [n] → [count], from [rows, n] → [rows, count]; int32. The weights need not add up to 1.
+ * PyTorch: `torch.multinomial`.
  * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more draws than there are weights above 0 to draw from
  */
 export function multinomial(weights: Tensor, count: number, options?: MultinomialOptions): Tensor {
@@ -108,6 +112,7 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
 
 /**
  * Normal with these means and standard deviations, which broadcast; of two numbers with the shape given.
+ * PyTorch: `torch.normal`.
  * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
@@ -127,7 +132,7 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
   return options?.requiresGrad ? drawn.requiresGrad_(true) : drawn
 }
 
-/** 0 … n−1 in random order; int32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+/** 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT */
 export function randperm(n: number, options?: RandomOptions): Tensor {
   if (!Number.isInteger(n) || n < 0 || n > INT32_SPAN) throw invalidArgument('randperm', 'a count from 0 to 2^31', n)
   const dtype = options?.dtype ?? 'int32'

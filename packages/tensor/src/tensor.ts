@@ -1622,7 +1622,7 @@ export class Tensor {
   }
 }
 
-/** True for a tensor of any copy of this package (`instanceof` fails across jest's realms). */
+/** True for a tensor of any copy of this package (`instanceof` fails across jest's realms). PyTorch: `torch.is_tensor`. */
 export function isTensor(value: unknown): value is Tensor {
   return typeof value === 'object' && value !== null && 'storage' in value && 'strides' in value && 'autograd' in value
 }

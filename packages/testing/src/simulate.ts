@@ -320,6 +320,7 @@ export class SimulatedWorkers implements SimCluster {
  * Runs `body` on a simulated cluster until it settles, then delivers what is still under way.
  * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come, with who
  * waits for whom
+ * @example const { result } = await simulate({ workers: 2, seed: 1 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [zeros([2])])))
  */
 export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   return runSimulation(options, body, ({ world }, main) => world.run(main))

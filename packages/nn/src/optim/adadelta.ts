@@ -36,7 +36,10 @@ type AdadeltaState = { step: number; squareAvg: Tensor; accDelta: Tensor }
 const DEFAULTS: AdadeltaSettings = { lr: 1, rho: 0.9, eps: 1e-6, weightDecay: 0, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
 
-/** State per parameter: `step`, `squareAvg` (v), `accDelta` (u). */
+/**
+ * Steps by ratios of running averages, with no rate to choose. PyTorch: `torch.optim.Adadelta`. State per parameter: `step`, `squareAvg` (v),
+ * `accDelta` (u).
+ */
 export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', accDelta: 'tensor' } as const
 

@@ -36,7 +36,10 @@ type AdagradState = { step: number; sum: Tensor }
 const DEFAULTS: AdagradSettings = { lr: 1e-2, lrDecay: 0, weightDecay: 0, initialAccumulatorValue: 0, eps: 1e-10, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
 
-/** Takes sparse gradients without weightDecay. State per parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s). */
+/**
+ * Steps that shrink with all squared gradients so far. PyTorch: `torch.optim.Adagrad`. Takes sparse gradients without weightDecay. State per
+ * parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s).
+ */
 export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
   protected override readonly layout = { step: 'number', sum: 'tensor' } as const
 

@@ -38,7 +38,11 @@ type AdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor; maxExpAvgSq?:
 const DEFAULTS: AdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof AdamSettings)[]
 
-/** State per parameter: `step`, `expAvg` (m), `expAvgSq` (v), with amsgrad `maxExpAvgSq`. */
+/**
+ * Steps by running averages of the gradient and of its square. PyTorch: `torch.optim.Adam`. State per parameter: `step`, `expAvg` (m), `expAvgSq`
+ * (v), with amsgrad `maxExpAvgSq`.
+ * @example const optimizer = new Adam(new Linear(2, 1).parameters(), { lr: 1e-3 })
+ */
 export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor', maxExpAvgSq: 'tensor?' } as const
 
@@ -77,7 +81,7 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   }
 }
 
-/** As Adam, but weights decay by themselves, not through the running averages. */
+/** As Adam, but weights decay by themselves, not through the running averages. PyTorch: `torch.optim.AdamW`. */
 export class AdamW extends Adam {
   /**
    * @param params parameters, or groups of them with settings of their own

@@ -35,7 +35,10 @@ type AdamaxState = { step: number; expAvg: Tensor; expInf: Tensor }
 const DEFAULTS: AdamaxSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
 
-/** State per parameter: `step`, `expAvg` (m), `expInf` (u). */
+/**
+ * Adam with the largest recent gradient in the place of the squares' average. PyTorch: `torch.optim.Adamax`. State per parameter: `step`, `expAvg`
+ * (m), `expInf` (u).
+ */
 export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expInf: 'tensor' } as const
 

@@ -20,8 +20,10 @@ export interface ClipGradNormOptions extends ClipGradOptions {
 /**
  * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all of them as one vector. Nothing is read back from the
  * device unless `errorIfNonfinite` asks for it.
+ * PyTorch: `torch.nn.utils.clip_grad_norm_`.
  * @returns the norm before, a tensor []
  * @throws INVALID_ARGUMENT for what is no list of parameters, a maxNorm that is not ≥ 0, a norm type that is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
+ * @example clipGradNorm_(new Linear(2, 1).parameters(), 1)
  */
 export function clipGradNorm_(parameters: Iterable<Tensor> | Tensor, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
   const { normType = 2, errorIfNonfinite = false } = options

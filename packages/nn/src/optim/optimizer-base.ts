@@ -28,7 +28,7 @@ interface PreparedEntry {
   readonly state: ParamState | undefined
 }
 
-/** Extend it to write an optimizer of your own; `DistributedOptimizer` takes it as it takes those that are here. */
+/** Extend it to write an optimizer of your own; `DistributedOptimizer` takes it as it takes those that are here. PyTorch: `torch.optim.Optimizer`. */
 export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
   /** The settings of groups that have none of their own. */
   readonly defaults: Readonly<Settings>

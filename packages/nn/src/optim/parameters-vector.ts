@@ -3,7 +3,10 @@ import { cat } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
-/** The elements of all parameters one after the other, [n]; recorded. @throws INVALID_ARGUMENT without parameters */
+/**
+ * The elements of all parameters one after the other, [n]; recorded. PyTorch: `torch.nn.utils.parameters_to_vector`. @throws INVALID_ARGUMENT
+ * without parameters
+ */
 export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
   checkIterable('parametersToVector', 'parameters', parameters)
   const parts = Array.from(parameters, (p) => p.reshape([p.numel]))

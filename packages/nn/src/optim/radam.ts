@@ -34,7 +34,7 @@ type RAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
 const DEFAULTS: RAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0 }
 const NAMES = Object.keys(DEFAULTS) as (keyof RAdamSettings)[]
 
-/** State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
+/** Adam that corrects the variance of its first steps. PyTorch: `torch.optim.RAdam`. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
 export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 

@@ -41,7 +41,10 @@ type RMSpropState = { step: number; squareAvg: Tensor; gradAvg?: Tensor; momentu
 const DEFAULTS: RMSpropSettings = { lr: 1e-2, alpha: 0.99, eps: 1e-8, weightDecay: 0, momentum: 0, centered: false, maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof RMSpropSettings)[]
 
-/** State per parameter: `step`, `squareAvg` (v), centered `gradAvg` (a), with momentum `momentumBuffer` (b). */
+/**
+ * Steps by the gradient over its recent root mean square. PyTorch: `torch.optim.RMSprop`. State per parameter: `step`, `squareAvg` (v), centered
+ * `gradAvg` (a), with momentum `momentumBuffer` (b).
+ */
 export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', gradAvg: 'tensor?', momentumBuffer: 'tensor?' } as const
 

@@ -33,7 +33,7 @@ type RpropState = { step: number; prev: Tensor; stepSize: Tensor }
 const DEFAULTS: RpropSettings = { lr: 1e-2, etas: [0.5, 1.2], stepSizes: [1e-6, 50], maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof RpropSettings)[]
 
-/** State per parameter: `step`, `prev` (g′), `stepSize` (s). */
+/** Steps by the signs of gradients alone, for full batches. PyTorch: `torch.optim.Rprop`. State per parameter: `step`, `prev` (g′), `stepSize` (s). */
 export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
   protected override readonly layout = { step: 'number', prev: 'tensor', stepSize: 'tensor' } as const
 

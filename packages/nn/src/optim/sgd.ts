@@ -37,7 +37,11 @@ type SGDState = { momentumBuffer?: Tensor }
 
 const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false }
 
-/** State per parameter: `momentumBuffer`, once there was a momentum. Takes sparse gradients without momentum and weightDecay. */
+/**
+ * Gradient descent, with momentum where it is asked for: p ← p − lr · g. PyTorch: `torch.optim.SGD`. State per parameter: `momentumBuffer`, once
+ * there was a momentum. Takes sparse gradients without momentum and weightDecay.
+ * @example const optimizer = new SGD(new Linear(2, 1).parameters(), { lr: 0.1, momentum: 0.9 })
+ */
 export class SGD extends OptimizerBase<SGDSettings, SGDState> {
   protected override readonly layout = { momentumBuffer: 'tensor?' } as const
 

@@ -31,7 +31,10 @@ type SparseAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
 const DEFAULTS: SparseAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 }
 const NAMES = Object.keys(DEFAULTS) as (keyof SparseAdamSettings)[]
 
-/** For parameters whose gradients are sparse, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
+/**
+ * For parameters whose gradients are sparse, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). PyTorch:
+ * `torch.optim.SparseAdam`.
+ */
 export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 

@@ -31,7 +31,7 @@ export interface TorchOptimizerState {
 /** Settings of PyTorch's groups that say how it computes, not what. */
 const ONLY_TORCH = ['foreach', 'capturable', 'differentiable', 'fused']
 
-/** The tensors are those of `state`, not copies. */
+/** An optimizer's state dict as PyTorch's, for `saveSafetensors`. The tensors are those of `state`, not copies. */
 export function toTorchOptimizerState<Settings extends object>({ state, paramGroups }: OptimizerState<Settings>): TorchOptimizerState {
   const tensors: [string, Tensor][] = []
   for (const [place, entries] of Object.entries(state)) {

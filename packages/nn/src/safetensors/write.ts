@@ -25,6 +25,7 @@ export interface SaveSafetensorsOptions {
  * The file appears whole or not at all: it is written beside `path`, synced, and then takes its place. One tensor at a time is copied, so
  * do not change them until the promise resolves.
  * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED when a tensor was written to meanwhile, SAFETENSORS_IO; what was at `path` is untouched then
+ * @example await saveSafetensors('model.safetensors', new Linear(2, 1).stateDict())
  */
 export async function saveSafetensors(
   path: string | URL,
@@ -49,7 +50,7 @@ export async function saveSafetensors(
   await syncDirectory(dirname(name))
 }
 
-/** The same bytes in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED */
+/** The bytes that `saveSafetensors` writes, in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED */
 export async function safetensorsBytes(tensors: Readonly<StateDict>, options: SaveSafetensorsOptions = {}): Promise<Uint8Array> {
   const plan = planOf(tensors, options)
   const out = new Uint8Array(plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length))

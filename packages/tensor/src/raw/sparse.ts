@@ -36,13 +36,16 @@ export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
   return isSparse(a) ? addSparse_(clone(b), a) : addSparse_(clone(a), b as SparseTensor)
 }
 
-/** All elements, those of rows that are not stored 0; x itself if it is dense. */
+/** All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`. */
 export function toDense(x: Tensor): Tensor {
   checkTensor('toDense', 'what to make dense', x)
   return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape), x) : x
 }
 
-/** The same with ascending indices, each once; values of one row added up in their order. */
+/**
+ * The sparse tensor with ascending indices, each once; values of one row are added up in their order. PyTorch:
+ * `Tensor.coalesce`.
+ */
 export function coalesce(x: SparseTensor): SparseTensor {
   checkTensor('coalesce', 'what to coalesce', x)
   if (!isSparse(x)) throw invalidArgument('coalesce', 'a sparse tensor', argumentText(x), 'A dense one needs no coalescing.')

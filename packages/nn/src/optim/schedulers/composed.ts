@@ -14,7 +14,7 @@ export interface SequentialLROptions {
   readonly milestones: readonly number[]
 }
 
-/** One scheduler after the other; each begins with its epoch 0. */
+/** One scheduler after the other; each begins with its epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`. */
 export class SequentialLR implements Scheduler {
   /** Whose rates they set. */
   readonly optimizer: Scheduled
@@ -77,7 +77,7 @@ export class SequentialLR implements Scheduler {
   }
 }
 
-/** Several schedulers that all step at once: their factors multiply. */
+/** Several schedulers that all step at once: their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`. */
 export class ChainedScheduler implements Scheduler {
   /** Whose rates they set. */
   readonly optimizer: Scheduled

@@ -9,7 +9,7 @@ export interface CosineAnnealingLROptions extends LRSchedulerOptions {
   readonly etaMin?: number
 }
 
-/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again */
+/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`. */
 export class CosineAnnealingLR extends LRScheduler {
   private readonly tMax: number
   private readonly etaMin: number
@@ -52,7 +52,10 @@ export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
   readonly etaMin?: number
 }
 
-/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI those until the next */
+/**
+ * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI those until the next. PyTorch:
+ * `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
+ */
 export class CosineAnnealingWarmRestarts extends LRScheduler {
   private readonly t0: number
   private readonly tMult: number

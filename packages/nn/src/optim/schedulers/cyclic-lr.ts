@@ -30,7 +30,10 @@ export interface CyclicLROptions extends LRSchedulerOptions {
   readonly maxMomentum?: number | readonly number[]
 }
 
-/** lr = baseLr + (maxLr − baseLr) · x · scale, with x from 0 to 1 and back; momentum = maxMomentum − (maxMomentum − baseMomentum) · x · scale */
+/**
+ * lr = baseLr + (maxLr − baseLr) · x · scale, with x from 0 to 1 and back; momentum = maxMomentum − (maxMomentum − baseMomentum) · x · scale.
+ * PyTorch: `torch.optim.lr_scheduler.CyclicLR`.
+ */
 export class CyclicLR extends LRScheduler {
   private readonly maxLrs: number[]
   private readonly totalSize: number

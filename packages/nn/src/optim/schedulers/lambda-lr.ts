@@ -7,7 +7,7 @@ export interface LambdaLROptions extends LRSchedulerOptions {
   readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]
 }
 
-/** lr = initialLr · lrLambda(epoch) */
+/** lr = initialLr · lrLambda(epoch). PyTorch: `torch.optim.lr_scheduler.LambdaLR`. */
 export class LambdaLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 
@@ -23,7 +23,7 @@ export class LambdaLR extends LRScheduler {
   }
 }
 
-/** lr ← lr · lrLambda(epoch), from epoch 1 on */
+/** lr ← lr · lrLambda(epoch), from epoch 1 on. PyTorch: `torch.optim.lr_scheduler.MultiplicativeLR`. */
 export class MultiplicativeLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 

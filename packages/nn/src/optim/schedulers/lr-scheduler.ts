@@ -64,7 +64,10 @@ export interface LRSchedulerOptions {
   readonly lastEpoch?: number
 }
 
-/** Extend it to write a scheduler of your own: set the fields, then call `start()` at the end of the constructor. */
+/**
+ * Extend it to write a scheduler of your own: set the fields, then call `start()` at the end of the constructor. PyTorch:
+ * `torch.optim.lr_scheduler.LRScheduler`.
+ */
 export abstract class LRScheduler implements Scheduler {
   /** Whose rates it sets. */
   readonly optimizer: Scheduled

@@ -38,7 +38,7 @@ interface Phase {
   readonly momentum: readonly ['base' | 'max', 'base' | 'max']
 }
 
-/** lr rises from maxLr / divFactor to maxLr, then falls to maxLr / divFactor / finalDivFactor */
+/** lr rises from maxLr / divFactor to maxLr, then falls to maxLr / divFactor / finalDivFactor. PyTorch: `torch.optim.lr_scheduler.OneCycleLR`. */
 export class OneCycleLR extends LRScheduler {
   private readonly totalSteps: number
   private readonly pctStart: number

@@ -9,7 +9,7 @@ export interface ConstantLROptions extends LRSchedulerOptions {
   readonly totalIters?: number
 }
 
-/** lr = initialLr · factor until epoch `totalIters`, then initialLr */
+/** lr = initialLr · factor until epoch `totalIters`, then initialLr. PyTorch: `torch.optim.lr_scheduler.ConstantLR`. */
 export class ConstantLR extends LRScheduler {
   private readonly factor: number
   private readonly totalIters: number
@@ -44,7 +44,10 @@ export interface LinearLROptions extends LRSchedulerOptions {
   readonly totalIters?: number
 }
 
-/** lr goes from initialLr · startFactor to initialLr · endFactor in equal steps, within `totalIters` epochs: a warm-up */
+/**
+ * lr goes from initialLr · startFactor to initialLr · endFactor in equal steps, within `totalIters` epochs: a warm-up. PyTorch:
+ * `torch.optim.lr_scheduler.LinearLR`.
+ */
 export class LinearLR extends LRScheduler {
   private readonly startFactor: number
   private readonly endFactor: number
@@ -86,7 +89,7 @@ export interface PolynomialLROptions extends LRSchedulerOptions {
   readonly power?: number
 }
 
-/** lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on */
+/** lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on. PyTorch: `torch.optim.lr_scheduler.PolynomialLR`. */
 export class PolynomialLR extends LRScheduler {
   private readonly totalIters: number
   private readonly power: number

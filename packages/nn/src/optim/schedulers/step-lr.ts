@@ -10,7 +10,10 @@ export interface StepLROptions extends LRSchedulerOptions {
   readonly gamma?: number
 }
 
-/** lr ← lr · gamma every `stepSize` epochs */
+/**
+ * lr ← lr · gamma every `stepSize` epochs. PyTorch: `torch.optim.lr_scheduler.StepLR`.
+ * @example const scheduler = new StepLR(new SGD([x], { lr: 0.1 }), { stepSize: 30 })
+ */
 export class StepLR extends LRScheduler {
   private readonly stepSize: number
   private readonly gamma: number
@@ -43,7 +46,7 @@ export interface MultiStepLROptions extends LRSchedulerOptions {
   readonly gamma?: number
 }
 
-/** lr ← lr · gamma at each of the milestones */
+/** lr ← lr · gamma at each of the milestones. PyTorch: `torch.optim.lr_scheduler.MultiStepLR`. */
 export class MultiStepLR extends LRScheduler {
   private readonly milestones: readonly number[]
   private readonly gamma: number
@@ -73,7 +76,7 @@ export interface ExponentialLROptions extends LRSchedulerOptions {
   readonly gamma: number
 }
 
-/** lr ← lr · gamma every epoch */
+/** lr ← lr · gamma every epoch. PyTorch: `torch.optim.lr_scheduler.ExponentialLR`. */
 export class ExponentialLR extends LRScheduler {
   private readonly gamma: number
 
