@@ -57,6 +57,7 @@ const begin = (_settings: Settings): void => {}
 const show = (_observer: Observer): void => {}
 const close = (_what: readonly Closable[]): void => {}
 const any = (_value: unknown): void => {}
+const each = (_values: Iterable<number>): void => {}
 class Agent {
   // biome-ignore lint/complexity/noUselessConstructor: its parameters are what is tested
   constructor(_observers: readonly RRef<Observer>[], _policy: () => number = () => 0) {}
@@ -100,6 +101,9 @@ function accepted(ref: RRef<Observer>, action: Tensor): void {
   void call('w', begin, [{ seed: 1 }])
   void call('w', close, [[ref]])
   void call('w', any, [tree as unknown])
+  void call('w', each, [[1, 2]])
+  void call('w', each, [new Set([1])])
+  void call('w', each, [new Float32Array(2)])
   void remote('w', Agent, [[ref]])
 }
 
@@ -129,6 +133,8 @@ function refused(ref: RRef<Observer>, agent: RRef<Agent>, handle: ActorHandle<Ag
   void call('w', begin, [{ seed: 1, onStep: () => {} }])
   // @ts-expect-error an instance of a class that does not travel
   void call('w', show, [new Observer(1)])
+  // @ts-expect-error a generator
+  void call('w', each, [[1][Symbol.iterator]()])
   // @ts-expect-error an object with a method that is no reference
   void call('w', close, [[{ dispose: () => {} }]])
   // @ts-expect-error no such field

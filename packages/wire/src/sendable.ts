@@ -50,7 +50,8 @@ export type Sendable<T> = unknown extends T
                   : T extends SharedArrayBuffer
                     ? CannotBeSent<'Shared memory does not travel: send a typed array; its bytes are copied.'>
                     : HasMethod<T> extends true
-                      ? T & Travels<'An instance of a class does not travel: send its data, or an RRef to it.'>
+                      ? T & (Instance | (T extends Iterable<unknown> ? string | readonly unknown[] | Whole : never))
                       : { [K in keyof T]: Sendable<T[K]> }
 
+type Instance = Travels<'An instance of a class does not travel: send its data, or an RRef to it.'>
 type HasMethod<T> = true extends { [K in keyof T]: T[K] extends Code ? true : never }[keyof T] ? true : false
