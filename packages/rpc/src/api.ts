@@ -14,7 +14,7 @@ import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
 
 /** Arguments may be left out for a function that takes none. */
-type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: CallOptions] : [args: A, options?: CallOptions]
+export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: CallOptions] : [args: A, options?: CallOptions]
 
 /** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
 export function currentWorker(): WorkerRuntime {

@@ -57,6 +57,11 @@ export interface WorkerOptions {
   readonly name: string
   readonly id: WorkerId
   readonly clock: Clock
+  /**
+   * It is linked with the workers, calls and is called, and is no member of their group: `workers()`, the groups that name nobody and `shutdown` leave it out, for
+   * itself too. Default false.
+   */
+  readonly isGuest?: boolean
   /** What may be called here; default the names of this thread (`expose`). */
   readonly registry?: FunctionRegistry
   /** Where kernels run; default the thread's. */
@@ -145,6 +150,7 @@ export class WorkerRuntime {
     )
     this.agent = new RpcAgent({
       info: this.info,
+      isGuest: options.isGuest ?? false,
       clock: this.clock,
       scope: this.scope,
       rrefs: this.rrefs,
@@ -182,6 +188,7 @@ export class WorkerRuntime {
     handleStreams(this.agent, this.rrefs)
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
     this.group = new Membership({
+      isGuest: options.isGuest ?? false,
       agent: this.agent,
       rrefs: this.rrefs,
       serving: () => this.requests.serving,
@@ -209,11 +216,11 @@ export class WorkerRuntime {
   // --- membership
 
   /**
-   * Opens a link to another worker; large tensors take the road through a heap that both share, if there is one.
+   * Opens a link to another worker, which may be a guest; large tensors take the road through a heap that both share, if there is one.
    * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
    */
-  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
-    this.agent.connect(peer, link, road)
+  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null, isGuest = false): void {
+    this.agent.connect(peer, link, road, isGuest)
     this.group.onConnect(peer)
     for (const listener of this.connectListeners) listener(peer)
   }
@@ -233,7 +240,7 @@ export class WorkerRuntime {
     return this.agent.resolve(target).info
   }
 
-  /** Self included; the dead, and those that are leaving, excluded. */
+  /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */
   workers(): WorkerInfo[] {
     return this.agent.workers()
   }
@@ -682,7 +689,7 @@ export class WorkerRuntime {
 
   /**
    * Ends this worker. Graceful: together with all others, when each has called this and no call is under way anywhere, also none that another, or a
-   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. Idempotent.
+   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. A guest leaves. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0, no limit); WORKER_DIED when a member dies meanwhile
    */
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
