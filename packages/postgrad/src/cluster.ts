@@ -1,13 +1,26 @@
 /**
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers. The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
+ * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
  */
 import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Jobs } from '@postgrad/jobs'
-import type { DeadLetterReport, ReferenceLeak, References, Target, WorkerInfo, WorkerMetrics } from '@postgrad/rpc'
-import { type Counts, unsettled } from '@postgrad/rpc/internal'
+import {
+  type AnyClass,
+  type AnyFunction,
+  type CallOptions,
+  call,
+  currentWorker,
+  type DeadLetterReport,
+  type ReferenceLeak,
+  type References,
+  type RRef,
+  type Target,
+  type WorkerInfo,
+  type WorkerMetrics,
+} from '@postgrad/rpc'
+import { type Counts, type Rest, unsettled } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -17,6 +30,7 @@ import { StallWatch } from './heartbeat.js'
 import { type ClusterEventListener, ClusterInspection } from './inspect-road.js'
 import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
+import { type MainOptions, MainThread } from './main-thread.js'
 import type { Members } from './members.js'
 import type { WorkerFacade } from './protocol.js'
 import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
@@ -51,6 +65,7 @@ export interface ClusterEnd {
 
 export interface ClusterParts {
   readonly members: Members
+  readonly main: MainOptions
   readonly pools: ClusterJobs
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -83,6 +98,7 @@ export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
   private readonly members: Members
+  private readonly main: MainThread
   private readonly pools: ClusterJobs
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
@@ -97,6 +113,8 @@ export class Cluster {
   /** Null: nobody looks. */
   private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
+  /** Whose death a call of the main thread was rejected with. */
+  private readonly heard = new Set<number>()
   /** Names whose worker leaves for another, or is about to be followed by it. */
   private readonly restarting = new Set<string>()
   private readonly supervision: SupervisionOptions | null
@@ -109,9 +127,18 @@ export class Cluster {
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
+  constructor({ members, main, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
     this.leakPolicy = referenceLeaks
     this.members = members
+    this.main = new MainThread(main, {
+      closedError: (op) => (this.closing === null ? null : this.closedError(op)),
+      deathOf: async (op, workerId) => {
+        const thread = this.members.threads.find(({ info }) => info.id === workerId)
+        this.heard.add(workerId)
+        // Its links end a moment before the thread does.
+        return thread !== undefined && (await this.withinGrace(thread)) ? thread.death(op) : null
+      },
+    })
     this.pools = pools
     this.payloads = payloads
     this.clock = clock
@@ -217,6 +244,40 @@ export class Cluster {
   }
 
   /**
+   * Runs an exposed function on a worker as a call of the main thread, and gives its result: references and tensors as well. With the first of `call`, `remote`
+   * and `runHere` the main thread joins the cluster as a guest named 'main': workers can call what it has exposed, no group and no rank counts it. A worker that
+   * is busy then is waited for up to 5 s. Under a distributed context (in `runHere`) the call is recorded at both ends. The function must be exposed here too:
+   * import the program. Rejects as rpc's `call` does, with WORKER_NAME_TAKEN where a worker has the main thread's name, and with CLUSTER_CLOSED. PyTorch: `rpc_sync` on the master.
+   */
+  call<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
+    return this.main.run('cluster.call', () => call(to, fn, ...rest)) as Promise<Awaited<ReturnType<F>>>
+  }
+
+  /**
+   * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there. The main thread holds the reference:
+   * `await policy.rpcAsync().act(x)` calls a method, `dispose()` or `using` gives it up, `close` at the latest. An error of the function is thrown by the reference's uses.
+   * Rejects with what rpc's `remote` throws, WORKER_NAME_TAKEN, and CLUSTER_CLOSED. PyTorch: `rpc.remote` on the master.
+   */
+  remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): Promise<RRef<InstanceType<C>>>
+  remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<RRef<Awaited<ReturnType<F>>>>
+  remote(
+    to: Target,
+    fn: AnyFunction | AnyClass,
+    ...[args = [], options]: [args?: readonly unknown[], options?: CallOptions]
+  ): Promise<RRef> {
+    return this.main.run('cluster.remote', () => currentWorker().remote(to, fn, args, options))
+  }
+
+  /**
+   * Runs `fn` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
+   * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
+   * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
+   */
+  runHere<T>(fn: () => T): Promise<Awaited<T>> {
+    return this.main.run('cluster.runHere', fn)
+  }
+
+  /**
    * A pool of threads for stateless work: the exposed functions of a module, which may be the program itself. The main thread uses what is returned, workers
    * `currentJobs(name)`. It ends with the cluster at the latest. @throws JOBS_MODULE_NOT_FOUND, JOBS_NAME_TAKEN, INVALID_ARGUMENT, CLUSTER_CLOSED
    */
@@ -298,10 +359,10 @@ export class Cluster {
     return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics(), ASK_MS)) as WorkerMetrics)
   }
 
-  /** Who holds references to what, on every live worker, by name. Rejects as `debugInfo` does. */
+  /** Who holds references to what, on every live worker, and on the main thread if it has joined, by name. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     this.admit('references')
-    return this.ofEach((thread) => referencesOf(thread, ASK_MS))
+    return { ...(await this.ofEach((thread) => referencesOf(thread, ASK_MS))), ...this.main.references() }
   }
 
   /** Of the living; one that is stalled could not answer and is left out. */
@@ -340,11 +401,14 @@ export class Cluster {
 
   private async shutDown(): Promise<void> {
     await this.untilQuiet()
+    // What the main thread holds ends with it, and is known to be given up before anybody is asked what was left.
+    if (this.main.release()) await this.untilQuiet()
     this.stalls?.stop()
     const left = this.quietDeadline - this.clock.now()
     // Who wants the end at once does not wait for this.
     if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(this.members.running, Math.min(left, ANSWER_MS))
     for (const thread of this.members.running) thread.rejectAll((op) => this.closedError(op))
+    await this.main.close()
     if (this.supervisor !== null) await this.supervisor.stop()
     const running = this.members.running
     for (const thread of running) thread.rejectAll((op) => this.closedError(op))
@@ -370,10 +434,12 @@ export class Cluster {
 
   /** By counting, as the workers' own shutdown does (SHD-1). A worker that died or did not answer has nothing under way that could still end. */
   private async isQuiet(timeoutMs: number): Promise<boolean> {
+    const here = this.main.countsIfQuiet()
+    if (here === null) return false
     const threads = this.members.running
     const asked = threads.map((thread) => thread.request('close', (facade) => facade.countsIfQuiet(), timeoutMs) as Promise<Counts | null>)
     const answers = await Promise.allSettled(asked)
-    const reports = new Map<number, Counts>()
+    const reports = new Map<number, Counts>(here)
     for (const [i, answer] of answers.entries()) {
       if (answer.status === 'rejected') continue
       if (answer.value === null) return false
@@ -573,7 +639,7 @@ export class Cluster {
     this.deaths.push(error)
     this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0
+    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0 || this.heard.has(thread.info.id)
     if (!isHeard && !this.killed.has(thread.info.id)) process.emitWarning(error.message, { type: error.code })
   }
 

@@ -17,6 +17,7 @@ import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
 import { attempt } from './launch-failed.js'
 import type { LeakPolicy } from './leaks.js'
+import { MAIN_NAME } from './main-thread.js'
 import { Members } from './members.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
@@ -29,6 +30,8 @@ export interface LaunchOptions {
   readonly device?: DeviceSpec
   /** Of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same twice. */
   readonly seed?: number
+  /** By which workers know the main thread when it has joined (`cluster.call`, `remote`, `runHere`). Default 'main'. */
+  readonly mainName?: string
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
@@ -87,6 +90,8 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
   check(() => checkMailbox(options.mailbox))
   const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
+  const mainName = options.mainName ?? MAIN_NAME
+  check(() => workerNames([mainName]))
   const payloads = new PayloadCodec(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
@@ -94,18 +99,20 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     ...(options.device === undefined ? {} : { device: options.device }),
     ...(options.typescript === undefined ? {} : { typescript: options.typescript }),
   })
+  const common = {
+    program: url,
+    seed,
+    device: options.device ?? null,
+    rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+    mailbox: options.mailbox ?? null,
+    typescript: options.typescript ?? null,
+    stallMs,
+    referenceStacks: options.referenceStacks ?? false,
+  }
+  const heap = sharedHeap()
   const members = new Members({
-    common: {
-      program: url,
-      seed,
-      device: options.device ?? null,
-      rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-      mailbox: options.mailbox ?? null,
-      typescript: options.typescript ?? null,
-      stallMs,
-      referenceStacks: options.referenceStacks ?? false,
-    },
-    heap: sharedHeap(),
+    common,
+    heap,
     payloads,
     clock,
     stdout: options.stdout,
@@ -118,6 +125,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
+    main: { name: mainName, common, heap, clock, members },
     pools,
     payloads,
     clock,
