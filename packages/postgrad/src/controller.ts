@@ -40,7 +40,7 @@ export class Controller {
 
   /**
    * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
-   * arrive as leaves; a parameter still requires grad); an RRef does not leave the workers. A function that this thread does not have may be named.
+   * arrive as leaves; a parameter still requires grad), no references: `cluster.call` and `cluster.remote` have those. A function that this thread does not have may be named.
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
    * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
    */

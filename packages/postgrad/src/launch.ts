@@ -12,13 +12,13 @@ import { checkMailbox } from '@postgrad/rpc/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, RealClock } from '@postgrad/transport/internal'
-import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
 import { attempt } from './launch-failed.js'
 import type { LeakPolicy } from './leaks.js'
 import { MAIN_NAME } from './main-thread.js'
 import { Members } from './members.js'
+import { runPayloads } from './run-payloads.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
@@ -92,7 +92,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
   const mainName = options.mainName ?? MAIN_NAME
   check(() => workerNames([mainName]))
-  const payloads = new PayloadCodec(null)
+  const payloads = runPayloads(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
     seed,

@@ -15,3 +15,8 @@ test('CLU-75 CLU-76 CLU-82: it runs, ends by itself and warns of nothing', async
   const { code, out, err } = await script(new URL('./fixtures/run-policy.js', import.meta.url))
   expect({ code, out, err }).toEqual({ code: 0, out: 'probabilities [ 1, 2 ]\ngradient [ 1, 4 ]\n', err: '' })
 })
+
+test('CLU-13: a process whose main thread has joined ends by itself when all workers have died', async () => {
+  const { code, out } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'guest')
+  expect({ code, out }).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3 false\nend of script\n' })
+})

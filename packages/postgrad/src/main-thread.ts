@@ -1,7 +1,7 @@
 /**
  * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
  * used. In its scope everything works as in a worker; no group counts it. `members.ts` links it, `cluster.ts` above is what users hold. The rules
- * are CLU-75 to CLU-83. PyTorch: the master process, which is a worker as any other.
+ * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'

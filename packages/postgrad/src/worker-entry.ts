@@ -10,7 +10,7 @@ import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/in
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
-import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
+import { type Payload, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { beat, beatWhileTurning } from './heartbeat.js'
 import { InspectSender } from './inspect-road.js'
@@ -19,13 +19,14 @@ import { PeerLinks } from './peer-links.js'
 import { mainOf } from './program.js'
 import { progressOf } from './progress.js'
 import type { BootData, FatalEvent, ProgressEvent, WorkerFacade } from './protocol.js'
+import { runPayloads } from './run-payloads.js'
 import { threadUsage } from './usage.js'
 import { jobsOfMainThread } from './worker-jobs.js'
 
 const boot = workerData as BootData
 // First: kernels bind to the heap that they meet.
 const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
-const payloads = new PayloadCodec(boot.info)
+const payloads = runPayloads(boot.info)
 const runtime = new WorkerRuntime({
   name: boot.info.name,
   id: boot.info.id,
