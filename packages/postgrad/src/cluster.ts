@@ -113,8 +113,6 @@ export class Cluster {
   /** Null: nobody looks. */
   private readonly stalls: StallWatch<WorkerThread> | null
   private readonly killed = new Set<number>()
-  /** Whose death a call of the main thread was rejected with. */
-  private readonly heard = new Set<number>()
   /** Names whose worker leaves for another, or is about to be followed by it. */
   private readonly restarting = new Set<string>()
   private readonly supervision: SupervisionOptions | null
@@ -134,7 +132,6 @@ export class Cluster {
       closedError: (op) => (this.closing === null ? null : this.closedError(op)),
       deathOf: async (op, workerId) => {
         const thread = this.members.threads.find(({ info }) => info.id === workerId)
-        this.heard.add(workerId)
         // Its links end a moment before the thread does.
         return thread !== undefined && (await this.withinGrace(thread)) ? thread.death(op) : null
       },
@@ -639,7 +636,7 @@ export class Cluster {
     this.deaths.push(error)
     this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0 || this.heard.has(thread.info.id)
+    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0 || this.main.hearsOf(thread.info.id)
     if (!isHeard && !this.killed.has(thread.info.id)) process.emitWarning(error.message, { type: error.code })
   }
 

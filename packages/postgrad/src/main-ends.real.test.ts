@@ -9,6 +9,9 @@ const { Counter } = program
 const launch = launcher()
 const url = new URL('./fixtures/main-thread.js', import.meta.url)
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const until = async (isSo: () => boolean) => {
+  while (!isSo()) await sleep(10)
+}
 
 describe('who is there', () => {
   test('CLU-78: no group counts it: cluster.workers, what workers see, barriers, the end of all', async () => {
@@ -105,18 +108,36 @@ describe('deaths', () => {
     await cluster.call('worker1', program.who)
     const waiting = cluster.call('worker1', program.never, [], { timeoutMs: 0 })
     waiting.catch(() => {})
-    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const dying = cluster.call('worker1', program.exit)
     await expect(dying).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', cause: 'exited', exitCode: 3 } })
     await expect(waiting).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker1', cause: 'exited' } })
     await expect(cluster.call('worker1', program.who)).rejects.toMatchObject({ code: 'WORKER_DIED', values: { cause: 'exited' } })
     expect(await cluster.call('worker0', program.who)).toBe('worker0')
-    // Somebody has heard of it.
-    expect(warn).not.toHaveBeenCalled()
-    warn.mockRestore()
     await cluster.restart('worker1')
     expect(await cluster.call('worker1', program.who)).toBe('worker1')
     expect((await cluster.call('worker0', program.ask, ['worker1'])) as string).toBe('worker1')
+  })
+
+  test('CLU-81: a death that a call of the main thread or of its reference was rejected with is heard; another one is warned of', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      const cluster = await launch(url, { workers: 3 })
+      const counter = await cluster.remote('worker1', Counter)
+      await counter.created()
+      await expect(cluster.call('worker0', program.exit)).rejects.toMatchObject({ code: 'WORKER_DIED' })
+      await Promise.all([
+        expect(counter.rpcAsync().exit()).rejects.toMatchObject({ code: 'WORKER_DIED' }),
+        until(() => cluster.deathOf('worker1') !== null),
+      ])
+      await sleep(50)
+      expect(warn).not.toHaveBeenCalled()
+      await cluster.call('worker2', program.exitSoon)
+      await until(() => cluster.deathOf('worker2') !== null)
+      await sleep(50)
+      expect(warn).toHaveBeenCalledTimes(1)
+    } finally {
+      warn.mockRestore()
+    }
   })
 
   test('CLU-81: under supervision a worker comes back, and its name can be called', async () => {

@@ -43,6 +43,7 @@ export class MainThread {
   private runtime: WorkerRuntime | null = null
   /** Every worker can call it. */
   private isLinked = false
+  private readonly heard = new Set<number>()
   private entering: Promise<WorkerRuntime> | null = null
 
   constructor(options: MainOptions, host: MainHost) {
@@ -72,6 +73,11 @@ export class MainThread {
     if (this.runtime === null || this.runtime.agent.isClosed) return new Map()
     const counts = this.runtime.countsIfQuiet()
     return counts === null ? null : new Map([[MAIN_ID, counts]])
+  }
+
+  /** Whether a call of the main thread was, or will be, rejected with the death of this worker: its link may end before the thread does, or after. */
+  hearsOf(workerId: number): boolean {
+    return this.heard.has(workerId) || this.isWaitingFor(workerId)
   }
 
   /** By its name, if it has joined. */
@@ -123,10 +129,19 @@ export class MainThread {
       ...(mailbox === null ? {} : { mailbox }),
     })
     installDistAutograd(runtime)
+    // Before what waits for it is rejected.
+    runtime.onPeerDeath(({ id }) => {
+      if (this.isWaitingFor(id)) this.heard.add(id)
+    })
     for (const worker of gone) runtime.noteDeath(worker, 'before the main thread joined')
     const links = new PeerLinks(runtime, heap)
     this.runtime = runtime
     return { info: runtime.info, hasHeap: heap !== null, isGuest: true, connect: (peers) => links.openAll(peers) }
+  }
+
+  private isWaitingFor(workerId: number): boolean {
+    for (const { info, pending } of this.runtime?.agent.peers() ?? []) if (info.id === workerId) return pending.size > 0
+    return false
   }
 
   private admit(op: string): void {

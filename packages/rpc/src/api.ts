@@ -23,7 +23,8 @@ export function currentWorker(): WorkerRuntime {
     throw new PostgradError('RPC_NOT_INITIALIZED', {
       op: 'currentWorker',
       message: 'no worker is current here',
-      remedy: "Run this inside cluster.on(name).run(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+      remedy:
+        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
     })
   }
   return worker as WorkerRuntime
