@@ -36,7 +36,9 @@ export type Strategy = 'one-for-one' | 'one-for-all' | 'rest-for-one'
 /** When a child is restarted: always, only if it did not end normally, never. */
 export type Restart = 'permanent' | 'transient' | 'temporary'
 
+/** How a supervisor restarts its children, and when it gives up. */
 export interface RestartOptions {
+  /** Who is restarted with a child that crashed; default 'one-for-one', that child alone. */
   readonly strategy?: Strategy
   /** This many restarts within `periodMs` are borne, one more ends the supervisor. Default 1, as in Erlang. */
   readonly intensity?: number

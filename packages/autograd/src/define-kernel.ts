@@ -18,6 +18,7 @@ export type KernelAttributes = Readonly<Record<string, number>>
 export interface KernelContext<I extends Names = Names, A extends KernelAttributes = KernelAttributes> {
   /** The kernel's result. */
   readonly result: Tensor
+  /** The numbers that the call was given, with defaults filled in. */
   readonly attributes: A
   /** By input: whether its gradient will be used. */
   readonly needsInputGrad: Each<I, boolean>
@@ -34,6 +35,7 @@ export type KernelDerivative<I extends Names, A extends KernelAttributes> =
   | ((grad: Tensor, inputs: Each<I, Tensor>, ctx: KernelContext<I, A>) => Tensor | null | readonly (Tensor | null)[])
   | Each<I, KernelSource | null>
 
+/** What `defineKernel` takes: a kernel's text, its inputs and numbers, and its derivative. */
 export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
   /** An identifier, shown in errors and as the node's name. */
   readonly name: string

@@ -7,12 +7,15 @@
 export interface ErrorParts {
   /** The operation as the user called it: `call`, `matmul`, `backward`. */
   readonly op: string
+  /** What would have been right. */
   readonly expected?: string
+  /** What came. */
   readonly got?: string
   /** What the reader can do about it: a full sentence. */
   readonly remedy?: string
   /** Takes the place of "expected …, got …" where that form does not fit. */
   readonly message?: string
+  /** The error behind this one. */
   readonly cause?: unknown
   /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
   readonly values?: Readonly<Record<string, unknown>>
@@ -20,14 +23,24 @@ export interface ErrorParts {
 
 /** One hop of an error's way back to its caller. */
 export interface WorkerHop {
+  /** The worker's name. */
   readonly name: string
+  /** The worker's id. */
   readonly id: number
 }
 
+/**
+ * Every expected failure of this library: a stable `code`, the values of the case, and what to do. It crosses workers whole. Test it by
+ * `isPostgradError(error, 'WORKER_DIED')`.
+ */
 export class PostgradError extends Error {
+  /** Stable: what programs compare. */
   readonly code: string
+  /** The operation as its caller named it: `call`, `matmul`, `backward`. */
   readonly op: string
+  /** Plain values that identify the case: worker names, ids as strings, shapes. */
   readonly values: Readonly<Record<string, unknown>>
+  /** What the reader can do about it. */
   readonly remedy: string | undefined
   /** The stack on the worker where the error arose; undefined when it arose here. */
   remoteStack: string | undefined

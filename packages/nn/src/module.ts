@@ -25,23 +25,28 @@ import { checkFloating, noSuch } from './check.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
 
+/** Tensors by path, as `stateDict()` gives and `loadStateDict` takes them. PyTorch: the same, of `state_dict()`. */
 export type StateDict = Record<string, Tensor>
 
+/** Of `registerBuffer`. */
 export interface BufferOptions {
   /** Whether state dicts have it; default true. */
   readonly persistent?: boolean
 }
 
+/** Of `parameters` and `buffers`. */
 export interface WalkOptions {
   /** Default true; false: only what is the module's own. */
   readonly recurse?: boolean
 }
 
+/** Of `namedParameters` and `namedBuffers`. */
 export interface NamedWalkOptions extends WalkOptions {
   /** Before all names, with a point; default none. */
   readonly prefix?: string
 }
 
+/** Of `loadStateDict`. */
 export interface LoadStateDictOptions {
   /** Refuse names that are missing or unexpected; default true. Other shapes are refused always. */
   readonly strict?: boolean
@@ -49,7 +54,9 @@ export interface LoadStateDictOptions {
 
 /** The names that did not fit. */
 export interface StateDictDifference {
+  /** Names of the module that the state dict lacks. */
   readonly missingKeys: readonly string[]
+  /** Names in the state dict that the module lacks. */
   readonly unexpectedKeys: readonly string[]
 }
 
@@ -57,6 +64,10 @@ type Fields = Record<string, unknown>
 type Kind = 'parameter' | 'buffer' | 'transient buffer'
 type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
 
+/**
+ * A part of a model: its fields are its parameters, buffers and modules, found by walking them. Extend it and write `forward`. PyTorch:
+ * `torch.nn.Module`.
+ */
 export abstract class Module {
   /** True from the start; `train` and `eval` switch it for the whole tree. Dropout and batch norm read it. */
   training = true
@@ -79,6 +90,7 @@ export abstract class Module {
     return this
   }
 
+  /** Into evaluation, with all modules below: `train(false)`. */
   eval(): this {
     return this.train(false)
   }
@@ -100,6 +112,7 @@ export abstract class Module {
     return this.namedBuffers(options).map(([, buffer]) => buffer)
   }
 
+  /** Buffers with their paths; a tensor that is shared comes once, under its first name. */
   namedBuffers(options: NamedWalkOptions = {}): [name: string, buffer: Tensor][] {
     return unique(this, isBuffer, options)
   }
@@ -225,17 +238,17 @@ export abstract class Module {
     return { missingKeys, unexpectedKeys }
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The parameter at a path such as 'decoder.weight'. @throws NO_SUCH_MEMBER */
   getParameter(path: string): Tensor {
     return lookup('getParameter', 'parameter', path, [...walk(this, isParameter)])
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The buffer at a path. @throws NO_SUCH_MEMBER */
   getBuffer(path: string): Tensor {
     return lookup('getBuffer', 'buffer', path, [...walk(this, isBuffer)])
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The module at a path; '' is this one. @throws NO_SUCH_MEMBER */
   getSubmodule(path: string): Module {
     return lookup('getSubmodule', 'module', path, this.namedModules())
   }

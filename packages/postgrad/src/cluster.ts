@@ -38,16 +38,19 @@ import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
 import type { ThreadEnd, WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.close`. */
 export interface CloseOptions {
   /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
 }
 
+/** Of `cluster.join` and `cluster.restart`. */
 export interface JoinOptions {
   /** How long the newcomers may take to load the program, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
   readonly timeoutMs?: number
 }
 
+/** Of `cluster.leave`. */
 export interface LeaveOptions {
   /** How long runs and calls of the worker that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
@@ -80,8 +83,11 @@ export interface ClusterParts {
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
+/** Gets a worker that does not come to its next turn, and the error WORKER_STALLED. */
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
+/** Gets a worker that had stalled and goes on. */
 export type RecoveryListener = (worker: WorkerInfo) => void
+/** Gets a worker that has died, and why. */
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 const CLOSE_TIMEOUT_MS = 5000
@@ -94,6 +100,7 @@ const ASK_MS = 10_000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
 
+/** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs something there, `close()` ends all. */
 export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>

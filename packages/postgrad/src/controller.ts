@@ -3,13 +3,14 @@
  * worker), and checks arguments and result by the function's type.
  */
 import { timeLimit } from '@postgrad/base/internal'
-import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
+import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
 import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.on`. */
 export interface ControllerOptions {
   /** How long a run may take, in ms; by default, and with 0, as long as its worker lives. The function is not stopped by it. */
   readonly timeoutMs?: number
@@ -22,7 +23,9 @@ export interface ClusterView {
   admit(op: string): void
 }
 
+/** The handle of one worker, from outside: `cluster.on('worker0')`. */
 export class Controller {
+  /** The worker's name and id. */
   readonly info: WorkerInfo
   private readonly thread: WorkerThread
   private readonly payloads: PayloadCodec
@@ -44,7 +47,7 @@ export class Controller {
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
    * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
    */
-  run<F extends AnyFunction>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>
+  run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     this.cluster.admit('run')

@@ -81,6 +81,7 @@ type Seen =
  * (`performance.now()`).
  */
 export type ClusterEvent = { readonly on: string; readonly onId: number } & (InspectEvent | (Seen & { readonly atMs: number }))
+/** Gets what happens with messages on any worker. */
 export type ClusterEventListener = (event: ClusterEvent) => void
 
 /** The main thread's side, of all workers. */

@@ -9,6 +9,7 @@ import type { DeviceSpec } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
 import type { JobProgramData } from './job-program.js'
 
+/** Of `jobs`. */
 export interface JobsOptions {
   /** Default: one less than there are cores, at least one. */
   readonly threads?: number

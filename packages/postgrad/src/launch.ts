@@ -23,6 +23,7 @@ import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
 
+/** Of `launch`. */
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
@@ -57,6 +58,7 @@ export interface LaunchOptions {
   readonly referenceStacks?: boolean
   /** Receives what the workers print instead of this process's stdout (stderr). */
   readonly stdout?: OutputSink
+  /** Receives what the workers print to stderr. */
   readonly stderr?: OutputSink
   /** Receives what the program says by `reportProgress`. */
   readonly onProgress?: (progress: Progress, worker: string) => void

@@ -4,6 +4,7 @@ import { PostgradError } from '@postgrad/base'
 import { callCancelled } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
+/** Of everything that asks another worker: a deadline, and a signal that cancels. */
 export interface CallOptions {
   /** Time for the whole call in ms, from now to the reply's arrival; default the worker's `rpcTimeoutMs` (60,000); 0 is no limit. Never longer than what is left to the call that is being served. */
   readonly timeoutMs?: number

@@ -10,6 +10,7 @@ import { byName, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import type { Target, WorkerInfo } from './worker-info.js'
 import type { ShutdownOptions, WorkerRuntime } from './worker-runtime.js'
 
+/** Of `barrier`, `allGather`, `leave` and `drain`. */
 export interface GroupOptions {
   /** In ms; default the worker's `rpcTimeoutMs` (60,000), 0 is no limit. */
   readonly timeoutMs?: number

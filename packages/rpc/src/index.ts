@@ -1,4 +1,5 @@
 export type { DeadLetter, DeadLetterReason, DeathCause, Exit, Restart, RestartOptions, Strategy } from '@postgrad/actor/internal'
+export type { CannotBeSent, Sendable, Travels } from '@postgrad/wire'
 export type { CallHeaders, HeaderValue } from '@postgrad/wire/internal'
 export { Actor } from './actor.js'
 export { call, currentSignal, currentWorker, getDebugInfo, ready, remote, rpcAsync, rpcSync, rref, stream } from './api.js'

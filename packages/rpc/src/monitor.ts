@@ -10,6 +10,7 @@ import { RRef } from './rref.js'
 import { type Down, LINK_ACTOR, STOP_ACTOR } from './watches.js'
 import type { Target } from './worker-info.js'
 
+/** Tells of the end of an actor or a worker: what `monitor` gives. */
 export interface Monitor {
   /** Resolves once, when what is watched has ended, or had ended before; never rejects. Nothing is told after `dispose`. */
   readonly down: Promise<Down>
@@ -39,6 +40,7 @@ export async function link(a: RRef, b: RRef): Promise<void> {
   await Promise.all([worker.callBuiltIn(a.owner(), LINK_ACTOR, [a, b]), worker.callBuiltIn(b.owner(), LINK_ACTOR, [b, a])])
 }
 
+/** Of `stopActor`. */
 export interface StopOptions {
   /** How long it may take before it is ended whatever it does; 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */
   readonly shutdownMs?: number

@@ -20,6 +20,7 @@ import { outOfTime, type ServedCall } from './served-call.js'
 export const STREAM_CALL = 'postgrad.stream'
 export const STREAM_WINDOW = 32
 
+/** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** How long the next item may take from when it is asked for, in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. The stream as a whole has none but what is left to the call that is being served. */
   readonly timeoutMs?: number
@@ -86,6 +87,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this
   }
 
+  /** The next item, or the end. Rejects with the stream's error behind the last item, with RPC_TIMEOUT, and as `call` does. */
   next(): Promise<IteratorResult<T, unknown>> {
     const item = this.items.shift()
     if (item !== undefined) {

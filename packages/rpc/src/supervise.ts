@@ -6,6 +6,7 @@
 import { type Child, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
 import { Future } from './future.js'
@@ -26,6 +27,7 @@ import type { WorkerRuntime } from './worker-runtime.js'
 /** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
+/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made anew. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
   /** Unique among the children. */
   readonly name: N
@@ -33,6 +35,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly actor: C
   /** Sent at each start, so what they refer to must live as long. */
   readonly args?: readonly unknown[]
+  /** Where it runs. */
   readonly worker: Placement
   /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
   readonly restart?: Restart
@@ -40,6 +43,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly shutdownMs?: number
 }
 
+/** Of `supervise`. */
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
   /** In the order in which they start. */
   readonly children: S
@@ -50,8 +54,8 @@ export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly Acto
 /** With what its constructor takes. */
 type WithArgs<A extends AnyClass> =
   [] extends ConstructorParameters<A>
-    ? { readonly args?: Readonly<ConstructorParameters<A>> }
-    : { readonly args: Readonly<ConstructorParameters<A>> }
+    ? { readonly args?: Readonly<Sendable<ConstructorParameters<A>>> }
+    : { readonly args: Readonly<Sendable<ConstructorParameters<A>>> }
 /** The children, each checked against its own class. */
 type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] & WithArgs<S[I]['actor']> }
 type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
@@ -88,6 +92,7 @@ export async function supervise<const S extends readonly ActorSpec[]>(
   return supervision
 }
 
+/** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
   private readonly supervisor: Supervisor<Incarnation>
@@ -260,6 +265,7 @@ interface Waiter<T> {
 
 /** What users hold of a supervised actor: the way to the one that runs now. */
 export class ActorHandle<T> {
+  /** The child's name. */
   readonly name: string
   /** No more of it will run. */
   private isOver = false
@@ -279,6 +285,7 @@ export class ActorHandle<T> {
     throw this.notRunning()
   }
 
+  /** Whether one runs now. */
   get isRunning(): boolean {
     return this.rref !== null
   }
@@ -307,7 +314,7 @@ export class ActorHandle<T> {
   }
 
   /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options?: RRefOptions): Future<MethodResult<T, K>> {
     return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
   }
 

@@ -82,6 +82,7 @@ export interface WorkerOptions {
   readonly onHandlerError?: (error: unknown) => void
 }
 
+/** Of `shutdown`. */
 export interface ShutdownOptions {
   /** Wait for the whole group (default), or end at once. */
   readonly graceful?: boolean
@@ -91,14 +92,19 @@ export interface ShutdownOptions {
 
 /** What nobody got. */
 export interface DeadLetterReport {
+  /** How many there were. */
   readonly total: number
+  /** How many there were, by reason. */
   readonly counts: Readonly<Record<DeadLetterReason, number>>
   /** Oldest first. */
   readonly last: readonly DeadLetter[]
 }
 
+/** One worker: what it is called, whom it knows, what it serves. `currentWorker()` gives it. */
 export class WorkerRuntime {
+  /** Its name and id. */
   readonly info: WorkerInfo
+  /** Its time. */
   readonly clock: Clock
   /** One counter for contexts, autograd messages, passes, references and forks of this worker. */
   readonly ids: IdCounter
@@ -109,6 +115,7 @@ export class WorkerRuntime {
   private defaultTimeoutMs: number
   /** The scope of this worker's own work: no context, no deadline, grad mode on. */
   readonly scope: Scope
+  /** What may be called here. */
   readonly registry: FunctionRegistry
   private readonly requests: RequestCallback
   private readonly group: Membership
@@ -235,7 +242,7 @@ export class WorkerRuntime {
     this.agent.noteDeath(worker, detail)
   }
 
-  /** @throws UNKNOWN_WORKER */
+  /** The worker of that name or id. @throws UNKNOWN_WORKER */
   resolve(target: Target): WorkerInfo {
     return this.agent.resolve(target).info
   }
@@ -257,6 +264,7 @@ export class WorkerRuntime {
     return inScope(this.scope, fn)
   }
 
+  /** As the function `call`, from this worker. */
   call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
       return this.callByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
@@ -303,6 +311,7 @@ export class WorkerRuntime {
     return future
   }
 
+  /** As the function `remote`, from this worker. */
   remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
@@ -312,6 +321,7 @@ export class WorkerRuntime {
     return this.callByName(this.agent.resolve(to), name, args, options)
   }
 
+  /** As the function `stream`, from this worker. */
   stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
     let peer: Peer
     let name: string

@@ -9,11 +9,15 @@ import type { NestedArray } from './read.js'
 import { checkShape, inferShape, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
 
+/** Of every function that makes a tensor. */
 export interface TensorOptions {
+  /** Of its elements; the default is float32, in functions `…Like` the model's. */
   readonly dtype?: DType
+  /** Whether backward passes give it a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
   readonly requiresGrad?: boolean
 }
 
+/** Of every function that makes a tensor of random numbers. */
 export interface RandomOptions extends TensorOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
@@ -129,12 +133,13 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
   }
 }
 
-/** @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
+/** A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`. @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   checkShape('zeros', shape)
   return finish(Tensor.empty(dtypeOf('zeros', options, 'float32'), shape.slice()), options)
 }
 
+/** A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options)
 }
@@ -154,11 +159,13 @@ function filled(op: string, shape: Shape, value: number, options: TensorOptions 
   return finish(out, options)
 }
 
+/** A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`. */
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('zerosLike', 'the model', x)
   return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
 }
 
+/** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('onesLike', 'the model', x)
   return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
@@ -175,6 +182,7 @@ export function empty(shape: Shape, options?: TensorOptions): Tensor {
   return zeros(shape, options)
 }
 
+/** As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`. */
 export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
   return zerosLike(x, options)
 }
@@ -269,6 +277,7 @@ export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   return rand(x.shape, { dtype: x.dtype, ...options })
 }
 
+/** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randnLike', 'the model', x)
   return randn(x.shape, { dtype: x.dtype, ...options })

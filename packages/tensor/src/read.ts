@@ -21,6 +21,7 @@ export function snapshot(array: TypedArray, shape: Shape, strides: Shape, offset
   return out
 }
 
+/** A number or boolean, or arrays of them within arrays, all of one length at each depth. */
 export type NestedArray<T = number | boolean> = T | readonly NestedArray<T>[]
 
 /** Dense elements as arrays within arrays; a 0-d shape gives the element itself. */

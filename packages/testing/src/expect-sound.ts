@@ -12,14 +12,21 @@ import { type SimulateOptions, type Simulation, simulate } from './simulate.js'
 
 /** What the checkers look at of a `Simulation`. */
 export interface Checked {
+  /** For the message of a failure. */
   readonly seed?: number
+  /** What is compared with the oracle. */
   readonly result?: unknown
+  /** What each worker held at the end. */
   readonly debugInfo: DebugInfos
+  /** What became of each message; null: not counted. */
   readonly messages: Messages | null
+  /** Names whose last life had crashed. */
   readonly crashed: readonly string[]
+  /** Whether any worker crashed, left or was started anew. */
   readonly anyEnded: boolean
 }
 
+/** Of `expectSound`. */
 export interface SoundOptions extends CleanOptions {
   /** What the inlined program gives: the simulation's result must have its bits. Left out, results are not compared. */
   readonly oracle?: unknown

@@ -1,8 +1,8 @@
 /** Groups where messages are lost, repeated and put off, and workers that come and go. */
 import { describe, expect, test } from '@jest/globals'
 import { allGather, barrier, call, currentWorker, expose, getWorkerInfos, leave, remote, shutdown, storeOn } from '@postgrad/rpc'
-import type { FaultRule } from '@postgrad/sim'
 import { expectClean } from './expect-clean.js'
+import type { FaultRule } from './message-kind.js'
 import { simulate } from './simulate.js'
 
 const SEEDS = 25

@@ -9,7 +9,9 @@ import { bitDifference, differenceText } from './same-bits.js'
 
 /** What a runner wants of a matcher. */
 export interface MatcherResult {
+  /** Whether it held. */
   readonly pass: boolean
+  /** What to print when it should not have come out so. */
   readonly message: () => string
 }
 
@@ -31,6 +33,7 @@ interface Seeded {
   readonly seed?: number
 }
 
+/** `expect.extend(matchers)`: `toBeClean`, `toBeSound`, `toHaveSameBitsAs` and others, for Jest and vitest. */
 export const matchers = {
   toBeClean(received: unknown, options: CleanOptions = {}): MatcherResult {
     const simulation = received as Partial<Checked>

@@ -44,7 +44,9 @@ const BUILT_IN = {
 
 /** What an error of a class other than `PostgradError` carries after it crossed the wire, beside its own. Not enumerable. */
 export interface RemoteErrorInfo {
+  /** The stack on the worker where it was thrown. */
   readonly remoteStack?: string
+  /** The workers that it passed through, where it arose first. */
   readonly workers?: readonly WorkerHop[]
 }
 

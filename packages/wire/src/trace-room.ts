@@ -6,6 +6,7 @@
 
 /** What a header may be: plain values that every tracer and log can take. */
 export type HeaderValue = string | number | boolean | bigint | null
+/** What interceptors send along with a call, by name: ids of traces, tenants, versions. */
 export type CallHeaders = Readonly<Record<string, HeaderValue>>
 
 /** See the scope of `base`. */

@@ -309,6 +309,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   nllBackward: NllBackwardKernel<ArrayOf[D]>
 } & { [Op in IndexOp]: IndexKernel<ArrayOf[D]> } & NeuralKernelMap<ArrayOf[D]>
 
+/** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
 export type KernelOp = keyof KernelMap<'float32'>
 
 /** Every kernel op by name, for tests and tables; total by construction of the type below. */
@@ -376,6 +377,7 @@ export interface UserKernels {
   ): void
 }
 
+/** Whose kernels run: plain JavaScript ('reference'), WebAssembly with SIMD, or gpu.js. */
 export type BackendName = 'reference' | 'wasm' | 'gpujs'
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */

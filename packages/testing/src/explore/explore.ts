@@ -23,6 +23,7 @@ export const SEEDS = 500
 /** Runs by seeds that check a search which has ended. */
 const CHECKS = 10
 
+/** Of `explore`. */
 export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'> {
   /**
    * `exhaustive`: every order, if `ordersMax` runs are enough; then the rest by seeds. `seeds`: orders as `simulate` draws them, one a seed. `pct`:
@@ -48,7 +49,9 @@ export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'>
   readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
 }
 
+/** How far an exploration is. */
 export interface ExploreProgress {
+  /** Runs so far. */
   readonly runs: number
   /** As far as it is known. */
   readonly runsMax: number
@@ -66,6 +69,7 @@ export interface Exploration {
   readonly pruned: number
   /** Runs that turned out to be an order that had been met. */
   readonly redundant: number
+  /** How many runs there were. */
   readonly runs: number
   /** How many of the runs were drawn, by seeds or priorities: 0 where the search was enough. */
   readonly drawn: number
