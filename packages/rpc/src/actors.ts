@@ -41,6 +41,8 @@ export class Actors {
       clock: host.clock,
       scope: host.scope,
       takeId: () => host.takeId(),
+      ownCall: () => host.ownCall(),
+      giveUp: (served, reason) => host.giveUp(served, reason),
       later: (fn) => host.later(fn),
       onDropped: (reason, what) => host.letter(reason, what),
       onEnded: (cell, exit, isKnown) => this.onEnded(cell, exit, isKnown),
@@ -122,7 +124,7 @@ export class Actors {
   /** Nobody elsewhere refers to this value any more. */
   onReleased(rref: OwnerRRef): void {
     const cell = this.bound.get(rref.rrefId)
-    if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY)
+    if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY, { endsStreams: false })
     else if (rref.isActor && rref.hasValue && !this.cells.has(rref.localValue() as object) && this.isElsewhere(rref)) {
       this.host.inspection()?.actorEnded(actorName(rref), { normal: true })
     }

@@ -267,6 +267,8 @@ export class RequestCallback {
 
   private abandon(request: Request, error: unknown): void {
     if (this.end(request, 'error') && !this.isTooLate(request)) request.work.failed(request, error)
+    const { crash } = request.delivery.served!
+    if (crash !== null) this.agent.giveUp([request.delivery.served!], crash)
   }
 
   /**

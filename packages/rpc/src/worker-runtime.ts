@@ -39,7 +39,7 @@ import { type Envelope, RpcAgent, timedOut, wrongReply } from './rpc-agent.js'
 import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
 import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
-import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
+import { callCancelled, OwnCall, outOfTime, type ServedCall } from './served-call.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
@@ -158,6 +158,8 @@ export class WorkerRuntime {
       scope: this.scope,
       takeId: () => this.ids.take(),
       later: (fn) => this.later(fn),
+      ownCall: () => new OwnCall(this.info, () => this.agent.shutdownSignal),
+      giveUp: (served, reason) => this.agent.giveUp([served], reason),
       letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
@@ -338,14 +340,15 @@ export class WorkerRuntime {
       this.agent.intercept(out, peer)
       const requestId = this.agent.request(peer, out, stream, left)
       const cancel = (reason: unknown) => {
-        peer.pending.cancel(requestId, reason)
+        if (!peer.pending.cancel(requestId, reason)) stream.onCancelled(callCancelled(op, peer.info, reason))
       }
       const unlisten = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason))
       const limit = timeoutMs === undefined ? {} : { timeoutMs }
       stream.begin({
         cancel,
         credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
-        wait: (fail) => this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'` }),
+        wait: (fail) =>
+          this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'`, isCancelled: true }),
         discard: ({ received }) => {
           if (received !== null) this.rrefs.discard(received as readonly ReceivedFork[])
         },
@@ -732,7 +735,13 @@ export class WorkerRuntime {
 
   private wait(
     fail: (error: unknown) => void,
-    { timeoutMs, op, what, rrefId }: RRefOptions & { op: string; what: string; rrefId?: bigint },
+    {
+      timeoutMs,
+      op,
+      what,
+      rrefId,
+      isCancelled = false,
+    }: RRefOptions & { op: string; what: string; rrefId?: bigint; isCancelled?: boolean },
   ): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
@@ -743,7 +752,7 @@ export class WorkerRuntime {
       onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>
-        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left),
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left, isCancelled),
     }
     return this.agent.wait(waiting, left, op)
   }
@@ -817,11 +826,12 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
   })
 }
 
-function notThereInTime(op: string, what: string, timeoutMs: number): PostgradError {
+/** `isCancelled`: who makes it is told to end. */
+function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
-    remedy: 'Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it goes on.',
+    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
     values: { timeoutMs },
   })
 }
