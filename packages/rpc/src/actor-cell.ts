@@ -99,6 +99,8 @@ export class ActorCell {
   exit: Exit | null = null
   /** Told of its end, once. */
   readonly watchers = new Set<(exit: Exit) => void>()
+  /** Who made it hears of its end, though the word of that may not have come yet. */
+  isMakerWatching = false
   private readonly host: CellHost
   /** Methods that have begun and not ended. */
   private running = 0
@@ -376,7 +378,7 @@ export class ActorCell {
   stop(deadlineMs: number, { endsStreams = true } = {}): Promise<void> {
     if (this.exit !== null) return Promise.resolve()
     if (deadlineMs === 0) {
-      this.end({ normal: false, reason: this.killedError() })
+      this.end({ normal: false, reason: this.killedError(0) })
       return Promise.resolve()
     }
     if (this.stopping === null) {
@@ -384,7 +386,7 @@ export class ActorCell {
       this.stopping = this.wind(endsStreams)
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
-      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError() }))
+      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError(deadlineMs) }))
       void this.ended.then(() => timer.cancel())
     }
     return this.ended
@@ -428,7 +430,7 @@ export class ActorCell {
   }
 
   /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
-  end(exit: Exit, { isKnown = this.watchers.size > 0 } = {}): void {
+  end(exit: Exit, { isKnown = this.isMakerWatching || this.watchers.size > 0 } = {}): void {
     if (this.exit !== null) return
     this.exit = exit
     for (const timer of this.timers) timer.cancel()
@@ -488,11 +490,14 @@ export class ActorCell {
     })
   }
 
-  private killedError(): PostgradError {
+  private killedError(shutdownMs: number): PostgradError {
+    const isAtOnce = shutdownMs === 0
     return new PostgradError('ACTOR_KILLED', {
       op: 'stopActor',
-      message: `this ${this.what} had not ended by itself in the time that it was given`,
-      remedy: 'Give it more time, or look at the method that it is in.',
+      message: `this ${this.what} ${isAtOnce ? 'was ended at once, as { shutdownMs: 0 } asks' : `had not ended by itself within ${shutdownMs} ms`}`,
+      remedy: isAtOnce
+        ? 'Give it a { shutdownMs } if it is to end what it does, and to run its onStop.'
+        : 'Give it a longer { shutdownMs }, or look at the method that it is in.',
       values: { actor: this.what },
     })
   }

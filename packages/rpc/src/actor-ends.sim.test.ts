@@ -1,7 +1,7 @@
 /** What an actor's end does to what it serves: its open streams, its running methods, and what these have called. */
 import { describe, expect, test } from '@jest/globals'
 import { Actor } from './actor.js'
-import { call, currentSignal, currentWorker, remote } from './api.js'
+import { call, currentSignal, currentWorker, ready, remote } from './api.js'
 import { asyncExecution } from './async-execution.js'
 import { expose } from './function-registry.js'
 import { Future } from './future.js'
@@ -110,11 +110,16 @@ class Feed extends Actor {
     if (this.answers !== '') this.answer.setResult(this.answers)
   }
 }
+class Timers extends Actor {
+  never(): void {
+    this.setTimer(Number.POSITIVE_INFINITY, this.never, [])
+  }
+}
 class SerialFeed extends Feed {
   static readonly serial = true
 }
 const add = (a: number, b: number): number => a + b
-expose({ Feed, SerialFeed, readLog, waitLong, add })
+expose({ Feed, Timers, SerialFeed, readLog, waitLong, add })
 
 async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, letters = 0) {
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -317,3 +322,46 @@ describe('ACT-18: what an actor serves finds its signal aborted when the actor h
       }
     }))
 })
+
+test('ACT-7: a timer that never fires is refused', () =>
+  seeds(2, async () => {
+    using timers = remote('worker1', Timers, [])
+    expect(await failure(timers.call('never', []))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'setTimer' })
+  }))
+
+test('ACT-16: one that is ended at once says so, and one that was given time how much', () =>
+  seeds(
+    2,
+    async () => {
+      for (const shutdownMs of [0, 20]) {
+        using feed = remote('worker1', Feed, [])
+        const work = failure(feed.call('work', []))
+        await sleep(5)
+        await stopActor(feed, { shutdownMs })
+        const { message, remedy } = (await work).cause as Error & { readonly remedy: string }
+        expect(message).toContain(
+          shutdownMs === 0 ? 'was ended at once, as { shutdownMs: 0 } asks' : 'had not ended by itself within 20 ms',
+        )
+        expect(remedy).toContain(shutdownMs === 0 ? 'Give it a { shutdownMs } if' : 'Give it a longer { shutdownMs }')
+      }
+    },
+    2,
+  ))
+
+test('CAN-2: what is no AbortSignal is refused before anything is sent', () =>
+  seeds(2, async () => {
+    using feed = remote('worker1', Feed, [])
+    for (const signal of [{}, null, new AbortController()]) {
+      const options = { signal: signal as AbortSignal }
+      const refusals = [
+        call('worker1', add, [1, 2], options),
+        feed.call('ping', [], options),
+        feed.stream('items', [1], options).next(),
+        ready('worker1', options),
+        feed.toHere(options),
+        (async () => remote('worker1', Feed, [], options))(),
+      ]
+      for (const refusal of refusals)
+        expect(await failure(refusal)).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('AbortController') })
+    }
+  }))

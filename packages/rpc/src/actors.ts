@@ -55,7 +55,7 @@ export class Actors {
   }
 
   /** Makes what `remote` of a class leaves here. */
-  construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef): object {
+  construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched = false): object {
     const before = this.making
     this.making = { target, owner }
     owner.isActor = true
@@ -73,7 +73,10 @@ export class Actors {
       this.making = before
     }
     const cell = isSerialClass(target) ? this.adopt(value) : this.cells.get(value)
-    if (cell !== undefined) this.bind(cell, owner)
+    if (cell !== undefined) {
+      cell.isMakerWatching = isWatched
+      this.bind(cell, owner)
+    }
     return value
   }
 

@@ -3,9 +3,10 @@
  * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-8 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
-import { type Child, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import { type Child, type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
+import { currentGenerator, Generator } from '@postgrad/tensor'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
 import { Future } from './future.js'
@@ -100,23 +101,29 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   constructor(worker: WorkerRuntime, { children, workerWaitMs = WORKER_WAIT_MS, ...restarts }: SuperviseOptions<S>) {
     this.worker = worker
     this.workerWaitMs = checkTime('workerWaitMs', workerWaitMs, '0 for no wait')
-    const specs = children.map((spec) => {
-      const handle = new ActorHandle<unknown>(spec.name, spec.actor.name)
-      this.handles.set(spec.name, handle)
-      const { name, restart, shutdownMs } = spec
-      let starts = 0
-      return {
-        name,
-        ...(restart === undefined ? {} : { restart }),
-        ...(shutdownMs === undefined ? {} : { shutdownMs }),
-        start: () => worker.run(() => this.begin(spec, handle, starts++)),
-      }
+    const generator = new Generator()
+    generator.restore(currentGenerator().state())
+    this.supervisor = new Supervisor({
+      ...restarts,
+      clock: worker.clock,
+      children: children.map((spec) => {
+        const handle = new ActorHandle<unknown>(spec.name, spec.actor.name)
+        this.handles.set(spec.name, handle)
+        return this.childSpec(spec, handle)
+      }),
+      // A copy: what the program draws does not depend on what crashes.
+      random: () => generator.uniform(),
+      onBadStop: (name, { reason }) => {
+        // Of a worker's death there are other words.
+        if (!isPostgradError(reason, 'WORKER_DIED'))
+          worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
+      },
     })
-    this.supervisor = new Supervisor({ ...restarts, clock: worker.clock, children: specs })
     void this.supervisor.exited.then(({ normal, reason }) => {
       this.isStopping = true
       running(worker).delete(this)
-      for (const handle of this.handles.values()) handle.over()
+      const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
+      for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
       const isKnown = this.isEndWatched || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
       if (!normal && !isKnown) worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
     })
@@ -137,6 +144,32 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** How many restarts there were within the last period. */
   get restarts(): number {
     return this.supervisor.restarts
+  }
+
+  // --- changes by hand: they touch that one actor, and do not count as restarts
+
+  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what makes it fail; then it is not kept */
+  async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
+    const handle = new ActorHandle<InstanceType<C>>(spec.name, spec.actor.name)
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, handle as ActorHandle<unknown>)))
+    this.handles.set(spec.name, handle as ActorHandle<unknown>)
+    return handle
+  }
+
+  /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  async remove(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.remove(name))
+    this.handles.delete(name)
+  }
+
+  /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
+  async restart(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.restart(name))
+  }
+
+  /** The names of the actors, in the order of their start; a temporary one that has ended is forgotten. */
+  get names(): readonly string[] {
+    return this.supervisor.names
   }
 
   /** The actor that runs under this name, whichever it is by then. @throws UNKNOWN_CHILD */
@@ -168,6 +201,18 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     this.worker.run(() => this.supervisor.kill())
   }
 
+  private childSpec(spec: ActorSpec, handle: ActorHandle<unknown>): ChildSpec<Incarnation> {
+    const { name, restart, shutdownMs } = spec
+    let starts = 0
+    return {
+      name,
+      ...(restart === undefined ? {} : { restart }),
+      ...(shutdownMs === undefined ? {} : { shutdownMs }),
+      start: () => this.worker.run(() => this.begin(spec, handle, starts++)),
+      onGone: (exit) => handle.over(goneBy(name, restart, exit)),
+    }
+  }
+
   /** Makes an actor, and waits until it has been made. */
   private async begin(
     { name, actor, args = [], worker: place }: ActorSpec,
@@ -176,7 +221,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   ): Promise<Incarnation> {
     const { worker } = this
     const to = await this.place(place, start)
-    const rref = worker.remote(to, actor, args)
+    const rref = worker.remote(to, actor, args, { isWatched: true })
     try {
       await rref.created()
     } catch (error) {
@@ -253,6 +298,25 @@ class Incarnation implements Child {
   }
 }
 
+/** Why no more of an actor will run. */
+interface Gone {
+  readonly why: string
+  readonly remedy: string
+  readonly cause: unknown
+  /** Else it may be brought back by hand, or with others. */
+  readonly isForGood: boolean
+}
+
+function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null): Gone {
+  if (exit === null) return { why: 'it was taken away', remedy: 'Use add() to have it again.', cause: undefined, isForGood: true }
+  const { normal, reason } = exit
+  const how = normal ? 'it has ended normally' : `it has ended: ${textOf(reason)}`
+  const why =
+    restart === 'permanent' ? `its restart by hand has failed: ${textOf(reason)}` : `${how}; '${restart}' as it is, it is not made anew`
+  const remedy = restart === 'temporary' ? 'Use add() to have it again.' : `Use restart('${name}') to have it again.`
+  return { why, remedy, cause: reason, isForGood: false }
+}
+
 interface Waiter<T> {
   resolve(rref: RRef<T>): void
   reject(): void
@@ -262,7 +326,7 @@ interface Waiter<T> {
 export class ActorHandle<T> {
   readonly name: string
   /** No more of it will run. */
-  private isOver = false
+  private gone: Gone | null = null
   private readonly what: string
   private rref: RRef<T> | null = null
   private readonly waiting = new Set<Waiter<T>>()
@@ -283,10 +347,10 @@ export class ActorHandle<T> {
     return this.rref !== null
   }
 
-  /** Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING when none will, or after `timeoutMs` (default the worker's) */
+  /** Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING, with the reason as its cause: at once when none will, else after `timeoutMs` (default the worker's) */
   async ready({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<RRef<T>> {
     if (this.rref !== null) return this.rref
-    if (this.isOver) throw this.notRunning()
+    if (this.gone !== null) throw this.notRunning()
     const worker = currentWorker()
     const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
     return await new Promise((resolve, reject) => {
@@ -298,7 +362,7 @@ export class ActorHandle<T> {
         reject: () => {
           timer?.cancel()
           this.waiting.delete(waiter)
-          reject(this.notRunning())
+          reject(this.notRunning(true))
         },
       }
       const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, waiter.reject)
@@ -329,6 +393,7 @@ export class ActorHandle<T> {
   /** @internal */
   begin(rref: RRef): void {
     this.rref = rref as RRef<T>
+    this.gone = null
     for (const { resolve } of this.waiting) resolve(this.rref)
     this.waiting.clear()
   }
@@ -339,19 +404,21 @@ export class ActorHandle<T> {
   }
 
   /** @internal */
-  over(): void {
-    this.isOver = true
+  over(gone: Gone): void {
+    if (this.gone?.isForGood !== true) this.gone = gone
     for (const { reject } of [...this.waiting]) reject()
   }
 
-  private notRunning(): PostgradError {
+  /** `hasWaited`: `ready` has, in vain. */
+  private notRunning(hasWaited = false): PostgradError {
+    const { gone } = this
+    const remedy = hasWaited ? "Pass a longer { timeoutMs }, or look at the supervision's exited." : 'Await its ready() first.'
     return new PostgradError('ACTOR_NOT_RUNNING', {
       op: this.name,
-      message: `no ${this.what} runs as '${this.name}' at the moment: it ${this.isOver ? 'was stopped' : 'has ended or is being made anew'}`,
-      remedy: this.isOver
-        ? 'Its supervision has ended; call supervise() again.'
-        : "Await its ready() first, or look at the supervision's exited.",
+      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made anew' : `: ${gone.why}`}`,
+      remedy: gone === null ? remedy : gone.remedy,
       values: { child: this.name, actor: this.what },
+      ...(gone?.cause === undefined || gone.cause === null ? {} : { cause: gone.cause }),
     })
   }
 }
@@ -390,7 +457,7 @@ function killed(rref: RRef): PostgradError {
   return new PostgradError('ACTOR_KILLED', {
     op: 'supervise',
     message: `an actor on worker '${rref.ownerName()}' did not end in the time that it was given`,
-    remedy: 'Give it a longer { shutdownMs }, or look at the method that it is in.',
+    remedy: 'Give it a longer { shutdownMs } (0 ends it at once), or look at the method that it is in.',
     values: { worker: rref.ownerName() },
   })
 }

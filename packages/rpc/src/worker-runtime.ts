@@ -19,7 +19,7 @@ import {
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType, type PassHead, setWatched } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { exposeBuiltIns } from './built-ins.js'
@@ -75,6 +75,11 @@ export interface WorkerOptions {
   readonly onBug?: (error: unknown) => void
   /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
   readonly onHandlerError?: (error: unknown) => void
+}
+
+interface RemoteOptions extends CallOptions {
+  /** This worker will hear of the end of the actor that it makes. */
+  readonly isWatched?: boolean
 }
 
 export interface ShutdownOptions {
@@ -298,7 +303,7 @@ export class WorkerRuntime {
     return future
   }
 
-  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
@@ -361,12 +366,12 @@ export class WorkerRuntime {
   }
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
-  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], options: RemoteOptions, op: string = name): RRef {
     checkArgs(args, op)
-    const left = this.timeLeft(timeoutMs, op, peer.info)
-    checkSignal(signal, op, peer.info)
+    const left = this.timeLeft(options.timeoutMs, op, peer.info)
+    checkSignal(options.signal, op, peer.info)
     const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer
-    return make.call(this, peer, name, args, left, signal, op)
+    return make.call(this, peer, name, args, left, options, op)
   }
 
   private remoteToPeer(
@@ -374,11 +379,12 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const user = this.rrefs.createUser(peer.info)
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -403,12 +409,13 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
