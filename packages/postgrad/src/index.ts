@@ -605,6 +605,7 @@ export {
   type RRefBackwardOptions,
   type RRefOptions,
   ready,
+  registerActor,
   remote,
   rpcAsync,
   rpcSync,
@@ -625,10 +626,13 @@ export {
   type Target,
   type Travels,
   UserRRef,
+  unlink,
+  unregisterActor,
   type WorkerInfo,
   type WorkerMetrics,
   type WorkerRuntime,
   waitAll,
+  whereis,
   workerLocal,
 } from '@postgrad/rpc'
 export type { SimWorld, SimWorldOptions, Trace, TraceEvent, TraceKind } from '@postgrad/sim'

@@ -19,7 +19,7 @@ import {
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType, type PassHead, setWatched } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { exposeBuiltIns } from './built-ins.js'
@@ -39,7 +39,7 @@ import { type Envelope, RpcAgent, timedOut, wrongReply } from './rpc-agent.js'
 import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
 import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
-import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
+import { callCancelled, OwnCall, outOfTime, type ServedCall } from './served-call.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
@@ -80,6 +80,11 @@ export interface WorkerOptions {
   readonly onBug?: (error: unknown) => void
   /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
   readonly onHandlerError?: (error: unknown) => void
+}
+
+interface RemoteOptions extends CallOptions {
+  /** This worker will hear of the end of the actor that it makes. */
+  readonly isWatched?: boolean
 }
 
 /** Of `shutdown`. */
@@ -171,6 +176,8 @@ export class WorkerRuntime {
       scope: this.scope,
       takeId: () => this.ids.take(),
       later: (fn) => this.later(fn),
+      ownCall: () => new OwnCall(this.info, () => this.agent.shutdownSignal),
+      giveUp: (served, reason) => this.agent.giveUp([served], reason),
       letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
@@ -312,7 +319,7 @@ export class WorkerRuntime {
   }
 
   /** As the function `remote`, from this worker. */
-  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
@@ -355,14 +362,15 @@ export class WorkerRuntime {
       this.agent.intercept(out, peer)
       const requestId = this.agent.request(peer, out, stream, left)
       const cancel = (reason: unknown) => {
-        peer.pending.cancel(requestId, reason)
+        if (!peer.pending.cancel(requestId, reason)) stream.onCancelled(callCancelled(op, peer.info, reason))
       }
       const unlisten = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason))
       const limit = timeoutMs === undefined ? {} : { timeoutMs }
       stream.begin({
         cancel,
         credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
-        wait: (fail) => this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'` }),
+        wait: (fail) =>
+          this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'`, isCancelled: true }),
         discard: ({ received }) => {
           if (received !== null) this.rrefs.discard(received as readonly ReceivedFork[])
         },
@@ -375,12 +383,12 @@ export class WorkerRuntime {
   }
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
-  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], options: RemoteOptions, op: string = name): RRef {
     checkArgs(args, op)
-    const left = this.timeLeft(timeoutMs, op, peer.info)
-    checkSignal(signal, op, peer.info)
+    const left = this.timeLeft(options.timeoutMs, op, peer.info)
+    checkSignal(options.signal, op, peer.info)
     const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer
-    return make.call(this, peer, name, args, left, signal, op)
+    return make.call(this, peer, name, args, left, options, op)
   }
 
   private remoteToPeer(
@@ -388,11 +396,12 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const user = this.rrefs.createUser(peer.info)
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -417,12 +426,13 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -749,7 +759,13 @@ export class WorkerRuntime {
 
   private wait(
     fail: (error: unknown) => void,
-    { timeoutMs, op, what, rrefId }: RRefOptions & { op: string; what: string; rrefId?: bigint },
+    {
+      timeoutMs,
+      op,
+      what,
+      rrefId,
+      isCancelled = false,
+    }: RRefOptions & { op: string; what: string; rrefId?: bigint; isCancelled?: boolean },
   ): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
@@ -760,7 +776,7 @@ export class WorkerRuntime {
       onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>
-        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left),
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left, isCancelled),
     }
     return this.agent.wait(waiting, left, op)
   }
@@ -834,11 +850,12 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
   })
 }
 
-function notThereInTime(op: string, what: string, timeoutMs: number): PostgradError {
+/** `isCancelled`: who makes it is told to end. */
+function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
-    remedy: 'Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it goes on.',
+    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
     values: { timeoutMs },
   })
 }
