@@ -2,7 +2,7 @@
  * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
  * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
  */
-import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type PostgradError, type Progress } from 'postgrad'
+import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type Progress } from 'postgrad'
 import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
@@ -30,8 +30,6 @@ export interface Surroundings {
 }
 
 const EXIT_FAILED = 1
-/** How long after the news of a worker's death its reason is waited for, in ms. */
-const CULPRIT_MS = 1000
 /** 128 + the signal's number, as shells have it. */
 const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
 
@@ -81,8 +79,8 @@ async function runEverywhere(
   isStopped: () => boolean,
 ): Promise<{ worker: string; error: unknown } | null> {
   let failure: { worker: string; error: unknown } | null = null
-  const deaths = new Map<string, PostgradError>()
-  cluster.onWorkerDeath(({ name }, error) => deaths.set(name, error))
+  // Whoever fails by it says so.
+  cluster.onWorkerDeath(() => {})
   await Promise.all(
     cluster.workers.map(async ({ name }) => {
       display.state(name, 'running')
@@ -96,7 +94,7 @@ async function runEverywhere(
           return
         }
         failure = { worker: name, error }
-        const culprit = await namedCulprit(error, name, cluster, deaths)
+        const culprit = namedCulprit(error, name)
         if (culprit !== null) failure = culprit
         display.state(name, culprit === null ? 'failed' : 'stopped')
         // Ends the mains of the others, which reject and come through here.
@@ -107,28 +105,11 @@ async function runEverywhere(
   return failure
 }
 
-/**
- * When a main fails because another worker died, that worker is at fault, and why it died is what helps. Its end may be known a moment later than
- * the failure that it caused.
- */
-async function namedCulprit(
-  error: unknown,
-  reporter: string,
-  cluster: Cluster,
-  deaths: ReadonlyMap<string, PostgradError>,
-): Promise<{ worker: string; error: unknown } | null> {
+/** When a main fails because another worker died, that worker is at fault, and why it died is what helps. */
+function namedCulprit(error: unknown, reporter: string): { worker: string; error: unknown } | null {
   const dead = isPostgradError(error, 'WORKER_DIED') ? error.values.worker : undefined
-  if (typeof dead !== 'string' || dead === reporter) return null
-  const known = deaths.get(dead)
-  if (known !== undefined) return { worker: dead, error: known }
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), CULPRIT_MS)
-    cluster.onWorkerDeath(({ name }, death) => {
-      if (name !== dead) return
-      clearTimeout(timer)
-      resolve({ worker: dead, error: death })
-    })
-  })
+  if (typeof dead !== 'string' || dead === reporter || !isPostgradError((error as Error).cause)) return null
+  return { worker: dead, error: (error as Error).cause }
 }
 
 function launchOptions(options: RunOptions, display: Display, around: Surroundings): LaunchOptions {

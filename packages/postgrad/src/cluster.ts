@@ -41,7 +41,7 @@ export interface LeaveOptions {
 
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended before the cluster was closed and without being asked to leave. */
+  /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
   /** References that nobody had given up when the cluster was closed. */
   readonly leaks: readonly ReferenceLeak[]
@@ -76,6 +76,8 @@ const EXIT_GRACE_MS = 500
 const QUIET_POLL_MS = 10
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
+/** How long after its peers this thread may learn of a worker's end. */
+const END_NEWS_MS = 1000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
 
@@ -213,6 +215,7 @@ export class Cluster {
     return new Controller(this.thread(target), this.payloads, options, {
       workers: this.workers,
       admit: (op) => this.admit(op),
+      endOf: (workerId) => this.endOf(workerId),
     })
   }
 
@@ -238,7 +241,7 @@ export class Cluster {
     return thread.dead ? thread.death('cluster.deathOf') : null
   }
 
-  /** Called when a worker's thread ends before the cluster is closed, with WORKER_DIED. Returns what takes the listener away. */
+  /** Called when a worker's thread ends by itself, with WORKER_DIED, also when it was dying as the cluster was closed. Returns what takes the listener away. */
   onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
@@ -533,14 +536,14 @@ export class Cluster {
       if (asked || !thread.dead) thread.isExpectedToEnd = true
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
-      if (asked && (await this.withinGrace(thread))) return
+      if (asked && (await this.endsWithin(thread, EXIT_GRACE_MS))) return
     }
     await thread.terminate()
   }
 
-  private withinGrace(thread: WorkerThread): Promise<boolean> {
+  private endsWithin(thread: WorkerThread, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = this.clock.setTimer(EXIT_GRACE_MS, () => resolve(false))
+      const timer = this.clock.setTimer(limitMs, () => resolve(false))
       void thread.ended.then(() => {
         timer.cancel()
         resolve(true)
@@ -556,7 +559,7 @@ export class Cluster {
     const end = await thread.ended
     this.stalls?.unwatch(thread)
     this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
-    if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
+    if (!thread.isExpectedToEnd) this.onDeath(thread, end)
     this.endIfEmpty()
   }
 
@@ -564,6 +567,13 @@ export class Cluster {
   private async askToTell(thread: WorkerThread): Promise<void> {
     const taken = this.inspection.isWanted ? thread.taken : null
     await thread.request('inspect', (facade) => facade.inspect(taken), ANSWER_MS).catch(() => {})
+  }
+
+  /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
+  private async endOf(workerId: number): Promise<PostgradError | null> {
+    const thread = this.members.threads.find(({ info }) => info.id === workerId)
+    if (thread === undefined) return this.deaths.find(({ values }) => values.workerId === workerId) ?? null
+    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death('cluster') : null
   }
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
