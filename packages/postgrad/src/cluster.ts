@@ -161,9 +161,10 @@ export class Cluster {
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
   async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
     const wanted = workerNames(typeof names === 'string' ? [names] : names)
-    const infos = await (this.supervisor === null
+    const { supervisor } = this
+    const infos = await (supervisor === null
       ? this.start('cluster.join', wanted, options)
-      : this.addChildren(this.supervisor, wanted, options))
+      : this.change(() => this.addChildren(supervisor, wanted, options)))
     return typeof names === 'string' ? infos[0]! : infos
   }
 
@@ -178,7 +179,8 @@ export class Cluster {
     this.admit('cluster.leave')
     const thread = this.thread(target)
     const { name } = thread.info
-    if (this.supervisor !== null) return this.refused('cluster.leave', target, this.removeChild(this.supervisor, name))
+    const { supervisor } = this
+    if (supervisor !== null) return this.change(() => this.refused('cluster.leave', target, this.removeChild(supervisor, name)))
     if (this.restarting.has(name) || this.members.isStarting(name)) throw nameTaken('cluster.leave', name, 'is being started anew')
     if (!thread.dead) await this.part('cluster.leave', thread, options)
     this.members.remove(name)
@@ -195,7 +197,8 @@ export class Cluster {
     const thread = this.thread(target)
     const { name } = thread.info
     const op = 'cluster.restart'
-    if (this.supervisor !== null) return (await this.refused(op, target, this.supervisor.restart(name))).thread.info
+    const { supervisor } = this
+    if (supervisor !== null) return (await this.change(() => this.refused(op, target, supervisor.restart(name)))).thread.info
     if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
     if (!thread.dead && thread.leaving !== null) throw nameTaken(op, name, 'is leaving')
     this.restarting.add(name)
@@ -410,12 +413,14 @@ export class Cluster {
     }
     isLaunched = true
     this.supervisor = supervisor
-    void this.change(async () => {
-      const { reason } = await supervisor.exited
-      if (reason === undefined) return
-      this.gaveUp = reason as PostgradError
-      // Whoever has closed it meanwhile hears of leaks.
-      await this.close({ timeoutMs: 0 }).catch(() => {})
+    void supervisor.exited.then(async ({ reason }) => {
+      if (reason !== undefined) {
+        this.gaveUp = reason as PostgradError
+        // Whoever has closed it meanwhile hears of leaks.
+        await this.close({ timeoutMs: 0 }).catch(() => {})
+      }
+      this.supervisor = null
+      this.endIfEmpty()
     })
   }
 
@@ -519,7 +524,17 @@ export class Cluster {
   }
 
   private endIfEmpty(): void {
-    if (this.changes > 0 || this.members.running.length > 0) return
+    if (!this.isEmpty) return
+    // What it is about to start anew counts.
+    if (this.supervisor === null) this.tellEnd()
+    else void this.supervisor.settled().then((isIdle) => isIdle && this.isEmpty && this.tellEnd())
+  }
+
+  private get isEmpty(): boolean {
+    return this.changes === 0 && this.members.running.length === 0
+  }
+
+  private tellEnd(): void {
     const { deaths, leaks, gaveUp } = this
     this.resolveClosed({ deaths, leaks, ...(gaveUp === null ? {} : { error: gaveUp }) })
   }
