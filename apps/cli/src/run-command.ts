@@ -7,6 +7,7 @@ import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
 import { PlainDisplay } from './plain-display.js'
+import { WholeLines } from './whole-lines.js'
 
 export interface RunOptions {
   readonly workers: readonly string[]
@@ -37,23 +38,32 @@ const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
 export async function run(program: string, args: readonly string[], options: RunOptions, around: Surroundings): Promise<number> {
   const display: Display = around.stdout.isTTY
     ? new LiveDisplay(around.stdout, options.workers)
-    : new PlainDisplay((text) => around.stderr.write(text), around.now)
+    : new PlainDisplay(
+        (text) => around.stderr.write(text),
+        (text) => around.stdout.write(text),
+        around.now,
+      )
+  const printed = new Printed(display, around)
+  const end = (): void => {
+    printed.flush()
+    display.close()
+  }
   let cluster: Cluster | null = null
   let signalled: 'SIGINT' | 'SIGTERM' | null = null
   const stopListening = around.onSignal((signal) => {
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has given up twice.
     if (cluster === null || signalled !== null) {
-      display.close()
+      end()
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal
     void cluster.close({ timeoutMs: 0 })
   })
   try {
-    cluster = await launch(program, launchOptions(options, display, around))
+    cluster = await launch(program, launchOptions(options, display, printed))
     const failure = await runEverywhere(cluster, args, options.timeout, display, () => signalled !== null)
     await cluster.close(failure === null ? {} : { timeoutMs: 0 })
-    display.close()
+    end()
     if (signalled !== null) {
       around.stderr.write(`postgrad: stopped by ${signalled}\n`)
       return EXIT_BY_SIGNAL[signalled]
@@ -62,7 +72,7 @@ export async function run(program: string, args: readonly string[], options: Run
     around.stderr.write(errorText(failure.error, `worker '${failure.worker}'`))
     return EXIT_FAILED
   } catch (error) {
-    display.close()
+    end()
     around.stderr.write(errorText(error, null))
     return EXIT_FAILED
   } finally {
@@ -112,14 +122,30 @@ function namedCulprit(error: unknown, reporter: string): { worker: string; error
   return { worker: dead, error: (error as Error).cause }
 }
 
-function launchOptions(options: RunOptions, display: Display, around: Surroundings): LaunchOptions {
+/** What the workers print, by whole lines. */
+class Printed {
+  readonly out: WholeLines
+  readonly err: WholeLines
+
+  constructor(display: Display, { stdout, stderr }: Surroundings) {
+    this.out = new WholeLines((line) => display.print(line))
+    // Above the bars only if it would land on the same terminal.
+    this.err = new WholeLines((line) => (stdout.isTTY && stderr.isTTY ? display.print(line) : stderr.write(`${line}\n`)))
+  }
+
+  flush(): void {
+    this.out.flush()
+    this.err.flush()
+  }
+}
+
+function launchOptions(options: RunOptions, display: Display, printed: Printed): LaunchOptions {
   return {
     workers: options.workers,
     onProgress: (progress: Progress, worker: string) => display.progress(worker, progress),
     typescript: import.meta.resolve('tsx/esm/api'),
-    ...(display.output === null ? {} : { stdout: display.output }),
-    // Above the lines only if it would land on the same terminal.
-    ...(display.output === null || !around.stderr.isTTY ? {} : { stderr: display.output }),
+    // What one worker alone prints to a pipe or a file nobody interrupts: it goes there byte by byte.
+    ...(options.workers.length === 1 && display instanceof PlainDisplay ? {} : { stdout: printed.out.take, stderr: printed.err.take }),
     ...(options.device === undefined ? {} : { device: options.device }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),
