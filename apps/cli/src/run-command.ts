@@ -2,7 +2,7 @@
  * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
  * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
  */
-import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type Progress } from 'postgrad'
+import { type CloseOptions, type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type Progress } from 'postgrad'
 import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly timeout?: number
   /** Of one call between workers, in ms. */
   readonly rpcTimeout?: number
+  /** For workers that are ended before they are done, in ms. */
+  readonly grace?: number
 }
 
 /** The terminal and the signals, passed in. */
@@ -57,12 +59,12 @@ export async function run(program: string, args: readonly string[], options: Run
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal
-    void cluster.close({ timeoutMs: 0 })
+    void cluster.close(cutOff(options))
   })
   try {
     cluster = await launch(program, launchOptions(options, display, printed))
-    const failure = await runEverywhere(cluster, args, options.timeout, display, () => signalled !== null)
-    await cluster.close(failure === null ? {} : { timeoutMs: 0 })
+    const failure = await runEverywhere(cluster, args, options, display, () => signalled !== null)
+    await cluster.close(failure === null ? {} : cutOff(options))
     end()
     if (signalled !== null) {
       around.stderr.write(`postgrad: stopped by ${signalled}\n`)
@@ -84,7 +86,7 @@ export async function run(program: string, args: readonly string[], options: Run
 async function runEverywhere(
   cluster: Cluster,
   args: readonly string[],
-  timeoutMs: number | undefined,
+  options: RunOptions,
   display: Display,
   isStopped: () => boolean,
 ): Promise<{ worker: string; error: unknown } | null> {
@@ -95,9 +97,13 @@ async function runEverywhere(
     cluster.workers.map(async ({ name }) => {
       display.state(name, 'running')
       try {
-        await cluster.on(name, timeoutMs === undefined ? {} : { timeoutMs }).runMain(args)
+        await cluster.on(name, options.timeout === undefined ? {} : { timeoutMs: options.timeout }).runMain(args)
         display.state(name, 'done')
       } catch (error) {
+        if (hasExitedWell(error, name)) {
+          display.state(name, 'done')
+          return
+        }
         const isDead = isPostgradError(error, 'WORKER_DIED') && error.values.worker === name
         if (isStopped() || failure !== null) {
           display.state(name, isDead && !isStopped() ? 'failed' : 'stopped')
@@ -108,11 +114,22 @@ async function runEverywhere(
         if (culprit !== null) failure = culprit
         display.state(name, culprit === null ? 'failed' : 'stopped')
         // Ends the mains of the others, which reject and come through here.
-        await cluster.close({ timeoutMs: 0 })
+        await cluster.close(cutOff(options))
       }
     }),
   )
   return failure
+}
+
+function cutOff({ grace }: RunOptions): CloseOptions {
+  return { timeoutMs: 0, ...(grace === undefined ? {} : { graceMs: grace }) }
+}
+
+/** As a program that Node runs does: by `process.exit(0)`. */
+function hasExitedWell(error: unknown, worker: string): boolean {
+  if (!isPostgradError(error, 'WORKER_DIED')) return false
+  const { values } = error
+  return values.worker === worker && values.cause === 'exited' && values.exitCode === 0
 }
 
 /** When a main fails because another worker died, that worker is at fault, and why it died is what helps. */

@@ -27,6 +27,8 @@ import type { ThreadEnd, WorkerThread } from './worker-thread.js'
 export interface CloseOptions {
   /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
+  /** How long each thread may go on after its runtime was closed, to clean up, in ms, before it is ended. Default 500. */
+  readonly graceMs?: number
 }
 
 export interface JoinOptions {
@@ -67,6 +69,7 @@ export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
 export type RecoveryListener = (worker: WorkerInfo) => void
+export type LeaveListener = (worker: WorkerInfo) => void
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 const CLOSE_TIMEOUT_MS = 5000
@@ -93,6 +96,7 @@ export class Cluster {
   private readonly leakPolicy: LeakPolicy
   private leaks: readonly ReferenceLeak[] = []
   private readonly deathListeners = new Set<DeathListener>()
+  private readonly leaveListeners = new Set<LeaveListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
   private readonly inspection = new ClusterInspection((fn) => callListener(this.clock, fn))
@@ -107,6 +111,7 @@ export class Cluster {
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
+  private graceMs = EXIT_GRACE_MS
   /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
@@ -177,7 +182,7 @@ export class Cluster {
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.leave', target)
     const { name } = thread.info
     const { supervisor } = this
     if (supervisor !== null) return this.change(() => this.refused('cluster.leave', target, this.removeChild(supervisor, name)))
@@ -194,7 +199,7 @@ export class Cluster {
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
     this.admit('cluster.restart')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.restart', target)
     const { name } = thread.info
     const op = 'cluster.restart'
     const { supervisor } = this
@@ -215,7 +220,7 @@ export class Cluster {
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
   on(target: Target, options: ControllerOptions = {}): Controller {
-    return new Controller(this.thread(target), this.payloads, options, {
+    return new Controller(this.thread('cluster.on', target), this.payloads, options, {
       workers: this.workers,
       admit: (op) => this.admit(op),
       endOf: (workerId) => this.endOf(workerId),
@@ -233,14 +238,14 @@ export class Cluster {
 
   /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
   async kill(target: Target): Promise<void> {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.kill', target)
     this.killed.add(thread.info.id)
     await thread.terminate()
   }
 
   /** WORKER_DIED with what ended this worker (`values.cause`), null while it lives. @throws UNKNOWN_WORKER */
   deathOf(target: Target): PostgradError | null {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.deathOf', target)
     return thread.dead ? thread.death('cluster.deathOf') : null
   }
 
@@ -248,6 +253,12 @@ export class Cluster {
   onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
+  }
+
+  /** Called when a worker has left, by `leave` or for a `restart`, and its thread has ended; not when it is `close` that ends it. Returns what takes the listener away. */
+  onWorkerLeft(listener: LeaveListener): () => void {
+    this.leaveListeners.add(listener)
+    return () => this.leaveListeners.delete(listener)
   }
 
   /**
@@ -278,15 +289,24 @@ export class Cluster {
    * `listener` is told what happens at every worker, newcomers included: messages sent and received, calls begun and ended, dead letters, full mailboxes,
    * deaths of peers; and what the main thread sees of them: who joined, left, died, stalled. Events of one worker come in order, a moment late, and before the
    * result of a run that came about after them; those of different workers as they come. It costs something while anybody listens. Resolves with the
-   * listener's removal when every worker that answers tells. Rejects with CLUSTER_CLOSED.
+   * listener's removal when every worker that answers tells; the removal resolves when the listener has been told all that had happened by then. Rejects with CLUSTER_CLOSED.
    */
-  async inspect(listener: ClusterEventListener): Promise<() => void> {
+  async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.admit('cluster.inspect')
-    this.inspection.add(listener)
-    await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
-    return () => {
-      this.inspection.remove(listener)
-      if (!this.inspection.isWanted) for (const thread of this.members.running) void this.askToTell(thread)
+    const threads = this.members.running
+    const inspector = this.inspection.add(
+      listener,
+      threads.map(({ info }) => info.id),
+    )
+    const ask = async (thread: WorkerThread): Promise<void> => {
+      await this.askToTell(thread)
+      inspector.unasked.delete(thread.info.id)
+    }
+    await Promise.all(threads.map(ask))
+    return async () => {
+      inspector.isLeaving = true
+      await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
+      this.inspection.remove(inspector)
     }
   }
 
@@ -336,6 +356,7 @@ export class Cluster {
   close(options: CloseOptions = {}): Promise<void> {
     const timeoutMs = checkTime('cluster.close', options.timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
+    if (options.graceMs !== undefined) this.graceMs = checkTime('cluster.close', options.graceMs, '0 for at once')
     this.closing ??= this.shutDown()
     return this.closing
   }
@@ -463,7 +484,7 @@ export class Cluster {
   /** What the supervisor refuses. Changes take turns there: meanwhile the cluster may have been closed, the worker have left, or the name have been taken. */
   private inOurWords(op: string, target: Target, error: unknown): unknown {
     if (this.closing !== null) return this.closedError(op)
-    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(target)
+    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(op, target)
     if (isPostgradError(error, 'CHILD_NAME_TAKEN')) return nameTaken(op, String(target), 'is supervised')
     return error
   }
@@ -551,7 +572,7 @@ export class Cluster {
       if (asked || !thread.dead) thread.isExpectedToEnd = true
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
-      if (asked && (await this.endsWithin(thread, EXIT_GRACE_MS))) return
+      if (asked && (await this.endsWithin(thread, this.graceMs))) return
     }
     await thread.terminate()
   }
@@ -575,6 +596,7 @@ export class Cluster {
     this.stalls?.unwatch(thread)
     this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
     if (!thread.isExpectedToEnd) this.onDeath(thread, end)
+    else if (this.closing === null) this.tell(this.leaveListeners, (listener) => listener(thread.info))
     this.endIfEmpty()
   }
 
@@ -624,19 +646,19 @@ export class Cluster {
     return (await thread.request('debugInfo', (facade) => facade.debugInfo(), timeoutMs)) as WorkerDebugInfo
   }
 
-  private thread(target: Target): WorkerThread {
+  private thread(op: string, target: Target): WorkerThread {
     const wanted = typeof target === 'object' ? target.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
-    throw this.unknown(wanted)
+    throw this.unknown(op, wanted)
   }
 
-  private unknown(target: Target): PostgradError {
+  private unknown(op: string, target: Target): PostgradError {
     const wanted = String(typeof target === 'object' ? target.id : target)
     const known = this.workers.map(({ name }) => name)
     return new PostgradError('UNKNOWN_WORKER', {
-      op: 'cluster.on',
-      expected: `one of ${known.join(', ')}`,
+      op,
+      expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of ${known.join(', ')}`,
       got: wanted,
       remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
       values: { target: wanted, known },

@@ -745,6 +745,7 @@ export type {
   ClusterEnd,
   DeathListener,
   JoinOptions,
+  LeaveListener,
   LeaveOptions,
   RecoveryListener,
   StallListener,

@@ -123,6 +123,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stderr: options.stderr,
     env: () => options.workerOptions?.env,
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
+    isSupervised: options.supervision !== undefined,
     onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
   })
