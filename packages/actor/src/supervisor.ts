@@ -199,6 +199,16 @@ export class Supervisor<C extends Child = Child> implements Child {
     return this.restartsMs.length
   }
 
+  /** When all that was asked for and has happened so far is done: true if no child runs, and none will unless somebody asks. */
+  async settled(): Promise<boolean> {
+    let turn: Promise<unknown>
+    do {
+      turn = this.queue
+      await turn
+    } while (turn !== this.queue)
+    return !this.isEnding && this.slots.every(({ running, isRetried }) => running === null && !isRetried)
+  }
+
   // --- changes by hand; none of them counts as a restart
 
   /** Starts one more child, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */

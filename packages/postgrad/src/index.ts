@@ -752,6 +752,7 @@ export type {
   ClusterEnd,
   DeathListener,
   JoinOptions,
+  LeaveListener,
   LeaveOptions,
   RecoveryListener,
   StallListener,
