@@ -1,13 +1,26 @@
 /**
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers. The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
+ * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
  */
 import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Jobs } from '@postgrad/jobs'
-import type { DeadLetterReport, ReferenceLeak, References, Target, WorkerInfo, WorkerMetrics } from '@postgrad/rpc'
-import { type Counts, unsettled } from '@postgrad/rpc/internal'
+import {
+  type AnyClass,
+  type AnyFunction,
+  type CallOptions,
+  call,
+  currentWorker,
+  type DeadLetterReport,
+  type ReferenceLeak,
+  type References,
+  type RRef,
+  type Target,
+  type WorkerInfo,
+  type WorkerMetrics,
+} from '@postgrad/rpc'
+import { type Counts, type Rest, unsettled } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -17,6 +30,7 @@ import { StallWatch } from './heartbeat.js'
 import { type ClusterEventListener, ClusterInspection } from './inspect-road.js'
 import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
+import { type MainOptions, MainThread } from './main-thread.js'
 import type { Members } from './members.js'
 import type { WorkerFacade } from './protocol.js'
 import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
@@ -28,6 +42,8 @@ import type { ThreadEnd, WorkerThread } from './worker-thread.js'
 export interface CloseOptions {
   /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
+  /** How long each thread may go on after its runtime was closed, to clean up, in ms, before it is ended. Default 500. */
+  readonly graceMs?: number
 }
 
 /** Of `cluster.join` and `cluster.restart`. */
@@ -44,7 +60,7 @@ export interface LeaveOptions {
 
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended before the cluster was closed and without being asked to leave. */
+  /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
   /** References that nobody had given up when the cluster was closed. */
   readonly leaks: readonly ReferenceLeak[]
@@ -54,6 +70,7 @@ export interface ClusterEnd {
 
 export interface ClusterParts {
   readonly members: Members
+  readonly main: MainOptions
   readonly pools: ClusterJobs
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -72,6 +89,8 @@ export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
 /** Gets a worker that had stalled and goes on. */
 export type RecoveryListener = (worker: WorkerInfo) => void
+/** Gets a worker that has left in peace. */
+export type LeaveListener = (worker: WorkerInfo) => void
 /** Gets a worker that has died, and why. */
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
@@ -82,6 +101,8 @@ const EXIT_GRACE_MS = 500
 const QUIET_POLL_MS = 10
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
+/** How long after its peers this thread may learn of a worker's end. */
+const END_NEWS_MS = 1000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
 
@@ -90,6 +111,7 @@ export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
   private readonly members: Members
+  private readonly main: MainThread
   private readonly pools: ClusterJobs
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
@@ -98,6 +120,7 @@ export class Cluster {
   private readonly leakPolicy: LeakPolicy
   private leaks: readonly ReferenceLeak[] = []
   private readonly deathListeners = new Set<DeathListener>()
+  private readonly leaveListeners = new Set<LeaveListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
   private readonly inspection = new ClusterInspection((fn) => callListener(this.clock, fn))
@@ -112,13 +135,18 @@ export class Cluster {
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
+  private graceMs = EXIT_GRACE_MS
   /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
 
-  constructor({ members, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
+  constructor({ members, main, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
     this.leakPolicy = referenceLeaks
     this.members = members
+    this.main = new MainThread(main, {
+      closedError: (op) => (this.closing === null ? null : this.closedError(op)),
+      deathOf: (op, workerId) => this.endOf(workerId, op),
+    })
     this.pools = pools
     this.payloads = payloads
     this.clock = clock
@@ -166,9 +194,10 @@ export class Cluster {
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
   async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
     const wanted = workerNames(typeof names === 'string' ? [names] : names)
-    const infos = await (this.supervisor === null
+    const { supervisor } = this
+    const infos = await (supervisor === null
       ? this.start('cluster.join', wanted, options)
-      : this.addChildren(this.supervisor, wanted, options))
+      : this.change(() => this.addChildren(supervisor, wanted, options)))
     return typeof names === 'string' ? infos[0]! : infos
   }
 
@@ -181,9 +210,10 @@ export class Cluster {
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.leave', target)
     const { name } = thread.info
-    if (this.supervisor !== null) return this.refused('cluster.leave', target, this.removeChild(this.supervisor, name))
+    const { supervisor } = this
+    if (supervisor !== null) return this.change(() => this.refused('cluster.leave', target, this.removeChild(supervisor, name)))
     if (this.restarting.has(name) || this.members.isStarting(name)) throw nameTaken('cluster.leave', name, 'is being started anew')
     if (!thread.dead) await this.part('cluster.leave', thread, options)
     this.members.remove(name)
@@ -197,10 +227,11 @@ export class Cluster {
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
     this.admit('cluster.restart')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.restart', target)
     const { name } = thread.info
     const op = 'cluster.restart'
-    if (this.supervisor !== null) return (await this.refused(op, target, this.supervisor.restart(name))).thread.info
+    const { supervisor } = this
+    if (supervisor !== null) return (await this.change(() => this.refused(op, target, supervisor.restart(name)))).thread.info
     if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
     if (!thread.dead && thread.leaving !== null) throw nameTaken(op, name, 'is leaving')
     this.restarting.add(name)
@@ -217,10 +248,45 @@ export class Cluster {
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
   on(target: Target, options: ControllerOptions = {}): Controller {
-    return new Controller(this.thread(target), this.payloads, options, {
+    return new Controller(this.thread('cluster.on', target), this.payloads, options, {
       workers: this.workers,
       admit: (op) => this.admit(op),
+      endOf: (workerId) => this.endOf(workerId),
     })
+  }
+
+  /**
+   * Runs an exposed function on a worker as a call of the main thread, and gives its result: references and tensors as well. With the first of `call`, `remote`
+   * and `runHere` the main thread joins the cluster as a guest named 'main': workers can call what it has exposed, no group and no rank counts it. A worker that
+   * is busy then is waited for up to 5 s. Under a distributed context (in `runHere`) the call is recorded at both ends. The function must be exposed here too:
+   * import the program. Rejects as rpc's `call` does, with WORKER_NAME_TAKEN where a worker has the main thread's name, and with CLUSTER_CLOSED. PyTorch: `rpc_sync` on the master.
+   */
+  call<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
+    return this.main.run('cluster.call', () => call(to, fn, ...rest)) as Promise<Awaited<ReturnType<F>>>
+  }
+
+  /**
+   * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there. The main thread holds the reference:
+   * `await policy.rpcAsync().act(x)` calls a method, `dispose()` or `using` gives it up, `close` at the latest. An error of the function is thrown by the reference's uses.
+   * Rejects with what rpc's `remote` throws, WORKER_NAME_TAKEN, and CLUSTER_CLOSED. PyTorch: `rpc.remote` on the master.
+   */
+  remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): Promise<RRef<InstanceType<C>>>
+  remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<RRef<Awaited<ReturnType<F>>>>
+  remote(
+    to: Target,
+    fn: AnyFunction | AnyClass,
+    ...[args = [], options]: [args?: readonly unknown[], options?: CallOptions]
+  ): Promise<RRef> {
+    return this.main.run('cluster.remote', () => currentWorker().remote(to, fn, args, options))
+  }
+
+  /**
+   * Runs `fn` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
+   * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
+   * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
+   */
+  runHere<T>(fn: () => T): Promise<Awaited<T>> {
+    return this.main.run('cluster.runHere', fn)
   }
 
   /**
@@ -234,21 +300,27 @@ export class Cluster {
 
   /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
   async kill(target: Target): Promise<void> {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.kill', target)
     this.killed.add(thread.info.id)
     await thread.terminate()
   }
 
   /** WORKER_DIED with what ended this worker (`values.cause`), null while it lives. @throws UNKNOWN_WORKER */
   deathOf(target: Target): PostgradError | null {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.deathOf', target)
     return thread.dead ? thread.death('cluster.deathOf') : null
   }
 
-  /** Called when a worker's thread ends before the cluster is closed, with WORKER_DIED. Returns what takes the listener away. */
+  /** Called when a worker's thread ends by itself, with WORKER_DIED, also when it was dying as the cluster was closed. Returns what takes the listener away. */
   onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
+  }
+
+  /** Called when a worker has left, by `leave` or for a `restart`, and its thread has ended; not when it is `close` that ends it. Returns what takes the listener away. */
+  onWorkerLeft(listener: LeaveListener): () => void {
+    this.leaveListeners.add(listener)
+    return () => this.leaveListeners.delete(listener)
   }
 
   /**
@@ -279,15 +351,24 @@ export class Cluster {
    * `listener` is told what happens at every worker, newcomers included: messages sent and received, calls begun and ended, dead letters, full mailboxes,
    * deaths of peers; and what the main thread sees of them: who joined, left, died, stalled. Events of one worker come in order, a moment late, and before the
    * result of a run that came about after them; those of different workers as they come. It costs something while anybody listens. Resolves with the
-   * listener's removal when every worker that answers tells. Rejects with CLUSTER_CLOSED.
+   * listener's removal when every worker that answers tells; the removal resolves when the listener has been told all that had happened by then. Rejects with CLUSTER_CLOSED.
    */
-  async inspect(listener: ClusterEventListener): Promise<() => void> {
+  async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.admit('cluster.inspect')
-    this.inspection.add(listener)
-    await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
-    return () => {
-      this.inspection.remove(listener)
-      if (!this.inspection.isWanted) for (const thread of this.members.running) void this.askToTell(thread)
+    const threads = this.members.running
+    const inspector = this.inspection.add(
+      listener,
+      threads.map(({ info }) => info.id),
+    )
+    const ask = async (thread: WorkerThread): Promise<void> => {
+      await this.askToTell(thread)
+      inspector.unasked.delete(thread.info.id)
+    }
+    await Promise.all(threads.map(ask))
+    return async () => {
+      inspector.isLeaving = true
+      await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
+      this.inspection.remove(inspector)
     }
   }
 
@@ -305,10 +386,10 @@ export class Cluster {
     return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics(), ASK_MS)) as WorkerMetrics)
   }
 
-  /** Who holds references to what, on every live worker, by name. Rejects as `debugInfo` does. */
+  /** Who holds references to what, on every live worker, and on the main thread if it has joined, by name. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     this.admit('references')
-    return this.ofEach((thread) => referencesOf(thread, ASK_MS))
+    return { ...(await this.ofEach((thread) => referencesOf(thread, ASK_MS))), ...this.main.references() }
   }
 
   /** Of the living; one that is stalled could not answer and is left out. */
@@ -337,6 +418,7 @@ export class Cluster {
   close(options: CloseOptions = {}): Promise<void> {
     const timeoutMs = checkTime('cluster.close', options.timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
+    if (options.graceMs !== undefined) this.graceMs = checkTime('cluster.close', options.graceMs, '0 for at once')
     this.closing ??= this.shutDown()
     return this.closing
   }
@@ -347,11 +429,14 @@ export class Cluster {
 
   private async shutDown(): Promise<void> {
     await this.untilQuiet()
+    // What the main thread holds ends with it, and is known to be given up before anybody is asked what was left.
+    if (this.main.release()) await this.untilQuiet()
     this.stalls?.stop()
     const left = this.quietDeadline - this.clock.now()
     // Who wants the end at once does not wait for this.
     if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(this.members.running, Math.min(left, ANSWER_MS))
     for (const thread of this.members.running) thread.rejectAll((op) => this.closedError(op))
+    await this.main.close()
     if (this.supervisor !== null) await this.supervisor.stop()
     const running = this.members.running
     for (const thread of running) thread.rejectAll((op) => this.closedError(op))
@@ -377,10 +462,12 @@ export class Cluster {
 
   /** By counting, as the workers' own shutdown does (SHD-1). A worker that died or did not answer has nothing under way that could still end. */
   private async isQuiet(timeoutMs: number): Promise<boolean> {
+    const here = this.main.countsIfQuiet()
+    if (here === null) return false
     const threads = this.members.running
     const asked = threads.map((thread) => thread.request('close', (facade) => facade.countsIfQuiet(), timeoutMs) as Promise<Counts | null>)
     const answers = await Promise.allSettled(asked)
-    const reports = new Map<number, Counts>()
+    const reports = new Map<number, Counts>(here)
     for (const [i, answer] of answers.entries()) {
       if (answer.status === 'rejected') continue
       if (answer.value === null) return false
@@ -414,12 +501,14 @@ export class Cluster {
     }
     isLaunched = true
     this.supervisor = supervisor
-    void this.change(async () => {
-      const { reason } = await supervisor.exited
-      if (reason === undefined) return
-      this.gaveUp = reason as PostgradError
-      // Whoever has closed it meanwhile hears of leaks.
-      await this.close({ timeoutMs: 0 }).catch(() => {})
+    void supervisor.exited.then(async ({ reason }) => {
+      if (reason !== undefined) {
+        this.gaveUp = reason as PostgradError
+        // Whoever has closed it meanwhile hears of leaks.
+        await this.close({ timeoutMs: 0 }).catch(() => {})
+      }
+      this.supervisor = null
+      this.endIfEmpty()
     })
   }
 
@@ -462,7 +551,7 @@ export class Cluster {
   /** What the supervisor refuses. Changes take turns there: meanwhile the cluster may have been closed, the worker have left, or the name have been taken. */
   private inOurWords(op: string, target: Target, error: unknown): unknown {
     if (this.closing !== null) return this.closedError(op)
-    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(target)
+    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(op, target)
     if (isPostgradError(error, 'CHILD_NAME_TAKEN')) return nameTaken(op, String(target), 'is supervised')
     return error
   }
@@ -523,7 +612,17 @@ export class Cluster {
   }
 
   private endIfEmpty(): void {
-    if (this.changes > 0 || this.members.running.length > 0) return
+    if (!this.isEmpty) return
+    // What it is about to start anew counts.
+    if (this.supervisor === null) this.tellEnd()
+    else void this.supervisor.settled().then((isIdle) => isIdle && this.isEmpty && this.tellEnd())
+  }
+
+  private get isEmpty(): boolean {
+    return this.changes === 0 && this.members.running.length === 0
+  }
+
+  private tellEnd(): void {
     const { deaths, leaks, gaveUp } = this
     this.resolveClosed({ deaths, leaks, ...(gaveUp === null ? {} : { error: gaveUp }) })
   }
@@ -540,14 +639,14 @@ export class Cluster {
       if (asked || !thread.dead) thread.isExpectedToEnd = true
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
-      if (asked && (await this.withinGrace(thread))) return
+      if (asked && (await this.endsWithin(thread, this.graceMs))) return
     }
     await thread.terminate()
   }
 
-  private withinGrace(thread: WorkerThread): Promise<boolean> {
+  private endsWithin(thread: WorkerThread, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = this.clock.setTimer(EXIT_GRACE_MS, () => resolve(false))
+      const timer = this.clock.setTimer(limitMs, () => resolve(false))
       void thread.ended.then(() => {
         timer.cancel()
         resolve(true)
@@ -563,7 +662,8 @@ export class Cluster {
     const end = await thread.ended
     this.stalls?.unwatch(thread)
     this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
-    if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
+    if (!thread.isExpectedToEnd) this.onDeath(thread, end)
+    else if (this.closing === null) this.tell(this.leaveListeners, (listener) => listener(thread.info))
     this.endIfEmpty()
   }
 
@@ -573,6 +673,13 @@ export class Cluster {
     await thread.request('inspect', (facade) => facade.inspect(taken), ANSWER_MS).catch(() => {})
   }
 
+  /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
+  private async endOf(workerId: number, op = 'cluster'): Promise<PostgradError | null> {
+    const thread = this.members.threads.find(({ info }) => info.id === workerId)
+    if (thread === undefined) return this.deaths.find(({ values }) => values.workerId === workerId) ?? null
+    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death(op) : null
+  }
+
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
     const error = thread.death('cluster')
     // Until it is read a stack holds the objects of its frames: the whole thread, for as long as the cluster lives.
@@ -580,7 +687,7 @@ export class Cluster {
     this.deaths.push(error)
     this.tell(this.deathListeners, (listener) => listener(thread.info, error))
     // A death that nobody asked for and nobody has heard of must not pass in silence.
-    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0
+    const isHeard = this.supervision !== null || this.deathListeners.size > 0 || rejected > 0 || this.main.hearsOf(thread.info.id)
     if (!isHeard && !this.killed.has(thread.info.id)) process.emitWarning(error.message, { type: error.code })
   }
 
@@ -606,19 +713,19 @@ export class Cluster {
     return (await thread.request('debugInfo', (facade) => facade.debugInfo(), timeoutMs)) as WorkerDebugInfo
   }
 
-  private thread(target: Target): WorkerThread {
+  private thread(op: string, target: Target): WorkerThread {
     const wanted = typeof target === 'object' ? target.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
-    throw this.unknown(wanted)
+    throw this.unknown(op, wanted)
   }
 
-  private unknown(target: Target): PostgradError {
+  private unknown(op: string, target: Target): PostgradError {
     const wanted = String(typeof target === 'object' ? target.id : target)
     const known = this.workers.map(({ name }) => name)
     return new PostgradError('UNKNOWN_WORKER', {
-      op: 'cluster.on',
-      expected: `one of ${known.join(', ')}`,
+      op,
+      expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of ${known.join(', ')}`,
       got: wanted,
       remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
       values: { target: wanted, known },

@@ -113,9 +113,13 @@ describe('values and errors', () => {
     expect(await cluster.on('a').run('whoAmI')).toBe('a')
   })
 
-  test('what cannot travel is refused, as an argument and as a result', async () => {
+  test('CLU-84: what cannot travel is refused, and who has references is said, as an argument and as a result', async () => {
     expect(await rejection(cluster.on('a').run(basics.echo, () => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
-    expect(await rejection(cluster.on('a').run(basics.giveRRef))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
+    const remedy = expect.stringContaining('cluster.remote')
+    expect(await rejection(cluster.on('a').run(basics.giveRRef))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE', remedy })
+    const held = await cluster.remote('b', basics.random)
+    expect(await rejection(cluster.on('a').run(basics.echo, [held]))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE', remedy })
+    held.dispose()
     expect(await cluster.on('a').run(basics.whoAmI)).toBe('a')
   })
 

@@ -2,11 +2,13 @@
  * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
  * worker), and checks arguments and result by the function's type.
  */
+import type { PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
+import { explainDeaths } from './death-cause.js'
 import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
 
@@ -21,6 +23,8 @@ export interface ClusterView {
   readonly workers: readonly WorkerInfo[]
   /** Throws when the cluster takes no more work. */
   admit(op: string): void
+  /** See `FindDeath`. */
+  endOf(workerId: number): Promise<PostgradError | null>
 }
 
 /** The handle of one worker, from outside: `cluster.on('worker0')`. */
@@ -43,7 +47,7 @@ export class Controller {
 
   /**
    * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
-   * arrive as leaves; a parameter still requires grad); an RRef does not leave the workers. A function that this thread does not have may be named.
+   * arrive as leaves; a parameter still requires grad), no references: `cluster.call` and `cluster.remote` have those. A function that this thread does not have may be named.
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
    * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
    */
@@ -66,7 +70,12 @@ export class Controller {
     await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))
   }
 
-  private request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
-    return this.thread.request('run', send, this.timeoutMs)
+  private async request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
+    try {
+      return await this.thread.request('run', send, this.timeoutMs)
+    } catch (error) {
+      await explainDeaths(error, (workerId) => this.cluster.endOf(workerId))
+      throw error
+    }
   }
 }

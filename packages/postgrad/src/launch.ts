@@ -5,19 +5,20 @@
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, locateModule, timeLimit } from '@postgrad/base/internal'
+import { checkTime, locateModule, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import type { DeviceSpec } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, RealClock } from '@postgrad/transport/internal'
-import { PayloadCodec } from '@postgrad/wire/internal'
 import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
 import { attempt } from './launch-failed.js'
 import type { LeakPolicy } from './leaks.js'
+import { MAIN_NAME } from './main-thread.js'
 import { Members } from './members.js'
+import { runPayloads } from './run-payloads.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
@@ -30,6 +31,8 @@ export interface LaunchOptions {
   readonly device?: DeviceSpec
   /** Of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same twice. */
   readonly seed?: number
+  /** By which workers know the main thread when it has joined (`cluster.call`, `remote`, `runHere`). Default 'main'. */
+  readonly mainName?: string
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
@@ -76,11 +79,22 @@ const STALL_MS = 10_000
 
 /**
  * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
+ * A program may stand in one file with the code that launches it, if only the main thread runs that:
+ *
+ *     import { isMainThread } from 'node:worker_threads'
+ *     expose({ main })
+ *     if (isMainThread) {
+ *       await using cluster = await launch(new URL(import.meta.url), { workers: 2 })
+ *       await cluster.on('worker0').run(main)
+ *     }
+ *
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
- * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left
+ * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left. THREADS_WHILE_LOADING where a worker that loads
+ * this module comes to it
  * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  */
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
+  refuseWhileLoading('launch')
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)
   const url = check(() => programUrl(program))
   const names = check(() => workerNames(options.workers))
@@ -90,37 +104,43 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
   check(() => checkMailbox(options.mailbox))
   const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
-  const payloads = new PayloadCodec(null)
+  const mainName = options.mainName ?? MAIN_NAME
+  check(() => workerNames([mainName]))
+  const payloads = runPayloads(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
     seed,
     ...(options.device === undefined ? {} : { device: options.device }),
     ...(options.typescript === undefined ? {} : { typescript: options.typescript }),
   })
+  const common = {
+    program: url,
+    seed,
+    device: options.device ?? null,
+    rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+    mailbox: options.mailbox ?? null,
+    typescript: options.typescript ?? null,
+    stallMs,
+    referenceStacks: options.referenceStacks ?? false,
+  }
+  const heap = sharedHeap()
   const members = new Members({
-    common: {
-      program: url,
-      seed,
-      device: options.device ?? null,
-      rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-      mailbox: options.mailbox ?? null,
-      typescript: options.typescript ?? null,
-      stallMs,
-      referenceStacks: options.referenceStacks ?? false,
-    },
-    heap: sharedHeap(),
+    common,
+    heap,
     payloads,
     clock,
     stdout: options.stdout,
     stderr: options.stderr,
     env: () => options.workerOptions?.env,
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
+    isSupervised: options.supervision !== undefined,
     onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
   })
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
+    main: { name: mainName, common, heap, clock, members },
     pools,
     payloads,
     clock,

@@ -31,13 +31,23 @@ export interface MembersOptions {
   readonly stderr: OutputSink | undefined
   readonly env: () => NodeJS.ProcessEnv | undefined
   readonly resourceLimits: (name: string) => ResourceLimits | undefined
+  /** Whoever dies is started anew without being asked for. */
+  readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
 }
 
-interface Member {
-  readonly thread: WorkerThread
+/** Who gets an end of a channel to each newcomer: a member, or the main thread when it has joined. */
+export interface Linked {
+  readonly info: WorkerInfo
   readonly hasHeap: boolean
+  readonly isGuest: boolean
+  /** Opens its ends of channels to others. */
+  connect(peers: readonly PeerPort[]): Promise<unknown>
+}
+
+interface Member extends Linked {
+  readonly thread: WorkerThread
   /** It is about to end in peace, and gets no new peers. */
   isLeaving: boolean
   /** The dead worker whose name it took. */
@@ -46,11 +56,13 @@ interface Member {
 
 /** The end that `member` gets of the channel to the newcomer `to`, once that is ready. */
 interface Door {
-  readonly member: Member
+  readonly member: Linked
   readonly to: Member
   readonly port: MessagePort
 }
 
+/** The main thread's, whenever it joins: ids of workers begin with 0. */
+export const MAIN_ID = WORKER_ID_MAX
 /** How long a worker that is busy may keep a newcomer waiting, in ms; it then learns of it when it comes to itself. */
 const CONNECT_MS = 5000
 
@@ -63,6 +75,8 @@ export class Members {
   private readonly lives = new Map<string, number>()
   /** Workers whose thread has ended. */
   private readonly gone: WorkerInfo[] = []
+  /** The main thread; null before it joins. */
+  private main: Linked | null = null
   private nextId = 0
 
   constructor(options: MembersOptions) {
@@ -95,14 +109,20 @@ export class Members {
    */
   async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly WorkerThread[]> {
     for (const name of names) this.checkFree(name)
-    if (this.nextId + names.length > WORKER_ID_MAX + 1) throw idsSpent()
+    if (this.nextId + names.length > MAIN_ID) throw idsSpent()
     const group: Member[] = []
     const doors: Door[] = []
     try {
       this.startThreads(op, names, group, doors)
       const asked = group.map(({ thread }) => thread.request('start', (facade) => facade.start(), timeoutMs))
       await eachOrFirstError(asked, (index, error) => launchFailed(op, names[index]!, error))
-      await this.link(group, doors.splice(0))
+      const linked = this.link(group, doors.splice(0))
+      for (const member of group) {
+        member.former = this.ready.get(member.info.name) ?? null
+        this.ready.set(member.info.name, member)
+        member.thread.standing = this.options.isSupervised ? 'supervised' : 'single'
+      }
+      await linked
       for (const { thread } of group) if (thread.dead) throw launchFailed(op, thread.info.name, thread.death(op))
       for (const member of group) {
         member.former?.thread.onRestarted(member.thread.info)
@@ -116,6 +136,21 @@ export class Members {
     } finally {
       for (const name of names) this.starting.delete(name)
     }
+  }
+
+  /**
+   * The main thread joins: it is linked with all that are ready, and with newcomers from now on. Resolves when they can call it. A worker that is busy for more
+   * than 5 s learns of it when it comes to itself.
+   * @param make gets the workers that have ended
+   * @throws WORKER_NAME_TAKEN
+   */
+  async enter(name: string, make: (gone: readonly WorkerInfo[]) => Linked): Promise<void> {
+    const taken = this.starting.get(name) ?? this.ready.get(name)
+    if (taken !== undefined) throw mainNameTaken(taken.info)
+    const main = make(this.gone)
+    const linked = this.link([main], [])
+    this.main = main
+    await linked
   }
 
   /** It is about to end in peace: newcomers are not linked with it any more. */
@@ -133,23 +168,23 @@ export class Members {
     const { heap } = this.options
     const there = this.linked()
     const newcomers = names.map((name) => ({ info: { name, id: this.nextId++ }, slot: heap?.handle() ?? null, peers: [] as PeerPort[] }))
-    const outside: { member: Member; port: MessagePort; newcomer: number }[] = []
+    const outside: { member: Linked; port: MessagePort; newcomer: number }[] = []
     newcomers.forEach((a, index) => {
       for (const b of newcomers.slice(index + 1)) {
         const { port1, port2 } = new MessageChannel()
-        a.peers.push({ info: b.info, port: port1, hasHeap: b.slot !== null })
-        b.peers.push({ info: a.info, port: port2, hasHeap: a.slot !== null })
+        a.peers.push({ info: b.info, port: port1, hasHeap: b.slot !== null, isGuest: false })
+        b.peers.push({ info: a.info, port: port2, hasHeap: a.slot !== null, isGuest: false })
       }
       for (const member of there) {
         const { port1, port2 } = new MessageChannel()
-        a.peers.push({ info: member.thread.info, port: port1, hasHeap: member.hasHeap })
+        a.peers.push(peerOf(member, port1))
         outside.push({ member, port: port2, newcomer: index })
       }
     })
     try {
       for (const { info, slot, peers } of newcomers) {
         const thread = attempt(op, info.name, () => this.startThread(info, slot, peers))
-        const member = { thread, hasHeap: slot !== null, isLeaving: false, former: null }
+        const member = memberOf(thread, slot !== null)
         group.push(member)
         this.starting.set(info.name, member)
       }
@@ -185,9 +220,9 @@ export class Members {
     return thread
   }
 
-  /** The group is ready: see Note [Who is linked with whom]. */
-  private async link(group: readonly Member[], doors: readonly Door[]): Promise<void> {
-    const newPeers = new Map<Member, PeerPort[]>(group.map((member) => [member, []]))
+  /** The group is ready: see Note [Who is linked with whom]. What must happen in one turn has happened when this returns. */
+  private async link(group: readonly Linked[], doors: readonly Door[]): Promise<void> {
+    const newPeers = new Map<Linked, PeerPort[]>(group.map((member) => [member, []]))
     for (const member of this.linked()) {
       const ports: PeerPort[] = []
       for (const newcomer of group) {
@@ -196,30 +231,21 @@ export class Members {
         if (port === undefined) {
           const channel = new MessageChannel()
           port = channel.port1
-          newPeers.get(newcomer)!.push({ info: member.thread.info, port: channel.port2, hasHeap: member.hasHeap })
+          newPeers.get(newcomer)!.push(peerOf(member, channel.port2))
         }
-        ports.push({ info: newcomer.thread.info, port, hasHeap: newcomer.hasHeap })
+        ports.push(peerOf(newcomer, port))
       }
       newPeers.set(member, ports)
     }
     for (const { member, port } of doors) if (!newPeers.has(member)) port.close()
-    for (const member of group) {
-      const { name } = member.thread.info
-      member.former = this.ready.get(name) ?? null
-      this.ready.set(name, member)
-    }
     const told = [...newPeers].filter(([, ports]) => ports.length > 0)
-    await Promise.allSettled(
-      told.map(([{ thread }, peers]) => {
-        const ports = peers.map(({ port }) => port)
-        return thread.request('connect', (facade) => facade.connect(transfer(peers, ports)), CONNECT_MS)
-      }),
-    )
+    await Promise.allSettled(told.map(([member, peers]) => member.connect(peers)))
   }
 
   /** Those that newcomers are linked with. */
-  private linked(): Member[] {
-    return [...this.ready.values()].filter(({ thread, isLeaving }) => !thread.dead && !isLeaving)
+  private linked(): Linked[] {
+    const members = [...this.ready.values()].filter(({ thread, isLeaving }) => !thread.dead && !isLeaving)
+    return this.main === null ? members : [...members, this.main]
   }
 
   private async undo({ thread, former }: Member): Promise<void> {
@@ -236,15 +262,30 @@ export class Members {
   }
 
   private checkFree(name: string): void {
+    if (this.main?.info.name === name) throw mainNameTaken(this.main.info)
     const member = this.starting.get(name) ?? this.ready.get(name)
     if (member === undefined || member.thread.dead) return
     throw new PostgradError('WORKER_NAME_TAKEN', {
       op: 'worker name',
       message: `the name '${name}' belongs to worker ${member.thread.info.id}, which ${this.starting.has(name) ? 'is being started' : 'is alive'}`,
-      remedy: 'Use another name, or cluster.restart(name) for a new worker in its place.',
+      remedy: this.starting.has(name)
+        ? 'Use another name, or await what starts it.'
+        : 'Use another name, or cluster.restart(name) for a new worker in its place.',
       values: { worker: name, workerId: member.thread.info.id },
     })
   }
+}
+
+function memberOf(thread: WorkerThread, hasHeap: boolean): Member {
+  const connect = (peers: readonly PeerPort[]): Promise<unknown> => {
+    const ports = peers.map(({ port }) => port)
+    return thread.request('connect', (facade) => facade.connect(transfer(peers, ports)), CONNECT_MS)
+  }
+  return { thread, info: thread.info, hasHeap, isGuest: false, connect, isLeaving: false, former: null }
+}
+
+function peerOf({ info, hasHeap, isGuest }: Linked, port: MessagePort): PeerPort {
+  return { info, port, hasHeap, isGuest }
 }
 
 /** Resolves when all have, rejects with what `fail` makes of the first failure in time. */
@@ -252,10 +293,20 @@ function eachOrFirstError(promises: readonly Promise<unknown>[], fail: (index: n
   return Promise.all(promises.map((promise, index) => promise.catch((error) => Promise.reject(fail(index, error)))))
 }
 
+/** @param holder the worker that has the main thread's name, or the main thread itself */
+function mainNameTaken({ name, id }: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op: 'worker name',
+    message: `the name '${name}' belongs to ${id === MAIN_ID ? 'the main thread, which has joined the cluster' : `worker ${id}, so the main thread cannot join as '${name}'`}`,
+    remedy: `Give the worker another name, or launch with { mainName } for another name of the main thread.`,
+    values: { worker: name, workerId: id },
+  })
+}
+
 function idsSpent(): PostgradError {
   return new PostgradError('WORKER_IDS_SPENT', {
     op: 'worker id',
-    message: `this cluster has given away all of its ${WORKER_ID_MAX + 1} ids; each worker gets a fresh one, also when it is started anew`,
+    message: `this cluster has given away all of its ${MAIN_ID} ids; each worker gets a fresh one, also when it is started anew`,
     remedy: 'Launch a new cluster.',
   })
 }

@@ -32,6 +32,8 @@ export interface PeerPort {
   readonly port: MessagePort
   /** Whether it is attached to the heap that the others share. */
   readonly hasHeap: boolean
+  /** The main thread, which has joined: no group counts it. */
+  readonly isGuest: boolean
 }
 
 /** Everything a worker's thread is born with (`workerData`). */

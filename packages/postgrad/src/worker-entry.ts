@@ -8,23 +8,25 @@ import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
 import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { attachThreadHeap, HeapRoad, installKernelPause } from '@postgrad/tensor/internal'
-import { messagePortLink, RealClock, StayAwake } from '@postgrad/transport/internal'
-import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
+import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
+import { RealClock } from '@postgrad/transport/internal'
+import { type Payload, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { beat, beatWhileTurning } from './heartbeat.js'
 import { InspectSender } from './inspect-road.js'
 import { NodeEndpoint } from './node-endpoint.js'
+import { PeerLinks } from './peer-links.js'
 import { mainOf } from './program.js'
 import { progressOf } from './progress.js'
-import type { BootData, FatalEvent, PeerPort, ProgressEvent, WorkerFacade } from './protocol.js'
+import type { BootData, FatalEvent, ProgressEvent, WorkerFacade } from './protocol.js'
+import { runPayloads } from './run-payloads.js'
 import { threadUsage } from './usage.js'
 import { jobsOfMainThread } from './worker-jobs.js'
 
 const boot = workerData as BootData
 // First: kernels bind to the heap that they meet.
 const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
-const payloads = new PayloadCodec(boot.info)
+const payloads = runPayloads(boot.info)
 const runtime = new WorkerRuntime({
   name: boot.info.name,
   id: boot.info.id,
@@ -50,22 +52,9 @@ const jobs = jobsOfMainThread(runtime, boot, (message, transfer) => boot.control
 boot.control.on('message', (data: unknown) => isJobMessage(data) && jobs.receive(data as JobToWorker))
 process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
-const stayAwake = new StayAwake()
+const links = new PeerLinks(runtime, heap)
 for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
-for (const peer of boot.peers) connect(peer)
-
-function connect({ info, port, hasHeap }: PeerPort): void {
-  const road = heap !== null && hasHeap ? new HeapRoad(heap) : null
-  runtime.connect(info, messagePortLink(port, { stayAwake }), road)
-}
-
-/** The word of a restart may come before the end of the link to the former worker of that name, which has ended for certain. */
-async function untilNameIsFree(name: string): Promise<void> {
-  while (runtime.isLinkedTo(name)) {
-    runtime.lookAround()
-    await new Promise<void>((resolve) => runtime.clock.defer(resolve))
-  }
-}
+for (const peer of boot.peers) links.open(peer)
 
 const inspection = new InspectSender(runtime, (post) => boot.control.postMessage(post))
 
@@ -107,13 +96,7 @@ const facade: WorkerFacade = {
   deadLetters: () => reply(() => runtime.deadLetters()),
   metrics: () => reply(() => runtime.metrics()),
   inspect: (taken) => reply(() => inspection.listen(taken)),
-  connect: (peers) =>
-    reply(async () => {
-      for (const peer of peers) {
-        await untilNameIsFree(peer.info.name)
-        connect(peer)
-      }
-    }),
+  connect: (peers) => reply(() => links.openAll(peers)),
   // What is left at the deadline is cut off, which whoever set it knows.
   countsIfQuiet: () => reply(() => runtime.countsIfQuiet()),
   leave: (timeoutMs) => reply(() => runtime.leave({ timeoutMs }).catch(() => {})),

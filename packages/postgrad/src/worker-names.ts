@@ -6,8 +6,8 @@ import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import { checkWorkerName } from '@postgrad/rpc/internal'
 
-/** At most 65,536 workers fit into 16 bits of id. */
-const WORKERS_MAX = WORKER_ID_MAX + 1
+/** Ids have 16 bits, and the last one is the main thread's. */
+const WORKERS_MAX = WORKER_ID_MAX
 
 /**
  * A count n means the names worker0…worker(n-1).

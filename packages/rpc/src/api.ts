@@ -15,7 +15,7 @@ import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
 
 /** Arguments may be left out for a function that takes none. What cannot be sent is refused by the compiler. */
-type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
+export type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
   ? [args?: Sendable<A>, options?: Options]
   : [args: Sendable<A>, options?: Options]
 
@@ -26,7 +26,8 @@ export function currentWorker(): WorkerRuntime {
     throw new PostgradError('RPC_NOT_INITIALIZED', {
       op: 'currentWorker',
       message: 'no worker is current here',
-      remedy: "Run this inside cluster.on(name).run(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+      remedy:
+        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
     })
   }
   return worker as WorkerRuntime

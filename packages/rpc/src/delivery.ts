@@ -29,6 +29,8 @@ export interface Peer {
   readonly served: RequestTable<ServedCall>
   readonly env: CodecEnv
   readonly source: Source
+  /** It calls and is called, and no group counts it. */
+  readonly isGuest: boolean
   /** Null: no heap is shared with it, and tensors travel with their bytes. */
   readonly blocks: BlockPost | null
   /** It has said that it will close its link and that this is no accident. */

@@ -16,6 +16,7 @@ import type { Counts } from './traffic.js'
 import type { WorkerInfo } from './worker-info.js'
 
 export interface MembershipHost {
+  readonly isGuest: boolean
   readonly agent: RpcAgent
   readonly rrefs: RRefContext
   /** Calls that are being served. */
@@ -25,6 +26,7 @@ export interface MembershipHost {
 
 export class Membership {
   private readonly agent: RpcAgent
+  private readonly isGuest: boolean
   private readonly quiet: Quiet
   private readonly rrefs: RRefContext
   private readonly close: () => Promise<void>
@@ -33,8 +35,9 @@ export class Membership {
   private leavingPart: Leaving | null = null
   private readonly end: GroupEnd
 
-  constructor({ agent, rrefs, serving, close }: MembershipHost) {
+  constructor({ isGuest, agent, rrefs, serving, close }: MembershipHost) {
     this.agent = agent
+    this.isGuest = isGuest
     this.rrefs = rrefs
     this.close = close
     this.quiet = new Quiet({
@@ -51,7 +54,8 @@ export class Membership {
       close,
       info: agent.info,
       members: () => agent.workers(),
-      counts: () => this.counts(),
+      guests: () => this.linked().flatMap(({ info, isGuest }) => (isGuest ? [info] : [])),
+      counts: () => this.counts((peer) => !peer.isGuest),
       expectEnds: () => {
         for (const { id } of this.peers()) agent.expectEnd(id)
       },
@@ -73,8 +77,9 @@ export class Membership {
     return this.leaving.leave(timeoutMs)
   }
 
+  /** A guest is none of those that end together. */
   shutdown(timeoutMs: number): Promise<void> {
-    return this.end.shutdown(timeoutMs)
+    return this.isGuest ? this.leave(timeoutMs) : this.end.shutdown(timeoutMs)
   }
 
   /** A worker has come. */
@@ -84,7 +89,7 @@ export class Membership {
 
   onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     this.leavingPart?.onSeen(peer.id)
-    this.end.onGone(peer, error, error.values.cause === 'left')
+    if (!this.agent.isGuest(peer.id)) this.end.onGone(peer, error, error.values.cause === 'left')
   }
 
   /** Waits until no call is made or served here, or the time is over. */
@@ -106,6 +111,7 @@ export class Membership {
       this.leaving.onLeave(id)
       end.onLeaving(id)
     } else if (what === GroupWhat.SEEN) this.leaving.onSeen(id)
+    else if (peer.isGuest) this.agent.discard(delivery, 'invalid', `GROUP_UPDATE ${what} of a guest`)
     else if (what === GroupWhat.JOIN && isJoin(data)) end.onJoin(id, data[0])
     else if (what === GroupWhat.REPORT && isReport(data)) end.onReport(id, data)
     else if (what === GroupWhat.RELEASE && isRelease(data) && end.mayRelease(id, data)) end.onRelease(id, data)
@@ -114,8 +120,10 @@ export class Membership {
     else this.agent.discard(delivery, 'invalid', `GROUP_UPDATE ${what}`)
   }
 
-  private counts(): Counts {
-    return this.linked().map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+  private counts(isCounted: (peer: Peer) => boolean = () => true): Counts {
+    return this.linked()
+      .filter(isCounted)
+      .map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
   }
 
   private linked(): Peer[] {

@@ -70,6 +70,8 @@ const ENDED_LINK: Link = {
 
 export interface AgentOptions {
   readonly info: WorkerInfo
+  /** See `WorkerOptions`. */
+  readonly isGuest: boolean
   readonly clock: Clock
   /** The scope in which this worker's own work runs. */
   readonly scope: Scope
@@ -117,7 +119,7 @@ export class RpcAgent {
   private closed = false
   private closedError: PostgradError | null = null
 
-  constructor({ info, clock, scope, rrefs, mailbox, onBug, onHandlerError }: AgentOptions) {
+  constructor({ info, isGuest, clock, scope, rrefs, mailbox, onBug, onHandlerError }: AgentOptions) {
     this.onHandlerError = onHandlerError
     this.info = info
     this.clock = clock
@@ -133,7 +135,7 @@ export class RpcAgent {
       onBug,
     })
     this.pump.onDrained(() => this.activity.changed())
-    this.addPeer(info, null, null)
+    this.addPeer(info, null, null, isGuest)
     this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
     this.handle(MessageType.CREDITS, ({ message: { type, body }, peer }) => {
       const [begun, bytes, fetchesBegun, fetchBytes] = body as [number, number, number, number]
@@ -149,7 +151,7 @@ export class RpcAgent {
   // --- membership
 
   /** A worker that was started anew has its old name and a fresh id; the name then means the new one. */
-  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null): void {
+  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null, isGuest: boolean): void {
     if (this.closed) throw this.shutDownError('connect')
     checkWorkerName(peer.name)
     checkWorkerId(peer.id)
@@ -163,7 +165,7 @@ export class RpcAgent {
       })
     }
     if (namesake !== undefined) namesake.restartedAs = peer.id
-    const entry = this.addPeer(peer, link, road)
+    const entry = this.addPeer(peer, link, road, isGuest)
     // During a long stretch of node tasks what this worker has sent leaves as well.
     const removePoll = this.pump.addPoll(() => {
       link.flush()
@@ -195,7 +197,7 @@ export class RpcAgent {
     return this.namesake(name)?.link?.closed === false
   }
 
-  private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null): Peer {
+  private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null, isGuest: boolean): Peer {
     const peer: Peer = {
       info,
       link,
@@ -203,6 +205,7 @@ export class RpcAgent {
       served: new RequestTable(),
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
+      isGuest,
       blocks: road === null ? null : new BlockPost(road),
       isLeaving: false,
       takesNoCalls: false,
@@ -220,9 +223,11 @@ export class RpcAgent {
     return peer
   }
 
-  /** Self included, the dead and those that are leaving excluded. */
+  /** Self included, the dead, those that are leaving and guests excluded. */
   workers(): WorkerInfo[] {
-    const here = [...this.peersById.values()].filter((peer) => !peer.isLeaving && this.liveness.deathOf(peer.info.id) === undefined)
+    const here = [...this.peersById.values()].filter(
+      (peer) => !peer.isGuest && !peer.isLeaving && this.liveness.deathOf(peer.info.id) === undefined,
+    )
     return here.map(({ info }) => info)
   }
 
@@ -284,6 +289,10 @@ export class RpcAgent {
     if (death === undefined) return null
     const peer = this.peersById.get(id)
     return workerDied('worker', death, peer === undefined ? this.namesake(death.worker.name)?.info.id : peer.restartedAs)
+  }
+
+  isGuest(id: WorkerId): boolean {
+    return this.peersById.get(id)?.isGuest === true
   }
 
   /** Dead or alive; undefined for one that never was a peer. */
@@ -483,7 +492,7 @@ export class RpcAgent {
   }
 
   /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
-  private giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
+  giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
     for (const served of calls) {
       served.giveUp(reason)
       if (!served.hasCalled) continue

@@ -28,8 +28,10 @@ export interface GroupEndHost {
   readonly quiet: Quiet
   /** This worker and its living peers, without those that are leaving. */
   members(): WorkerInfo[]
+  /** Who is linked with this worker and is no member. */
+  guests(): WorkerInfo[]
   say(to: WorkerId, what: GroupWhat, data?: unknown, error?: PostgradError): void
-  /** Of every peer. */
+  /** Of every peer but guests. */
   counts(): Counts
   /** From now on the end of any peer is in order. */
   expectEnds(): void
@@ -186,6 +188,7 @@ export class GroupEnd {
     own.leader = this.members().find(({ id }) => id === from) ?? own.leader
     host.expectEnds()
     for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
+    for (const { id } of host.guests()) host.say(id, GroupWhat.LEAVE)
     host.releaseAll()
     this.report()
   }

@@ -74,6 +74,8 @@ export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id
   readonly registryOf?: (id: number) => FunctionRegistry
   /** Windows of their own, as no cluster that `launch` makes has them. */
   readonly mailboxOf?: (id: number) => MailboxOptions
+  /** Ids of those that no group counts. */
+  readonly guests?: readonly number[]
   /** Pairs that get no link. */
   readonly apart?: readonly (readonly [number, number])[]
 }
@@ -82,10 +84,12 @@ export class Cluster {
   readonly world: SimWorld
   readonly workers: WorkerRuntime[]
   readonly bugs: unknown[] = []
+  private readonly guests: readonly number[]
   private readonly gates = new Map<string, Gate>()
 
-  constructor(seed: number, size: number, { registryOf, mailboxOf, apart = [], ...options }: ClusterOptions = {}) {
+  constructor(seed: number, size: number, { registryOf, mailboxOf, guests = [], apart = [], ...options }: ClusterOptions = {}) {
     this.world = new SimWorld(seed)
+    this.guests = guests
     this.workers = Array.from({ length: size }, (_, id) => {
       const name = `worker${id}`
       return new WorkerRuntime({
@@ -94,6 +98,7 @@ export class Cluster {
         clock: this.world.clockOf(name),
         finalizers: 'report',
         onBug: (error) => this.bugs.push(error),
+        isGuest: guests.includes(id),
         ...options,
         ...(registryOf === undefined ? {} : { registry: registryOf(id) }),
         ...(mailboxOf === undefined ? {} : { mailbox: mailboxOf(id) }),
@@ -127,8 +132,8 @@ export class Cluster {
     const gateOfB = new Gate(ofB)
     this.gates.set(`${a.info.id}→${b.info.id}`, gateOfA)
     this.gates.set(`${b.info.id}→${a.info.id}`, gateOfB)
-    a.connect(b.info, gateOfA)
-    b.connect(a.info, gateOfB)
+    a.connect(b.info, gateOfA, null, this.guests.includes(b.info.id))
+    b.connect(a.info, gateOfB, null, this.guests.includes(a.info.id))
   }
 
   /** What leaves worker `from` for worker `to`. */

@@ -41,7 +41,7 @@ export interface StreamPort {
   wait(fail: (error: unknown) => void): () => void
   /** Nobody gets this item: references in it are given up. */
   discard(item: StreamItem): void
-  /** It has ended, in whatever way. */
+  /** It has ended, in whatever way, and nothing waits to be taken. */
   ended(): void
 }
 
@@ -92,6 +92,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     const item = this.items.shift()
     if (item !== undefined) {
       this.count()
+      if (this.state === 'ended' && this.items.length === 0) this.port?.ended()
       return Promise.resolve({ done: false, value: item.value as T })
     }
     if (this.state !== 'ended') return this.wait() as Promise<IteratorResult<T, unknown>>
@@ -101,6 +102,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are given up. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
+    if (this.state === 'ended') this.port?.ended()
     if (this.state === 'open') {
       this.state = 'closing'
       this.port!.credit(0)
@@ -154,6 +156,12 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
+  /** At once: what waits to be taken is given up, also when the generator had ended. @internal */
+  onCancelled(thrown: unknown): void {
+    this.drop()
+    this.onError(thrown)
+  }
+
   /** Of the stream as a whole: what was left to the call that it is part of. @internal */
   timedOut(): PostgradError {
     return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
@@ -161,7 +169,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
 
   private finish(): void {
     this.state = 'ended'
-    this.port?.ended()
+    if (this.items.length === 0) this.port?.ended()
     for (const waiter of this.waiters.splice(0)) {
       waiter.end()
       this.last().then(waiter.settle, waiter.fail)

@@ -2,12 +2,13 @@
 import { expect, test } from '@jest/globals'
 import type { Tensor } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
+import type { ActorHandle } from './actor-handle.js'
 import { call, remote, rpcAsync, stream } from './api.js'
 import { asyncExecution } from './async-execution.js'
 import { Future } from './future.js'
 import type { RRef } from './rref.js'
 import type { RemoteStream } from './stream.js'
-import { type ActorHandle, supervise } from './supervise.js'
+import { supervise } from './supervise.js'
 import { collectAll, waitAll } from './wait-all.js'
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false

@@ -19,7 +19,7 @@ import {
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType, type PassHead, setWatched } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { exposeBuiltIns } from './built-ins.js'
@@ -39,7 +39,7 @@ import { type Envelope, RpcAgent, timedOut, wrongReply } from './rpc-agent.js'
 import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
 import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
-import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
+import { callCancelled, OwnCall, outOfTime, type ServedCall } from './served-call.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
@@ -57,6 +57,11 @@ export interface WorkerOptions {
   readonly name: string
   readonly id: WorkerId
   readonly clock: Clock
+  /**
+   * It is linked with the workers, calls and is called, and is no member of their group: `workers()`, the groups that name nobody and `shutdown` leave it out, for
+   * itself too. Default false.
+   */
+  readonly isGuest?: boolean
   /** What may be called here; default the names of this thread (`expose`). */
   readonly registry?: FunctionRegistry
   /** Where kernels run; default the thread's. */
@@ -75,6 +80,11 @@ export interface WorkerOptions {
   readonly onBug?: (error: unknown) => void
   /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
   readonly onHandlerError?: (error: unknown) => void
+}
+
+interface RemoteOptions extends CallOptions {
+  /** This worker will hear of the end of the actor that it makes. */
+  readonly isWatched?: boolean
 }
 
 /** Of `shutdown`. */
@@ -152,6 +162,7 @@ export class WorkerRuntime {
     )
     this.agent = new RpcAgent({
       info: this.info,
+      isGuest: options.isGuest ?? false,
       clock: this.clock,
       scope: this.scope,
       rrefs: this.rrefs,
@@ -165,6 +176,8 @@ export class WorkerRuntime {
       scope: this.scope,
       takeId: () => this.ids.take(),
       later: (fn) => this.later(fn),
+      ownCall: () => new OwnCall(this.info, () => this.agent.shutdownSignal),
+      giveUp: (served, reason) => this.agent.giveUp([served], reason),
       letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
@@ -189,6 +202,7 @@ export class WorkerRuntime {
     handleStreams(this.agent, this.rrefs)
     this.onPeerDeath((peer, error) => this.rrefs.onPeerDeath(peer, error))
     this.group = new Membership({
+      isGuest: options.isGuest ?? false,
       agent: this.agent,
       rrefs: this.rrefs,
       serving: () => this.requests.serving,
@@ -216,11 +230,11 @@ export class WorkerRuntime {
   // --- membership
 
   /**
-   * Opens a link to another worker; large tensors take the road through a heap that both share, if there is one.
+   * Opens a link to another worker, which may be a guest; large tensors take the road through a heap that both share, if there is one.
    * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
    */
-  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null): void {
-    this.agent.connect(peer, link, road)
+  connect(peer: WorkerInfo, link: Link, road: HeapRoad | null = null, isGuest = false): void {
+    this.agent.connect(peer, link, road, isGuest)
     this.group.onConnect(peer)
     for (const listener of this.connectListeners) listener(peer)
   }
@@ -240,7 +254,7 @@ export class WorkerRuntime {
     return this.agent.resolve(target).info
   }
 
-  /** Self included; the dead, and those that are leaving, excluded. */
+  /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */
   workers(): WorkerInfo[] {
     return this.agent.workers()
   }
@@ -305,7 +319,7 @@ export class WorkerRuntime {
   }
 
   /** As the function `remote`, from this worker. */
-  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
@@ -348,14 +362,15 @@ export class WorkerRuntime {
       this.agent.intercept(out, peer)
       const requestId = this.agent.request(peer, out, stream, left)
       const cancel = (reason: unknown) => {
-        peer.pending.cancel(requestId, reason)
+        if (!peer.pending.cancel(requestId, reason)) stream.onCancelled(callCancelled(op, peer.info, reason))
       }
       const unlisten = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason))
       const limit = timeoutMs === undefined ? {} : { timeoutMs }
       stream.begin({
         cancel,
         credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
-        wait: (fail) => this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'` }),
+        wait: (fail) =>
+          this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'`, isCancelled: true }),
         discard: ({ received }) => {
           if (received !== null) this.rrefs.discard(received as readonly ReceivedFork[])
         },
@@ -368,12 +383,12 @@ export class WorkerRuntime {
   }
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
-  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], options: RemoteOptions, op: string = name): RRef {
     checkArgs(args, op)
-    const left = this.timeLeft(timeoutMs, op, peer.info)
-    checkSignal(signal, op, peer.info)
+    const left = this.timeLeft(options.timeoutMs, op, peer.info)
+    checkSignal(options.signal, op, peer.info)
     const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer
-    return make.call(this, peer, name, args, left, signal, op)
+    return make.call(this, peer, name, args, left, options, op)
   }
 
   private remoteToPeer(
@@ -381,11 +396,12 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const user = this.rrefs.createUser(peer.info)
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -410,12 +426,13 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -692,7 +709,7 @@ export class WorkerRuntime {
 
   /**
    * Ends this worker. Graceful: together with all others, when each has called this and no call is under way anywhere, also none that another, or a
-   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. Idempotent.
+   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. A guest leaves. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0, no limit); WORKER_DIED when a member dies meanwhile
    */
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
@@ -742,7 +759,13 @@ export class WorkerRuntime {
 
   private wait(
     fail: (error: unknown) => void,
-    { timeoutMs, op, what, rrefId }: RRefOptions & { op: string; what: string; rrefId?: bigint },
+    {
+      timeoutMs,
+      op,
+      what,
+      rrefId,
+      isCancelled = false,
+    }: RRefOptions & { op: string; what: string; rrefId?: bigint; isCancelled?: boolean },
   ): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
@@ -753,7 +776,7 @@ export class WorkerRuntime {
       onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>
-        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left),
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left, isCancelled),
     }
     return this.agent.wait(waiting, left, op)
   }
@@ -827,11 +850,12 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
   })
 }
 
-function notThereInTime(op: string, what: string, timeoutMs: number): PostgradError {
+/** `isCancelled`: who makes it is told to end. */
+function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
-    remedy: 'Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it goes on.',
+    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
     values: { timeoutMs },
   })
 }

@@ -15,7 +15,9 @@ export {
   type HeaderValue,
   headersOf,
   isHeaderValue,
+  isWatched,
   setAnomaly,
   setChain,
   setHeaders,
+  setWatched,
 } from './trace-room.js'

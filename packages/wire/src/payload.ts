@@ -1,9 +1,10 @@
 /**
  * Arguments, results and errors as plain bytes for a channel that is not a link (comlink's, a pool's): wire's frames, so that tensors, every
- * structured-clone type and errors with class, code, cause and stack survive. Each end holds one codec, without rpc's extensions: an RRef belongs to workers.
+ * structured-clone type and errors with class, code, cause and stack survive. Each end holds one codec, without rpc's extensions: an RRef belongs to workers and the calls between them.
  */
 import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
 import { Codec } from './codec.js'
+import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
 import { MessageType } from './message-type.js'
 
@@ -16,9 +17,12 @@ export interface Payload {
 export class PayloadCodec {
   private readonly codec: Codec
 
-  /** @param worker at which end this is; null is the main thread. Errors that leave a worker name it in their path. */
-  constructor(worker: WorkerHop | null) {
-    this.codec = new Codec(worker === null ? {} : { worker })
+  /**
+   * @param worker at which end this is; null is the main thread. Errors that leave a worker name it in their path.
+   * @param extensions of the channel, the same at both ends
+   */
+  constructor(worker: WorkerHop | null, extensions: readonly ValueExtension[] = []) {
+    this.codec = new Codec({ extensions, ...(worker === null ? {} : { worker }) })
   }
 
   /** @throws WIRE_UNSUPPORTED_VALUE with the path of the argument */

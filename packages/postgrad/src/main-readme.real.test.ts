@@ -1,0 +1,22 @@
+/** README's program of a main thread that calls: the text there is the program here, and its process ends by itself. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { script } from './script.fixture.js'
+
+const sources = new URL('../src/', import.meta.url)
+
+test.each(['policy', 'run-policy'])('README shows %s.ts', (name) => {
+  const program = readFileSync(new URL(`fixtures/${name}.ts`, sources), 'utf8').replace("'../index.js'", "'postgrad'")
+  const readme = readFileSync(new URL('../../../README.md', sources), 'utf8')
+  expect(readme).toContain(`\`\`\`ts\n${program}\`\`\`\n`)
+})
+
+test('CLU-75 CLU-76 CLU-82: it runs, ends by itself and warns of nothing', async () => {
+  const { code, out, err } = await script(new URL('./fixtures/run-policy.js', import.meta.url))
+  expect({ code, out, err }).toEqual({ code: 0, out: 'probabilities [ 1, 2 ]\ngradient [ 1, 4 ]\n', err: '' })
+})
+
+test('CLU-13: a process whose main thread has joined ends by itself when all workers have died', async () => {
+  const { code, out } = await script(new URL('./fixtures/ends-by-itself.js', import.meta.url), 'guest')
+  expect({ code, out }).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3 false\nend of script\n' })
+})
