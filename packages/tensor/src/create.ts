@@ -54,7 +54,8 @@ function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
 }
 
 /**
- * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, booleans bool, a typed
+ * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
+ * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
  * array keeps its type (Uint8Array: bool); `dtype` converts.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
  */
@@ -186,7 +187,7 @@ export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   return finish(out, options)
 }
 
-/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise (PyTorch: int64 for integers), and good as indices. @throws INVALID_ARGUMENT */
 export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
 export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {

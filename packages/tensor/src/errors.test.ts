@@ -113,7 +113,13 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ['stack of nothing', 'INVALID_ARGUMENT', 'stack', null, () => raw.stack([])],
   ['stack of shapes that differ', 'SHAPE_MISMATCH', 'stack: expected equal shapes', 'cat()', () => raw.stack([x, x.T])],
 
-  ['embedding at float indices', 'DTYPE_MISMATCH', 'int32 indices, got float32', 'Int32Array', () => x.embedding(ones([1]))],
+  [
+    'embedding at bool indices',
+    'DTYPE_MISMATCH',
+    'int32 indices, got bool',
+    "dtype: 'int32'",
+    () => x.embedding(ones([1], { dtype: 'bool' })),
+  ],
   [
     'embedding beyond the rows',
     'INDEX_OUT_OF_RANGE',
