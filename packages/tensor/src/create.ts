@@ -6,7 +6,8 @@ import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, 
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
 import type { NestedArray } from './read.js'
-import { checkShape, inferShape, type Shape } from './shape.js'
+import { checkRoom } from './room.js'
+import { checkShape, inferShape, numelOf, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
 
 export interface TensorOptions {
@@ -130,10 +131,12 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
   }
 }
 
-/** @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
+/** @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here) */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   checkShape('zeros', shape)
-  return finish(Tensor.empty(dtypeOf('zeros', options, 'float32'), shape.slice()), options)
+  const dtype = dtypeOf('zeros', options, 'float32')
+  checkRoom('zeros', dtype, numelOf(shape))
+  return finish(Tensor.empty(dtype, shape.slice()), options)
 }
 
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
@@ -150,6 +153,7 @@ function filled(op: string, shape: Shape, value: number, options: TensorOptions 
   if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, 'float32')
   checkHolds(op, dtype, value)
+  checkRoom(op, dtype, numelOf(shape))
   const out = Tensor.uninitialized(dtype, shape.slice())
   out.storage.array.fill(elementOf(dtype, value))
   return finish(out, options)
@@ -207,6 +211,7 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   const whole = dtype === 'int32' ? Math.trunc : (x: number) => x
   const [from, by] = [whole(start), whole(step)]
   if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
+  checkRoom('arange', dtype, length)
   const out = Tensor.uninitialized(dtype, [length])
   const { array } = out.storage
   for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
@@ -235,6 +240,7 @@ function evenly(
   if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
   checkShape(op, [steps])
   const dtype = dtypeOf(op, options, 'float32')
+  checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])
   const { array } = out.storage
   const step = steps > 1 ? (end - start) / (steps - 1) : 0
@@ -247,6 +253,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32')
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
+  checkRoom(op, dtype, numelOf(shape))
   const generator = options?.generator ?? currentGenerator()
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage
@@ -285,6 +292,7 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   if (dtype === 'int32' && (low < -INT32_SPAN || high > INT32_SPAN)) {
     throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
   }
+  checkRoom('randint', dtype, numelOf(shape))
   const generator = options?.generator ?? currentGenerator()
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage
