@@ -5,10 +5,11 @@ import { argumentText, checkTensor } from './check-argument.js'
 import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { currentGenerator, type Generator } from './generator.js'
+import { fromJson, isTensorJson, type TensorJson } from './json.js'
 import type { NestedArray } from './read.js'
 import { checkRoom } from './room.js'
 import { checkShape, inferShape, numelOf, type Shape } from './shape.js'
-import { Tensor } from './tensor.js'
+import { isTensor, Tensor } from './tensor.js'
 
 export interface TensorOptions {
   readonly dtype?: DType
@@ -57,10 +58,14 @@ function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
 /**
  * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
  * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
- * array keeps its type (Uint8Array: bool); `dtype` converts.
+ * array keeps its type (Uint8Array: bool); `dtype` converts. What `toJSON()` gave comes back as it was.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
  */
-export function tensor(data: NestedArray | TypedArray, options?: TensorOptions): Tensor {
+export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
+  if (isTensorJson(data) && !isTensor(data)) {
+    const { dtype, shape, flat } = fromJson('tensor', data)
+    return finish(storing(dtypeOf('tensor', options, dtype), shape, flat), options)
+  }
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data)
     if (own === null) {
@@ -127,8 +132,15 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
     kinds[typeof data as 'number' | 'boolean'] = true
     flat.push(Number(data))
   } else {
-    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', data === null ? 'null' : typeof data)
+    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', argumentText(data), remedyFor(data))
   }
+}
+
+function remedyFor(data: unknown): string | undefined {
+  if (isTensor(data)) return 'Use stack([x, y]) to put tensors together, x.clone() to copy one.'
+  if (data instanceof Promise) return 'Await the promise first.'
+  if (ArrayBuffer.isView(data)) return 'Make arrays of it first: rows.map((row) => [...row]).'
+  return undefined
 }
 
 /** @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here) */

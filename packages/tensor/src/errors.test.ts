@@ -240,7 +240,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ],
   ['ragged depth', 'TENSOR_RAGGED', 'got a number', 'equally deep', () => tensor([[1], 2])],
   ['too deep', 'TENSOR_RAGGED', 'expected numbers at depth 1', null, () => tensor([1, [2]])],
-  ['a tensor of strings', 'INVALID_ARGUMENT', 'got string', null, () => tensor(['a'] as unknown as number[])],
+  ['a tensor of strings', 'INVALID_ARGUMENT', "got 'a'", null, () => tensor(['a'] as unknown as number[])],
   ['a tensor of null', 'INVALID_ARGUMENT', 'got null', null, () => tensor([null] as unknown as number[])],
   ['an array type without a dtype', 'INVALID_ARGUMENT', 'Int16Array', null, () => tensor(new Int16Array(1) as unknown as Int32Array)],
   ['a negative extent', 'INVALID_ARGUMENT', 'zeros: expected a shape of integers ≥ 0, got [-1]', null, () => zeros([-1])],
