@@ -153,7 +153,7 @@ export class BCEWithLogitsLoss extends Loss {
   }
 }
 
-/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'. */
+/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: classes [N] ([], [N, d, …]), int32 or whole numbers → [], or the target's shape with 'none'. */
 export class NLLLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null
@@ -175,7 +175,7 @@ export class NLLLoss extends Loss {
   }
 }
 
-/** Input: logits, shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape. */
+/** Input: logits, shaped as NLLLoss's; target: classes as there, or probabilities of the input's shape. */
 export class CrossEntropyLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null

@@ -7,6 +7,7 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
+import { type TensorJson, toJson } from './json.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from './ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
@@ -35,6 +36,10 @@ let handler: OpHandler | null = null
 
 export function installOpHandler(next: OpHandler): void {
   handler = next
+}
+
+function* rows(this: Tensor): IterableIterator<Tensor> {
+  for (let i = 0; i < this.shape[0]!; i++) yield this.select(0, i)
 }
 
 /**
@@ -263,11 +268,29 @@ export class Tensor {
   /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
   toArray(): NestedArray {
     this.checkSynchronous('toArray', 'data()')
-    return nest(this.snapshot(), this.shape, this.dtype === 'bool')
+    return nest<number | boolean>(this.snapshot(), this.shape, this.dtype === 'bool' ? (value) => value !== 0 : (value) => value)
   }
 
-  /** As PyTorch prints it; on a device that computes asynchronously without the elements. */
+  /**
+   * What `JSON.stringify` writes: dtype, shape and data; `tensor(JSON.parse(text))` makes the same tensor of it, without a history.
+   * @throws READ_NOT_SYNCHRONOUS
+   */
+  toJSON(): TensorJson {
+    this.checkSynchronous('toJSON', 'data()')
+    return toJson(this.snapshot(), this.shape, this.dtype)
+  }
+
+  /**
+   * `for (const row of x)`: views `x.select(0, i)`, recorded as such. A 0-d tensor is not iterable: a TypeError, as in PyTorch. (A getter, so that
+   * who asks whether it is, before comparing two, say, gets the right answer.)
+   */
+  get [Symbol.iterator](): () => IterableIterator<Tensor> {
+    return (this.ndim === 0 ? undefined : rows) as typeof rows
+  }
+
+  /** As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed. */
   toString(): string {
+    if (this.isClosed) return `tensor(closed, shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     if (!currentDevice().synchronous) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     const gradFn = this.gradFn as { name?: unknown } | null
     const suffix = gradFn !== null ? [`gradFn=<${String(gradFn.name)}>`] : this.requiresGrad ? ['requiresGrad=true'] : []
