@@ -599,6 +599,7 @@ export {
   RemoteStream,
   type Restart,
   type RestartOptions,
+  type RoundOptions,
   type RpcProxy,
   RRef,
   type RRefBackwardOptions,
