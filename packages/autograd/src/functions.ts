@@ -208,7 +208,7 @@ export const cosineSimilarity = operations.cosineSimilarity
 /** int32: how many elements are not 0, of all or over `dims`. No gradient. PyTorch: `torch.count_nonzero`. @throws DIM_OUT_OF_RANGE */
 export const countNonzero = operations.countNonzero
 /**
- * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32 [N], [] or [N, d, …]) or probabilities of
+ * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32, or whole numbers; [N], [] or [N, d, …]) or probabilities of
  * the logits' shape. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
  * @example const loss = crossEntropy(randn([2, 3]), tensor([0, 2], { dtype: 'int32' }))
@@ -255,12 +255,12 @@ export const einsum = operations.einsum
 /** x where positive, else alpha (eˣ − 1); alpha is 1 by default. PyTorch: `torch.nn.functional.elu`. @throws DTYPE_MISMATCH */
 export const elu = operations.elu
 /**
- * Rows of a table: weight [V, D], indices int32 of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
+ * Rows of a table: weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
  * `torch.nn.functional.embedding`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
  */
 export const embedding = operations.embedding
 /**
- * Sums, means (the default) or maxima of rows: weight [V, D], indices int32 [bags, length], or [n] with `offsets` → [bags, D]. A bag of nothing is
+ * Sums, means (the default) or maxima of rows: weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with `offsets` → [bags, D]. A bag of nothing is
  * 0. PyTorch: `torch.nn.functional.embedding_bag`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
  */
 export const embeddingBag = operations.embeddingBag
@@ -303,7 +303,7 @@ export const floorDivide = operations.floorDivide
 /** The remainder of a / b with the sign of a; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.fmod`. @throws SHAPE_MISMATCH */
 export const fmod = operations.fmod
 /**
- * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32, none negative).
+ * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative).
  * PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
  */
 export const gather = operations.gather
@@ -333,17 +333,17 @@ export const hstack = operations.hstack
  */
 export const huberLoss = operations.huberLoss
 /**
- * A copy with src's slices added along `dim` at the places in `index` (int32 [n]), in their order. PyTorch: `torch.index_add`. @throws
+ * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
  * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
  */
 export const indexAdd = operations.indexAdd
 /**
- * A copy whose slices along `dim` at `index` (int32 [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
+ * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
  * DIM_OUT_OF_RANGE
  */
 export const indexFill = operations.indexFill
 /**
- * The slices along `dim` whose numbers are in `index` (int32 [n], none negative): […, extent, …] → […, n, …]. PyTorch: `torch.index_select`.
+ * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …]. PyTorch: `torch.index_select`.
  * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
  */
 export const indexSelect = operations.indexSelect
@@ -489,7 +489,7 @@ export const ne = operations.ne
 /** −x of each element. PyTorch: `torch.neg`. @throws DTYPE_MISMATCH for bool */
 export const neg = operations.neg
 /**
- * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target int32 classes [N], [] or [N, d, …]. Defaults: reduction 'mean',
+ * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target classes (int32, or whole numbers) [N], [] or [N, d, …]. Defaults: reduction 'mean',
  * ignoreIndex −100. PyTorch: `torch.nn.functional.nll_loss`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
  */
 export const nllLoss = operations.nllLoss
@@ -501,7 +501,7 @@ export const nonzero = operations.nonzero
  */
 export const norm = operations.norm
 /**
- * int32 classes of any shape → int32 […, numClasses]; left out, one more than the largest class. No gradient. PyTorch:
+ * Classes (int32, or whole numbers) of any shape → int32 […, numClasses]; left out, one more than the largest class. No gradient. PyTorch:
  * `torch.nn.functional.one_hot`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
  */
 export const oneHot = operations.oneHot
@@ -651,7 +651,7 @@ export const sum = operations.sum
 /** A view with two dimensions exchanged. PyTorch: `torch.swapaxes`. @throws DIM_OUT_OF_RANGE */
 export const swapaxes = operations.swapaxes
 /**
- * Elements as if flattened, at int32 indices of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
+ * Elements as if flattened, at indices (int32, or whole numbers) of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
  * DTYPE_MISMATCH
  */
 export const take = operations.take
@@ -715,7 +715,7 @@ export const where = operations.where
 /** Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF */
 export const zero_ = operations.zero_
 /**
- * What Python writes as x[spec, spec, …]: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, int32 or bool tensors. A view unless a
+ * What Python writes as x[spec, spec, …]: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
  * tensor is among them. PyTorch: `x[…]`. @throws INDEX_OUT_OF_RANGE, INVALID_ARGUMENT
  */
 export const index = operations.index

@@ -40,12 +40,10 @@ export class PostgradError extends Error {
   readonly op: string
   /** Plain values that identify the case: worker names, ids as strings, shapes. */
   readonly values: Readonly<Record<string, unknown>>
-  /** What the reader can do about it. */
-  readonly remedy: string | undefined
-  /** The stack on the worker where the error arose; undefined when it arose here. */
-  remoteStack: string | undefined
-  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
-  workers: readonly WorkerHop[] = []
+  // Fields that a printed error shows already, in its message and its stack, are none of its own, or it would show them twice.
+  readonly #remedy: string | undefined
+  #remoteStack: string | undefined
+  #workers: readonly WorkerHop[] = []
 
   constructor(code: string, parts: ErrorParts) {
     super(describe(parts), parts.cause === undefined ? undefined : { cause: parts.cause })
@@ -53,7 +51,30 @@ export class PostgradError extends Error {
     this.code = code
     this.op = parts.op
     this.values = parts.values ?? {}
-    this.remedy = parts.remedy
+    this.#remedy = parts.remedy
+  }
+
+  /** What the reader can do about it; the end of the message. */
+  get remedy(): string | undefined {
+    return this.#remedy
+  }
+
+  /** The stack on the worker where the error arose; undefined when it arose here. */
+  get remoteStack(): string | undefined {
+    return this.#remoteStack
+  }
+
+  set remoteStack(stack: string | undefined) {
+    this.#remoteStack = stack
+  }
+
+  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
+  get workers(): readonly WorkerHop[] {
+    return this.#workers
+  }
+
+  set workers(workers: readonly WorkerHop[]) {
+    this.#workers = workers
   }
 }
 

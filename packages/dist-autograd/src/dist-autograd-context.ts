@@ -211,6 +211,17 @@ export class DistAutogradContext {
   }
 }
 
+/** What a pass gets that was not awaited, or that `release` was called under. */
+export function releasedUnderWay(contextId: bigint): PostgradError {
+  return new PostgradError('CONTEXT_RELEASED', {
+    op: 'backward',
+    message: `autograd context ${contextId} was released while this backward pass was under way`,
+    remedy:
+      'Write `await ctx.backward(…)`, also before ctx.gradients(): the context is released when the function of distAutograd.context(…) settles.',
+    values: { contextId: String(contextId) },
+  })
+}
+
 export function contextReleased(contextId: bigint, op: string): PostgradError {
   return new PostgradError('CONTEXT_RELEASED', {
     op,

@@ -61,7 +61,7 @@ export class Embedding extends Table {
     return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
   }
 
-  /** indices int32 of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /** indices (int32, or whole numbers) of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   forward(indices: Tensor): Tensor {
     const { weight, paddingIdx, sparse } = this
     return paddingIdx === null && !sparse ? embedding(weight, indices) : embedding(weight, indices, { paddingIdx, sparse })
@@ -116,7 +116,7 @@ export class EmbeddingBag extends Table {
   }
 
   /**
-   * indices int32 [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
+   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
    * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
    */
   forward(indices: Tensor, { offsets = null, perSampleWeights = null }: EmbeddingBagCall = {}): Tensor {

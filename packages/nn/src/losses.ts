@@ -161,7 +161,7 @@ export class BCEWithLogitsLoss extends Loss {
 
 /**
  * Negative log likelihood as a module. Defaults: reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.NLLLoss`. Input: log-probabilities [N, C]
- * (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'.
+ * (or [C], [N, C, d, …]); target: classes [N] ([], [N, d, …]), int32 or whole numbers → [], or the target's shape with 'none'.
  */
 export class NLLLoss extends Loss {
   /** [C], or null */
@@ -176,7 +176,7 @@ export class NLLLoss extends Loss {
   }
 
   /**
-   * Log-probabilities [N, C], [C] or [N, C, d, …] and int32 classes → [], or with 'none' the target's shape. @throws SHAPE_MISMATCH,
+   * Log-probabilities [N, C], [C] or [N, C, d, …] and classes → [], or with 'none' the target's shape. @throws SHAPE_MISMATCH,
    * DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
    */
   forward(input: Tensor, target: Tensor): Tensor {
@@ -186,7 +186,7 @@ export class NLLLoss extends Loss {
 
 /**
  * Cross entropy as a module. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.CrossEntropyLoss`. Input: logits,
- * shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape.
+ * shaped as NLLLoss's; target: classes as there, or probabilities of the input's shape.
  */
 export class CrossEntropyLoss extends Loss {
   /** [C], or null */

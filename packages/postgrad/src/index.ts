@@ -600,6 +600,7 @@ export {
   RemoteStream,
   type Restart,
   type RestartOptions,
+  type RoundOptions,
   type RpcProxy,
   RRef,
   type RRefBackwardOptions,

@@ -9,6 +9,7 @@
 
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
+import { markHop, traceAwait } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -157,7 +158,13 @@ export class WorkerThread {
    * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
    */
   async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
-    return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+    try {
+      return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+    } catch (error) {
+      if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
+      traceAwait(error)
+      throw error
+    }
   }
 
   /** What `work` gives, if that comes while the worker lives. Rejects as `request` does, and as `work` does. */

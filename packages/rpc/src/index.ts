@@ -11,7 +11,7 @@ export type { CallInfo, CallInterceptor, CallOutcome, OutgoingCall } from './cal
 export type { CallOptions } from './call-options.js'
 export { type AnyClass, type AnyFunction, expose } from './function-registry.js'
 export { Future } from './future.js'
-export { allGather, barrier, drain, type GroupOptions, leave, shutdown } from './group.js'
+export { allGather, barrier, drain, type GroupOptions, leave, type RoundOptions, shutdown } from './group.js'
 export type { InspectEvent, InspectListener, InspectStream, InspectStreamOptions } from './inspection.js'
 export { intercept } from './intercept.js'
 export type { CallMetrics, Outcome, WorkerMetrics } from './metrics.js'

@@ -3,7 +3,7 @@
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
 import type { PostgradError } from '@postgrad/base'
-import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
+import { inScope, isThenable, markHop, type Scope } from '@postgrad/base/internal'
 import { isWatched, MessageType } from '@postgrad/wire/internal'
 import type { Actors } from './actors.js'
 import type { Delivery, Peer, Unreadable } from './delivery.js'
@@ -376,4 +376,5 @@ function addHop(error: unknown, from: WorkerInfo): void {
   const workers = [...(travelled.workers ?? []), { name: from.name, id: from.id }]
   if (workers.length > 2 * HOPS_KEPT) workers.splice(HOPS_KEPT, workers.length - 2 * HOPS_KEPT)
   travelled.workers = workers
+  markHop(error, from.name)
 }

@@ -13,6 +13,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { Message } from '@postgrad/wire/internal'
 import type { CallOptions } from './call-options.js'
+import { Future } from './future.js'
 import type { PendingCall } from './pending-calls.js'
 import { outOfTime, type ServedCall } from './served-call.js'
 
@@ -181,29 +182,28 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     const { error, result } = this
     this.error = null
     this.result = undefined
-    return error === null ? Promise.resolve({ done: true, value: result }) : Promise.reject(error.thrown)
+    return error === null ? Promise.resolve({ done: true, value: result }) : Future.rejected(error.thrown)
   }
 
   private wait(): Promise<IteratorResult<unknown, unknown>> {
-    return new Promise((settle, fail) => {
-      let end: () => void
-      const giveUp = (error: unknown) => {
-        const at = this.waiters.indexOf(waiter)
-        if (at >= 0) this.waiters.splice(at, 1)
-        fail(error)
-        this.port!.cancel(error)
-        // The error has been thrown.
-        this.error = null
-      }
-      const waiter: Waiter = { settle, fail, end: () => end() }
-      try {
-        end = this.port!.wait(giveUp)
-      } catch (error) {
-        giveUp(error)
-        return
-      }
+    const future = new Future<IteratorResult<unknown, unknown>>()
+    let end: () => void
+    const giveUp = (error: unknown) => {
+      const at = this.waiters.indexOf(waiter)
+      if (at >= 0) this.waiters.splice(at, 1)
+      future.reject(error)
+      this.port!.cancel(error)
+      // The error has been thrown.
+      this.error = null
+    }
+    const waiter: Waiter = { settle: (item) => future.resolve(item), fail: (error) => future.reject(error), end: () => end() }
+    try {
+      end = this.port!.wait(giveUp)
       this.waiters.push(waiter)
-    })
+    } catch (error) {
+      giveUp(error)
+    }
+    return future
   }
 
   /** One more was taken; the callee hears of it after each half window. */

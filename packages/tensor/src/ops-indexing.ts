@@ -1,6 +1,6 @@
 /**
  * The names and argument lists of the operations that rearrange, join, look up and contract, once, as `ops.ts` has them for all others. Semantics
- * are those of PyTorch's functions of the same name unless a line says otherwise. Indices are int32.
+ * are those of PyTorch's functions of the same name unless a line says otherwise. Indices are int32, or whole numbers in a floating dtype (rule INDEX in KERNELS.md).
  */
 import type { DimsArg } from './shape.js'
 
@@ -20,7 +20,7 @@ export interface IndexingOps<T> {
   constantPad(x: T, pads: readonly number[], value?: number): T
   /** int32 [count, x.ndim]: where x is not 0, in row-major order. No gradient. */
   nonzero(x: T): T
-  /** int32 classes of any shape → int32 […, numClasses]. No gradient. */
+  /** Classes (int32, or whole numbers) of any shape → int32 […, numClasses]. No gradient. */
   oneHot(classes: T, numClasses?: number): T
 }
 

@@ -159,9 +159,9 @@ export interface LossCompositeOps<T> {
   /** Input: log-probabilities; target: probabilities. */
   klDiv(input: T, target: T, options?: Reduction | 'batchmean' | KlDivOptions): T
   gaussianNllLoss(input: T, target: T, variance: T, options?: GaussianNllOptions): T
-  /** logp [N, C], [C] or [N, C, d, …], target int32 [N], [] or [N, d, …]. */
+  /** logp [N, C], [C] or [N, C, d, …], target (int32, or whole numbers) [N], [] or [N, d, …]. */
   nllLoss(logp: T, target: T, options?: LossArg<NllLossOptions<T>>): T
-  /** logits as logp of nllLoss; target int32 classes as there, or probabilities of the logits' shape. */
+  /** logits as logp of nllLoss; target classes as there (int32, or whole numbers in a floating dtype), or probabilities of the logits' shape. */
   crossEntropy(logits: T, target: T, options?: LossArg<CrossEntropyOptions<T>>): T
   /** Each element 0 with probability p (default 0.5), else x / (1 − p). */
   dropout(x: T, p?: number, options?: DropoutOptions): T
@@ -238,7 +238,7 @@ export interface EmbedOptions {
 export interface EmbeddingBagOptions<T> extends EmbedOptions {
   /** How the rows of a bag become one; default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max'
-  /** int32 [bags]: where in the indices [n] each bag begins. */
+  /** int32 or whole numbers [bags]: where in the indices [n] each bag begins. */
   readonly offsets?: T | null
   /** Factors of the rows, of the indices' shape; for 'sum' alone. */
   readonly perSampleWeights?: T | null
@@ -246,9 +246,9 @@ export interface EmbeddingBagOptions<T> extends EmbedOptions {
   readonly includeLastOffset?: boolean
 }
 export interface EmbeddingOps<T> {
-  /** weight [V, D], indices int32 of any shape → […indices, D]. */
+  /** weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. */
   embedding(weight: T, indices: T, options?: EmbedOptions): T
-  /** weight [V, D], indices int32 [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
+  /** weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
   embeddingBag(weight: T, indices: T, options?: EmbeddingBagOptions<T>): T
 }
 

@@ -7,6 +7,7 @@ import { currentDevice } from './device.js'
 import type { DType, TypedArray } from './dtype.js'
 import { shapeText } from './errors.js'
 import { formatTensor } from './format.js'
+import { type TensorJson, toJson } from './json.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from './ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from './ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './ops-grad.js'
@@ -35,6 +36,10 @@ let handler: OpHandler | null = null
 
 export function installOpHandler(next: OpHandler): void {
   handler = next
+}
+
+function* rows(this: Tensor): IterableIterator<Tensor> {
+  for (let i = 0; i < this.shape[0]!; i++) yield this.select(0, i)
 }
 
 /**
@@ -263,11 +268,29 @@ export class Tensor {
   /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
   toArray(): NestedArray {
     this.checkSynchronous('toArray', 'data()')
-    return nest(this.snapshot(), this.shape, this.dtype === 'bool')
+    return nest<number | boolean>(this.snapshot(), this.shape, this.dtype === 'bool' ? (value) => value !== 0 : (value) => value)
   }
 
-  /** As PyTorch prints it; on a device that computes asynchronously without the elements. */
+  /**
+   * What `JSON.stringify` writes: dtype, shape and data; `tensor(JSON.parse(text))` makes the same tensor of it, without a history.
+   * @throws READ_NOT_SYNCHRONOUS
+   */
+  toJSON(): TensorJson {
+    this.checkSynchronous('toJSON', 'data()')
+    return toJson(this.snapshot(), this.shape, this.dtype)
+  }
+
+  /**
+   * `for (const row of x)`: views `x.select(0, i)`, recorded as such. A 0-d tensor is not iterable: a TypeError, as in PyTorch. (A getter, so that
+   * who asks whether it is, before comparing two, say, gets the right answer.)
+   */
+  get [Symbol.iterator](): () => IterableIterator<Tensor> {
+    return (this.ndim === 0 ? undefined : rows) as typeof rows
+  }
+
+  /** As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed. */
   toString(): string {
+    if (this.isClosed) return `tensor(closed, shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     if (!currentDevice().synchronous) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     const gradFn = this.gradFn as { name?: unknown } | null
     const suffix = gradFn !== null ? [`gradFn=<${String(gradFn.name)}>`] : this.requiresGrad ? ['requiresGrad=true'] : []
@@ -961,21 +984,21 @@ export class Tensor {
     return this
   }
   /**
-   * The slices along `dim` whose numbers are in `index` (int32 [n], none negative): […, extent, …] → […, n, …]. PyTorch: `torch.index_select`.
+   * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …]. PyTorch: `torch.index_select`.
    * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
    */
   indexSelect(dim: number, index: Tensor): Tensor {
     return ops().indexSelect(this, dim, index)
   }
   /**
-   * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32, none negative).
+   * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative).
    * PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
    */
   gather(dim: number, index: Tensor): Tensor {
     return ops().gather(this, dim, index)
   }
   /**
-   * A copy with src's slices added along `dim` at the places in `index` (int32 [n]), in their order. PyTorch: `torch.index_add`. @throws
+   * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
    * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
    */
   indexAdd(dim: number, index: Tensor, src: Tensor): Tensor {
@@ -996,14 +1019,14 @@ export class Tensor {
     return ops().scatter(this, dim, index, src)
   }
   /**
-   * A copy whose slices along `dim` at `index` (int32 [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
+   * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
    * DIM_OUT_OF_RANGE
    */
   indexFill(dim: number, index: Tensor, value: Tensor | number): Tensor {
     return ops().indexFill(this, dim, index, value)
   }
   /**
-   * Elements as if flattened, at int32 indices of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
+   * Elements as if flattened, at indices (int32, or whole numbers) of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
    * DTYPE_MISMATCH
    */
   take(index: Tensor): Tensor {
@@ -1138,14 +1161,14 @@ export class Tensor {
     return ops().logSoftmax(this, dim)
   }
   /**
-   * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target int32 classes [N], [] or [N, d, …]. Defaults: reduction 'mean',
+   * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target classes (int32, or whole numbers) [N], [] or [N, d, …]. Defaults: reduction 'mean',
    * ignoreIndex −100. PyTorch: `torch.nn.functional.nll_loss`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
    */
   nllLoss(target: Tensor, options?: LossArg<NllLossOptions<Tensor>>): Tensor {
     return ops().nllLoss(this, target, options)
   }
   /**
-   * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32 [N], [] or [N, d, …]) or probabilities
+   * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32, or whole numbers; [N], [] or [N, d, …]) or probabilities
    * of the logits' shape. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`. @throws
    * SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
    */
@@ -1153,7 +1176,7 @@ export class Tensor {
     return ops().crossEntropy(this, target, options)
   }
   /**
-   * Rows of a table: weight [V, D], indices int32 of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
+   * Rows of a table: weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
    * `torch.nn.functional.embedding`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
    */
   embedding(indices: Tensor): Tensor {

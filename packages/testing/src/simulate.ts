@@ -20,7 +20,7 @@ import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import type { RunVariant } from './replay-token.js'
-import { noteFailure, type Reproducible, reproducible, runTrace } from './reproduce.js'
+import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from './reproduce.js'
 import type { FailedRun, ShrinkOptions } from './shrink.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { twice } from './twice.js'
@@ -360,7 +360,9 @@ async function runOnce<T, R>(
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)
     const plan = sim.plan ?? []
-    return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    const simulation = { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    noteRun(simulation, sim.record())
+    return simulation
   } catch (error) {
     const thrown = explained(error, sim)
     noteFailure(thrown, sim.record())

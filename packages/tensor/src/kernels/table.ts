@@ -357,6 +357,8 @@ export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: 
 export interface UserKernel {
   readonly name: string
   readonly source: string
+  /** What the text calls its inputs: its first parameters, which are arrays. */
+  readonly inputs: readonly string[]
 }
 
 /** Runs kernels that users write; the promises are those of the table's kernels. */
@@ -365,14 +367,15 @@ export interface UserKernels {
   readonly variant: string
   /**
    * One thread for each of the `n` ≥ 1 elements of out. `args` are dense arrays and numbers, in the order of the source's parameters;
-   * `constants` are integers. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_UNSUPPORTED (more elements than it can index)
+   * `constants` are integers. All arrays are of out's kind. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_OUT_OF_RANGE,
+   * KERNEL_UNSUPPORTED (more elements than it can index, or float64 where the device has none)
    */
   run(
     kernel: UserKernel,
     n: number,
     constants: Readonly<Record<string, number>>,
-    args: readonly (Float32Array | number)[],
-    out: Float32Array,
+    args: readonly (Float32Array | Float64Array | number)[],
+    out: Float32Array | Float64Array,
     outOffset: number,
   ): void
 }
