@@ -16,6 +16,7 @@ export interface GroupOptions {
   readonly timeoutMs?: number
 }
 
+/** Of `barrier` and the gathers. */
 export interface RoundOptions extends GroupOptions {
   /**
    * Which round is meant, as `'epoch 3'` or 3: members meet only in rounds of the same name, so one that has missed some cannot meet the others in another
