@@ -151,7 +151,7 @@ describe('errors, limits, cancellation', () => {
     await cluster.call('worker0', program.who)
     const asked = rejection(cluster.on('worker0').run(program.ask, 'main'))
     await new Promise((resolve) => setTimeout(resolve, 0))
-    program.block(400)
+    program.block(2000)
     expect((await asked).code).toBe('RPC_TIMEOUT')
     expect(await cluster.on('worker0').run(program.ask, 'main')).toBe('main')
   })
