@@ -4,6 +4,9 @@
  *
  * It reads the compiled declarations with the checker of TypeScript 6 (version 7 has no stable API), so it runs after the build. A name that
  * a package passes on from another one is a single line with its origin; the signature stands in the report of its home.
+ *
+ * It also fails, with or without `--check`, for what users can import and an editor would show without a word: every name of the doors of `postgrad` has a doc
+ * comment where it is declared. A tag alone (`@throws …`) is none.
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -37,21 +40,34 @@ function doors() {
   return found
 }
 
-/** file of the report → its text. */
+/** { texts: file of the report → its text, undocumented: lines that say what has no doc comment }. */
 function reports() {
   const all = doors()
   const program = ts.createProgram({ rootNames: all.map((one) => one.file), options })
   const checker = program.getTypeChecker()
   const texts = new Map()
+  const undocumented = new Set()
   for (const { folder, door, file } of all) {
     const module = checker.getSymbolAtLocation(program.getSourceFile(file))
     const symbols = module === undefined ? [] : checker.getExportsOfModule(module)
+    if (folder === join(root, 'packages/postgrad')) for (const line of wordless(checker, symbols)) undocumented.add(line)
     const entries = symbols.map((symbol) => describe(checker, symbol, folder)).sort((a, b) => (a.name < b.name ? -1 : 1))
     const report = join(folder, 'api.txt')
     const before = texts.get(report) ?? `${HEADER}\n`
     texts.set(report, `${before}\n## ${door}\n\n${entries.map((entry) => `${entry.text}\n`).join('')}`)
   }
-  return texts
+  return { texts, undocumented: [...undocumented] }
+}
+
+/** Of these exports, those of which an editor shows no documentation, each with its file. For a namespace, which it shows none of in any case, the names inside count. */
+function wordless(checker, symbols, within = '') {
+  return symbols.flatMap((symbol) => {
+    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+    const declaration = target.declarations?.[0]
+    if (declaration === undefined || target.getDocumentationComment(checker).length > 0) return []
+    if (ts.isSourceFile(declaration)) return wordless(checker, checker.getExportsOfModule(target), `${symbol.name}.`)
+    return [`${within}${symbol.name} (${relative(root, declaration.getSourceFile().fileName)})`]
+  })
 }
 
 function describe(checker, symbol, folder) {
@@ -149,7 +165,7 @@ export function difference(before, after) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const check = process.argv.includes('--check')
   let changed = 0
-  const texts = reports()
+  const { texts, undocumented } = reports()
   for (const [file, text] of texts) {
     const before = read(file) ?? ''
     if (before === text) continue
@@ -164,6 +180,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   console.log(`api: ${texts.size} packages, ${changed} reports ${check ? 'out of date' : 'written'}`)
   if (check && changed > 0) {
     console.error('Remedy: `npm run api`, look at the difference, and commit api.txt with the change.')
+    process.exitCode = 1
+  }
+  if (undocumented.length > 0) {
+    console.error(['what users import without a doc comment:', ...undocumented].join('\n  '))
+    console.error('Remedy: write a doc comment of one to four lines where it is declared: what it gives, shapes, units, defaults, errors.')
     process.exitCode = 1
   }
 }

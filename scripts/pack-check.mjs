@@ -1,12 +1,20 @@
 /**
  * Installs the tarball of `pack.mjs` as a user would, in a fresh folder outside this repository, and tries it: the library and its test tools
  * can be imported, their types resolve under strict settings, the command answers, and a program finds what it loads by place: kernels, the
- * worker's entries, a dataset's module. Needs the registry; run by `npm run pack:check`.
+ * worker's entries, a dataset's module, gpu.js. What an installation takes has a bound, and documents have no dead links. Needs the
+ * registry; run by `npm run pack:check`.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { deadLinks } from './pack-docs.mjs'
 import { capture, root, timed } from './setup.mjs'
+
+/** What one `npm install` of the tarball alone may bring; 22 packages and 30 MB when this was written, most of it esbuild (of tsx). */
+const PACKAGES_MAX = 26
+const MEGABYTES_MAX = 36
+/** What gpu.js would bring along and is never loaded. */
+const NEVER_LOADED = ['gpu.js', 'webgpu', 'gl']
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
@@ -39,14 +47,80 @@ const pool = jobs(new URL('./program.mjs', import.meta.url), { threads: 1 })
 console.log((await pool.run(twice, [ones([2])])).toArray().join())
 await pool.close()
 `,
+  'kernel.mjs': `import { call, defineKernel, expose, tensor } from 'postgrad'
+export const cube = defineKernel({
+  name: 'cube',
+  inputs: ['x'],
+  kernel: 'function (x) { const v = x[this.thread.x]; return v * v * v; }',
+  derivative: (grad, { x }) => grad.mul(x.mul(x).mul(3)),
+})
+export async function main() {
+  const x = tensor([1, 2, -3], { requiresGrad: true })
+  const there = await call('worker1', cube, [x.detach()])
+  cube(x).sum().backward()
+  const m = tensor([[1, 2], [3, 4]])
+  return [...there.toArray(), ...x.grad.toArray(), ...m.matmul(m).reshape([4]).toArray()].join()
 }
-const EXPECTED = ['0,1,4', '9,16,25', '524288', '2,2'].join('\n')
+expose({ cube, main })
+`,
+  'run-kernel.mjs': `import { inlined } from 'postgrad/testing'
+import { launch, withDevice } from 'postgrad'
+import { main } from './kernel.mjs'
+const workers = ['worker0', 'worker1']
+for (const device of ['wasm', 'gpujs:cpu', 'gpujs:webasm']) {
+  console.log(await withDevice(device, () => inlined({ workers }, (all) => all.on('worker0').run(main))))
+  const cluster = await launch(new URL('./kernel.mjs', import.meta.url), { workers, device })
+  console.log(await cluster.on('worker0').run(main))
+  await cluster.close()
+}
+`,
+}
+/** What each prints. The second runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
+const EXPECTED = {
+  'run.mjs': ['0,1,4', '9,16,25', '524288', '2,2'],
+  'run-kernel.mjs': Array.from({ length: 6 }, () => '1,8,-27,3,12,27,7,10,15,22'),
+}
 
+const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
+  for (const flags of [[], ['--ignore-scripts']]) await installed(flags)
   await check()
 } finally {
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** The tarball alone, in a folder of its own: how much it brings, and whether its documents lead somewhere. */
+async function installed(flags) {
+  const cwd = join(folder, ['only', ...flags].join('-'))
+  mkdirSync(cwd)
+  writeFileSync(join(cwd, 'package.json'), '{ "private": true }')
+  await step(['npm install', ...flags].join(' '), npm, ['install', ...flags, '--no-audit', '--no-fund', tarball], cwd)
+  const lock = JSON.parse(readFileSync(join(cwd, 'node_modules/.package-lock.json'), 'utf8'))
+  const fetched = Object.entries(lock.packages).filter(([, { inBundle }]) => !inBundle)
+  const names = fetched.map(([path]) => path.split('node_modules/').at(-1))
+  const megabytes = Math.ceil(bytesOf(join(cwd, 'node_modules')) / 1e6)
+  console.log(`pack-check: ${names.length} packages (at most ${PACKAGES_MAX}), ${megabytes} MB (at most ${MEGABYTES_MAX})`)
+  if (names.length > PACKAGES_MAX || megabytes > MEGABYTES_MAX) fail(`an installation takes too much: ${names.sort().join(' ')}`)
+  const needless = NEVER_LOADED.filter((name) => names.includes(name))
+  if (needless.length > 0) fail(`installed, and never loaded: ${needless.join(', ')}`)
+  const place = join(cwd, 'node_modules/postgrad')
+  const { files } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+  const dead = deadLinks(place, files)
+  if (dead.length > 0) fail(`links that lead nowhere:\n  ${dead.join('\n  ')}`)
+}
+
+/** On the disk: a file with two names (esbuild links its binary) counts once, a link not at all. */
+function bytesOf(place) {
+  const files = readdirSync(place, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const stats = files.map(({ name, parentPath }) => statSync(join(parentPath, name)))
+  return [...new Map(stats.map(({ ino, size }) => [ino, size])).values()].reduce((sum, size) => sum + size, 0)
+}
+
+function fail(text) {
+  console.error(`pack-check: ${text}`)
+  rmSync(folder, { recursive: true, force: true })
+  process.exit(1)
 }
 
 async function check() {
@@ -77,28 +151,22 @@ async function check() {
   }
   write('tsconfig.json', { compilerOptions, include: ['src'] })
 
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  // The compiler's own binary is an optional package, so `--omit=optional` is not possible; scripts are what `gl` would build with.
-  await step('npm install', npm, ['install', '--ignore-scripts', '--no-audit', '--no-fund', tarball])
+  // The compiler's own binary is an optional package, so `--omit=optional` is not possible.
+  await step('npm install with a compiler', npm, ['install', '--no-audit', '--no-fund', tarball])
   console.log((await step('import', process.execPath, ['names.mjs'])).trimEnd())
   await step('types', process.execPath, [join(folder, 'node_modules/typescript/bin/tsc'), '-p', '.'])
   for (const [name, text] of Object.entries(PROGRAM)) write(name, text)
-  const output = (await step('a program', process.execPath, ['run.mjs'])).trim()
-  if (output !== EXPECTED) {
-    console.error(`pack-check: the program printed\n${output}\ninstead of\n${EXPECTED}`)
-    rmSync(folder, { recursive: true, force: true })
-    process.exit(1)
+  for (const [name, expected] of Object.entries(EXPECTED)) {
+    const output = (await step(name, process.execPath, [name])).trim()
+    if (output !== expected.join('\n')) fail(`${name} printed\n${output}\ninstead of\n${expected.join('\n')}`)
   }
   console.log((await step('postgrad --help', join(folder, 'node_modules/.bin/postgrad'), ['--help'])).trimEnd())
 }
 
-async function step(title, command, args) {
+async function step(title, command, args, cwd = folder) {
   const done = timed(console.log, `pack-check: ${title}`)
   const env = { ...process.env, npm_config_loglevel: 'error' }
-  const { code, output } = await capture(command, args, { cwd: folder, env, shell: process.platform === 'win32' })
+  const { code, output } = await capture(command, args, { cwd, env, shell: process.platform === 'win32' })
   done(code === 0 ? 'passed' : 'FAILED')
-  if (code === 0) return output
-  console.error(output)
-  rmSync(folder, { recursive: true, force: true })
-  process.exit(1)
+  return code === 0 ? output : fail(output)
 }

@@ -6,16 +6,16 @@
  *   dist/cjs/                  the same again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
  *   node_modules/@postgrad/*   the packages below, bundled: they are on no registry
  *
- * Third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
+ *   README.md, docs/ …         what the README leads to (`pack-docs.mjs`)
+ *   THIRD-PARTY.md             the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`)
  *
- * The overrides of pnpm-workspace.yaml cannot travel, only the user's own project may have some. gpu.js therefore brings along what this
- * repository leaves out: `webgpu` (84 MB, never loaded) and the optional `gl`, whose build takes minutes or is given up; and piscina its
- * optional native package (0.4 MB, for an option that is not used). Whoever minds writes the same three overrides, or installs with
- * `--ignore-scripts` (`--omit=optional` would take tsx its compiler).
+ * Other third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
+import { bundleGpujs } from './bundle-gpujs.mjs'
 import { buildCommonJs } from './commonjs.mjs'
+import { packDocs } from './pack-docs.mjs'
 import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
@@ -38,10 +38,11 @@ for (const [folder, manifest] of bundled) {
   copyDist(folder, target, 'dist')
   writeJson(join(target, 'package.json'), inner(manifest, target))
 }
-for (const name of ['README.md', 'LICENSE']) {
-  if (existsSync(join(root, name))) cpSync(join(root, name), join(stage, name))
-  else console.log(`pack: there is no ${name}`)
-}
+cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
+const docs = packDocs(root, stage, postgrad.homepage)
+const tensor = manifestOf('packages/tensor').name
+const copied = await bundleGpujs(join(stage, 'node_modules', tensor), join(root, 'packages/tensor'))
+writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
 const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js'))
 const both = await buildCommonJs(stage, Object.fromEntries(doors))
 writeJson(join(stage, 'package.json'), outer({ ...postgrad.exports, ...both }))
@@ -65,6 +66,16 @@ console.log(
 
 function manifestOf(folder) {
   return manifests.get(join(root, folder))
+}
+
+function thirdParty(packages) {
+  const parts = packages.map(({ name, version, license, url, text }) => `## ${name} ${version}, ${license}\n\n${url}\n\n${text}\n`)
+  return `# Third-party software in this package
+
+\`node_modules/${tensor}/dist/kernels/gpujs/gpu.cjs\` is a bundle of the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
+https://github.com/robertleeplummerjr/gl-wiretap). Packages that are installed beside this one have licence files of their own.
+
+${parts.join('\n')}`
 }
 
 /** The compiled files without tests, what only tests use, and the build's own notes. */
@@ -94,12 +105,12 @@ function inner({ name, version, description, license, type, exports, dependencie
 }
 
 function outer(exports) {
-  const { name, version, description, license, type, engines, peerDependencies = {} } = postgrad
+  const { name, version, description, keywords, license, repository, homepage, bugs, type, engines, peerDependencies = {} } = postgrad
   const dependencies = {}
   const from = {}
   for (const manifest of [postgrad, cli, ...bundled.map(([, one]) => one)]) {
     for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
-      if (siblings.has(dependency)) continue
+      if (siblings.has(dependency) || copied.some((one) => one.name === dependency)) continue
       if (!/^\d/.test(range)) throw new Error(`${manifest.name}: ${dependency} has '${range}', an exact version is needed`)
       if ((dependencies[dependency] ?? range) !== range)
         throw new Error(`${dependency}: ${from[dependency]} wants ${dependencies[dependency]}, ${manifest.name} ${range}`)
@@ -115,13 +126,18 @@ function outer(exports) {
     name,
     version,
     description,
+    keywords,
     license,
+    // Left out by JSON as long as there is no public place to name.
+    repository,
+    homepage,
+    bugs,
     type,
     bin,
     main: './dist/cjs/index.cjs',
     exports,
     ...olderTypes(exports),
-    files: ['dist'],
+    files: ['dist', 'THIRD-PARTY.md', ...docs],
     dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
     bundleDependencies,
     ...(peers.length > 0 && { peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: postgrad.peerDependenciesMeta }),

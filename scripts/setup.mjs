@@ -74,11 +74,9 @@ async function install(say) {
   return true
 }
 
-/** Everything that decides what node_modules holds. */
+/** Everything that decides what node_modules holds. Node's version does not: all binaries in there speak Node-API, or are programs. */
 function installKey() {
-  const hash = createHash('sha256')
-    .update(process.version)
-    .update(process.platform + process.arch)
+  const hash = createHash('sha256').update(process.platform + process.arch)
   const manifests = [root, ...projects()].map((folder) => relative(root, join(folder, 'package.json')))
   for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', ...manifests]) {
     const text = read(join(root, file))
@@ -87,7 +85,8 @@ function installKey() {
   return hash.digest('hex')
 }
 
-function installEnv(say) {
+/** For whatever asks the registry for packages. */
+export function installEnv(say) {
   const env = { ...process.env, CI: 'true' } // pnpm asks nothing and never changes the lockfile
   // An unreachable registry is reported after seconds, not minutes. npm's own notices and its opinion of the user's settings are not ours.
   env.npm_config_fetch_retry_mintimeout ??= '1000'
@@ -106,7 +105,8 @@ function installEnv(say) {
   return { ...env, HOME: home, USERPROFILE: home }
 }
 
-function explainInstall(output, code) {
+/** What went wrong, and a remedy. */
+export function explainInstall(output, code) {
   const tail = output.trimEnd().split('\n').slice(-15).join('\n    ')
   const because = (text, remedy) => `${text}\n  Remedy: ${remedy}\n  What it said:\n    ${tail}`
   if (
@@ -121,7 +121,7 @@ function explainInstall(output, code) {
   if (/ENOSPC/.test(output)) return because('the disk is full.', 'free about 500 MB.')
   if (/ERR_PNPM_OUTDATED_LOCKFILE/.test(output))
     return because('pnpm-lock.yaml does not match a package.json.', 'npx pnpm install --no-frozen-lockfile, and commit pnpm-lock.yaml.')
-  return because(`pnpm ended with code ${code}.`, 'read its message; deleting node_modules and running again is safe.')
+  return because(`the package manager ended with code ${code}.`, 'read its message; deleting node_modules and running again is safe.')
 }
 
 // ---- build ----

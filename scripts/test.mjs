@@ -4,18 +4,23 @@
  */
 import { join } from 'node:path'
 import { runLane } from './jest-lane.mjs'
+import { otherNode, VERSIONS } from './other-node.mjs'
 import { buildAll, capture, root, SetupError, setupOrExit, timed } from './setup.mjs'
 
 const LANES = ['unit', 'sim', 'real']
 /** Against a test that hangs; the whole run takes a fraction of it. */
 const LANE_LIMIT_MS = 15 * 60_000
+/** The Node at hand, among versions. */
+const THIS = 'this'
 
 const HELP = `npm test                            all checks and tests
 npm test -- packages/wire           only the tests under this path (any of jest's patterns and options)
 npm test -- packages/wire/src/a.test.ts -t 'MB-3'
-npm test -- --lane unit             only this lane of tests (${LANES.join(', ')}); may be repeated`
+npm test -- --lane unit             only this lane of tests (${LANES.join(', ')}); may be repeated
+npm test -- --node 24               the tests on another Node (${Object.keys(VERSIONS).join(', ')}), which npm delivers; may be repeated
+npm test -- --node this --node 24   the tests on this Node, then on that one: what continuous integration runs`
 
-const { lanes, args } = parse(process.argv.slice(2))
+const { lanes, nodes, args } = parse(process.argv.slice(2))
 const narrowed = args.length > 0 || lanes.length < LANES.length
 const sums = { passed: 0, failed: 0, skipped: 0 }
 const failures = []
@@ -29,7 +34,7 @@ if (!narrowed) {
   await check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies'))
   if (built) await check('public API', ...node('scripts/api-report.mjs', '--check'))
 }
-if (built) for (const lane of lanes) await test(lane)
+if (built) for (const version of nodes) await testOn(version)
 if (built && sums.passed + sums.failed + sums.skipped === 0) fail('no test matches', args.join(' '))
 
 for (const failure of failures) console.log(`FAILED: ${failure}`)
@@ -58,12 +63,25 @@ async function build() {
   }
 }
 
-async function test(lane) {
-  const done = timed(console.log, `tests: lane ${lane}`)
-  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS })
+async function testOn(version) {
+  let node = process.execPath
+  if (version !== THIS) {
+    try {
+      node = await otherNode(version)
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error
+      return fail(`Node ${version}`, error.message)
+    }
+  }
+  for (const lane of lanes) await test(lane, node, nodes.length === 1 && version === THIS ? '' : ` on Node ${nameOf(version)}`)
+}
+
+async function test(lane, node, where) {
+  const done = timed(console.log, `tests: lane ${lane}${where}`)
+  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node })
   for (const key of Object.keys(sums)) sums[key] += result[key]
   if (result.trouble !== null) console.log(result.trouble)
-  if (result.failed > 0) failures.push(`tests of lane ${lane} (${result.failed})`)
+  if (result.failed > 0) failures.push(`tests of lane ${lane}${where} (${result.failed})`)
   done(`${result.passed} passed, ${result.failed} failed, ${result.skipped} skipped`)
 }
 
@@ -74,20 +92,27 @@ function fail(title, output) {
 }
 
 function parse(argv) {
-  const chosen = []
+  const given = { '--lane': [], '--node': [] }
+  const known = { '--lane': LANES, '--node': [THIS, ...Object.keys(VERSIONS)] }
   const rest = []
   for (let index = 0; index < argv.length; index++) {
+    const [option, attached] = argv[index].split('=')
     if (argv[index] === '--help') {
       console.log(HELP)
       process.exit(0)
-    } else if (argv[index] === '--lane' || argv[index].startsWith('--lane=')) {
-      const lane = argv[index].split('=')[1] ?? argv[++index]
-      if (!LANES.includes(lane)) {
-        console.error(`--lane: expected ${LANES.join(', ')}, got ${lane === undefined ? 'nothing' : `'${lane}'`}`)
+    } else if (given[option] !== undefined) {
+      const value = attached ?? argv[++index]
+      if (!known[option].includes(value)) {
+        console.error(`${option}: expected ${known[option].join(', ')}, got ${value === undefined ? 'nothing' : `'${value}'`}`)
         process.exit(2)
       }
-      chosen.push(lane)
+      given[option].push(value)
     } else rest.push(argv[index])
   }
-  return { lanes: chosen.length === 0 ? LANES : chosen, args: rest }
+  const orAll = (values, all) => (values.length === 0 ? all : values)
+  return { lanes: orAll(given['--lane'], LANES), nodes: orAll(given['--node'], [THIS]), args: rest }
+}
+
+function nameOf(version) {
+  return version === THIS ? process.versions.node : VERSIONS[version]
 }

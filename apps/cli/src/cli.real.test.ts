@@ -110,6 +110,7 @@ describe('help and mistakes', () => {
     [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
     [['run', PROGRAM, '--timeout', '-1'], /milliseconds/],
     [['run', PROGRAM, '--workers', '0'], /1 to 65536 workers/],
+    [['run', PROGRAM, '--workers', 'two'], /Write a count \(2\), names \(a,b\), or one name with a comma behind it \(two,\)/],
   ])('%j is refused with what to do', async (args, message) => {
     const { code, out, err } = await postgrad(...args)
     expect(code).toBe(2)
@@ -216,6 +217,44 @@ describe('run, without a terminal', () => {
     expect(noMain.err).toContain('code: MAIN_MISSING\n')
     expect(noMain.err).toContain('export default async function main')
     expect(name.err).toContain("cause's code: WORKER_NAME_DUPLICATE\n")
+  })
+
+  test('CLU-60 lines of several workers that are written in parts stay whole on a pipe', async () => {
+    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--', 'parts')
+    expect(code).toBe(0)
+    const lines = out.trimEnd().split('\n')
+    for (const name of ['worker0', 'worker1'])
+      expect(lines.filter((line) => line.startsWith(name))).toEqual(Array.from({ length: 200 }, (_, i) => `${name} one two ${i}`))
+    expect(lines).toHaveLength(400)
+  })
+
+  test('CLU-61 one name has a comma behind it', async () => {
+    const { code, out } = await postgrad('run', PROGRAM, '--workers', 'two,')
+    expect([code, out]).toEqual([0, 'two 0/1 two 0 1 none\n'])
+  })
+
+  test('CLU-62 a worker that exits with 0 is done, and the others go on; with another code it has failed', async () => {
+    const well = await postgrad('run', PROGRAM, '--workers', '2', '--', 'exit', '0')
+    expect([well.code, well.out]).toEqual([0, 'worker0 went on\n'])
+    expect(well.err).toContain('[worker1] done\n')
+    const badly = await postgrad('run', PROGRAM, '--workers', '2', '--', 'exit', '3')
+    expect(badly.code).toBe(1)
+    expect(badly.err).toContain('exit code 3')
+  })
+
+  test.each([
+    ['CLU-63 --grace gives time to clean up after Ctrl-C', ['--grace', '5000'], 2],
+    ['CLU-63 half a second by default', [], 0],
+  ] as const)('%s', async (_, options, cleaned) => {
+    let sent = false
+    const args = [MAIN, 'run', PROGRAM, '--workers', '2', ...options, '--', 'clean']
+    const { code, out } = await run(process.execPath, args, (soFar, kill) => {
+      if (sent || !(soFar.includes('worker0 waits') && soFar.includes('worker1 waits'))) return
+      sent = true
+      kill('SIGINT')
+    })
+    expect(code).toBe(130)
+    expect(out.match(/has cleaned up/g) ?? []).toHaveLength(cleaned)
   })
 
   test('--timeout ends a run that takes too long', async () => {

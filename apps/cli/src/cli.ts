@@ -23,7 +23,7 @@ export async function main(argv: readonly string[], version: string, around: Sur
     .argument('<program>', 'JavaScript or TypeScript module; its default export is called with { name, rank, worldSize, args }')
     .argument('[args...]', 'passed to the program; write them behind --')
     .addOption(
-      new Option('-w, --workers <count or names>', 'a count (worker0, worker1, …) or names: a,b,c')
+      new Option('-w, --workers <count or names>', 'a count (worker0, worker1, …) or names: a,b,c (of one: a,)')
         .default(['worker0'], '1')
         .argParser(workerNames),
     )
@@ -34,6 +34,11 @@ export async function main(argv: readonly string[], version: string, around: Sur
       new Option('--rpc-timeout <ms>', 'how long a call between workers may take by default; 0: no limit')
         .argParser(milliseconds)
         .default(60_000),
+    )
+    .addOption(
+      new Option('-g, --grace <ms>', 'how long workers may clean up after Ctrl-C, SIGTERM or a failure, before they are ended')
+        .argParser(milliseconds)
+        .default(500),
     )
     .addHelpText('after', HELP)
     .exitOverride()
@@ -83,13 +88,22 @@ A program:
   export default async function main({ name, rank, worldSize, args }) {
     console.log(name, await call((rank + 1) % worldSize, double, [rank]))
     reportProgress({ done: 1, total: 1, text: 'done' })
-  }`
+  }
+
+Ctrl-C ends the run: what main waits for rejects, so that its finally blocks run, and --grace says how long they may take. A second
+Ctrl-C ends the process at once. A worker is done when main returns, or calls process.exit(0).`
 
 function workerNames(text: string): readonly string[] {
-  if (!/^\d+$/.test(text)) return text.split(',').map((name) => name.trim())
+  if (!/^\d+$/.test(text)) return namesIn(text)
   const count = Number(text)
   if (count < 1 || count > 65_536) throw new InvalidArgumentError('A cluster has 1 to 65536 workers.')
   return Array.from({ length: count }, (_, i) => `worker${i}`)
+}
+
+function namesIn(text: string): readonly string[] {
+  const names = text.split(',').map((name) => name.trim())
+  if (names.length === 1) throw new InvalidArgumentError(`Write a count (2), names (a,b), or one name with a comma behind it (${text},).`)
+  return names.at(-1) === '' ? names.slice(0, -1) : names
 }
 
 function integer(text: string): number {

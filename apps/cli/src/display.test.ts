@@ -3,8 +3,9 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from 'postgrad'
 import { progressText } from './display.js'
 import { errorText } from './error-text.js'
-import { lineText } from './live-display.js'
+import { footLines, LiveDisplay, lineText } from './live-display.js'
 import { PlainDisplay } from './plain-display.js'
+import { WholeLines } from './whole-lines.js'
 
 describe('progressText', () => {
   test.each([
@@ -32,12 +33,65 @@ describe('lineText', () => {
   })
 })
 
+/** A terminal, as far as it is written to here: lines, a row that the cursor is in, what lies below erased. */
+class Screen {
+  readonly columns = 100
+  readonly rows = 30
+  readonly lines: string[] = []
+
+  write(text: string): void {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal is sent
+    for (const [part, count] of text.matchAll(/\x1b\[(\d*)A|\x1b\[[^A-Za-z]*[A-Za-z]|\r|[^\n\x1b\r]*\n/g)) {
+      if (count !== undefined) this.lines.splice(this.lines.length - Number(count))
+      else if (part.endsWith('\n')) this.lines.push(part.slice(0, -1))
+    }
+  }
+}
+
+describe('LiveDisplay', () => {
+  test('CLU-60 lines stand whole above the bars, whatever comes between their parts', () => {
+    const screen = new Screen()
+    const workers = ['a', 'b', 'c']
+    const display = new LiveDisplay(screen, workers)
+    const lines = new WholeLines((line) => display.print(line))
+    const expected: string[] = []
+    for (let i = 0; i < 20; i++) {
+      for (const name of workers) lines.take(`${name} part one `, name)
+      for (const name of workers) {
+        lines.take(`and two of ${i}\n${name} a long`, name)
+        expected.push(`${name} part one and two of ${i}`)
+        display.progress(name, { done: i, total: 20 })
+      }
+      for (const name of workers) {
+        lines.take(' line\n', name)
+        expected.push(`${name} a long line`)
+      }
+    }
+    lines.take('not ended', 'b')
+    lines.flush()
+    display.close()
+    expect(screen.lines).toEqual([
+      ...expected,
+      'not ended',
+      ...workers.map((name) => expect.stringMatching(`^${name}  starting  .* 19/20$`)),
+    ])
+  })
+
+  test('shows as many workers as there is room for', () => {
+    const lines = Array.from({ length: 40 }, (_, i) => ({ name: `w${i}`, state: 'running', progress: null }) as const)
+    expect(footLines(lines, 3, 80, 30)).toHaveLength(30)
+    expect(footLines(lines, 3, 80, 30).at(-1)).toBe('and 11 more workers')
+    expect(footLines(lines.slice(0, 30), 3, 80, 30).at(-1)).toContain('w29')
+  })
+})
+
 describe('PlainDisplay', () => {
   test('prints at most a line a second, the last report before the next state', () => {
     let nowMs = 0
     const lines: string[] = []
     const display = new PlainDisplay(
       (text) => lines.push(text),
+      () => {},
       () => nowMs,
     )
     display.state('a', 'running')

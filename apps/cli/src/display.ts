@@ -9,8 +9,8 @@ export type WorkerState = 'starting' | 'running' | 'done' | 'failed' | 'stopped'
 export interface Display {
   state(worker: string, state: WorkerState): void
   progress(worker: string, progress: Progress): void
-  /** Receives what workers print; null: it goes to this process's own streams, untouched. */
-  readonly output: ((text: string, worker: string) => void) | null
+  /** A line that a worker has printed to stdout, or to stderr if that is the same terminal. */
+  print(line: string): void
   /** Draws the last state and lets go of the terminal. */
   close(): void
 }

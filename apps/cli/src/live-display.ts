@@ -1,10 +1,19 @@
-/** One line per worker on a terminal, redrawn in place: state, a bar where the total is known, and what the program says. */
-import cliProgress, { type Bar, type MultiBar } from 'cli-progress'
+/**
+ * One line per worker at the foot of a terminal, redrawn in place: state, a bar where the total is known, and what the program says. What workers print
+ * goes above them, in the same write that draws them anew, so that the terminal never shows the one inside of the other.
+ */
 import type { Progress } from 'postgrad'
 import { type Display, oneLine, type WorkerState } from './display.js'
 
 const BAR_WIDTH = 24
-const FRAMES_PER_SECOND = 10
+const FRAME_MS = 50
+/** Of a terminal that does not say. */
+const [COLUMNS, ROWS] = [80, 24]
+
+const HIDE_CURSOR = '\x1b[?25l'
+const SHOW_CURSOR = '\x1b[?25h'
+const ERASE_BELOW = '\x1b[0J'
+const up = (rows: number): string => (rows === 0 ? '' : `\x1b[${rows}A`)
 
 interface Line {
   readonly name: string
@@ -12,34 +21,38 @@ interface Line {
   progress: Progress | null
 }
 
+/** The part of a terminal that is used. */
+export interface Terminal {
+  readonly columns?: number
+  readonly rows?: number
+  write(text: string): unknown
+}
+
 export class LiveDisplay implements Display {
-  private readonly bars: MultiBar<Line>
-  private readonly lines = new Map<string, { line: Line; bar: Bar<Line> }>()
+  private readonly terminal: Terminal
+  private readonly lines = new Map<string, Line>()
   private readonly nameWidth: number
-  /** The piece of a line that each worker has begun to print. */
-  private readonly begun = new Map<string, string>()
+  /** What stands at the foot now. */
+  private drawn: readonly string[] = []
+  /** What was printed since. */
+  private above = ''
+  private frame: NodeJS.Timeout | null = null
   private closed = false
 
-  constructor(stream: NodeJS.WritableStream, workers: readonly string[]) {
+  constructor(terminal: Terminal, workers: readonly string[]) {
+    this.terminal = terminal
     this.nameWidth = Math.max(...workers.map((name) => name.length))
-    this.bars = new cliProgress.MultiBar<Line>({
-      format: (_options, { maxWidth }, line) => lineText(line, this.nameWidth, maxWidth),
-      stream,
-      hideCursor: true,
-      clearOnComplete: false,
-      gracefulExit: false,
-      fps: FRAMES_PER_SECOND,
-    })
-    for (const name of workers) {
-      const line: Line = { name, state: 'starting', progress: null }
-      this.lines.set(name, { line, bar: this.bars.create(1, 0, line) })
-    }
+    for (const name of workers) this.lines.set(name, { name, state: 'starting', progress: null })
+    this.draw()
   }
 
-  readonly output = (text: string, worker: string): void => {
-    const pieces = ((this.begun.get(worker) ?? '') + text).split('\n')
-    this.begun.set(worker, pieces.pop() ?? '')
-    for (const piece of pieces) this.bars.log(`${piece}\n`)
+  print(line: string): void {
+    if (this.closed) {
+      this.terminal.write(`${line}\n`)
+      return
+    }
+    this.above += `${line}\n`
+    this.drawSoon()
   }
 
   state(worker: string, state: WorkerState): void {
@@ -56,19 +69,39 @@ export class LiveDisplay implements Display {
 
   close(): void {
     if (this.closed) return
+    this.draw()
     this.closed = true
-    for (const rest of this.begun.values()) if (rest !== '') this.bars.log(`${rest}\n`)
-    this.bars.update()
-    this.bars.stop()
+    this.terminal.write(SHOW_CURSOR)
   }
 
   private change(worker: string, set: (line: Line) => void): void {
-    const entry = this.lines.get(worker)
-    if (entry === undefined || this.closed) return
-    set(entry.line)
-    entry.bar.setTotal(entry.line.progress?.total ?? 1)
-    entry.bar.update(entry.line.progress?.done ?? 0, entry.line)
+    const line = this.lines.get(worker)
+    if (line === undefined || this.closed) return
+    set(line)
+    this.drawSoon()
   }
+
+  private drawSoon(): void {
+    this.frame ??= setTimeout(() => this.draw(), FRAME_MS)
+  }
+
+  private draw(): void {
+    if (this.frame !== null) clearTimeout(this.frame)
+    this.frame = null
+    const { columns = COLUMNS, rows = ROWS } = this.terminal
+    // A terminal that became narrower since has wrapped them.
+    const height = this.drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0)
+    this.drawn = footLines([...this.lines.values()], this.nameWidth, columns - 1, rows - 1)
+    this.terminal.write(`${HIDE_CURSOR}${up(height)}\r${ERASE_BELOW}${this.above}${this.drawn.map((line) => `${line}\n`).join('')}`)
+    this.above = ''
+  }
+}
+
+/** As many workers as there is room for: what has scrolled away could not be redrawn. */
+export function footLines(lines: readonly Line[], nameWidth: number, columns: number, rows: number): readonly string[] {
+  const room = lines.length <= rows ? lines.length : Math.max(0, rows - 1)
+  const shown = lines.slice(0, room).map((line) => lineText(line, nameWidth, columns))
+  return room === lines.length ? shown : [...shown, `and ${lines.length - room} more workers`]
 }
 
 /** "worker0  running  ████░░░░ 3/10 loss 2.1", cut to the terminal's width (a line that wraps could not be redrawn). */

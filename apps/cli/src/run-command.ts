@@ -2,11 +2,12 @@
  * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
  * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
  */
-import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type PostgradError, type Progress } from 'postgrad'
+import { type CloseOptions, type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type Progress } from 'postgrad'
 import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
 import { PlainDisplay } from './plain-display.js'
+import { WholeLines } from './whole-lines.js'
 
 export interface RunOptions {
   readonly workers: readonly string[]
@@ -16,6 +17,8 @@ export interface RunOptions {
   readonly timeout?: number
   /** Of one call between workers, in ms. */
   readonly rpcTimeout?: number
+  /** For workers that are ended before they are done, in ms. */
+  readonly grace?: number
 }
 
 /** The terminal and the signals, passed in. */
@@ -30,8 +33,6 @@ export interface Surroundings {
 }
 
 const EXIT_FAILED = 1
-/** How long after the news of a worker's death its reason is waited for, in ms. */
-const CULPRIT_MS = 1000
 /** 128 + the signal's number, as shells have it. */
 const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
 
@@ -39,23 +40,32 @@ const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
 export async function run(program: string, args: readonly string[], options: RunOptions, around: Surroundings): Promise<number> {
   const display: Display = around.stdout.isTTY
     ? new LiveDisplay(around.stdout, options.workers)
-    : new PlainDisplay((text) => around.stderr.write(text), around.now)
+    : new PlainDisplay(
+        (text) => around.stderr.write(text),
+        (text) => around.stdout.write(text),
+        around.now,
+      )
+  const printed = new Printed(display, around)
+  const end = (): void => {
+    printed.flush()
+    display.close()
+  }
   let cluster: Cluster | null = null
   let signalled: 'SIGINT' | 'SIGTERM' | null = null
   const stopListening = around.onSignal((signal) => {
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has given up twice.
     if (cluster === null || signalled !== null) {
-      display.close()
+      end()
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal
-    void cluster.close({ timeoutMs: 0 })
+    void cluster.close(cutOff(options))
   })
   try {
-    cluster = await launch(program, launchOptions(options, display, around))
-    const failure = await runEverywhere(cluster, args, options.timeout, display, () => signalled !== null)
-    await cluster.close(failure === null ? {} : { timeoutMs: 0 })
-    display.close()
+    cluster = await launch(program, launchOptions(options, display, printed))
+    const failure = await runEverywhere(cluster, args, options, display, () => signalled !== null)
+    await cluster.close(failure === null ? {} : cutOff(options))
+    end()
     if (signalled !== null) {
       around.stderr.write(`postgrad: stopped by ${signalled}\n`)
       return EXIT_BY_SIGNAL[signalled]
@@ -64,7 +74,7 @@ export async function run(program: string, args: readonly string[], options: Run
     around.stderr.write(errorText(failure.error, `worker '${failure.worker}'`))
     return EXIT_FAILED
   } catch (error) {
-    display.close()
+    end()
     around.stderr.write(errorText(error, null))
     return EXIT_FAILED
   } finally {
@@ -76,69 +86,83 @@ export async function run(program: string, args: readonly string[], options: Run
 async function runEverywhere(
   cluster: Cluster,
   args: readonly string[],
-  timeoutMs: number | undefined,
+  options: RunOptions,
   display: Display,
   isStopped: () => boolean,
 ): Promise<{ worker: string; error: unknown } | null> {
   let failure: { worker: string; error: unknown } | null = null
-  const deaths = new Map<string, PostgradError>()
-  cluster.onWorkerDeath(({ name }, error) => deaths.set(name, error))
+  // Whoever fails by it says so.
+  cluster.onWorkerDeath(() => {})
   await Promise.all(
     cluster.workers.map(async ({ name }) => {
       display.state(name, 'running')
       try {
-        await cluster.on(name, timeoutMs === undefined ? {} : { timeoutMs }).runMain(args)
+        await cluster.on(name, options.timeout === undefined ? {} : { timeoutMs: options.timeout }).runMain(args)
         display.state(name, 'done')
       } catch (error) {
+        if (hasExitedWell(error, name)) {
+          display.state(name, 'done')
+          return
+        }
         const isDead = isPostgradError(error, 'WORKER_DIED') && error.values.worker === name
         if (isStopped() || failure !== null) {
           display.state(name, isDead && !isStopped() ? 'failed' : 'stopped')
           return
         }
         failure = { worker: name, error }
-        const culprit = await namedCulprit(error, name, cluster, deaths)
+        const culprit = namedCulprit(error, name)
         if (culprit !== null) failure = culprit
         display.state(name, culprit === null ? 'failed' : 'stopped')
         // Ends the mains of the others, which reject and come through here.
-        await cluster.close({ timeoutMs: 0 })
+        await cluster.close(cutOff(options))
       }
     }),
   )
   return failure
 }
 
-/**
- * When a main fails because another worker died, that worker is at fault, and why it died is what helps. Its end may be known a moment later than
- * the failure that it caused.
- */
-async function namedCulprit(
-  error: unknown,
-  reporter: string,
-  cluster: Cluster,
-  deaths: ReadonlyMap<string, PostgradError>,
-): Promise<{ worker: string; error: unknown } | null> {
-  const dead = isPostgradError(error, 'WORKER_DIED') ? error.values.worker : undefined
-  if (typeof dead !== 'string' || dead === reporter) return null
-  const known = deaths.get(dead)
-  if (known !== undefined) return { worker: dead, error: known }
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), CULPRIT_MS)
-    cluster.onWorkerDeath(({ name }, death) => {
-      if (name !== dead) return
-      clearTimeout(timer)
-      resolve({ worker: dead, error: death })
-    })
-  })
+function cutOff({ grace }: RunOptions): CloseOptions {
+  return { timeoutMs: 0, ...(grace === undefined ? {} : { graceMs: grace }) }
 }
 
-function launchOptions(options: RunOptions, display: Display, around: Surroundings): LaunchOptions {
+/** As a program that Node runs does: by `process.exit(0)`. */
+function hasExitedWell(error: unknown, worker: string): boolean {
+  if (!isPostgradError(error, 'WORKER_DIED')) return false
+  const { values } = error
+  return values.worker === worker && values.cause === 'exited' && values.exitCode === 0
+}
+
+/** When a main fails because another worker died, that worker is at fault, and why it died is what helps. */
+function namedCulprit(error: unknown, reporter: string): { worker: string; error: unknown } | null {
+  const dead = isPostgradError(error, 'WORKER_DIED') ? error.values.worker : undefined
+  if (typeof dead !== 'string' || dead === reporter || !isPostgradError((error as Error).cause)) return null
+  return { worker: dead, error: (error as Error).cause }
+}
+
+/** What the workers print, by whole lines. */
+class Printed {
+  readonly out: WholeLines
+  readonly err: WholeLines
+
+  constructor(display: Display, { stdout, stderr }: Surroundings) {
+    this.out = new WholeLines((line) => display.print(line))
+    // Above the bars only if it would land on the same terminal.
+    this.err = new WholeLines((line) => (stdout.isTTY && stderr.isTTY ? display.print(line) : stderr.write(`${line}\n`)))
+  }
+
+  flush(): void {
+    this.out.flush()
+    this.err.flush()
+  }
+}
+
+function launchOptions(options: RunOptions, display: Display, printed: Printed): LaunchOptions {
   return {
     workers: options.workers,
     onProgress: (progress: Progress, worker: string) => display.progress(worker, progress),
     typescript: import.meta.resolve('tsx/esm/api'),
-    ...(display.output === null ? {} : { stdout: display.output }),
-    // Above the lines only if it would land on the same terminal.
-    ...(display.output === null || !around.stderr.isTTY ? {} : { stderr: display.output }),
+    // What one worker alone prints to a pipe or a file nobody interrupts: it goes there byte by byte.
+    ...(options.workers.length === 1 && display instanceof PlainDisplay ? {} : { stdout: printed.out.take, stderr: printed.err.take }),
     ...(options.device === undefined ? {} : { device: options.device }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),

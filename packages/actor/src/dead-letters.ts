@@ -21,9 +21,12 @@ export const DEAD_LETTER_REASONS = {
   'stale-pass': 'it belonged to a backward pass that had been aborted',
 } as const
 
+/** Why a message was not served: 'stopped', 'expired', 'mailbox-full', 'unreadable', … */
 export type DeadLetterReason = keyof typeof DEAD_LETTER_REASONS
 
+/** What a worker received or held and could not do, in plain values; it keeps no message alive. */
 export interface DeadLetter {
+  /** Why it was not done. */
   readonly reason: DeadLetterReason
   /** On the worker's clock. */
   readonly atMs: number

@@ -70,9 +70,11 @@ export function workerDied(op: string, death: WorkerDeath, restartedAs: number |
     op,
     message: `worker '${worker.name}' (id ${worker.id}) ${how}${after}`,
     remedy:
-      restartedAs === null
-        ? 'What ended its thread is told to cluster.onWorkerDeath of launch; what it held is lost, and a worker started anew under its name has a fresh id.'
-        : 'Call it by its name; what the former worker held is lost, so make values and references to them again.',
+      restartedAs === null && cause === 'left'
+        ? 'Let nobody need a worker any more before it leaves; cluster.onWorkerLeft of launch tells of it.'
+        : restartedAs === null
+          ? 'What ended its thread is told to cluster.onWorkerDeath of launch; what it held is lost, and a worker started anew under its name has a fresh id.'
+          : 'Call it by its name; what the former worker held is lost, so make values and references to them again.',
     values: { worker: worker.name, workerId: worker.id, cause, detail, ...(restartedAs === null ? {} : { restartedAs }) },
   })
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import fc from 'fast-check'
 import { HandClock, settle } from './hand-clock.fixture.js'
-import { type Child, type ChildSpec, type Exit, type Restart, type Strategy, Supervisor } from './supervisor.js'
+import { type Child, type ChildSpec, type Exit, type Restart, type Strategy, Supervisor, type SupervisorOptions } from './supervisor.js'
 
 class TestChild implements Child {
   readonly exited: Promise<Exit>
@@ -87,7 +87,7 @@ class House {
     return { ...options, name, start }
   }
 
-  supervisor(strategy: Strategy, names: string, options: { intensity?: number; periodMs?: number; restart?: Restart } = {}) {
+  supervisor(strategy: Strategy, names: string, options: Partial<SupervisorOptions<TestChild>> & { restart?: Restart } = {}) {
     const { restart, ...rest } = options
     const children = [...names].map((name) => this.spec(name, restart === undefined ? {} : { restart }))
     return new Supervisor({ clock: this.clock, strategy, intensity: 3, periodMs: 1000, ...rest, children })
@@ -118,6 +118,167 @@ async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
   }
   throw new Error('expected a rejection')
 }
+
+describe('back-off and what nobody else hears', () => {
+  /** When each start was, in ms. */
+  async function starts(house: House, name: string, ms: number): Promise<number[]> {
+    const at: number[] = []
+    for (const untilMs = house.clock.nowMs + ms; house.clock.nowMs < untilMs; ) {
+      await house.clock.pass(1)
+      for (const word of house.log.splice(0)) if (word === `start ${name}`) at.push(house.clock.nowMs)
+    }
+    return at
+  }
+
+  test('SUP-16 a restart waits minBackoffMs, twice as long each time, at most maxBackoffMs; a child that has run for a period begins anew', async () => {
+    const house = new House()
+    const supervisor = house.supervisor('one-for-one', 'ab', { intensity: 100, periodMs: 1000, minBackoffMs: 10, maxBackoffMs: 50 })
+    await supervisor.start()
+    await house.said()
+    const waits: number[] = []
+    for (let i = 0; i < 5; i++) {
+      await house.crash('a')
+      const sinceMs = house.clock.nowMs
+      expect(supervisor.child('a')).toBeUndefined()
+      waits.push((await starts(house, 'a', 60))[0]! - sinceMs)
+    }
+    expect(waits).toEqual([10, 20, 40, 50, 50])
+    // Its neighbour waits by its own count.
+    await house.crash('b')
+    expect((await starts(house, 'b', 60)).length).toBe(1)
+    await house.clock.pass(1000)
+    const sinceMs = house.clock.nowMs
+    await house.crash('a')
+    expect((await starts(house, 'a', 60))[0]! - sinceMs).toBe(10)
+    await supervisor.stop()
+    expect(house.clock.timers).toBe(0)
+  })
+
+  test('SUP-16 starts that fail are held back too, and count; without the option nothing waits', async () => {
+    const house = new House()
+    const supervisor = house.supervisor('one-for-one', 'a', { intensity: 3, periodMs: 10_000, minBackoffMs: 100 })
+    await supervisor.start()
+    house.plan('a').failures = 9
+    await house.crash('a')
+    expect(await starts(house, 'a', 2000)).toEqual([100, 300, 700])
+    expect(((await supervisor.exited).reason as PostgradError).code).toBe('SUPERVISOR_GAVE_UP')
+    const hasty = new House()
+    const other = hasty.supervisor('one-for-one', 'a', { intensity: 60 })
+    await other.start()
+    for (let i = 0; i < 50; i++) await hasty.crash('a')
+    expect([hasty.clock.nowMs, other.restarts]).toEqual([0, 50])
+    await other.stop()
+  })
+
+  test('SUP-16 of several that are bound, all wait for the one that ended; the rest goes on, and so do changes by hand and the end', async () => {
+    for (const strategy of ['one-for-all', 'rest-for-one'] as const) {
+      const house = new House()
+      const supervisor = house.supervisor(strategy, 'abc', { intensity: 9, minBackoffMs: 100 })
+      await supervisor.start()
+      await house.said()
+      expect(await house.crash('b')).toEqual(strategy === 'one-for-all' ? ['stop c', 'stop a'] : ['stop c'])
+      await supervisor.add(house.spec('d'))
+      expect(await house.said()).toEqual(['start d'])
+      await house.clock.pass(99)
+      expect(await house.said()).toEqual([])
+      await house.clock.pass(1)
+      expect(await house.said()).toEqual(strategy === 'one-for-all' ? ['start a', 'start b', 'start c'] : ['start b', 'start c'])
+      await house.crash('b')
+      await supervisor.restart('b')
+      await house.clock.pass(5000)
+      await house.said()
+      expect(house.doubles).toBe(0)
+      await house.crash('b')
+      await supervisor.remove('b')
+      await house.clock.pass(5000)
+      expect(house.living).toBe(strategy === 'one-for-all' ? 3 : 3)
+      await house.crash('c')
+      await supervisor.stop()
+      expect([house.living, house.clock.timers]).toEqual([0, 0])
+      await house.clock.pass(5000)
+      expect((await house.said()).filter((word) => word.startsWith('start c')).length).toBe(0)
+    }
+  })
+
+  test('SUP-16 randomFactor makes a wait longer by a part that `random` draws', async () => {
+    const house = new House()
+    const draws = [0, 0.5]
+    const supervisor = house.supervisor('one-for-one', 'a', {
+      intensity: 9,
+      minBackoffMs: 100,
+      randomFactor: 0.2,
+      random: () => draws.shift()!,
+    })
+    await supervisor.start()
+    await house.said()
+    for (const waitMs of [100, 220]) {
+      await house.crash('a')
+      await house.clock.pass(waitMs - 1)
+      expect(await house.said()).toEqual([])
+      await house.clock.pass(1)
+      expect(await house.said()).toEqual(['start a'])
+    }
+    await supervisor.stop()
+  })
+
+  test('SUP-16 what is no time, or no part, is refused', () => {
+    const house = new House()
+    const codes = [
+      { minBackoffMs: -1 },
+      { minBackoffMs: Number.POSITIVE_INFINITY },
+      { minBackoffMs: 10, maxBackoffMs: 5 },
+      { maxBackoffMs: Number.NaN },
+      { randomFactor: 2 },
+    ].map((options) => {
+      try {
+        house.supervisor('one-for-one', 'a', options)
+        return 'none'
+      } catch (error) {
+        return (error as PostgradError).code
+      }
+    })
+    expect(codes).toEqual(['TIMEOUT_INVALID', 'INVALID_ARGUMENT', 'INVALID_ARGUMENT', 'TIMEOUT_INVALID', 'INVALID_ARGUMENT'])
+  })
+
+  test('SUP-17 a child that is asked to end and ends by an error, or must be killed, is told of; one that is killed at once is not', async () => {
+    const house = new House()
+    const told: string[] = []
+    const children = [house.spec('a'), house.spec('b', { shutdownMs: 10 }), house.spec('c', { shutdownMs: 0 }), house.spec('d')]
+    const onBadStop = (name: string, { reason }: Exit) => told.push(`${name}: ${(reason as Error).message}`)
+    const supervisor = new Supervisor({ clock: house.clock, children, onBadStop })
+    await supervisor.start()
+    for (const name of 'ab') house.plan(name).stopMs = Number.POSITIVE_INFINITY
+    const stopped = supervisor.stop()
+    await house.clock.pass(10)
+    house.current.get('a')!.end({ normal: false, reason: new Error('could not save') })
+    await stopped
+    expect(told).toEqual(['b: killed', 'a: could not save'])
+  })
+
+  test('SUP-18 a child that does not come back is told so once, with the reason', async () => {
+    const house = new House()
+    const told: string[] = []
+    const spec = (name: string, restart: Restart) =>
+      house.spec(name, {
+        restart,
+        onGone: (exit) => told.push(`${name} ${exit === null ? 'taken' : exit.normal ? 'normal' : (exit.reason as Error).message}`),
+      })
+    const children = [spec('p', 'permanent'), spec('t', 'transient'), spec('x', 'temporary'), spec('y', 'temporary')]
+    const supervisor = new Supervisor({ clock: house.clock, intensity: 9, strategy: 'one-for-all', children })
+    await supervisor.start()
+    await house.finish('t')
+    await house.crash('x')
+    expect(told.splice(0)).toEqual(['t normal', 'x x crashed'])
+    // It comes back with the others, the temporary one does not.
+    await house.crash('p')
+    expect(told.splice(0)).toEqual(['y taken'])
+    house.plan('t').failures = 1
+    await supervisor.restart('t').catch(() => {})
+    await supervisor.remove('p')
+    expect(told).toEqual(['t t cannot start', 'p taken'])
+    await supervisor.stop()
+  })
+})
 
 describe('Supervisor', () => {
   test('SUP-1 children start in order, each when the one before it has started', async () => {

@@ -1,7 +1,7 @@
 /**
  * Keeps children running: starts them in order, restarts those that end when they should not, stops them in reverse order, and gives up when
  * that happens too often. It knows nothing of what a child is: worker threads and user actors are children alike, and so is a supervisor.
- * The semantics are Erlang's, the rules SUP-1 to SUP-15 in SPEC.md.
+ * The semantics are Erlang's, the rules SUP-1 to SUP-18 in SPEC.md.
  *
  * One thing happens at a time. Exits, retries and what users ask for wait in one queue, in the order in which they came:
  *
@@ -11,7 +11,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
-import type { Clock } from '@postgrad/transport'
+import type { Clock, Timer } from '@postgrad/transport'
 
 /** How a child ended. */
 export interface Exit {
@@ -36,12 +36,23 @@ export type Strategy = 'one-for-one' | 'one-for-all' | 'rest-for-one'
 /** When a child is restarted: always, only if it did not end normally, never. */
 export type Restart = 'permanent' | 'transient' | 'temporary'
 
+/** How a supervisor restarts its children, and when it gives up. */
 export interface RestartOptions {
+  /** Who is restarted with a child that crashed; default 'one-for-one', that child alone. */
   readonly strategy?: Strategy
   /** This many restarts within `periodMs` are borne, one more ends the supervisor. Default 1, as in Erlang. */
   readonly intensity?: number
   /** Default 5000. */
   readonly periodMs?: number
+  /**
+   * How long a restart waits, in ms: so long at first, twice as long after each further end of a child that had not run for `periodMs`, at most `maxBackoffMs`. Default 0: no
+   * wait, as in Erlang. (The names are Akka's.)
+   */
+  readonly minBackoffMs?: number
+  /** Default 30,000. */
+  readonly maxBackoffMs?: number
+  /** A wait is longer by a random part of it, at most this one, so that many do not come back at once: 0.2 is up to 20 %. Default 0. */
+  readonly randomFactor?: number
 }
 
 export interface ChildSpec<C extends Child = Child> {
@@ -52,17 +63,24 @@ export interface ChildSpec<C extends Child = Child> {
   readonly restart?: Restart
   /** How long the child may take to end when it is asked to, before it is killed; 0 kills at once, Infinity never. Default 5000. */
   readonly shutdownMs?: number
+  /** Hears that it is not started again by itself: how it ended, or why a start by hand failed; null: it was taken away. Others may yet bring it back (SUP-7). */
+  onGone?(exit: Exit | null): void
 }
 
 export interface SupervisorOptions<C extends Child = Child> extends RestartOptions {
   readonly clock: Clock
   /** In the order in which they start. */
   readonly children: readonly ChildSpec<C>[]
+  /** Uniform in [0, 1), for `randomFactor`; default always 0. */
+  readonly random?: () => number
+  /** Hears of a child that was asked to end and did so by an error, or had to be killed: nobody else would. */
+  onBadStop?(name: string, exit: Exit): void
 }
 
 export const INTENSITY = 1
 export const PERIOD_MS = 5000
 export const SHUTDOWN_MS = 5000
+export const MAX_BACKOFF_MS = 30_000
 
 interface Running<C> {
   readonly child: C
@@ -77,8 +95,12 @@ class Slot<C extends Child> {
   readonly shutdownMs: number
   /** Null while it is not running, or is being stopped. */
   running: Running<C> | null = null
-  /** Its last start failed and is tried again. */
+  /** It waits for its restart: its last start failed, or it is held back. */
   isRetried = false
+  /** When it was last started; null: that start failed, or there was none. */
+  startedMs: number | null = null
+  /** Its ends in a row, each soon after its start. */
+  ends = 0
   /** It ended and need not run. */
   isDone = false
 
@@ -100,6 +122,10 @@ export class Supervisor<C extends Child = Child> implements Child {
   private readonly strategy: Strategy
   private readonly intensity: number
   private readonly periodMs: number
+  private readonly backoff: { readonly minMs: number; readonly maxMs: number; readonly factor: number; random(): number }
+  private readonly onBadStop: (name: string, exit: Exit) => void
+  /** Restarts that are held back. */
+  private readonly timers = new Set<Timer>()
   private slots: Slot<C>[] = []
   /** Everything that was started and has not ended, those that are being stopped included. */
   private readonly alive = new Set<Running<C>>()
@@ -112,13 +138,16 @@ export class Supervisor<C extends Child = Child> implements Child {
   private end!: (exit: Exit) => void
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN */
-  constructor({ clock, strategy = 'one-for-one', intensity = INTENSITY, periodMs = PERIOD_MS, children }: SupervisorOptions<C>) {
+  constructor(options: SupervisorOptions<C>) {
+    const { clock, strategy = 'one-for-one', intensity = INTENSITY, periodMs = PERIOD_MS, children, onBadStop = () => {} } = options
     if (!STRATEGIES.includes(strategy)) throw invalid('strategy', STRATEGIES.join(', '), strategy)
     if (!(intensity >= 0)) throw invalid('intensity', 'a number of restarts, 0 or more', intensity)
     this.clock = clock
     this.strategy = strategy
     this.intensity = intensity
     this.periodMs = checkTime('periodMs', periodMs, '0 for no memory of earlier restarts')
+    this.backoff = checkBackoff(options)
+    this.onBadStop = onBadStop
     this.exited = new Promise((resolve) => {
       this.end = resolve
     })
@@ -170,6 +199,16 @@ export class Supervisor<C extends Child = Child> implements Child {
     return this.restartsMs.length
   }
 
+  /** When all that was asked for and has happened so far is done: true if no child runs, and none will unless somebody asks. */
+  async settled(): Promise<boolean> {
+    let turn: Promise<unknown>
+    do {
+      turn = this.queue
+      await turn
+    } while (turn !== this.queue)
+    return !this.isEnding && this.slots.every(({ running, isRetried }) => running === null && !isRetried)
+  }
+
   // --- changes by hand; none of them counts as a restart
 
   /** Starts one more child, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */
@@ -195,6 +234,7 @@ export class Supervisor<C extends Child = Child> implements Child {
       const behind = this.waitingBehind(slot)
       await this.stopChild(slot)
       this.drop(slot)
+      slot.spec.onGone?.(null)
       await this.startAll(behind)
     })
   }
@@ -211,6 +251,9 @@ export class Supervisor<C extends Child = Child> implements Child {
       this.checkRunning('restart')
       try {
         return await this.startChild(slot)
+      } catch (reason) {
+        slot.spec.onGone?.({ normal: false, reason })
+        throw reason
       } finally {
         await this.startAll(behind)
       }
@@ -245,7 +288,10 @@ export class Supervisor<C extends Child = Child> implements Child {
     slot.running = null
     slot.isDone = true
     if (slot.restart === 'permanent' || (slot.restart === 'transient' && !exit.normal)) await this.recover(slot, exit)
-    else if (slot.restart === 'temporary') this.drop(slot)
+    else {
+      if (slot.restart === 'temporary') this.drop(slot)
+      slot.spec.onGone?.(exit)
+    }
   }
 
   /** Starts a child again, with those that the strategy binds to it, if it has not come to that too often. */
@@ -262,9 +308,34 @@ export class Supervisor<C extends Child = Child> implements Child {
     for (const other of affected.toReversed()) {
       await this.stopChild(other)
       other.isDone = false
-      if (other.restart === 'temporary') this.drop(other)
+      if (other.restart !== 'temporary') continue
+      this.drop(other)
+      other.spec.onGone?.(null)
     }
-    await this.startAll(affected.filter(({ restart }) => restart !== 'temporary'))
+    const restarted = affected.filter(({ restart }) => restart !== 'temporary')
+    const waitMs = this.waitOf(slot)
+    if (waitMs === 0) await this.startAll(restarted)
+    else this.startLater(slot, restarted, waitMs)
+  }
+
+  /** How long the restart of a child that has ended is held back. */
+  private waitOf(slot: Slot<C>): number {
+    const { minMs, maxMs, factor, random } = this.backoff
+    const ranMs = slot.startedMs === null ? 0 : this.clock.now() - slot.startedMs
+    slot.ends = ranMs >= this.periodMs && slot.startedMs !== null ? 1 : slot.ends + 1
+    return Math.min(maxMs, minMs * 2 ** (slot.ends - 1)) * (1 + factor * random())
+  }
+
+  /** Meanwhile everything else goes on: other restarts, changes by hand, the end. */
+  private startLater(slot: Slot<C>, restarted: readonly Slot<C>[], waitMs: number): void {
+    slot.isRetried = true
+    const timer = this.clock.setTimer(waitMs, () => {
+      this.timers.delete(timer)
+      void this.inTurn(async () => {
+        if (slot.isRetried) await this.startAll(restarted.filter((other) => this.slots.includes(other)))
+      })
+    })
+    this.timers.add(timer)
   }
 
   private async startAll(slots: readonly Slot<C>[]): Promise<void> {
@@ -314,8 +385,10 @@ export class Supervisor<C extends Child = Child> implements Child {
 
   private async startChild(slot: Slot<C>): Promise<C> {
     slot.isRetried = false
+    slot.startedMs = null
     const child = await slot.spec.start()
     slot.isDone = false
+    slot.startedMs = this.clock.now()
     const exited = child.exited.catch((reason: unknown): Exit => ({ normal: false, reason }))
     const running: Running<C> = { child, exited, hasEnded: false }
     slot.running = running
@@ -334,9 +407,11 @@ export class Supervisor<C extends Child = Child> implements Child {
     const { running, shutdownMs } = slot
     if (running === null) return
     slot.running = null
-    if (shutdownMs > 0 && !this.isKilled && !running.hasEnded) await this.askToEnd(running, shutdownMs)
+    const isAsked = shutdownMs > 0 && !this.isKilled && !running.hasEnded
+    if (isAsked) await this.askToEnd(running, shutdownMs)
     if (!running.hasEnded && !this.isKilled) running.child.kill()
-    await running.exited
+    const exit = await running.exited
+    if (!exit.normal && isAsked && !this.isKilled) this.onBadStop(slot.spec.name, exit)
   }
 
   private askToEnd({ child, exited }: Running<C>, shutdownMs: number): Promise<void> {
@@ -354,6 +429,8 @@ export class Supervisor<C extends Child = Child> implements Child {
 
   private async endAll(exit: Exit): Promise<void> {
     this.isEnding = true
+    for (const timer of this.timers) timer.cancel()
+    this.timers.clear()
     for (const slot of this.slots.toReversed()) await this.stopChild(slot)
     this.end(exit)
   }
@@ -405,6 +482,17 @@ function notRunning(op: string, what: string): PostgradError {
     message: `the supervisor ${what}`,
     remedy: 'Start it once, and make a new one after its end.',
   })
+}
+
+/** @throws INVALID_ARGUMENT, TIMEOUT_INVALID */
+function checkBackoff({ minBackoffMs = 0, maxBackoffMs, randomFactor = 0, random = () => 0 }: Partial<SupervisorOptions>) {
+  const minMs = checkTime('minBackoffMs', minBackoffMs, '0 for no wait')
+  const maxMs = checkTime('maxBackoffMs', maxBackoffMs ?? Math.max(minMs, MAX_BACKOFF_MS), 'at least minBackoffMs')
+  if (!Number.isFinite(minMs)) throw invalid('minBackoffMs', 'a finite number of ms, 0 or more', minBackoffMs)
+  if (!Number.isFinite(maxMs) || maxMs < minMs)
+    throw invalid('maxBackoffMs', `a finite number of ms, at least minBackoffMs (${minMs})`, maxBackoffMs)
+  if (!(randomFactor >= 0 && randomFactor <= 1)) throw invalid('randomFactor', 'a number from 0 to 1', randomFactor)
+  return { minMs, maxMs, factor: randomFactor, random }
 }
 
 function invalid(op: string, expected: string, got: unknown): PostgradError {

@@ -8,6 +8,7 @@ import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 
+/** Of `withAnomalyDetection`. */
 export interface AnomalyOptions {
   /** Whether NaN in a gradient is an error; default true. */
   readonly checkNaN?: boolean

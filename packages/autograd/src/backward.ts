@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
+import { withCallerInStack } from '@postgrad/base/internal'
 import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
 import { checkTensors } from '@postgrad/tensor/internal'
 import { Engine, graphRoot } from './engine.js'
@@ -42,7 +43,7 @@ export function backward(
   const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
   validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
   if (options.inputs !== undefined) checkInputs(options.inputs)
-  engine.backward(list, gradList, options)
+  withCallerInStack(backward, () => engine.backward(list, gradList, options))
 }
 
 /**
@@ -75,8 +76,10 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
   engine.computeDependencies(task, [root])
   task.captures = captures
   task.needed = leadingTo(root, captures)
-  engine.start(task, root, new InputBuffer(0))
-  engine.drive(task, queue)
+  withCallerInStack(grad, () => {
+    engine.start(task, root, new InputBuffer(0))
+    engine.drive(task, queue)
+  })
   return inputs.map((_, index) => {
     const captured = task.captured[index] ?? null
     if (captured === null && options.allowUnused !== true) throw unusedInput(index)

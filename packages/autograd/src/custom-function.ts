@@ -43,7 +43,7 @@ export class FunctionContext<State = unknown> {
     this.ownCount = tensors.length
   }
 
-  /** @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
+  /** What `saveForBackward` kept, in backward. @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
   get savedTensors(): Tensor[] {
     if (this.freed) throw graphFreed(this.name)
     return this.saved.map((saved) => saved.unpack(this.name))
@@ -75,6 +75,7 @@ type Output = Tensor | readonly Tensor[]
 type GradOf<R> = R extends Tensor ? [grad: Tensor] : Tensor[]
 type Gradients = Tensor | null | readonly (Tensor | null)[]
 
+/** What `defineFunction` takes: a forward, and the backward that goes with it. */
 export interface FunctionDefinition<Args extends readonly unknown[], R extends Output, State> {
   /** Shown as the node's name. */
   readonly name: string

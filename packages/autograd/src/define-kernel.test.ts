@@ -165,11 +165,12 @@ test('on a device that computes late it waits like any kernel', async () => {
 
 test('the derivative agrees with finite differences, the second one as well', () => {
   const x = tensor([-2.1, -0.4, 0.3, 1.7], { dtype: 'float64', requiresGrad: true })
-  const tolerance = { eps: 1e-2, atol: 1e-3, rtol: 1e-2 }
-  for (const f of [swish, swishByKernels]) gradcheck((v: Tensor) => f(v.to('float32')).to('float64'), [x], tolerance)
-  gradgradcheck((v: Tensor) => swish(v.to('float32')).to('float64'), [x], tolerance)
+  for (const f of [swish, swishByKernels]) expect(gradcheck(f, [x])).toBe(true)
+  expect(gradgradcheck(swish, [x])).toBe(true)
+  const w = tensor([[0.5, -1.5]], { dtype: 'float64', requiresGrad: true })
+  expect(gradcheck(project, [x.detach().reshape([2, 2]).requiresGrad_(), w])).toBe(true)
   const wrong = defineKernel({ name: 'wrong', inputs: ['x'], kernel: SWISH, derivative: (g) => g })
-  expect(gradcheck((v: Tensor) => wrong(v.to('float32')).to('float64'), [x], { ...tolerance, raiseException: false })).toBe(false)
+  expect(() => gradcheck(wrong, [x])).toThrow(expect.objectContaining({ code: 'GRADCHECK_FAILED' }))
 })
 
 test('without a shape rule inputs broadcast, and gradients are summed back', () => {
@@ -286,6 +287,16 @@ describe('what is refused', () => {
     ['other parameters', { inputs: ['x', 'y'] }, /'k' with 2 parameters.*\(x, y\), got \(x\)/],
     ['a write', { kernel: 'function (x) { x[this.thread.x] = 3; return 1; }' }, /an assignment to an element: \] =/],
     ['an increment', { kernel: 'function (x) { x[0]++; return 1; }' }, /an assignment to an element/],
+    [
+      'two indices in a row',
+      { kernel: 'function (t) { return t[t[0]] [this.thread.x]; }' },
+      /flat arrays, got t\[…\]\[…\]\. .*row-major: t\[row \*/,
+    ],
+    [
+      'threads in two dimensions',
+      { kernel: 'function (x) { return x[this.thread.y * 3 + this.thread.x]; }' },
+      /do not have: this\.thread\.y/,
+    ],
     ['random numbers', { kernel: 'function (x) { return Math.random(); }' }, /no seed repeats/],
     ['no inputs', { inputs: [], kernel: 'function () { return 1; }' }, /at least one input/],
     ['a name that is none', { name: 'a kernel' }, /names that are identifiers, got a kernel/],
@@ -313,10 +324,14 @@ describe('what is refused', () => {
   })
 
   test('by a call: other dtypes, what is no tensor, attributes that it does not have', () => {
-    expect(failure(() => swish(tensor([1], { dtype: 'float64' })))).toMatchObject({
+    expect(failure(() => swish(tensor([1], { dtype: 'int32' })))).toMatchObject({
       code: 'DTYPE_MISMATCH',
       op: 'swish',
-      message: expect.stringContaining('expected float32 for x, got float64'),
+      message: expect.stringContaining('expected float32 or float64 for x, got int32'),
+    })
+    expect(failure(() => project(one.reshape([1, 1]), one.reshape([1, 1]).to('float64')))).toMatchObject({
+      code: 'DTYPE_MISMATCH',
+      message: expect.stringContaining('expected float32 for w, as for the inputs before it, got float64'),
     })
     expect(failure(() => swish(3 as never))).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('a tensor as x') })
     expect(failure(() => swish(one, { slope: 1 } as never)).message).toMatch('attributes among none, got slope')
@@ -348,6 +363,44 @@ describe('what is refused', () => {
     })
     const fallsThrough = broken('function (x) { let t = x[0]; }')
     expect(['KERNEL_COMPILE', 'KERNEL_MODE']).toContain(fallsThrough.code)
+  })
+
+  test('reads outside of an input, before gpu.js gives NaN or 0 for them: with argument, index, length and thread', () => {
+    const reading = (index: string) => define({ name: 'reader', kernel: `function (x) { /* x[9] */ return x[${index}] + 0; }` })()
+    for (const spec of DEVICES) {
+      withDevice(spec, () => {
+        expect(failure(() => reading('this.thread.x + 1')(tensor([1, 2, 3])))).toMatchObject({
+          code: 'KERNEL_OUT_OF_RANGE',
+          op: 'reader',
+          message: expect.stringContaining('reader: expected reads of x[0] … x[2], got x[3] in thread 2'),
+          values: { argument: 'x', index: '3', length: 3, thread: 2 },
+        })
+        expect(failure(() => reading('this.thread.x - 1')(one))).toMatchObject({ values: { index: '-1', thread: 0 } })
+        expect(failure(() => reading('this.thread.x / 2')(tensor([1, 2])))).toMatchObject({ remedy: expect.stringContaining('Math.floor') })
+      })
+    }
+    expect(failure(() => reading('x[this.thread.x]')(tensor([0, 1, 3])))).toMatchObject({ values: { index: '3', thread: 2 } })
+    expect(failure(() => reading('this.thread.x + 1')(tensor([1, 2], { dtype: 'float64' })))).toMatchObject({ code: 'KERNEL_OUT_OF_RANGE' })
+    expect(failure(() => reading('this.thread.x + 1')(arange(5000)))).toMatchObject({ values: { index: '5000', thread: 4999 } })
+  })
+
+  test('reads that a condition keeps inside are fine, and so is a new size', () => {
+    const left = define({ kernel: 'function (x) { return this.thread.x > 0 ? x[this.thread.x - 1] : 0; }' })()
+    near(left(tensor([1, 2, 3])), [0, 1, 2])
+    near(left(tensor([1, 2, 3], { dtype: 'float64' })), [0, 1, 2])
+    const fixed = define({ kernel: 'function (x) { return x[2]; }' })()
+    near(fixed(tensor([1, 2, 3])), [3, 3, 3])
+    expect(failure(() => fixed(tensor([1, 2])))).toMatchObject({ code: 'KERNEL_OUT_OF_RANGE' })
+  })
+
+  test('float64 on gpujs devices; a text that is no JavaScript, or returns no number, in float64', () => {
+    const x = tensor([1], { dtype: 'float64' })
+    expect(withDevice('gpujs:webasm', () => failure(() => swish(x)))).toMatchObject({ code: 'KERNEL_UNSUPPORTED', op: 'swish' })
+    const broken = (kernel: string) => failure(() => define({ name: 'broken', kernel })()(x))
+    expect(broken('function (x) { return other[this.thread.x]; }')).toMatchObject({ code: 'KERNEL_COMPILE', op: 'broken' })
+    expect(broken('function (x) { return x[0] * this.constants.k; }').message).toMatch('constant "k"')
+    expect(broken('function (x) { return [1, 2]; }').code).toBe('KERNEL_RESULT')
+    expect(broken('function (x) { const y = x; return y[0]; }').message).toMatch('only be read')
   })
 
   test('a derivative that is missing, at the first backward or at the second', () => {

@@ -18,6 +18,7 @@ export type KernelAttributes = Readonly<Record<string, number>>
 export interface KernelContext<I extends Names = Names, A extends KernelAttributes = KernelAttributes> {
   /** The kernel's result. */
   readonly result: Tensor
+  /** The numbers that the call was given, with defaults filled in. */
   readonly attributes: A
   /** By input: whether its gradient will be used. */
   readonly needsInputGrad: Each<I, boolean>
@@ -34,6 +35,7 @@ export type KernelDerivative<I extends Names, A extends KernelAttributes> =
   | ((grad: Tensor, inputs: Each<I, Tensor>, ctx: KernelContext<I, A>) => Tensor | null | readonly (Tensor | null)[])
   | Each<I, KernelSource | null>
 
+/** What `defineKernel` takes: a kernel's text, its inputs and numbers, and its derivative. */
 export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
   /** An identifier, shown in errors and as the node's name. */
   readonly name: string
@@ -43,7 +45,8 @@ export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
   readonly attributes?: A
   /**
    * The text of a gpu.js function (or a plain function, of which only the text is used: no closures, no arrow). It computes the element
-   * `this.thread.x` of the result, reads integers from `this.constants`, and returns one number. What it reads outside of an input is undefined.
+   * `this.thread.x` of the result (counted row by row), reads integers from `this.constants`, and returns one number. It reads an input as `x[i]`,
+   * and nothing outside of it.
    */
   readonly kernel: KernelSource
   /** The result's shape. Left out: the inputs are broadcast to one shape, which is the result's. */
@@ -56,7 +59,7 @@ export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
 
 /** An ordinary function of tensors, and the answer to which code it would run. */
 export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
-  /** float32 tensors, then attributes that differ from their defaults. */
+  /** Tensors, all of them float32 or all float64, then attributes that differ from their defaults. */
   (...args: [...tensors: { [K in keyof I]: Tensor }, attributes?: Partial<A>]): Tensor
   /** `variant` is 'gpu.js webasm' or 'gpu.js cpu' on the gpujs devices, and 'gpu.js cpu' on all others. @param device default: the current one */
   kernelFor(device?: Device): { readonly device: string; readonly variant: string }
@@ -78,8 +81,13 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  * gpu.js runs it on every device: in the device's mode on `gpujs:cpu` and `gpujs:webasm`, in mode cpu elsewhere. Each thread of the process
  * compiles it at its first call and once for every new size or constant (some 1 ms), and keeps the last ones that were used.
  *
- * The definition throws INVALID_ARGUMENT for a text that is no function of the inputs and attributes, assigns to elements, or draws random
- * numbers. A call throws DTYPE_MISMATCH unless all inputs are float32, SHAPE_MISMATCH when they do not broadcast (without a shape rule),
+ * float64 is for `gradcheck`, and slow: the text runs as the JavaScript function that it is, on every device but gpujs ones (KERNEL_UNSUPPORTED).
+ *
+ * When it is compiled for a new size, threads run once to see what they read (all of up to 1024, else a sample): KERNEL_OUT_OF_RANGE. Indices that
+ * depend on later values are not seen.
+ *
+ * The definition throws INVALID_ARGUMENT for a text that is no function of the inputs and attributes, indexes an input twice, assigns to elements, or draws random
+ * numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH when they do not broadcast (without a shape rule),
  * INVALID_ARGUMENT for shapes or constants that are none, KERNEL_COMPILE with gpu.js's words, KERNEL_RESULT when it returns more than one number,
  * KERNEL_MODE when gpu.js would run it in another mode, KERNEL_UNSUPPORTED for more than 2²⁴ elements. Its backward throws DERIVATIVE_MISSING.
  */
@@ -88,7 +96,7 @@ export function defineKernel<const I extends Names, const A extends KernelAttrib
 ): DefinedKernel<I, { readonly [K in keyof A]: number }> {
   const { name, inputs, attributes = {} as A, shape, constants } = definition as unknown as KernelDefinition<Names, KernelAttributes>
   checkNames(name, inputs, attributes)
-  const kernel = userKernel('defineKernel', name, definition.kernel, [...inputs, ...Object.keys(attributes)])
+  const kernel = userKernel('defineKernel', name, definition.kernel, [...inputs, ...Object.keys(attributes)], inputs.length)
   const derive = derivativeOf(definition as unknown as KernelDefinition<Names, KernelAttributes>)
   const count = inputs.length
 
@@ -121,7 +129,7 @@ export function defineKernel<const I extends Names, const A extends KernelAttrib
   const call = (...args: readonly unknown[]): Tensor => {
     const tensors = args.slice(0, count)
     inputs.forEach((input, i) => {
-      checkKernelInput(name, input, tensors[i])
+      checkKernelInput(name, input, tensors[i], (tensors[0] as Tensor | undefined)?.dtype)
     })
     const given = attributesOf(name, attributes, args.length > count + 1 ? args : args[count])
     return recorded(given, ...(shape === undefined ? broadcast(tensors as Tensor[]) : (tensors as Tensor[])))

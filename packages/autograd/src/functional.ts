@@ -9,6 +9,7 @@ import { grad } from './backward.js'
 import { operations } from './functions.js'
 import { enableGrad } from './grad-mode.js'
 
+/** Of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
 export interface FunctionalOptions {
   /** Records the derivative itself, so that it can be differentiated; default false. */
   readonly createGraph?: boolean

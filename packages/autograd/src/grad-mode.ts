@@ -23,6 +23,7 @@ export function setGradEnabled<T>(enabled: boolean, fn: () => T): T {
   return withScope({ gradEnabled: enabled }, fn)
 }
 
+/** Whether operations are recorded here. PyTorch: `torch.is_grad_enabled`. */
 export function isGradEnabled(): boolean {
   return currentScope().gradEnabled
 }

@@ -7,11 +7,13 @@ import { isTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { checkFunction, isFloating, shapeText } from '@postgrad/tensor/internal'
 import { grad as gradOf } from './backward.js'
 
+/** Of `gradcheck`: the step of the finite difference and what may be off. */
 export interface GradcheckOptions {
   /** Half of the finite difference; default 1e-6. */
   readonly eps?: number
   /** Allowed: |analytical − numerical| ≤ atol + rtol |numerical|; defaults 1e-5 and 1e-3. */
   readonly atol?: number
+  /** Allowed beside `atol`, as a share of the numerical value. */
   readonly rtol?: number
   /** How much the gradients of two backward passes over one graph may differ; default 0: not at all. */
   readonly nondetTol?: number
@@ -19,6 +21,7 @@ export interface GradcheckOptions {
   readonly raiseException?: boolean
 }
 
+/** Of `gradgradcheck`. */
 export interface GradgradcheckOptions extends GradcheckOptions {
   /** Gradients of the outputs, where the second derivative is taken; float64. Default: fixed irregular values around 1. */
   readonly gradOutputs?: readonly Tensor[]

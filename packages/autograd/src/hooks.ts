@@ -4,6 +4,7 @@
  */
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
 
+/** Gradients in the order of the inputs or outputs that they belong to; null where there is none. */
 export type Grads = readonly (Tensor | null)[]
 
 /** Sees the gradient of one tensor; what it returns, unless undefined, takes its place. Not called where no gradient arrives. */

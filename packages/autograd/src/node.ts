@@ -10,13 +10,17 @@ import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from 
 
 /** Into which node, and to the gradient of which of its forward outputs. */
 export interface Edge {
+  /** Where the gradient goes. */
   readonly node: Node
+  /** Which of the node's outputs in forward it is the gradient of. */
   readonly inputNr: number
 }
 
 /** What is known of one forward output: a missing gradient is made from it (zeros), an arriving one is checked against it. */
 export interface InputMeta {
+  /** The output's shape. */
   readonly shape: readonly number[]
+  /** The output's dtype. */
   readonly dtype: DType
 }
 
@@ -29,6 +33,7 @@ export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
  */
 let nextSequenceNr = 0
 
+/** A node of the graph that backward passes run through, as `tensor.gradFn` shows it. PyTorch: `torch.autograd.graph.Node`. */
 export abstract class Node implements GradFunction<Tensor> {
   // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
 

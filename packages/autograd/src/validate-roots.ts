@@ -43,7 +43,8 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       op,
       expected: `root ${index} to require grad`,
       got: 'a tensor that does not, and that no recorded operation made',
-      remedy: 'Compute it from tensors with requiresGrad, outside of noGrad.',
+      remedy:
+        'Compute it from tensors with requiresGrad, outside of noGrad. What a call returns has a history within distAutograd.context(…) alone: call there, and use ctx.backward().',
       values: valuesOf(root, index),
     })
   }

@@ -1,5 +1,7 @@
 /** Tests of the bottom package: the message of an error, ids, and the scope's way through awaits. */
+import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
+import { rejectTraced, withCallerInStack } from './await-stack.js'
 import { isPostgradError, PostgradError } from './errors.js'
 import { globalId, IdCounter, LOCAL_ID_MAX, localOf, workerOf } from './global-id.js'
 import { currentScope, withScope } from './scope.js'
@@ -57,5 +59,72 @@ describe('scope', () => {
         withScope({ worker: null }, () => expect(currentScope().worker).toBeNull())
       }),
     )
+  })
+})
+
+describe('lines of who awaits', () => {
+  const later = (error: unknown): Promise<never> => {
+    let settle!: (value: never) => void
+    let fail!: (error: unknown) => void
+    const promise = new Promise<never>((resolve, reject) => {
+      settle = resolve
+      fail = reject
+    })
+    setTimeout(() => rejectTraced(promise, settle, fail, error), 1)
+    return promise
+  }
+  const thrownBy = async (fn: () => Promise<unknown>): Promise<Error> => {
+    try {
+      await fn()
+    } catch (error) {
+      return error as Error
+    }
+    throw new Error('expected a rejection')
+  }
+
+  test('a rejection from a timer has the functions that await it in its stack, through awaits, then and Promise.all', async () => {
+    const program = async (wait: (error: unknown) => Promise<unknown>): Promise<void> => {
+      await wait(new TypeError('from a timer'))
+    }
+    const inner = async (error: unknown): Promise<unknown> => await later(error)
+    for (const wait of [later, inner, (e: unknown) => later(e).then(() => 1), (e: unknown) => Promise.all([1, later(e)])]) {
+      const error = await thrownBy(() => program(wait))
+      expect(error.stack).toMatch(/^TypeError: from a timer\n/)
+      expect(error.stack).toMatch(/at (async )?program/)
+      expect(error.message).toBe('from a timer')
+    }
+  })
+
+  test('what cannot have a stack is thrown as it is, and an error gets its lines once', async () => {
+    for (const odd of ['text', null, Object.freeze(new Error('frozen'))]) expect(await thrownBy(async () => await later(odd))).toBe(odd)
+    const error = new Error('twice')
+    const first = async () => await later(error)
+    const second = async () => await later(error)
+    await thrownBy(first)
+    await thrownBy(second)
+    expect(error.stack).toMatch(/at (async )?first/)
+    expect(error.stack).not.toMatch(/at (async )?second/)
+  })
+
+  test('an error from deep inside has the lines of who called the entry', () => {
+    const deep = (n: number): never => {
+      if (n === 0) throw new Error('deep')
+      return deep(n - 1)
+    }
+    const entry = (): never => withCallerInStack(entry, () => deep(40))
+    const program = (): never => entry()
+    expect(() => program()).toThrow(expect.objectContaining({ stack: expect.stringContaining('at program') }))
+  })
+
+  test('a printed error says its remedy and the stack of the other worker once', () => {
+    const error = new PostgradError('SOME_CODE', { op: 'call', expected: 'this', got: 'that', remedy: 'Do the other.' })
+    error.stack = `${error.stack}\n    at far (away.js:1:1)`
+    error.remoteStack = 'at far (away.js:1:1)'
+    error.workers = [{ name: 'b', id: 1 }]
+    const text = inspect(error)
+    expect(text.split('Do the other.')).toHaveLength(2)
+    expect(text.split('away.js:1:1')).toHaveLength(2)
+    expect(text).toContain("code: 'SOME_CODE'")
+    expect(error).toMatchObject({ remedy: 'Do the other.', remoteStack: 'at far (away.js:1:1)', workers: [{ name: 'b', id: 1 }] })
   })
 })

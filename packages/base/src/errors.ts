@@ -7,12 +7,15 @@
 export interface ErrorParts {
   /** The operation as the user called it: `call`, `matmul`, `backward`. */
   readonly op: string
+  /** What would have been right. */
   readonly expected?: string
+  /** What came. */
   readonly got?: string
   /** What the reader can do about it: a full sentence. */
   readonly remedy?: string
   /** Takes the place of "expected …, got …" where that form does not fit. */
   readonly message?: string
+  /** The error behind this one. */
   readonly cause?: unknown
   /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
   readonly values?: Readonly<Record<string, unknown>>
@@ -20,19 +23,27 @@ export interface ErrorParts {
 
 /** One hop of an error's way back to its caller. */
 export interface WorkerHop {
+  /** The worker's name. */
   readonly name: string
+  /** The worker's id. */
   readonly id: number
 }
 
+/**
+ * Every expected failure of this library: a stable `code`, the values of the case, and what to do. It crosses workers whole. Test it by
+ * `isPostgradError(error, 'WORKER_DIED')`.
+ */
 export class PostgradError extends Error {
+  /** Stable: what programs compare. */
   readonly code: string
+  /** The operation as its caller named it: `call`, `matmul`, `backward`. */
   readonly op: string
+  /** Plain values that identify the case: worker names, ids as strings, shapes. */
   readonly values: Readonly<Record<string, unknown>>
-  readonly remedy: string | undefined
-  /** The stack on the worker where the error arose; undefined when it arose here. */
-  remoteStack: string | undefined
-  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
-  workers: readonly WorkerHop[] = []
+  // Fields that a printed error shows already, in its message and its stack, are none of its own, or it would show them twice.
+  readonly #remedy: string | undefined
+  #remoteStack: string | undefined
+  #workers: readonly WorkerHop[] = []
 
   constructor(code: string, parts: ErrorParts) {
     super(describe(parts), parts.cause === undefined ? undefined : { cause: parts.cause })
@@ -40,7 +51,30 @@ export class PostgradError extends Error {
     this.code = code
     this.op = parts.op
     this.values = parts.values ?? {}
-    this.remedy = parts.remedy
+    this.#remedy = parts.remedy
+  }
+
+  /** What the reader can do about it; the end of the message. */
+  get remedy(): string | undefined {
+    return this.#remedy
+  }
+
+  /** The stack on the worker where the error arose; undefined when it arose here. */
+  get remoteStack(): string | undefined {
+    return this.#remoteStack
+  }
+
+  set remoteStack(stack: string | undefined) {
+    this.#remoteStack = stack
+  }
+
+  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
+  get workers(): readonly WorkerHop[] {
+    return this.#workers
+  }
+
+  set workers(workers: readonly WorkerHop[]) {
+    this.#workers = workers
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { PostgradError } from './errors.js'
 
+/** The number of a worker, from 0 to 65,535, unique in its cluster. */
 export type WorkerId = number
 
 export const WORKER_ID_MAX = 0xffff
@@ -26,10 +27,12 @@ export function globalId(worker: WorkerId, local: number): bigint {
   return (BigInt(worker) << LOCAL_BITS) | BigInt(local)
 }
 
+/** The worker that made an id (of a context, a reference, a pass): its upper 16 bits. */
 export function workerOf(id: bigint): WorkerId {
   return Number(id >> LOCAL_BITS)
 }
 
+/** The counter in an id on the worker that made it: its lower 48 bits. */
 export function localOf(id: bigint): number {
   return Number(id & LOCAL_MASK)
 }

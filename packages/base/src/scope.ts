@@ -1,5 +1,5 @@
 /**
- * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, served call, call chain. One
+ * What surrounds the running code: grad mode, device, generator, worker, distributed context, deadline, served call, call chain, the module that is being loaded. One
  * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.
@@ -21,6 +21,8 @@ export class Scope {
   readonly context: object | null
   /** The job that is being run; null outside of one. Owner: jobs. */
   readonly job: object | null
+  /** The module that is being loaded, if this code runs because of that; null otherwise. Owner: base. */
+  readonly loading: object | null
   /** When the call that is being served must be done, in ms on its worker's clock; Infinity is never. Owner: rpc. */
   readonly deadlineMs: number
   /** The call that is being served; null outside of any. Owner: rpc. */
@@ -38,6 +40,7 @@ export class Scope {
     this.worker = pick(from.worker, base.worker)
     this.context = pick(from.context, base.context)
     this.job = pick(from.job, base.job)
+    this.loading = pick(from.loading, base.loading)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
     this.serving = pick(from.serving, base.serving)
     this.collected = pick(from.collected, base.collected)

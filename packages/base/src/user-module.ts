@@ -7,6 +7,7 @@ import nodeModule, { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { PostgradError } from './errors.js'
+import { whileLoading } from './loading.js'
 import { resolveSync } from './typescript-format.js'
 
 /** From here on Node strips types by itself. */
@@ -26,11 +27,11 @@ export function locateModule(module: URL | string): { readonly url: string; read
 /**
  * @param url `file:` URL of the module
  * @param typescript URL of `tsx/esm/api` if it is known, else null
- * @throws TYPESCRIPT_LOADER_MISSING, or whatever the module throws while it is evaluated
+ * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   if (isTypeScript(url)) await registerTypeScript(url, typescript)
-  return (await import(url)) as Record<string, unknown>
+  return whileLoading(async () => (await import(url)) as Record<string, unknown>)
 }
 
 export function isTypeScript(url: string): boolean {

@@ -14,11 +14,13 @@ import type { IterableDataset } from './dataset.js'
 
 /** 'bool' reads true, false, 1 and 0, in any case of letters; 'int32' whole numbers only. */
 export type CsvType = DType | 'string'
+/** Which columns to read, and as what: { age: 'number', name: 'string' }. */
 export type CsvSchema = Readonly<Record<string, CsvType>>
 
 /** A path ('.gz': unpacked on the way), or the text in pieces. */
 export type CsvSource = string | URL | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
 
+/** Of `readCsv` and `csvDataset`. */
 export interface CsvOptions<C extends CsvSchema> {
   /** Which columns to read, by name, and as what. Others are passed over, whatever is in them. */
   readonly columns: C

@@ -19,6 +19,7 @@ import { BatchSampler, checkCount, checkIterable, RandomSampler, type Sampler, S
 import { type Sources, sourcesOf } from './worker-dataset.js'
 import { WorkerPool } from './worker-pool.js'
 
+/** Of `DataLoader`. */
 export interface DataLoaderOptions<T, B = Collated<T>> {
   /** Samples in a batch; default 1. What None does in PyTorch, samples by themselves, is batchSize 1 with `collate: ([sample]) => sample`. */
   readonly batchSize?: number
@@ -72,7 +73,9 @@ const TIMEOUT_MS = 60_000
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   /** An array that was given is a Dataset here. */
   readonly dataset: Dataset<T> | IterableDataset<T>
+  /** Samples in a batch. */
   readonly batchSize: number
+  /** How many threads load batches; 0: this one. */
   readonly workers: number
   private readonly options: DataLoaderOptions<T, B>
   /** null for an IterableDataset. */

@@ -7,7 +7,9 @@ import { type RandomSource, shuffled, sourceOf } from './random.js'
 
 /** Samples by index, 0 … length−1. Any object of this form is one; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
 export interface Dataset<T> {
+  /** How many samples there are. */
   readonly length: number
+  /** The sample at an index, or a promise of it. */
   get(index: number): T | Promise<T>
 }
 
@@ -49,7 +51,9 @@ function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
 
 /** Tensors of the same first extent N; sample i is the i-th of each: `[x[i], y[i]]`, views without a copy. PyTorch: `TensorDataset`. */
 export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
+  /** The tensors that it was made of. */
   readonly tensors: T
+  /** Their first extent. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH unless all have the same first extent */
@@ -70,7 +74,7 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
     this.length = first.shape[0] as number
   }
 
-  /** @throws INDEX_OUT_OF_RANGE */
+  /** The index-th slices of all tensors, as views. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T {
     checkIndex('TensorDataset.get', index, this.length)
     return this.tensors.map((one) => one.select(0, index)) as readonly Tensor[] as T
@@ -79,7 +83,9 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
 
 /** The samples of another dataset at these indices, in this order. PyTorch: `Subset`. */
 export class Subset<T> implements Dataset<T> {
+  /** The dataset that it is a part of. */
   readonly dataset: Dataset<T>
+  /** Which of its samples, in this order. */
   readonly indices: readonly number[]
 
   /** @throws INDEX_OUT_OF_RANGE for an index that the dataset does not have */
@@ -90,11 +96,12 @@ export class Subset<T> implements Dataset<T> {
     this.indices = [...indices]
   }
 
+  /** How many samples there are. */
   get length(): number {
     return this.indices.length
   }
 
-  /** @throws INDEX_OUT_OF_RANGE */
+  /** The sample at a place of `indices`. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     return this.dataset.get(this.indexOf(index))
   }
@@ -108,7 +115,9 @@ export class Subset<T> implements Dataset<T> {
 
 /** One dataset behind the other. PyTorch: `ConcatDataset`. */
 export class ConcatDataset<T> implements Dataset<T> {
+  /** Its parts, in their order. */
   readonly datasets: readonly Dataset<T>[]
+  /** How many samples all parts have. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT for no datasets */
@@ -118,7 +127,7 @@ export class ConcatDataset<T> implements Dataset<T> {
     this.length = this.datasets.reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** @throws INDEX_OUT_OF_RANGE */
+  /** The sample at an index over all parts. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     const [dataset, own] = this.locate(index)
     return dataset.get(own)

@@ -54,6 +54,7 @@ const GZIP_BEGIN_BYTES = 8192
 /** Deflate makes no more than 1032 bytes of one (258 bytes of two bits). */
 const DEFLATE_RATIO_MAX = 1032
 
+/** Of `readIdx` and `decodeIdx`. */
 export interface IdxReadOptions {
   /** Convert to it while reading; default: int32 of ubyte, byte, short and int, float32 of float, float64 of double. */
   readonly dtype?: DType
@@ -147,6 +148,7 @@ async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
   }
 }
 
+/** Of `writeIdx`. */
 export interface IdxWriteOptions {
   /** Default: float of float32, double of float64, int of int32, ubyte of bool. */
   readonly type?: IdxType
@@ -154,7 +156,10 @@ export interface IdxWriteOptions {
   readonly gzip?: boolean
 }
 
-/** @throws (rejects) IDX_OUT_OF_RANGE for a value that the type cannot hold, DTYPE_MISMATCH for floats as integers; what the file system throws */
+/**
+ * Writes a tensor as an IDX file (the format of MNIST), gzipped where the path ends in '.gz'. @throws (rejects) IDX_OUT_OF_RANGE for a value that
+ * the type cannot hold, DTYPE_MISMATCH for floats as integers; what the file system throws
+ */
 export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
   const bytes = encodeIdx(x, options)
   await writeFile(path, (options.gzip ?? /\.gz$/.test(String(path))) ? await gzipAsync(bytes) : bytes)

@@ -4,6 +4,7 @@
  */
 import { currentGenerator, type Generator } from '@postgrad/tensor'
 
+/** Where random numbers of samplers and splits come from. */
 export interface RandomSource {
   /** Where the seed is drawn from; default: the scope's generator, else the thread's. */
   readonly generator?: Generator

@@ -14,6 +14,7 @@ export interface Sampler<I = number> extends Iterable<I> {
 
 /** What a sampler needs of a dataset. */
 export interface Sized {
+  /** How many samples there are. */
   readonly length: number
 }
 
@@ -34,6 +35,7 @@ export class SequentialSampler implements Sampler {
   }
 }
 
+/** Of `RandomSampler`. */
 export interface RandomSamplerOptions extends RandomSource {
   /** Draw each index from all; default false: every index once, then, if numSamples asks for more, again in another order. */
   readonly replacement?: boolean
@@ -97,6 +99,7 @@ export class SubsetRandomSampler implements Sampler {
   }
 }
 
+/** Of `WeightedRandomSampler`. */
 export interface WeightedRandomSamplerOptions extends RandomSource {
   /** Default true. */
   readonly replacement?: boolean
@@ -209,6 +212,7 @@ function* inBatches(indices: Iterator<number>, batchSize: number, dropLast: bool
   if (batch.length > 0 && !dropLast) yield batch
 }
 
+/** Of `DistributedSampler`. */
 export interface DistributedSamplerOptions {
   /** Into how many parts the dataset is cut: one per worker that trains. */
   readonly numReplicas: number

@@ -5,6 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { importModule, locateModule } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
+import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { textOf } from './batch.js'
 import { asDataset, ConcatDataset, type Dataset, Subset } from './dataset.js'
@@ -33,10 +34,12 @@ export class WorkerDataset<T> implements Dataset<T> {
     this.here = here
   }
 
+  /** How many samples there are. */
   get length(): number {
     return this.here.length
   }
 
+  /** The sample at an index, made in this thread. */
   get(index: number): T | Promise<T> {
     return this.here.get(index)
   }
@@ -55,7 +58,7 @@ export class WorkerDataset<T> implements Dataset<T> {
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
   url: URL | string,
   factory: DatasetFactory<A, T> | string,
-  args: A,
+  args: Sendable<A>,
 ): Promise<WorkerDataset<T>> {
   checkArguments(url, factory, args)
   const found = locateModule(url)

@@ -123,7 +123,7 @@ describe('what fails is told', () => {
   test('a function that the module does not export, an argument that cannot be sent', async () => {
     const own = (): { length: number; get: () => number } => ({ length: 1, get: () => 1 })
     expect((await rejection(workerDataset(URL_OF, own, []))).message).toContain("the function 'own'")
-    expect((await rejection(workerDataset(URL_OF, 'numbers', [() => 1]))).code).toBe('WIRE_UNSUPPORTED_VALUE')
+    expect((await rejection(workerDataset(URL_OF, 'numbers', [(() => 1) as unknown]))).code).toBe('WIRE_UNSUPPORTED_VALUE')
   })
 
   test.each([1, 2])('what a dataset throws, with index and cause, in its place of the order (%d workers)', async (workers) => {

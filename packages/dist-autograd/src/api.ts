@@ -8,6 +8,7 @@ import { currentContext, withContext } from './context-scope.js'
 import type { BackwardMode, DistAutogradContext, DistBackwardOptions } from './dist-autograd-context.js'
 import { currentDistAutograd } from './install.js'
 
+/** Of `distAutograd.context`. */
 export interface ContextOptions {
   /**
    * Which send functions the passes of the context wait for. `smart`, the default: those that the roots depend on, so that unused results do no harm.
@@ -76,4 +77,8 @@ function noMode(mode: unknown): PostgradError {
   })
 }
 
+/**
+ * Distributed autograd: `context` runs a function with a context of its own, in which calls are recorded; `backward`, `getGradients` and
+ * `releaseContext` take its id. PyTorch: `torch.distributed.autograd`.
+ */
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

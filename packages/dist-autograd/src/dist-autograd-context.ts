@@ -19,6 +19,7 @@ import type { PassLedger } from './pass-ledger.js'
  */
 export type BackwardMode = 'fast' | 'smart'
 
+/** Of `ctx.backward` and `distAutograd.backward`. */
 export interface DistBackwardOptions {
   /** Keeps what the nodes saved, so that another pass can run over them; default `createGraph`. */
   readonly retainGraph?: boolean
@@ -45,6 +46,7 @@ export interface DistBackwardOptions {
 export interface PassOptimizer {
   /** A pass is about to begin after which it will step: who has the parameters may prepare. Must not throw. */
   announce(context: DistAutogradContext): void
+  /** The pass has ended well: steps with the context's gradients. */
   step(context: DistAutogradContext): Promise<void>
 }
 
@@ -61,8 +63,14 @@ export interface EndedPass {
   readonly ledger: PassLedger
 }
 
+/**
+ * One distributed forward and backward pass, as this worker sees it: `backward(roots)` runs the pass, `gradients()` are this worker's. PyTorch:
+ * `DistAutogradContext`.
+ */
 export class DistAutogradContext {
+  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
   readonly contextId: bigint
+  /** Which send functions its passes wait for. */
   readonly mode: BackwardMode
   /** The workers, other than this one, that messages of this context went to or came from. @internal */
   readonly knownWorkerIds = new Set<WorkerId>()
@@ -201,6 +209,17 @@ export class DistAutogradContext {
     for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
     this.finalListeners = null
   }
+}
+
+/** What a pass gets that was not awaited, or that `release` was called under. */
+export function releasedUnderWay(contextId: bigint): PostgradError {
+  return new PostgradError('CONTEXT_RELEASED', {
+    op: 'backward',
+    message: `autograd context ${contextId} was released while this backward pass was under way`,
+    remedy:
+      'Write `await ctx.backward(…)`, also before ctx.gradients(): the context is released when the function of distAutograd.context(…) settles.',
+    values: { contextId: String(contextId) },
+  })
 }
 
 export function contextReleased(contextId: bigint, op: string): PostgradError {

@@ -25,14 +25,14 @@ import assert from 'node:assert'
 import { Engine, type GraphRoot, graphRoot, HeldBack, InputBuffer, type NodeTask, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, localOf, PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, globalId, inScope, onAbort, Scope, timeLimit } from '@postgrad/base/internal'
-import type { WorkerInfo } from '@postgrad/rpc'
+import { Future, type WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { sameShape } from '@postgrad/tensor/internal'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { recordRecv, recordSend, unrecordSend } from './attach.js'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
-import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from './dist-autograd-context.js'
+import { contextReleased, type DistAutogradContext, type DistBackwardOptions, releasedUnderWay } from './dist-autograd-context.js'
 import type { GradientCarrier, RecvRpcBackward } from './functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH, type RecordedSend, readGradientRoom, writeGradientRoom } from './gradient-room.js'
@@ -87,7 +87,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
     try {
       return this.begin(context, roots, options).ended
     } catch (error) {
-      return Promise.reject(error)
+      // As one that fails later is: with the line that awaits it.
+      return Future.rejected(error)
     }
   }
 
@@ -456,7 +457,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   abandon(context: DistAutogradContext, error: PostgradError | null): void {
     for (const pass of context.passes.values()) {
       if (pass.gathered) continue
-      const reason = error ?? contextReleased(context.contextId, 'backward')
+      const reason = error ?? releasedUnderWay(context.contextId)
       if (pass instanceof RootPass) pass.fail(reason)
       else pass.task.fail(reason)
     }

@@ -18,7 +18,7 @@ import {
   runPostAccumulateHooks,
 } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import type { Scope } from '@postgrad/base/internal'
+import { rejectTraced, type Scope } from '@postgrad/base/internal'
 import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
@@ -168,8 +168,9 @@ export class RootPass extends DistPass {
   fail(error: unknown): void {
     this.endWait()
     this.task.fail(error)
-    this.settle.reject(error)
-    // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
-    if (needsNobody(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
+    rejectTraced(this.ended, this.settle.resolve, this.settle.reject, error, () => {
+      // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+      if (needsNobody(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
+    })
   }
 }

@@ -3,6 +3,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { checkProgress, type Progress } from './progress.js'
 
+/** The job that runs this code: what `currentJob()` gives. */
 export interface CurrentJob {
   /**
    * Aborts when the job is cancelled or its time is over; what it still gives is dropped then. To read it looks for news, so a loop without an

@@ -7,13 +7,16 @@ import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
+import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { JobHost } from './job-host.js'
 import { cancelled } from './job-queue.js'
 import type { Progress } from './progress.js'
 
+/** A function that a pool can run: exposed by the pool's module. */
 export type JobFunction = (...args: never[]) => unknown
 
+/** Of `jobs.run`. */
 export interface JobOptions {
   /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
   readonly signal?: AbortSignal
@@ -25,6 +28,7 @@ export interface JobOptions {
   readonly seed?: number
 }
 
+/** Of `jobs.map`. */
 export interface MapOptions {
   /** Cancels all jobs of the map. */
   readonly signal?: AbortSignal
@@ -38,7 +42,9 @@ export interface MapOptions {
 
 /** How many jobs run and wait, of all who use the pool. */
 export interface JobCounts {
+  /** Jobs that threads are at. */
   readonly running: number
+  /** Jobs that wait for a thread. */
   readonly waiting: number
 }
 
@@ -54,7 +60,9 @@ export interface JobsParts {
 }
 
 /** Arguments may be left out for a function that takes none. */
-type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: JobOptions] : [args: A, options?: JobOptions]
+type Rest<A extends readonly unknown[]> = [] extends A
+  ? [args?: Sendable<A>, options?: JobOptions]
+  : [args: Sendable<A>, options?: JobOptions]
 
 const SEEDS = 2 ** 31
 
@@ -73,6 +81,7 @@ export class Jobs {
     return this.parts.host.threads
   }
 
+  /** How many jobs run and wait now. */
   get counts(): JobCounts {
     return this.parts.host.counts()
   }
@@ -94,7 +103,7 @@ export class Jobs {
    */
   async *map<F extends JobFunction>(
     fn: F,
-    items: Iterable<Parameters<F>[0]> | AsyncIterable<Parameters<F>[0]>,
+    items: Iterable<Sendable<Parameters<F>[0]>> | AsyncIterable<Sendable<Parameters<F>[0]>>,
     options: MapOptions = {},
   ): AsyncGenerator<Awaited<ReturnType<F>>, void, undefined> {
     const name = this.parts.nameOf(fn)

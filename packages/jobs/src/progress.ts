@@ -4,6 +4,7 @@ import type { Clock, Timer } from '@postgrad/transport'
 
 /** How far a program or a job is, in its own units. */
 export interface Progress {
+  /** How much is done. */
   readonly done: number
   /** Unknown when left out. */
   readonly total?: number

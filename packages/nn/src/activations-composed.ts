@@ -9,6 +9,7 @@ import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
 
+/** Of `PReLU`. */
 export interface PReLUOptions extends ParameterOptions {
   /** Slopes that are learned: one for all, or one for each channel (dimension 1); default 1. */
   readonly numParameters?: number
@@ -18,6 +19,7 @@ export interface PReLUOptions extends ParameterOptions {
 
 /** x where positive, else x times a slope that is learned. */
 export class PReLU extends Module {
+  /** How many slopes are learned: 1, or one for each channel. */
   readonly numParameters: number
   /** [numParameters] */
   readonly weight: Tensor
@@ -53,7 +55,9 @@ export class PReLU extends Module {
 const SELU_ALPHA = 1.6732632423543772
 const SELU_SCALE = 1.0507009873554805
 
+/** scale · elu(x), with the constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`. */
 export class SELU extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.elu(SELU_ALPHA).mul(SELU_SCALE)
   }
@@ -61,6 +65,7 @@ export class SELU extends Module {
 
 /** x where positive, else alpha (exp(x / alpha) − 1). */
 export class CELU extends Module {
+  /** What it nears below 0, with its sign turned. */
   readonly alpha: number
 
   /** @throws INVALID_ARGUMENT for 0 */
@@ -70,6 +75,7 @@ export class CELU extends Module {
     this.alpha = alpha
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     // 0 belongs to the line: minimum(x, 0) would share its gradient with the number.
     const negative = x.lt(0)
@@ -83,6 +89,7 @@ export class CELU extends Module {
 
 /** A line from 0 at −3 to 1 at 3, cut at both. */
 export class Hardsigmoid extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.add(3).relu6().div(6)
   }
@@ -90,6 +97,7 @@ export class Hardsigmoid extends Module {
 
 /** x times its hard sigmoid: 0 below −3, x above 3. In three pieces, since at the ends PyTorch's slope is the middle's. */
 export class Hardswish extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     const [below, within] = [x.lt(-3), x.le(3)]
     const middle = x.abs().le(3).where(x, 0)

@@ -3,19 +3,25 @@ import type { GeluOptions, SoftplusOptions, Tensor } from '@postgrad/tensor'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
+/** relu as a module: x where positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`. */
 export class ReLU extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.relu()
   }
 }
 
+/** relu6 as a module: x kept within 0 and 6. PyTorch: `torch.nn.ReLU6`. */
 export class ReLU6 extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.relu6()
   }
 }
 
+/** leakyRelu as a module: x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`. */
 export class LeakyReLU extends Module {
+  /** The slope below 0. */
   readonly negativeSlope: number
 
   constructor(negativeSlope = 0.01) {
@@ -23,6 +29,7 @@ export class LeakyReLU extends Module {
     this.negativeSlope = negativeSlope
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.leakyRelu(this.negativeSlope)
   }
@@ -32,7 +39,9 @@ export class LeakyReLU extends Module {
   }
 }
 
+/** elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`. */
 export class ELU extends Module {
+  /** What it nears below 0, with its sign turned. */
   readonly alpha: number
 
   constructor(alpha = 1) {
@@ -40,6 +49,7 @@ export class ELU extends Module {
     this.alpha = alpha
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.elu(this.alpha)
   }
@@ -49,7 +59,9 @@ export class ELU extends Module {
   }
 }
 
+/** gelu as a module: x Φ(x), or `{ approximate: 'tanh' }`. PyTorch: `torch.nn.GELU`. */
 export class GELU extends Module {
+  /** As given. */
   readonly options: GeluOptions
 
   constructor(options: GeluOptions = {}) {
@@ -57,6 +69,7 @@ export class GELU extends Module {
     this.options = options
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.gelu(this.options)
   }
@@ -66,19 +79,25 @@ export class GELU extends Module {
   }
 }
 
+/** silu as a module: x σ(x). PyTorch: `torch.nn.SiLU`. */
 export class SiLU extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.silu()
   }
 }
 
+/** mish as a module: x tanh(softplus x). PyTorch: `torch.nn.Mish`. */
 export class Mish extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.mish()
   }
 }
 
+/** softplus as a module: log(1 + exp(beta x)) / beta; beta is 1, threshold 20 by default. PyTorch: `torch.nn.Softplus`. */
 export class Softplus extends Module {
+  /** As given. */
   readonly options: SoftplusOptions
 
   constructor(options: SoftplusOptions = {}) {
@@ -86,6 +105,7 @@ export class Softplus extends Module {
     this.options = options
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.softplus(this.options)
   }
@@ -95,38 +115,51 @@ export class Softplus extends Module {
   }
 }
 
+/** softsign as a module: x / (1 + |x|). PyTorch: `torch.nn.Softsign`. */
 export class Softsign extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.softsign()
   }
 }
 
+/** sigmoid as a module: 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`. */
 export class Sigmoid extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.sigmoid()
   }
 }
 
+/** logSigmoid as a module: log σ(x). PyTorch: `torch.nn.LogSigmoid`. */
 export class LogSigmoid extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.logSigmoid()
   }
 }
 
+/** tanh as a module. PyTorch: `torch.nn.Tanh`. */
 export class Tanh extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.tanh()
   }
 }
 
+/** tanhshrink as a module: x − tanh x. PyTorch: `torch.nn.Tanhshrink`. */
 export class Tanhshrink extends Module {
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.tanhshrink()
   }
 }
 
+/** hardtanh as a module: x kept within min (default −1) and max (1). PyTorch: `torch.nn.Hardtanh`. */
 export class Hardtanh extends Module {
+  /** The least result. */
   readonly min: number
+  /** The largest result. */
   readonly max: number
 
   constructor(min = -1, max = 1) {
@@ -135,6 +168,7 @@ export class Hardtanh extends Module {
     this.max = max
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.hardtanh(this.min, this.max)
   }
@@ -144,7 +178,9 @@ export class Hardtanh extends Module {
   }
 }
 
+/** softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`. */
 export class Softmax extends Module {
+  /** Along which it sums to 1. */
   readonly dim: number
 
   constructor(dim: number) {
@@ -152,6 +188,7 @@ export class Softmax extends Module {
     this.dim = dim
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.softmax(this.dim)
   }
@@ -161,7 +198,9 @@ export class Softmax extends Module {
   }
 }
 
+/** logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`. */
 export class LogSoftmax extends Module {
+  /** Along which the exponentials sum to 1. */
   readonly dim: number
 
   constructor(dim: number) {
@@ -169,6 +208,7 @@ export class LogSoftmax extends Module {
     this.dim = dim
   }
 
+  /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
     return x.logSoftmax(this.dim)
   }

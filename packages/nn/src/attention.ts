@@ -9,6 +9,7 @@ import { Linear } from './linear.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions, parameter } from './parameter.js'
 
+/** Of `MultiheadAttention`. */
 export interface MultiheadAttentionOptions extends ParameterOptions {
   /** Probability that a weight of attention is zeroed, while training; default 0. */
   readonly dropout?: number
@@ -16,6 +17,7 @@ export interface MultiheadAttentionOptions extends ParameterOptions {
   readonly bias?: boolean
   /** Widths of keys and values; default embedDim. */
   readonly kdim?: number
+  /** Width of the values; default embedDim. */
   readonly vdim?: number
   /** Inputs and output are [N, L, …] instead of [L, N, …]; default false. */
   readonly batchFirst?: boolean
@@ -42,19 +44,30 @@ const NAMES: Readonly<Record<string, string>> = {
   outProj: 'out_proj',
 }
 
+/**
+ * Attention of several heads over [L, N, embedDim], or [N, L, …] with batchFirst (default false); dropout is 0. PyTorch:
+ * `torch.nn.MultiheadAttention`, without biases for keys and values.
+ */
 export class MultiheadAttention extends Module {
+  /** Width of queries and of the output. */
   readonly embedDim: number
+  /** How many heads share the width. */
   readonly numHeads: number
+  /** Probability that a weight of attention is zeroed while training. */
   readonly dropout: number
+  /** Whether the batch is the first dimension. */
   readonly batchFirst: boolean
   /** [3 embedDim, embedDim]: the projections of query, key and value; null if keys or values have a width of their own. */
   readonly inProjWeight: Tensor | null
   /** [embedDim, embedDim], [embedDim, kdim], [embedDim, vdim]; null where inProjWeight is there. */
   readonly qProjWeight: Tensor | null
+  /** [embedDim, kdim]; null where inProjWeight is there. */
   readonly kProjWeight: Tensor | null
+  /** [embedDim, vdim]; null where inProjWeight is there. */
   readonly vProjWeight: Tensor | null
   /** [3 embedDim], or null */
   readonly inProjBias: Tensor | null
+  /** The projection of what all heads give. */
   readonly outProj: Linear
 
   /** Projections xavier uniform, the last one as Linear's, all biases 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

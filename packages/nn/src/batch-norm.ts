@@ -7,6 +7,7 @@ import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
 
+/** Of `BatchNorm1d` and `BatchNorm2d`. */
 export interface BatchNormModuleOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
@@ -25,11 +26,15 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 abstract class BatchNorm extends Module {
+  /** How many channels there are. */
   readonly numFeatures: number
+  /** Added to the variance. */
   readonly eps: number
+  /** The share of a batch's statistics in the running ones; null: their mean so far. */
   readonly momentum: number | null
   /** [numFeatures], or null */
   readonly weight: Tensor | null
+  /** [numFeatures], or null */
   readonly bias: Tensor | null
   /** [numFeatures], or null; a buffer, as the two below. */
   readonly runningMean: Tensor | null
@@ -86,6 +91,10 @@ abstract class BatchNorm extends Module {
   }
 }
 
+/**
+ * Normalizes each channel of [N, C] or [N, C, L] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
+ * `torch.nn.BatchNorm1d`.
+ */
 export class BatchNorm1d extends BatchNorm {
   /** x [N, C] or [N, C, L] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
@@ -93,6 +102,10 @@ export class BatchNorm1d extends BatchNorm {
   }
 }
 
+/**
+ * Normalizes each channel of [N, C, H, W] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
+ * `torch.nn.BatchNorm2d`.
+ */
 export class BatchNorm2d extends BatchNorm {
   /** x [N, C, H, W] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {

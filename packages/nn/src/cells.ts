@@ -10,11 +10,13 @@ import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
 import { type DirectionWeights, inputGates } from './recurrent.js'
 import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
+/** Of `LSTMCell` and `GRUCell`. */
 export interface CellOptions extends ParameterOptions {
   /** Default true. */
   readonly bias?: boolean
 }
 
+/** Of `RNNCell`. */
 export interface RNNCellOptions extends CellOptions {
   /** Default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity
@@ -23,7 +25,9 @@ export interface RNNCellOptions extends CellOptions {
 const NAMES: Readonly<Record<string, string>> = { weightIh: 'weight_ih', weightHh: 'weight_hh', biasIh: 'bias_ih', biasHh: 'bias_hh' }
 
 abstract class Cell extends Module implements DirectionWeights {
+  /** The last extent of x. */
   readonly inputSize: number
+  /** The last extent of the state. */
   readonly hiddenSize: number
   /** [gates · hiddenSize, inputSize] */
   readonly weightIh: Tensor
@@ -31,6 +35,7 @@ abstract class Cell extends Module implements DirectionWeights {
   readonly weightHh: Tensor
   /** [gates · hiddenSize], or null */
   readonly biasIh: Tensor | null
+  /** [gates · hiddenSize], or null */
   readonly biasHh: Tensor | null
 
   protected constructor(gates: number, inputSize: number, hiddenSize: number, { bias = true, ...options }: CellOptions) {
@@ -78,7 +83,9 @@ abstract class Cell extends Module implements DirectionWeights {
   }
 }
 
+/** One step of a simple recurrent network: tanh (default) or relu of both products. PyTorch: `torch.nn.RNNCell`. */
 export class RNNCell extends Cell {
+  /** 'tanh' or 'relu'. */
   readonly nonlinearity: RnnNonlinearity
 
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -96,6 +103,7 @@ export class RNNCell extends Cell {
   }
 }
 
+/** One step of an LSTM: x and (h, c) → (h, c). PyTorch: `torch.nn.LSTMCell`. */
 export class LSTMCell extends Cell {
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
@@ -110,6 +118,7 @@ export class LSTMCell extends Cell {
   }
 }
 
+/** One step of a GRU: x and h → h. PyTorch: `torch.nn.GRUCell`. */
 export class GRUCell extends Cell {
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {

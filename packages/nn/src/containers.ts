@@ -1,5 +1,5 @@
 /**
- * Lists and dictionaries that are modules, so that they can change and be walked as one. A plain array or Map in a field does as well, under the field's
+ * Lists and dictionaries that are modules, so that they can change and be walked as one. A plain array, object, Map or Set in a field does as well, under the field's
  * name. PyTorch: `torch.nn.ModuleList`, `ModuleDict`, `ParameterList`.
  */
 import { isTensor, type Tensor } from '@postgrad/tensor'
@@ -10,6 +10,7 @@ import { parameter } from './parameter.js'
 
 /** Modules by place: parameters are `0.weight`. It has no forward. */
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
+  /** The modules in order. Change them by `append` and `extend`, which check. */
   readonly items: M[]
 
   constructor(modules: Iterable<M> = []) {
@@ -18,6 +19,7 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     this.items = [...modules].map((module) => checkedModule('ModuleList', module))
   }
 
+  /** How many there are. */
   get length(): number {
     return this.items.length
   }
@@ -31,11 +33,13 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     return checkedAt('ModuleList', this.items, index)
   }
 
+  /** Adds a module at the end. @throws INVALID_ARGUMENT for what is none */
   append(module: M): this {
     this.items.push(checkedModule('ModuleList', module))
     return this
   }
 
+  /** Adds several at the end. @throws INVALID_ARGUMENT for what is none */
   extend(modules: Iterable<M>): this {
     for (const module of modules) this.append(module)
     return this
@@ -48,6 +52,7 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
 
 /** Modules by key: parameters are `encoder.weight`. It has no forward. */
 export class ModuleDict<M extends Module = Module> extends Module implements Iterable<[string, M]> {
+  /** The modules by key. Change them by `set` and `delete`, which check. */
   readonly items: Map<string, M>
 
   constructor(modules: Readonly<Record<string, M>> = {}) {
@@ -56,6 +61,7 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
     for (const [key, module] of Object.entries(modules)) this.set(key, module)
   }
 
+  /** How many there are. */
   get size(): number {
     return this.items.size
   }
@@ -64,22 +70,25 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
     return this.items[Symbol.iterator]()
   }
 
+  /** Whether there is a module of that key. */
   has(key: string): boolean {
     return this.items.has(key)
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The module of that key. @throws NO_SUCH_MEMBER */
   get(key: string): M {
     const module = this.items.get(key)
     if (module === undefined) throw noSuch('ModuleDict', 'module', key, [...this.items.keys()])
     return module
   }
 
+  /** Puts a module under a key. @throws INVALID_ARGUMENT for what is none */
   set(key: string, module: M): this {
     this.items.set(key, checkedModule('ModuleDict', module))
     return this
   }
 
+  /** Takes a module out; whether there was one. */
   delete(key: string): boolean {
     return this.items.delete(key)
   }
@@ -91,6 +100,7 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
 
 /** Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. */
 export class ParameterList extends Module implements Iterable<Tensor> {
+  /** The parameters in order. Change them by `append`. */
   readonly items: Tensor[]
 
   constructor(parameters: Iterable<Tensor> = []) {
@@ -99,6 +109,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     this.items = [...parameters].map(asParameter)
   }
 
+  /** How many there are. */
   get length(): number {
     return this.items.length
   }
@@ -112,6 +123,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     return checkedAt('ParameterList', this.items, index)
   }
 
+  /** Adds a tensor at the end, as a parameter. @throws REQUIRES_GRAD_NEEDS_FLOAT */
   append(item: Tensor): this {
     this.items.push(asParameter(item))
     return this

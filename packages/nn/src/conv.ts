@@ -18,6 +18,7 @@ interface SharedOptions<P> extends ParameterOptions {
   readonly bias?: boolean
 }
 
+/** Of `Conv1d` and `Conv2d`; P is a number, or a `Pair`. */
 export interface ConvModuleOptions<P> extends SharedOptions<P> {
   /** On each side (default 0 = 'valid'); 'same': as much as keeps the size, for stride 1 alone. */
   readonly padding?: ConvPadding<P>
@@ -25,6 +26,7 @@ export interface ConvModuleOptions<P> extends SharedOptions<P> {
   readonly paddingMode?: 'zeros' | Exclude<PadMode, 'constant'>
 }
 
+/** Of `ConvTranspose1d` and `ConvTranspose2d`; P is a number, or a `Pair`. */
 export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
   /** By how much each side is cut; default 0. */
   readonly padding?: P
@@ -34,11 +36,17 @@ export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
 
 /** What convolutions share. `dims` is 1 or 2; P is a number, or a pair. */
 abstract class ConvBase<P extends Pair> extends Module {
+  /** How many channels it takes. */
   readonly inChannels: number
+  /** How many channels it gives. */
   readonly outChannels: number
+  /** The extents of a window. */
   readonly kernelSize: readonly number[]
+  /** By how much windows are apart. */
   readonly stride: P
+  /** Distance of the places that one window reads. */
   readonly dilation: P
+  /** Into how many groups channels are divided. */
   readonly groups: number
   /** [outChannels, inChannels / groups, …kernelSize]; transposed: [inChannels, outChannels / groups, …kernelSize] */
   readonly weight: Tensor
@@ -83,7 +91,9 @@ abstract class ConvBase<P extends Pair> extends Module {
 }
 
 abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
+  /** Around the input, on each side. */
   readonly padding: ConvPadding<P>
+  /** What is padded with. */
   readonly paddingMode: 'zeros' | Exclude<PadMode, 'constant'>
   /** For `pad`: before and after, from the last dimension on. Null where zeros are padded, which the operation does by itself. */
   private readonly pads: readonly number[] | null
@@ -119,6 +129,10 @@ abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
   }
 }
 
+/**
+ * Convolution with learned weights [outChannels, inChannels / groups, k]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias. PyTorch:
+ * `torch.nn.Conv1d`.
+ */
 export class Conv1d extends PaddedConv<number> {
   /** Weight and bias uniform in ±1/√(inChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvModuleOptions<number> = {}) {
@@ -133,6 +147,10 @@ export class Conv1d extends PaddedConv<number> {
   }
 }
 
+/**
+ * Convolution with learned weights [outChannels, inChannels / groups, kH, kW]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias.
+ * PyTorch: `torch.nn.Conv2d`.
+ */
 export class Conv2d extends PaddedConv<Pair> {
   /** Weight and bias uniform in ±1/√(inChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvModuleOptions<Pair> = {}) {
@@ -148,7 +166,9 @@ export class Conv2d extends PaddedConv<Pair> {
 }
 
 abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
+  /** By how much each side is cut. */
   readonly padding: P
+  /** By how much the result is longer behind. */
   readonly outputPadding: P
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {
@@ -165,6 +185,10 @@ abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
   }
 }
 
+/**
+ * Transposed convolution with learned weights [inChannels, outChannels / groups, k]. Defaults: stride 1, padding 0, with bias. PyTorch:
+ * `torch.nn.ConvTranspose1d`.
+ */
 export class ConvTranspose1d extends TransposedConv<number> {
   /** Weight and bias uniform in ±1/√(outChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvTransposeModuleOptions<number> = {}) {
@@ -178,6 +202,10 @@ export class ConvTranspose1d extends TransposedConv<number> {
   }
 }
 
+/**
+ * Transposed convolution with learned weights [inChannels, outChannels / groups, kH, kW]. Defaults: stride 1, padding 0, with bias. PyTorch:
+ * `torch.nn.ConvTranspose2d`.
+ */
 export class ConvTranspose2d extends TransposedConv<Pair> {
   /** Weight and bias uniform in ±1/√(outChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvTransposeModuleOptions<Pair> = {}) {

@@ -6,7 +6,9 @@ import { checkProbability } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
+/** Zeroes elements with probability p (default 0.5) while training and scales the others by 1 / (1 − p). PyTorch: `torch.nn.Dropout`. */
 export class Dropout extends Module {
+  /** The probability of a zero. */
   readonly p: number
 
   /** @param p probability of a zero. @throws INVALID_ARGUMENT unless 0 ≤ p ≤ 1 */

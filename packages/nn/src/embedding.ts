@@ -7,6 +7,7 @@ import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { normal, type ParameterOptions, parameter } from './parameter.js'
 
+/** Of `Embedding`. */
 export interface EmbeddingOptions extends ParameterOptions {
   /** The row of this index begins with zeros and gets no gradient; −1 is the last. Default: none. */
   readonly paddingIdx?: number | null
@@ -14,15 +15,20 @@ export interface EmbeddingOptions extends ParameterOptions {
   readonly sparse?: boolean
 }
 
+/** Of `Embedding.fromPretrained` and `EmbeddingBag.fromPretrained`. */
 export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
   /** Not trained; default true. The row at paddingIdx keeps its values. */
   readonly freeze?: boolean
 }
 
 abstract class Table extends Module {
+  /** How many vectors there are. */
   readonly numEmbeddings: number
+  /** How long each is. */
   readonly embeddingDim: number
+  /** Whose vector gets no gradient; null: none. */
   readonly paddingIdx: number | null
+  /** Whether the weight's gradient is a `SparseTensor`. */
   readonly sparse: boolean
   /** [numEmbeddings, embeddingDim] */
   readonly weight: Tensor
@@ -42,6 +48,7 @@ abstract class Table extends Module {
   }
 }
 
+/** A table of vectors [numEmbeddings, embeddingDim], looked up by int32 indices; it begins standard normal. PyTorch: `torch.nn.Embedding`. */
 export class Embedding extends Table {
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
@@ -54,7 +61,7 @@ export class Embedding extends Table {
     return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
   }
 
-  /** indices int32 of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /** indices (int32, or whole numbers) of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   forward(indices: Tensor): Tensor {
     const { weight, paddingIdx, sparse } = this
     return paddingIdx === null && !sparse ? embedding(weight, indices) : embedding(weight, indices, { paddingIdx, sparse })
@@ -66,8 +73,10 @@ export class Embedding extends Table {
   }
 }
 
+/** How the rows of a bag become one. */
 export type BagMode = 'sum' | 'mean' | 'max'
 
+/** Of `EmbeddingBag`. */
 export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
   /** How the rows of a bag become one; default 'mean'. */
   readonly mode?: BagMode
@@ -75,6 +84,7 @@ export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
   readonly includeLastOffset?: boolean
 }
 
+/** What `EmbeddingBag.forward` takes beside the indices. */
 export interface EmbeddingBagCall {
   /** int32 [bags]: where in the indices [n] each bag begins. */
   readonly offsets?: Tensor | null
@@ -82,8 +92,11 @@ export interface EmbeddingBagCall {
   readonly perSampleWeights?: Tensor | null
 }
 
+/** A table of vectors of which each bag of indices gives the sum, mean (default) or maximum. PyTorch: `torch.nn.EmbeddingBag`. */
 export class EmbeddingBag extends Table {
+  /** How the rows of a bag become one. */
   readonly mode: BagMode
+  /** Whether the last offset is where the last bag ends. */
   readonly includeLastOffset: boolean
 
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
@@ -103,7 +116,7 @@ export class EmbeddingBag extends Table {
   }
 
   /**
-   * indices int32 [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
+   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
    * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
    */
   forward(indices: Tensor, { offsets = null, perSampleWeights = null }: EmbeddingBagCall = {}): Tensor {

@@ -4,8 +4,10 @@ import { type Tensor, zeros } from '@postgrad/tensor'
 import { gruLayer } from './gru-layer.js'
 import { type DirectionWeights, type LayerRun, type LayerState, lastStep, RecurrentModule, type RecurrentOptions } from './recurrent.js'
 
+/** Of `GRU`. */
 export type GRUOptions = RecurrentOptions
 
+/** Gated recurrent units over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch: `torch.nn.GRU`. */
 export class GRU extends RecurrentModule {
   /**
    * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the reset, update and new gates.

@@ -34,6 +34,9 @@ export {
   type FromPretrainedOptions,
 } from './embedding.js'
 export { GRU, type GRUOptions } from './gru.js'
+/**
+ * How parameters may begin: functions such as `init.kaimingUniform_(weight)` fill a tensor in place, unrecorded, and return it. PyTorch: `torch.nn.init`.
+ */
 export * as init from './init.js'
 export { Linear, type LinearOptions } from './linear.js'
 export {

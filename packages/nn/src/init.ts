@@ -6,14 +6,17 @@ import { currentGenerator, type Generator, rand, randn, Tensor } from '@postgrad
 import { allocate, checkTensor, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOneOf } from './check.js'
 
+/** Of every function that draws random numbers. */
 export interface InitOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
 }
 
+/** What follows a layer, for its gain. */
 export type Nonlinearity = 'linear' | 'conv1d' | 'conv2d' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu'
 const NONLINEARITIES = ['linear', 'conv1d', 'conv2d', 'sigmoid', 'tanh', 'relu', 'leakyRelu', 'selu'] as const
 
+/** Of `kaimingUniform_` and `kaimingNormal_`. */
 export interface KaimingOptions extends InitOptions {
   /** The negative slope of a leakyRelu that follows; default 0. */
   readonly a?: number
@@ -29,7 +32,7 @@ export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}
   return raw.copy_(x, raw.add(raw.mul(rand(...drawn('uniform_', x, options)), high - low), low))
 }
 
-/** @throws INVALID_ARGUMENT unless std ≥ 0 */
+/** Normal with this mean (default 0) and standard deviation (1). PyTorch: `torch.nn.init.normal_`. @throws INVALID_ARGUMENT unless std ≥ 0 */
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
   if (!(std >= 0)) throw invalidArgument('normal_', 'a std ≥ 0', std, 'Pass its absolute value.')
   return raw.copy_(x, raw.add(raw.mul(randn(...drawn('normal_', x, options)), std), mean))
@@ -46,14 +49,17 @@ export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, o
   return raw.copy_(x, Tensor.over(dtype, x.shape, array))
 }
 
+/** The same number everywhere. PyTorch: `torch.nn.init.constant_`. @throws INVALID_ARGUMENT */
 export function constant_(x: Tensor, value: number): Tensor {
   return filled('constant_', x, value)
 }
 
+/** 1 everywhere. PyTorch: `torch.nn.init.ones_`. */
 export function ones_(x: Tensor): Tensor {
   return filled('ones_', x, 1)
 }
 
+/** 0 everywhere. PyTorch: `torch.nn.init.zeros_`. */
 export function zeros_(x: Tensor): Tensor {
   return filled('zeros_', x, 0)
 }

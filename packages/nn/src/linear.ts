@@ -6,13 +6,17 @@ import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
 
+/** Of `Linear`. */
 export interface LinearOptions extends ParameterOptions {
   /** Default true. */
   readonly bias?: boolean
 }
 
+/** A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`. */
 export class Linear extends Module {
+  /** The last extent of what it takes. */
   readonly inFeatures: number
+  /** The last extent of what it gives. */
   readonly outFeatures: number
   /** [outFeatures, inFeatures] */
   readonly weight: Tensor

@@ -37,6 +37,7 @@ export { crossEntropy, mseLoss, nllLoss } from '@postgrad/autograd'
 const REDUCTIONS: readonly Reduction[] = ['mean', 'sum', 'none']
 
 abstract class Loss<R extends string = Reduction> extends Module {
+  /** What it gives of all elements: their mean, their sum, or each. */
   readonly reduction: R
 
   protected constructor(options: R | { readonly reduction?: R }, known: readonly R[]) {
@@ -63,23 +64,27 @@ export class MSELoss extends Loss {
     super(options, REDUCTIONS)
   }
 
-  /** @throws SHAPE_MISMATCH (as all losses) */
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH (as all losses) */
   forward(input: Tensor, target: Tensor): Tensor {
     return mseLoss(input, target, this.reduction)
   }
 }
 
+/** |input − target| as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.L1Loss`. */
 export class L1Loss extends Loss {
   constructor(options: LossArg = {}) {
     super(options, REDUCTIONS)
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return l1Loss(input, target, this.reduction)
   }
 }
 
+/** smoothL1Loss as a module; beta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.SmoothL1Loss`. */
 export class SmoothL1Loss extends Loss {
+  /** Where the square becomes the absolute value. */
   readonly beta: number
 
   constructor(options: LossArg<SmoothL1Options> = {}) {
@@ -87,12 +92,15 @@ export class SmoothL1Loss extends Loss {
     this.beta = others(options).beta ?? 1
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return smoothL1Loss(input, target, { reduction: this.reduction, beta: this.beta })
   }
 }
 
+/** huberLoss as a module; delta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.HuberLoss`. */
 export class HuberLoss extends Loss {
+  /** Where the square becomes the absolute value. */
   readonly delta: number
 
   constructor(options: LossArg<HuberOptions> = {}) {
@@ -100,6 +108,7 @@ export class HuberLoss extends Loss {
     this.delta = others(options).delta ?? 1
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return huberLoss(input, target, { reduction: this.reduction, delta: this.delta })
   }
@@ -115,6 +124,7 @@ export class BCELoss extends Loss {
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return bceLoss(input, target, { reduction: this.reduction, weight: this.weight })
   }
@@ -137,15 +147,17 @@ export class BCEWithLogitsLoss extends Loss {
     return field === 'posWeight' ? 'pos_weight' : super.fieldName(field)
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return bceWithLogits(input, target, { reduction: this.reduction, weight: this.weight, posWeight: this.posWeight })
   }
 }
 
-/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: int32 classes [N] ([], [N, d, …]) → [], or the target's shape with 'none'. */
+/** Input: log-probabilities [N, C] (or [C], [N, C, d, …]); target: classes [N] ([], [N, d, …]), int32 or whole numbers → [], or the target's shape with 'none'. */
 export class NLLLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null
+  /** Rows of this target count for nothing. */
   readonly ignoreIndex: number
 
   constructor(options: LossArg<NllLossOptions<Tensor>> = {}) {
@@ -154,16 +166,22 @@ export class NLLLoss extends Loss {
     this.ignoreIndex = others(options).ignoreIndex ?? -100
   }
 
+  /**
+   * Log-probabilities [N, C], [C] or [N, C, d, …] and int32 classes → [], or with 'none' the target's shape. @throws SHAPE_MISMATCH,
+   * DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+   */
   forward(input: Tensor, target: Tensor): Tensor {
     return nllLoss(input, target, { reduction: this.reduction, weight: this.weight, ignoreIndex: this.ignoreIndex })
   }
 }
 
-/** Input: logits, shaped as NLLLoss's; target: int32 classes as there, or probabilities of the input's shape. */
+/** Input: logits, shaped as NLLLoss's; target: classes as there, or probabilities of the input's shape. */
 export class CrossEntropyLoss extends Loss {
   /** [C], or null */
   readonly weight: Tensor | null
+  /** Rows of this class count for nothing. */
   readonly ignoreIndex: number
+  /** The share of the target that is spread evenly over all classes. */
   readonly labelSmoothing: number
 
   constructor(options: LossArg<CrossEntropyOptions<Tensor>> = {}) {
@@ -173,6 +191,10 @@ export class CrossEntropyLoss extends Loss {
     this.labelSmoothing = others(options).labelSmoothing ?? 0
   }
 
+  /**
+   * Logits [N, C], [C] or [N, C, d, …] and classes or probabilities → [], or with 'none' one loss per row. @throws SHAPE_MISMATCH, DTYPE_MISMATCH,
+   * INDEX_OUT_OF_RANGE
+   */
   forward(input: Tensor, target: Tensor): Tensor {
     const { reduction, weight, ignoreIndex, labelSmoothing } = this
     // Without options the operation has one kernel for it all.
@@ -183,6 +205,7 @@ export class CrossEntropyLoss extends Loss {
 
 /** Input: log-probabilities; target: probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does. */
 export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
+  /** Whether targets are logarithms of probabilities. */
   readonly logTarget: boolean
 
   constructor(options: Reduction | 'batchmean' | KlDivOptions = {}) {
@@ -190,11 +213,13 @@ export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
     this.logTarget = others(options).logTarget ?? false
   }
 
+  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
   forward(input: Tensor, target: Tensor): Tensor {
     return klDiv(input, target, { reduction: this.reduction, logTarget: this.logTarget })
   }
 }
 
+/** gaussianNllLoss as a module: of input, target and variance. Defaults: full false, eps 1e-6, reduction 'mean'. PyTorch: `torch.nn.GaussianNLLLoss`. */
 export class GaussianNLLLoss extends Loss {
   private readonly options: GaussianNllOptions
 
@@ -203,6 +228,10 @@ export class GaussianNLLLoss extends Loss {
     this.options = options
   }
 
+  /**
+   * Input and target of one shape, variance broadcasts to it → [], or with 'none' the shape. @throws
+   * SHAPE_MISMATCH, INVALID_ARGUMENT
+   */
   forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
     return gaussianNllLoss(input, target, variance, this.options)
   }

@@ -11,11 +11,16 @@ import {
   type RecurrentOptions,
 } from './recurrent.js'
 
+/** Of `LSTM`. */
 export type LSTMOptions = RecurrentOptions
 
 /** h and c, each [numLayers · directions, N, hiddenSize]. */
 export type LSTMState = readonly [h: Tensor, c: Tensor]
 
+/**
+ * Long short-term memory over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch:
+ * `torch.nn.LSTM`, without projections.
+ */
 export class LSTM extends RecurrentModule {
   /**
    * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the input, forget, cell and output gates.

@@ -12,9 +12,11 @@
  * PyTorch: `torch.nn.Module`. Here `forward` is called directly, and hooks run around it then (`module-hooks.ts`).
  *
  * Note [Fields]
- * A field, or an item of an array or a Map in a field, belongs to the module if it is a Module, a registered buffer, or a parameter: a leaf that was made
- * with `requiresGrad` (also if it was switched off since). Nothing is kept of this: every walk reads the fields, so that replacing one is enough.
- * Fields that are `#private` are not seen.
+ * A field, or an item of an array, Map, Set or plain object in a field (to any depth: `collections.ts`), belongs to the module if it is a Module, a
+ * registered buffer, or a parameter: a leaf that was made with `requiresGrad` (also if it was switched off since). Its path is that of the fields and
+ * keys: `parts.a.weight`. Nothing is kept of this: every walk reads the fields, so that replacing one is enough. `#private` fields cannot be read, so the
+ * first walk for parameters or state looks whether they hide any, and refuses then (MODULE_HIDDEN). What a function or an instance of another class
+ * holds is not the module's: `target = () => network` is the way to keep a module that is not to be trained along.
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
@@ -22,26 +24,33 @@ import { isThenable } from '@postgrad/base/internal'
 import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 import { checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
 import { checkFloating, noSuch } from './check.js'
+import { eachItem, isCollection, replaceItems } from './collections.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
+import { namesPrivateFields, privateFields } from './private-fields.js'
 
+/** Tensors by path, as `stateDict()` gives and `loadStateDict` takes them. PyTorch: the same, of `state_dict()`. */
 export type StateDict = Record<string, Tensor>
 
+/** Of `registerBuffer`. */
 export interface BufferOptions {
   /** Whether state dicts have it; default true. */
   readonly persistent?: boolean
 }
 
+/** Of `parameters` and `buffers`. */
 export interface WalkOptions {
   /** Default true; false: only what is the module's own. */
   readonly recurse?: boolean
 }
 
+/** Of `namedParameters` and `namedBuffers`. */
 export interface NamedWalkOptions extends WalkOptions {
   /** Before all names, with a point; default none. */
   readonly prefix?: string
 }
 
+/** Of `loadStateDict`. */
 export interface LoadStateDictOptions {
   /** Refuse names that are missing or unexpected; default true. Other shapes are refused always. */
   readonly strict?: boolean
@@ -49,7 +58,9 @@ export interface LoadStateDictOptions {
 
 /** The names that did not fit. */
 export interface StateDictDifference {
+  /** Names of the module that the state dict lacks. */
   readonly missingKeys: readonly string[]
+  /** Names in the state dict that the module lacks. */
   readonly unexpectedKeys: readonly string[]
 }
 
@@ -57,6 +68,10 @@ type Fields = Record<string, unknown>
 type Kind = 'parameter' | 'buffer' | 'transient buffer'
 type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
 
+/**
+ * A part of a model: its fields are its parameters, buffers and modules, found by walking them. Extend it and write `forward`. PyTorch:
+ * `torch.nn.Module`.
+ */
 export abstract class Module {
   /** True from the start; `train` and `eval` switch it for the whole tree. Dropout and batch norm read it. */
   training = true
@@ -64,6 +79,8 @@ export abstract class Module {
   #buffers: Map<string, boolean> | null = null
   #hooks: ModuleHooks | null = null
   #switching = false
+  /** Whether the tree was searched for what #private fields hide. */
+  #searched = false
 
   /** Into training or evaluation, with all modules below, each by its own `train`: one that overrides it may stay as it is. */
   train(mode = true): this {
@@ -79,12 +96,17 @@ export abstract class Module {
     return this
   }
 
+  /** Into evaluation, with all modules below: `train(false)`. */
   eval(): this {
     return this.train(false)
   }
 
-  /** All parameters of the tree, each once: a module's own in order of its fields, then those of its children. */
+  /**
+   * All parameters of the tree, each once: a module's own in order of its fields, then those of its children.
+   * @throws MODULE_HIDDEN if a #private field holds a module or a parameter (as namedParameters, stateDict and loadStateDict)
+   */
   parameters(options: WalkOptions = {}): Tensor[] {
+    this.#search('parameters')
     const found = new Set<Tensor>()
     gatherParameters(this, found, options.recurse === false ? null : new Set())
     return [...found]
@@ -92,6 +114,7 @@ export abstract class Module {
 
   /** With their paths: `decoder.weight`. A tensor that is shared by two fields comes once, under its first name. */
   namedParameters(options: NamedWalkOptions = {}): [name: string, parameter: Tensor][] {
+    this.#search('namedParameters')
     return unique(this, isParameter, options)
   }
 
@@ -100,6 +123,7 @@ export abstract class Module {
     return this.namedBuffers(options).map(([, buffer]) => buffer)
   }
 
+  /** Buffers with their paths; a tensor that is shared comes once, under its first name. */
   namedBuffers(options: NamedWalkOptions = {}): [name: string, buffer: Tensor][] {
     return unique(this, isBuffer, options)
   }
@@ -199,6 +223,7 @@ export abstract class Module {
 
   /** All parameters and persistent buffers by path, shared ones under each of their names. They are the tensors themselves without history, not copies. */
   stateDict(): StateDict {
+    this.#search('stateDict')
     return Object.fromEntries([...walk(this, isState)].map(([name, member]) => [name, member.detach()]))
   }
 
@@ -208,6 +233,7 @@ export abstract class Module {
    * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes; INVALID_ARGUMENT for what holds no tensors
    */
   loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
+    this.#search('loadStateDict')
     const own = new Map(walk(this, isState))
     checkStateDict(state, own)
     const missingKeys = [...own.keys()].filter((name) => state[name] === undefined)
@@ -225,17 +251,17 @@ export abstract class Module {
     return { missingKeys, unexpectedKeys }
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The parameter at a path such as 'decoder.weight'. @throws NO_SUCH_MEMBER */
   getParameter(path: string): Tensor {
     return lookup('getParameter', 'parameter', path, [...walk(this, isParameter)])
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The buffer at a path. @throws NO_SUCH_MEMBER */
   getBuffer(path: string): Tensor {
     return lookup('getBuffer', 'buffer', path, [...walk(this, isBuffer)])
   }
 
-  /** @throws NO_SUCH_MEMBER */
+  /** The module at a path; '' is this one. @throws NO_SUCH_MEMBER */
   getSubmodule(path: string): Module {
     return lookup('getSubmodule', 'module', path, this.namedModules())
   }
@@ -287,6 +313,12 @@ export abstract class Module {
     return this.toString()
   }
 
+  #search(op: string): void {
+    if (this.#searched) return
+    checkNothingHidden(op, this)
+    this.#searched = true
+  }
+
   private hooks(): ModuleHooks {
     this.#hooks ??= new ModuleHooks(this)
     return this.#hooks
@@ -300,17 +332,15 @@ function each(module: Module, visit: Visit): void {
   for (const field in fields) {
     const value = fields[field]
     if (typeof value !== 'object' || value === null) continue
-    if (Array.isArray(value)) {
-      const prefix = collectionPrefix(module, field)
-      for (let i = 0; i < value.length; i++) one(module, field, `${prefix}${i}`, value[i], visit)
-    } else if (value instanceof Map) {
-      const prefix = collectionPrefix(module, field)
-      for (const [key, item] of value) one(module, field, `${prefix}${key}`, item, visit)
-    } else one(module, field, module.fieldName(field), value, visit)
+    const name = module.fieldName(field)
+    if (value instanceof Module) visit(name, value, 'module')
+    else if (Array.isArray(value) || (!isTensor(value) && isCollection(value))) {
+      eachItem(name, value, (path, item) => one(module, field, path, item, visit))
+    } else one(module, field, name, value, visit)
   }
 }
 
-function one(module: Module, field: string, name: string, value: unknown, visit: Visit): void {
+function one(module: Module, field: string, name: string, value: object, visit: Visit): void {
   if (value instanceof Module) visit(name, value, 'module')
   else if (isTensor(value)) {
     const kind = module.kindOf(field, value)
@@ -318,9 +348,32 @@ function one(module: Module, field: string, name: string, value: unknown, visit:
   }
 }
 
-function collectionPrefix(module: Module, field: string): string {
-  const name = module.fieldName(field)
-  return name === '' ? '' : `${name}.`
+/** @throws MODULE_HIDDEN for modules and parameters in #private fields that no walk from `root` reaches, unless they have it below them themselves */
+function checkNothingHidden(op: string, root: Module): void {
+  const modules = root.modules()
+  const suspects = modules.filter((module) => namesPrivateFields(module, Module.prototype))
+  if (suspects.length === 0) return
+  const reached = new Set<object>(modules)
+  for (const module of modules) each(module, (_, member) => reached.add(member))
+  const hidden: string[] = []
+  for (const module of suspects) {
+    for (const [field, value] of privateFields(module)) {
+      eachItem(field, value, (path, item) => {
+        if (reached.has(item)) return
+        const isModule = item instanceof Module && !item.modules().includes(module)
+        if (!isModule && !(isTensor(item) && isVariable(item))) return
+        hidden.push(`${path} of ${module.constructor.name} (${isModule ? item.constructor.name : 'a parameter'})`)
+      })
+    }
+  }
+  if (hidden.length === 0) return
+  throw new PostgradError('MODULE_HIDDEN', {
+    op,
+    message: `it cannot see what #private fields hold, which would not be trained or saved: ${hidden.join(', ')}`,
+    remedy:
+      "Make it an ordinary field; TypeScript's `private` and a name like _layer are fine. What is not to belong to the module, hold as a function: #layer = () => layer.",
+    values: { hidden },
+  })
 }
 
 /** Puts what `fn` returns in the place of each parameter and buffer of the module's own. */
@@ -328,12 +381,12 @@ function replaceTensors(module: Module, fn: (member: Tensor, kind: Kind) => Tens
   const fields = module as unknown as Fields
   for (const field in fields) {
     const value = fields[field]
-    const other = (item: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) continue
+    const other = (item: object): object => {
       const kind = isTensor(item) ? module.kindOf(field, item) : null
       return kind === null ? item : fn(item as Tensor, kind)
     }
-    if (Array.isArray(value)) for (const [i, item] of value.entries()) value[i] = other(item)
-    else if (value instanceof Map) for (const [key, item] of value) value.set(key, other(item))
+    if (isCollection(value)) replaceItems(value, other)
     else if (isTensor(value)) fields[field] = other(value)
   }
 }

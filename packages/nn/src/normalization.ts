@@ -7,6 +7,7 @@ import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
 
+/** Of `LayerNorm`. */
 export interface LayerNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
@@ -14,11 +15,15 @@ export interface LayerNormOptions extends ParameterOptions {
   readonly elementwiseAffine?: boolean
 }
 
+/** Normalizes over the last dimensions, whose shape is normalizedShape; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.LayerNorm`. */
 export class LayerNorm extends Module {
+  /** The last extents of the input. */
   readonly normalizedShape: readonly number[]
+  /** Added to the variance. */
   readonly eps: number
   /** Of normalizedShape, or null. */
   readonly weight: Tensor | null
+  /** Of normalizedShape, or null. */
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -45,6 +50,7 @@ export class LayerNorm extends Module {
   }
 }
 
+/** Of `GroupNorm`. */
 export interface GroupNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
@@ -52,12 +58,17 @@ export interface GroupNormOptions extends ParameterOptions {
   readonly affine?: boolean
 }
 
+/** Normalizes groups of channels of each image; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.GroupNorm`. */
 export class GroupNorm extends Module {
+  /** How many groups there are; they divide the channels. */
   readonly numGroups: number
+  /** How many channels the input has. */
   readonly numChannels: number
+  /** Added to the variance. */
   readonly eps: number
   /** [numChannels], or null */
   readonly weight: Tensor | null
+  /** [numChannels], or null. */
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT unless the groups divide the channels, DTYPE_MISMATCH */
@@ -83,6 +94,7 @@ export class GroupNorm extends Module {
   }
 }
 
+/** Of `InstanceNorm1d` and `InstanceNorm2d`. */
 export interface InstanceNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
@@ -91,10 +103,13 @@ export interface InstanceNormOptions extends ParameterOptions {
 }
 
 abstract class InstanceNorm extends Module {
+  /** How many channels there are. */
   readonly numFeatures: number
+  /** Added to the variance. */
   readonly eps: number
   /** [numFeatures], or null */
   readonly weight: Tensor | null
+  /** [numFeatures], or null */
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -127,6 +142,10 @@ abstract class InstanceNorm extends Module {
   }
 }
 
+/**
+ * Normalizes each channel of each image of [N, C, L]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm1d`, without
+ * running statistics.
+ */
 export class InstanceNorm1d extends InstanceNorm {
   /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
@@ -134,6 +153,10 @@ export class InstanceNorm1d extends InstanceNorm {
   }
 }
 
+/**
+ * Normalizes each channel of each image of [N, C, H, W]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm2d`,
+ * without running statistics.
+ */
 export class InstanceNorm2d extends InstanceNorm {
   /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {

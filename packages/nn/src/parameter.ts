@@ -3,11 +3,13 @@ import { type DType, full, rand, randn, type Tensor } from '@postgrad/tensor'
 import { checkTensor, raw } from '@postgrad/tensor/internal'
 import { checkFloating } from './check.js'
 
+/** Of every module with parameters. */
 export interface ParameterOptions {
   /** float32 (default) or float64. */
   readonly dtype?: DType
 }
 
+/** Of `parameter`. */
 export interface ParameterSettings {
   /** false: frozen; it still belongs to its module's parameters. Default true. */
   readonly requiresGrad?: boolean

@@ -7,7 +7,9 @@ import { Module } from './module.js'
 
 /** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
 abstract class Pool<P extends Pair, Options extends object> extends Module {
+  /** The extents of a window. */
   readonly kernelSize: P
+  /** As given. */
   readonly options: Options
 
   protected constructor(dims: 1 | 2, kernelSize: P, options: Options) {
@@ -22,6 +24,7 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
   }
 }
 
+/** maxPool1d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool1d`, without `return_indices`. */
 export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
@@ -34,6 +37,7 @@ export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   }
 }
 
+/** maxPool2d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool2d`, without `return_indices`. */
 export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
@@ -46,6 +50,7 @@ export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   }
 }
 
+/** avgPool1d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool1d`. */
 export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
@@ -58,6 +63,7 @@ export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   }
 }
 
+/** avgPool2d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool2d`. */
 export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
@@ -70,7 +76,9 @@ export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   }
 }
 
+/** Means over `outputSize` windows, whatever the length. PyTorch: `torch.nn.AdaptiveAvgPool1d`. */
 export class AdaptiveAvgPool1d extends Module {
+  /** The length of the result. */
   readonly outputSize: number
 
   /** @throws INVALID_ARGUMENT */
@@ -90,7 +98,9 @@ export class AdaptiveAvgPool1d extends Module {
   }
 }
 
+/** Means over a grid of windows, whatever height and width. PyTorch: `torch.nn.AdaptiveAvgPool2d`. */
 export class AdaptiveAvgPool2d extends Module {
+  /** Height and width of the result: one number, or both. */
   readonly outputSize: Pair
 
   /** @throws INVALID_ARGUMENT */

@@ -44,13 +44,19 @@ export interface LayerRun {
 }
 
 export abstract class RecurrentModule extends Module {
+  /** The last extent of x. */
   readonly inputSize: number
+  /** The last extent of the state. */
   readonly hiddenSize: number
+  /** Layers one upon the other. */
   readonly numLayers: number
+  /** Whether x and the output are [N, T, …]. */
   readonly batchFirst: boolean
+  /** Whether each layer goes both ways. */
   readonly bidirectional: boolean
   /** `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, those of the way back with `_reverse` behind, then those of layer 1, …. */
   readonly weights = new Map<string, Tensor>()
+  /** Probability of a zero between the layers, while training. */
   readonly dropout: number
   private readonly bias: boolean
 

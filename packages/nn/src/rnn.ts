@@ -12,12 +12,18 @@ import {
 } from './recurrent.js'
 import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
+/** Of `RNN`. */
 export interface RNNOptions extends RecurrentOptions {
   /** Default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity
 }
 
+/**
+ * A simple recurrent network over a sequence [T, N, inputSize], tanh or relu; one layer, one direction, with bias, batchFirst false by default.
+ * PyTorch: `torch.nn.RNN`.
+ */
 export class RNN extends RecurrentModule {
+  /** 'tanh' or 'relu'. */
   readonly nonlinearity: RnnNonlinearity
 
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

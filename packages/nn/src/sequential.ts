@@ -6,7 +6,9 @@ import { Module } from './module.js'
 /** A module from one tensor to one tensor. */
 export type Layer = Module & { forward(x: Tensor): Tensor }
 
+/** Modules one after the other, each from one tensor to one tensor: `new Sequential(new Linear(4, 8), new ReLU())`. PyTorch: `torch.nn.Sequential`. */
 export class Sequential extends Module implements Iterable<Layer> {
+  /** The modules in order. */
   readonly layers: Layer[]
 
   constructor(...layers: readonly Layer[]) {
@@ -14,6 +16,7 @@ export class Sequential extends Module implements Iterable<Layer> {
     this.layers = layers.map((layer) => checkedModule('Sequential', layer))
   }
 
+  /** How many there are. */
   get length(): number {
     return this.layers.length
   }
@@ -27,6 +30,7 @@ export class Sequential extends Module implements Iterable<Layer> {
     return checkedAt('Sequential', this.layers, index)
   }
 
+  /** Adds a module at the end. @throws INVALID_ARGUMENT for what is none */
   append(layer: Layer): this {
     this.layers.push(checkedModule('Sequential', layer))
     return this
@@ -37,6 +41,7 @@ export class Sequential extends Module implements Iterable<Layer> {
     return field === 'layers' ? '' : super.fieldName(field)
   }
 
+  /** What the last module gives of what those before it gave. */
   forward(x: Tensor): Tensor {
     let y = x
     for (const layer of this.layers) y = layer.forward(y)

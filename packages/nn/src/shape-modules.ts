@@ -3,7 +3,9 @@ import type { Tensor } from '@postgrad/tensor'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
+/** Gives back what it gets: a place that another module may take. PyTorch: `torch.nn.Identity`. */
 export class Identity extends Module {
+  /** x as it is. */
   forward(x: Tensor): Tensor {
     return x
   }
@@ -11,7 +13,9 @@ export class Identity extends Module {
 
 /** Dimensions startDim … endDim as one; by default all but the first, which counts samples. */
 export class Flatten extends Module {
+  /** The first of the dimensions that become one. */
   readonly startDim: number
+  /** The last of them. */
   readonly endDim: number
 
   constructor(startDim = 1, endDim = -1) {
@@ -20,7 +24,7 @@ export class Flatten extends Module {
     this.endDim = endDim
   }
 
-  /** @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE */
+  /** x [N, …] → [N, rest], unless the constructor says otherwise. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE */
   forward(x: Tensor): Tensor {
     return x.flatten(this.startDim, this.endDim)
   }
@@ -32,7 +36,9 @@ export class Flatten extends Module {
 
 /** Dimension `dim` as several, of which one may be −1. */
 export class Unflatten extends Module {
+  /** The dimension that becomes several. */
   readonly dim: number
+  /** What it becomes; one may be −1. */
   readonly sizes: readonly number[]
 
   constructor(dim: number, sizes: readonly number[]) {
@@ -41,7 +47,7 @@ export class Unflatten extends Module {
     this.sizes = [...sizes]
   }
 
-  /** @throws SHAPE_MISMATCH */
+  /** x with dimension `dim` as `sizes`. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return x.unflatten(this.dim, this.sizes)
   }

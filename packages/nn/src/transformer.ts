@@ -8,6 +8,7 @@ import { Module } from './module.js'
 import { LayerNorm } from './normalization.js'
 import type { ParameterOptions } from './parameter.js'
 
+/** Of `TransformerEncoderLayer`. */
 export interface TransformerEncoderLayerOptions extends ParameterOptions {
   /** Width between the two linear layers; default 2048. */
   readonly dimFeedforward?: number
@@ -31,15 +32,28 @@ export interface EncoderLayerCall {
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
+/**
+ * Self-attention and two linear layers, each with dropout (0.1), a residual and a layer norm. Defaults: dimFeedforward 2048, 'relu', batchFirst
+ * false, normFirst false. PyTorch: `torch.nn.TransformerEncoderLayer`.
+ */
 export class TransformerEncoderLayer extends Module {
+  /** The attention of each position to all. */
   readonly selfAttn: MultiheadAttention
+  /** […, dModel] → […, dimFeedforward] */
   readonly linear1: Linear
+  /** Between the linear layers. */
   readonly dropout: Dropout
+  /** […, dimFeedforward] → […, dModel] */
   readonly linear2: Linear
+  /** Of the attention's part. */
   readonly norm1: LayerNorm
+  /** Of the linear layers' part. */
   readonly norm2: LayerNorm
+  /** Behind attention. */
   readonly dropout1: Dropout
+  /** Behind the linear layers. */
   readonly dropout2: Dropout
+  /** Whether norms come before instead of behind. */
   readonly normFirst: boolean
   private readonly activation: (x: Tensor) => Tensor
 
@@ -85,13 +99,19 @@ export class TransformerEncoderLayer extends Module {
   }
 }
 
+/** The masks that `TransformerEncoder.forward` gives to every layer. */
 export interface EncoderCall {
+  /** [L, L], or [N · nhead, L, L] */
   readonly mask?: Tensor | null
+  /** [N, L] */
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
+/** Several encoder layers one after the other, made by a function of their place. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer. */
 export class TransformerEncoder extends Module {
+  /** The layers in order. */
   readonly layers: readonly TransformerEncoderLayer[]
+  /** Of the last layer's output, or null. */
   readonly norm: LayerNorm | null
 
   /**

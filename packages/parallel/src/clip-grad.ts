@@ -13,6 +13,7 @@ import { invalidArgument } from '@postgrad/tensor/internal'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { gradientsIn } from './local-optimizer.js'
 
+/** Of `clipGradNorm`. */
 export interface ClipNormOptions extends CallOptions {
   /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number

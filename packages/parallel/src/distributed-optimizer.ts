@@ -40,6 +40,7 @@ export type OptionsOf<C extends OptimizerClass> = ConstructorParameters<C>[1]
 /** The settings of one group of an optimizer class. */
 export type SettingsOf<C extends OptimizerClass> = Omit<InstanceType<C>['paramGroups'][number], 'params'>
 
+/** Of `DistributedOptimizer.step`. */
 export interface StepOptions<Settings = object> extends CallOptions {
   /** Set on every group before this step, and kept from then on. They travel with the step, so they cost no message. */
   readonly settings?: Partial<Settings>
@@ -61,6 +62,10 @@ interface Part {
   optimizer: RRef<LocalOptimizer> | null
 }
 
+/**
+ * An optimizer over parameters of several workers: one of its class on each owner, all stepped with the gradients of a context. PyTorch:
+ * `torch.distributed.optim.DistributedOptimizer`.
+ */
 export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> implements PassOptimizer {
   private readonly optimizerClass: C
   private readonly options: OptionsOf<C>

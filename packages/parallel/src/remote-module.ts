@@ -5,20 +5,42 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { Module, type WalkOptions } from '@postgrad/nn'
-import { type CallOptions, call, currentWorker, expose, type Future, OwnerRRef, RRef, remote, rref, type Target } from '@postgrad/rpc'
-import { letTravel } from '@postgrad/rpc/internal'
+import {
+  type CallOptions,
+  call,
+  currentWorker,
+  expose,
+  type Future,
+  OwnerRRef,
+  RRef,
+  remote,
+  rref,
+  type Sendable,
+  type Target,
+} from '@postgrad/rpc'
+import { letTravel, type travels } from '@postgrad/rpc/internal'
 import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
 
 /** A class of modules with a forward. */
 // biome-ignore lint/suspicious/noExplicitAny: a module of any constructor and any forward; `unknown[]` would refuse every typed one
 export type ForwardModule = Module & { forward(...args: any[]): any }
+/** A class of modules, as `RemoteModule` takes it: exposed on the worker where it shall live. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export type ModuleClass<M extends ForwardModule = ForwardModule> = new (...args: any[]) => M
 
 type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
 type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
+/** What the module's constructor takes; may be left out for one that takes nothing. */
+type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendable<A>>] : [args: Readonly<Sendable<A>>]
 
-export class RemoteModule<M extends ForwardModule = ForwardModule> extends Module {
+/** A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`. */
+export class RemoteModule<
+  M extends ForwardModule = ForwardModule,
+  // biome-ignore lint/suspicious/noExplicitAny: only the compiler's way from a class to what its constructor takes
+  A extends readonly unknown[] = any[],
+> extends Module {
+  /** @internal */
+  declare readonly [travels]: true
   private readonly moduleRref: RRef<M>
   /** Where its kernels run; null: on the owner's own device. */
   private readonly device: string | null
@@ -29,10 +51,10 @@ export class RemoteModule<M extends ForwardModule = ForwardModule> extends Modul
    * @param moduleClass exposed on the owner, as what it is made of must be able to travel
    * @throws REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_NOT_INITIALIZED
    */
-  constructor(remoteDevice: Target, moduleClass: ModuleClass<M>, args?: readonly unknown[])
+  constructor(remoteDevice: Target, moduleClass: new (...args: A) => M, ...rest: Rest<A>)
   /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
   constructor(remoteDevice: Target, moduleRref: RRef<M>)
-  constructor(remoteDevice: Target, source: ModuleClass<M> | RRef<M>, args: readonly unknown[] = []) {
+  constructor(remoteDevice: Target, source: ModuleClass<M> | RRef<M>, ...[args = []]: readonly [args?: readonly unknown[]]) {
     super()
     const { worker, device } = parseRemoteDevice(remoteDevice)
     this.device = device
@@ -94,6 +116,7 @@ export class RemoteModule<M extends ForwardModule = ForwardModule> extends Modul
     return this
   }
 
+  /** `train(false)`. */
   override eval(): this {
     return this.train(false)
   }

@@ -5,6 +5,7 @@ import { type JobFromWorker, type JobHost, PortServer } from '@postgrad/jobs/int
 import { type JobsOptions, openPool } from './job-pool.js'
 import type { WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.jobs`. */
 export interface ClusterJobsOptions extends JobsOptions {
   /** By which workers find it: `currentJobs(name)`. Default 'jobs'. */
   readonly name?: string

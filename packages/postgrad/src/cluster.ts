@@ -38,16 +38,21 @@ import type { ThreadUsage } from './usage.js'
 import { workerNames } from './worker-names.js'
 import type { ThreadEnd, WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.close`. */
 export interface CloseOptions {
   /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
+  /** How long each thread may go on after its runtime was closed, to clean up, in ms, before it is ended. Default 500. */
+  readonly graceMs?: number
 }
 
+/** Of `cluster.join` and `cluster.restart`. */
 export interface JoinOptions {
   /** How long the newcomers may take to load the program, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
   readonly timeoutMs?: number
 }
 
+/** Of `cluster.leave`. */
 export interface LeaveOptions {
   /** How long runs and calls of the worker that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
@@ -55,7 +60,7 @@ export interface LeaveOptions {
 
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended before the cluster was closed and without being asked to leave. */
+  /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
   /** References that nobody had given up when the cluster was closed. */
   readonly leaks: readonly ReferenceLeak[]
@@ -80,8 +85,13 @@ export interface ClusterParts {
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
+/** Gets a worker that does not come to its next turn, and the error WORKER_STALLED. */
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
+/** Gets a worker that had stalled and goes on. */
 export type RecoveryListener = (worker: WorkerInfo) => void
+/** Gets a worker that has left in peace. */
+export type LeaveListener = (worker: WorkerInfo) => void
+/** Gets a worker that has died, and why. */
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 const CLOSE_TIMEOUT_MS = 5000
@@ -91,9 +101,12 @@ const EXIT_GRACE_MS = 500
 const QUIET_POLL_MS = 10
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
+/** How long after its peers this thread may learn of a worker's end. */
+const END_NEWS_MS = 1000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
 
+/** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs something there, `close()` ends all. */
 export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
@@ -107,6 +120,7 @@ export class Cluster {
   private readonly leakPolicy: LeakPolicy
   private leaks: readonly ReferenceLeak[] = []
   private readonly deathListeners = new Set<DeathListener>()
+  private readonly leaveListeners = new Set<LeaveListener>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
   private readonly inspection = new ClusterInspection((fn) => callListener(this.clock, fn))
@@ -121,6 +135,7 @@ export class Cluster {
   private closing: Promise<void> | null = null
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
+  private graceMs = EXIT_GRACE_MS
   /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
   private changes = 0
   private resolveClosed!: (end: ClusterEnd) => void
@@ -130,11 +145,7 @@ export class Cluster {
     this.members = members
     this.main = new MainThread(main, {
       closedError: (op) => (this.closing === null ? null : this.closedError(op)),
-      deathOf: async (op, workerId) => {
-        const thread = this.members.threads.find(({ info }) => info.id === workerId)
-        // Its links end a moment before the thread does.
-        return thread !== undefined && (await this.withinGrace(thread)) ? thread.death(op) : null
-      },
+      deathOf: (op, workerId) => this.endOf(workerId, op),
     })
     this.pools = pools
     this.payloads = payloads
@@ -183,9 +194,10 @@ export class Cluster {
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
   async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
     const wanted = workerNames(typeof names === 'string' ? [names] : names)
-    const infos = await (this.supervisor === null
+    const { supervisor } = this
+    const infos = await (supervisor === null
       ? this.start('cluster.join', wanted, options)
-      : this.addChildren(this.supervisor, wanted, options))
+      : this.change(() => this.addChildren(supervisor, wanted, options)))
     return typeof names === 'string' ? infos[0]! : infos
   }
 
@@ -198,9 +210,10 @@ export class Cluster {
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.leave', target)
     const { name } = thread.info
-    if (this.supervisor !== null) return this.refused('cluster.leave', target, this.removeChild(this.supervisor, name))
+    const { supervisor } = this
+    if (supervisor !== null) return this.change(() => this.refused('cluster.leave', target, this.removeChild(supervisor, name)))
     if (this.restarting.has(name) || this.members.isStarting(name)) throw nameTaken('cluster.leave', name, 'is being started anew')
     if (!thread.dead) await this.part('cluster.leave', thread, options)
     this.members.remove(name)
@@ -214,10 +227,11 @@ export class Cluster {
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
     this.admit('cluster.restart')
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.restart', target)
     const { name } = thread.info
     const op = 'cluster.restart'
-    if (this.supervisor !== null) return (await this.refused(op, target, this.supervisor.restart(name))).thread.info
+    const { supervisor } = this
+    if (supervisor !== null) return (await this.change(() => this.refused(op, target, supervisor.restart(name)))).thread.info
     if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
     if (!thread.dead && thread.leaving !== null) throw nameTaken(op, name, 'is leaving')
     this.restarting.add(name)
@@ -234,9 +248,10 @@ export class Cluster {
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
   on(target: Target, options: ControllerOptions = {}): Controller {
-    return new Controller(this.thread(target), this.payloads, options, {
+    return new Controller(this.thread('cluster.on', target), this.payloads, options, {
       workers: this.workers,
       admit: (op) => this.admit(op),
+      endOf: (workerId) => this.endOf(workerId),
     })
   }
 
@@ -285,21 +300,27 @@ export class Cluster {
 
   /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
   async kill(target: Target): Promise<void> {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.kill', target)
     this.killed.add(thread.info.id)
     await thread.terminate()
   }
 
   /** WORKER_DIED with what ended this worker (`values.cause`), null while it lives. @throws UNKNOWN_WORKER */
   deathOf(target: Target): PostgradError | null {
-    const thread = this.thread(target)
+    const thread = this.thread('cluster.deathOf', target)
     return thread.dead ? thread.death('cluster.deathOf') : null
   }
 
-  /** Called when a worker's thread ends before the cluster is closed, with WORKER_DIED. Returns what takes the listener away. */
+  /** Called when a worker's thread ends by itself, with WORKER_DIED, also when it was dying as the cluster was closed. Returns what takes the listener away. */
   onWorkerDeath(listener: DeathListener): () => void {
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
+  }
+
+  /** Called when a worker has left, by `leave` or for a `restart`, and its thread has ended; not when it is `close` that ends it. Returns what takes the listener away. */
+  onWorkerLeft(listener: LeaveListener): () => void {
+    this.leaveListeners.add(listener)
+    return () => this.leaveListeners.delete(listener)
   }
 
   /**
@@ -330,15 +351,24 @@ export class Cluster {
    * `listener` is told what happens at every worker, newcomers included: messages sent and received, calls begun and ended, dead letters, full mailboxes,
    * deaths of peers; and what the main thread sees of them: who joined, left, died, stalled. Events of one worker come in order, a moment late, and before the
    * result of a run that came about after them; those of different workers as they come. It costs something while anybody listens. Resolves with the
-   * listener's removal when every worker that answers tells. Rejects with CLUSTER_CLOSED.
+   * listener's removal when every worker that answers tells; the removal resolves when the listener has been told all that had happened by then. Rejects with CLUSTER_CLOSED.
    */
-  async inspect(listener: ClusterEventListener): Promise<() => void> {
+  async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.admit('cluster.inspect')
-    this.inspection.add(listener)
-    await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
-    return () => {
-      this.inspection.remove(listener)
-      if (!this.inspection.isWanted) for (const thread of this.members.running) void this.askToTell(thread)
+    const threads = this.members.running
+    const inspector = this.inspection.add(
+      listener,
+      threads.map(({ info }) => info.id),
+    )
+    const ask = async (thread: WorkerThread): Promise<void> => {
+      await this.askToTell(thread)
+      inspector.unasked.delete(thread.info.id)
+    }
+    await Promise.all(threads.map(ask))
+    return async () => {
+      inspector.isLeaving = true
+      await Promise.all(this.members.running.map((thread) => this.askToTell(thread)))
+      this.inspection.remove(inspector)
     }
   }
 
@@ -388,6 +418,7 @@ export class Cluster {
   close(options: CloseOptions = {}): Promise<void> {
     const timeoutMs = checkTime('cluster.close', options.timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
+    if (options.graceMs !== undefined) this.graceMs = checkTime('cluster.close', options.graceMs, '0 for at once')
     this.closing ??= this.shutDown()
     return this.closing
   }
@@ -470,12 +501,14 @@ export class Cluster {
     }
     isLaunched = true
     this.supervisor = supervisor
-    void this.change(async () => {
-      const { reason } = await supervisor.exited
-      if (reason === undefined) return
-      this.gaveUp = reason as PostgradError
-      // Whoever has closed it meanwhile hears of leaks.
-      await this.close({ timeoutMs: 0 }).catch(() => {})
+    void supervisor.exited.then(async ({ reason }) => {
+      if (reason !== undefined) {
+        this.gaveUp = reason as PostgradError
+        // Whoever has closed it meanwhile hears of leaks.
+        await this.close({ timeoutMs: 0 }).catch(() => {})
+      }
+      this.supervisor = null
+      this.endIfEmpty()
     })
   }
 
@@ -518,7 +551,7 @@ export class Cluster {
   /** What the supervisor refuses. Changes take turns there: meanwhile the cluster may have been closed, the worker have left, or the name have been taken. */
   private inOurWords(op: string, target: Target, error: unknown): unknown {
     if (this.closing !== null) return this.closedError(op)
-    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(target)
+    if (isPostgradError(error, 'UNKNOWN_CHILD')) return this.unknown(op, target)
     if (isPostgradError(error, 'CHILD_NAME_TAKEN')) return nameTaken(op, String(target), 'is supervised')
     return error
   }
@@ -579,7 +612,17 @@ export class Cluster {
   }
 
   private endIfEmpty(): void {
-    if (this.changes > 0 || this.members.running.length > 0) return
+    if (!this.isEmpty) return
+    // What it is about to start anew counts.
+    if (this.supervisor === null) this.tellEnd()
+    else void this.supervisor.settled().then((isIdle) => isIdle && this.isEmpty && this.tellEnd())
+  }
+
+  private get isEmpty(): boolean {
+    return this.changes === 0 && this.members.running.length === 0
+  }
+
+  private tellEnd(): void {
     const { deaths, leaks, gaveUp } = this
     this.resolveClosed({ deaths, leaks, ...(gaveUp === null ? {} : { error: gaveUp }) })
   }
@@ -596,14 +639,14 @@ export class Cluster {
       if (asked || !thread.dead) thread.isExpectedToEnd = true
       thread.release()
       // A worker that did not answer is wedged or dead: there is no use in waiting for it.
-      if (asked && (await this.withinGrace(thread))) return
+      if (asked && (await this.endsWithin(thread, this.graceMs))) return
     }
     await thread.terminate()
   }
 
-  private withinGrace(thread: WorkerThread): Promise<boolean> {
+  private endsWithin(thread: WorkerThread, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = this.clock.setTimer(EXIT_GRACE_MS, () => resolve(false))
+      const timer = this.clock.setTimer(limitMs, () => resolve(false))
       void thread.ended.then(() => {
         timer.cancel()
         resolve(true)
@@ -619,7 +662,8 @@ export class Cluster {
     const end = await thread.ended
     this.stalls?.unwatch(thread)
     this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
-    if (this.closing === null && !thread.isExpectedToEnd) this.onDeath(thread, end)
+    if (!thread.isExpectedToEnd) this.onDeath(thread, end)
+    else if (this.closing === null) this.tell(this.leaveListeners, (listener) => listener(thread.info))
     this.endIfEmpty()
   }
 
@@ -627,6 +671,13 @@ export class Cluster {
   private async askToTell(thread: WorkerThread): Promise<void> {
     const taken = this.inspection.isWanted ? thread.taken : null
     await thread.request('inspect', (facade) => facade.inspect(taken), ANSWER_MS).catch(() => {})
+  }
+
+  /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
+  private async endOf(workerId: number, op = 'cluster'): Promise<PostgradError | null> {
+    const thread = this.members.threads.find(({ info }) => info.id === workerId)
+    if (thread === undefined) return this.deaths.find(({ values }) => values.workerId === workerId) ?? null
+    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death(op) : null
   }
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
@@ -662,19 +713,19 @@ export class Cluster {
     return (await thread.request('debugInfo', (facade) => facade.debugInfo(), timeoutMs)) as WorkerDebugInfo
   }
 
-  private thread(target: Target): WorkerThread {
+  private thread(op: string, target: Target): WorkerThread {
     const wanted = typeof target === 'object' ? target.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
-    throw this.unknown(wanted)
+    throw this.unknown(op, wanted)
   }
 
-  private unknown(target: Target): PostgradError {
+  private unknown(op: string, target: Target): PostgradError {
     const wanted = String(typeof target === 'object' ? target.id : target)
     const known = this.workers.map(({ name }) => name)
     return new PostgradError('UNKNOWN_WORKER', {
-      op: 'cluster.on',
-      expected: `one of ${known.join(', ')}`,
+      op,
+      expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of ${known.join(', ')}`,
       got: wanted,
       remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
       values: { target: wanted, known },

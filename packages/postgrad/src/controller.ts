@@ -2,14 +2,17 @@
  * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
  * worker), and checks arguments and result by the function's type.
  */
+import type { PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
-import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
+import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
+import { explainDeaths } from './death-cause.js'
 import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
 
+/** Of `cluster.on`. */
 export interface ControllerOptions {
   /** How long a run may take, in ms; by default, and with 0, as long as its worker lives. The function is not stopped by it. */
   readonly timeoutMs?: number
@@ -20,9 +23,13 @@ export interface ClusterView {
   readonly workers: readonly WorkerInfo[]
   /** Throws when the cluster takes no more work. */
   admit(op: string): void
+  /** See `FindDeath`. */
+  endOf(workerId: number): Promise<PostgradError | null>
 }
 
+/** The handle of one worker, from outside: `cluster.on('worker0')`. */
 export class Controller {
+  /** The worker's name and id. */
   readonly info: WorkerInfo
   private readonly thread: WorkerThread
   private readonly payloads: PayloadCodec
@@ -44,7 +51,7 @@ export class Controller {
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
    * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
    */
-  run<F extends AnyFunction>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>
+  run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     this.cluster.admit('run')
@@ -63,7 +70,12 @@ export class Controller {
     await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))
   }
 
-  private request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
-    return this.thread.request('run', send, this.timeoutMs)
+  private async request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
+    try {
+      return await this.thread.request('run', send, this.timeoutMs)
+    } catch (error) {
+      await explainDeaths(error, (workerId) => this.cluster.endOf(workerId))
+      throw error
+    }
   }
 }

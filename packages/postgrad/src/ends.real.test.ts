@@ -176,3 +176,41 @@ describe('a worker that stands still', () => {
 })
 
 const pause = (delayMs: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, delayMs))
+
+describe('a cluster that is closed right after a worker has died', () => {
+  const small = { maxOldGenerationSizeMb: 32 }
+  const closed = async (body: (cluster: Awaited<ReturnType<typeof launch>>) => Promise<unknown>) => {
+    const cluster = await launch(PROGRAM, {
+      workers: ['asks', 'dies'],
+      workerOptions: { resourceLimits: (name) => (name === 'dies' ? small : undefined) },
+    })
+    const heard: unknown[] = []
+    cluster.onWorkerDeath(({ name }, { values }) => heard.push([name, values.cause]))
+    const got = await body(cluster)
+    await cluster.close()
+    return { got, heard, deaths: (await cluster.closed).deaths.map(({ values }) => [values.worker, values.cause]) }
+  }
+
+  test.each([
+    ['hoard', 'out-of-memory', 'ERR_WORKER_OUT_OF_MEMORY'],
+    ['exit', 'exited', undefined],
+    ['throwAndWait', 'uncaught-exception', undefined],
+    ['rejectAndWait', 'unhandled-rejection', undefined],
+  ] as const)('CLU-17 %s: whoever gets the error of a peer gets the cause, and so do listeners and the end', async (way, cause, code) => {
+    const { got, heard, deaths } = await closed((cluster) => rejection(cluster.on('asks').run(ends.callIt, 'dies', way)))
+    const death = { code: 'WORKER_DIED', values: { worker: 'dies', cause } }
+    expect(got).toMatchObject({ ...death, cause: { ...death, ...(code === undefined ? {} : { cause: { code } }) } })
+    expect((got as Error).message).not.toContain('link-closed')
+    expect({ heard, deaths }).toEqual({ heard: [['dies', cause]], deaths: [['dies', cause]] })
+  })
+
+  test('CLU-17 also if only the peers have heard of it', async () => {
+    const { got, heard, deaths } = await closed(async (cluster) => {
+      const peer = cluster.on('asks').run(ends.waitFor, 'dies')
+      void cluster.on('dies').run(ends.throwLater)
+      return peer
+    })
+    expect(got).toBe('WORKER_DIED about dies')
+    expect({ heard, deaths }).toEqual({ heard: [['dies', 'uncaught-exception']], deaths: [['dies', 'uncaught-exception']] })
+  })
+})

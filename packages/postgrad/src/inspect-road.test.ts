@@ -19,6 +19,24 @@ function worker() {
   return { runtime, posts, sender, taken, call, world }
 }
 
+test('CLU-56 what is gathered when one stops listening is its own, however far ahead the worker is', async () => {
+  const { sender, taken, posts, call, runtime } = worker()
+  sender.listen(taken)
+  for (let i = 0; i < 20; i++) {
+    await call(1)
+    sender.flush()
+  }
+  expect(posts.length).toBe(16)
+  sender.listen(null)
+  expect(posts.length).toBe(17)
+  expect(posts.at(-1)!.dropped).toBeGreaterThan(0)
+  sender.listen(taken)
+  await call(1)
+  sender.flush()
+  expect(posts.slice(17)).toMatchObject([{ dropped: 0 }])
+  await runtime.close()
+})
+
 describe('a worker that tells', () => {
   test('CLU-50 tells nothing before it is asked to and after it was asked to stop', async () => {
     const { sender, taken, posts, call, runtime } = worker()

@@ -31,21 +31,21 @@ export class InspectSender {
     this.post = post
   }
 
-  /** @param taken null: nobody listens any more */
+  /** What was gathered for those who listened before is told first. @param taken null: nobody listens any more */
   listen(taken: Taken | null): void {
-    this.flush()
+    this.flush(true)
     this.detach?.()
     this.taken = taken
     this.posted = taken === null ? 0 : Atomics.load(taken, 0)
     this.detach = taken === null ? null : this.runtime.inspect((event) => this.take(event))
   }
 
-  /** Before whatever the main thread hears of this worker next. */
-  flush(): void {
+  /** Before whatever the main thread hears of this worker next. @param isLast told however far ahead this worker is: nobody asks later */
+  flush(isLast = false): void {
     this.timer?.cancel()
     this.timer = null
     if (this.taken === null || (this.events.length === 0 && this.dropped === 0)) return
-    if (this.posted - Atomics.load(this.taken, 0) >= AHEAD_MAX) {
+    if (!isLast && this.posted - Atomics.load(this.taken, 0) >= AHEAD_MAX) {
       this.dropped += this.events.length
       this.events = []
       return
@@ -81,11 +81,21 @@ type Seen =
  * (`performance.now()`).
  */
 export type ClusterEvent = { readonly on: string; readonly onId: number } & (InspectEvent | (Seen & { readonly atMs: number }))
+/** Gets what happens with messages on any worker. */
 export type ClusterEventListener = (event: ClusterEvent) => void
+
+/** Somebody who listens. */
+export interface Inspector {
+  readonly listener: ClusterEventListener
+  /** Workers, by id, that do not know of it yet: what they tell was gathered for others. */
+  readonly unasked: Set<number>
+  /** It waits for what has happened so far, and for no more. */
+  isLeaving: boolean
+}
 
 /** The main thread's side, of all workers. */
 export class ClusterInspection {
-  private readonly listeners = new Set<ClusterEventListener>()
+  private readonly inspectors = new Set<Inspector>()
   /** Hands a listener its event; what that throws is the cluster's to report. */
   private readonly call: (fn: () => void) => void
 
@@ -94,29 +104,36 @@ export class ClusterInspection {
   }
 
   get isWanted(): boolean {
-    return this.listeners.size > 0
+    return [...this.inspectors].some(({ isLeaving }) => !isLeaving)
   }
 
-  add(listener: ClusterEventListener): void {
-    this.listeners.add(listener)
+  /** @param unasked workers that are about to be asked for it; newcomers need not be */
+  add(listener: ClusterEventListener, unasked: Iterable<number> = []): Inspector {
+    const inspector = { listener, unasked: new Set(unasked), isLeaving: false }
+    this.inspectors.add(inspector)
+    return inspector
   }
 
-  remove(listener: ClusterEventListener): void {
-    this.listeners.delete(listener)
+  remove(inspector: Inspector): void {
+    this.inspectors.delete(inspector)
   }
 
   /** A batch has come from a worker. */
   onPost({ name, id }: WorkerInfo, { events, dropped, originMs }: InspectPost): void {
     const shiftMs = originMs - performance.timeOrigin
-    for (const event of events) this.tell({ ...event, on: name, onId: id, atMs: event.atMs + shiftMs })
-    if (dropped > 0) this.saw({ name, id }, { kind: 'dropped', count: dropped })
+    for (const event of events) this.tell({ ...event, on: name, onId: id, atMs: event.atMs + shiftMs }, id)
+    if (dropped > 0) this.tell({ kind: 'dropped', count: dropped, on: name, onId: id, atMs: performance.now() }, id)
   }
 
   saw({ name, id }: WorkerInfo, seen: Seen): void {
-    if (this.isWanted) this.tell({ ...seen, on: name, onId: id, atMs: performance.now() })
+    this.tell({ ...seen, on: name, onId: id, atMs: performance.now() })
   }
 
-  private tell(event: ClusterEvent): void {
-    for (const listener of [...this.listeners]) this.call(() => listener(event))
+  /** @param by the worker that tells it; null: this thread */
+  private tell(event: ClusterEvent, by: number | null = null): void {
+    for (const { listener, unasked, isLeaving } of [...this.inspectors]) {
+      const isHis = by === null ? !isLeaving : !unasked.has(by)
+      if (isHis) this.call(() => listener(event))
+    }
   }
 }

@@ -44,11 +44,25 @@ test('CLU-51 a call is heard of at both ends, before the result of the run that 
     { kind: 'ended', from: 'a' },
     { kind: 'sent', to: 'a', type: 'RESULT' },
   ])
-  remove()
+  await remove()
   const count = heard.length
   await cluster.on('a').run(members.callTo, 'b')
   await cluster.on('b').run(members.whoAmI)
   expect(heard.length).toBe(count)
+})
+
+test('CLU-56 a listener that is taken away is told all that had happened by then, and the next one nothing of it', async () => {
+  const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+  const begun = async (calls: number): Promise<number> => {
+    let count = 0
+    const remove = await cluster.inspect(({ on, kind }) => {
+      if (on === 'b' && kind === 'begun') count++
+    })
+    for (let i = 0; i < calls; i++) await cluster.on('a').run(members.callTo, 'b')
+    await remove()
+    return count
+  }
+  for (const calls of [20, 0, 20, 0, 1, 0]) expect(await begun(calls)).toBe(calls)
 })
 
 test('CLU-54 newcomers tell too; who joins, leaves and dies is heard of', async () => {

@@ -1,7 +1,7 @@
 /** `jobs(url)`: a pool of threads for the exposed functions of a module. `cluster-jobs.ts` opens it to workers. The rules JOB-n are in `packages/jobs/SPEC.md`. */
 import type { ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
-import { locateModule } from '@postgrad/base/internal'
+import { locateModule, refuseWhileLoading } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
 import { checkQueueMax, checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
@@ -9,6 +9,7 @@ import type { DeviceSpec } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
 import type { JobProgramData } from './job-program.js'
 
+/** Of `jobs`. */
 export interface JobsOptions {
   /** Default: one less than there are cores, at least one. */
   readonly threads?: number
@@ -34,7 +35,7 @@ export interface OpenPool {
  * A pool of threads without a cluster. The module exposes functions (`expose({ rollout })`); whoever holds the pool names them by passing the function
  * itself. Threads start at once and load the module at their first job.
  * @param url the module: a `file:` URL, or a path from the working directory
- * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT
+ * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, THREADS_WHILE_LOADING
  */
 export function jobs(url: URL | string, options: JobsOptions = {}): Jobs {
   return openPool('jobs', url, options, 'jobs').jobs
@@ -42,6 +43,7 @@ export function jobs(url: URL | string, options: JobsOptions = {}): Jobs {
 
 /** @param submitter whose calls' order decides the seeds */
 export function openPool(op: string, url: URL | string, options: JobsOptions, submitter: string, onClose?: () => void): OpenPool {
+  refuseWhileLoading(op)
   const threads = checkThreads(op, options.threads)
   const queueMax = checkQueueMax(op, options.queueMax)
   const found = locateModule(url)

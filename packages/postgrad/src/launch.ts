@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, locateModule, timeLimit } from '@postgrad/base/internal'
+import { checkTime, locateModule, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
@@ -23,6 +23,7 @@ import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
 import type { OutputSink } from './worker-thread.js'
 
+/** Of `launch`. */
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
@@ -57,6 +58,7 @@ export interface LaunchOptions {
   readonly referenceStacks?: boolean
   /** Receives what the workers print instead of this process's stdout (stderr). */
   readonly stdout?: OutputSink
+  /** Receives what the workers print to stderr. */
   readonly stderr?: OutputSink
   /** Receives what the program says by `reportProgress`. */
   readonly onProgress?: (progress: Progress, worker: string) => void
@@ -77,10 +79,21 @@ const STALL_MS = 10_000
 
 /**
  * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
+ * A program may stand in one file with the code that launches it, if only the main thread runs that:
+ *
+ *     import { isMainThread } from 'node:worker_threads'
+ *     expose({ main })
+ *     if (isMainThread) {
+ *       await using cluster = await launch(new URL(import.meta.url), { workers: 2 })
+ *       await cluster.on('worker0').run(main)
+ *     }
+ *
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
- * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left
+ * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left. THREADS_WHILE_LOADING where a worker that loads
+ * this module comes to it
  */
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
+  refuseWhileLoading('launch')
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)
   const url = check(() => programUrl(program))
   const names = check(() => workerNames(options.workers))
@@ -119,6 +132,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stderr: options.stderr,
     env: () => options.workerOptions?.env,
     resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
+    isSupervised: options.supervision !== undefined,
     onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
   })

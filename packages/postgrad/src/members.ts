@@ -31,6 +31,8 @@ export interface MembersOptions {
   readonly stderr: OutputSink | undefined
   readonly env: () => NodeJS.ProcessEnv | undefined
   readonly resourceLimits: (name: string) => ResourceLimits | undefined
+  /** Whoever dies is started anew without being asked for. */
+  readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
 }
@@ -118,6 +120,7 @@ export class Members {
       for (const member of group) {
         member.former = this.ready.get(member.info.name) ?? null
         this.ready.set(member.info.name, member)
+        member.thread.standing = this.options.isSupervised ? 'supervised' : 'single'
       }
       await linked
       for (const { thread } of group) if (thread.dead) throw launchFailed(op, thread.info.name, thread.death(op))
@@ -265,7 +268,9 @@ export class Members {
     throw new PostgradError('WORKER_NAME_TAKEN', {
       op: 'worker name',
       message: `the name '${name}' belongs to worker ${member.thread.info.id}, which ${this.starting.has(name) ? 'is being started' : 'is alive'}`,
-      remedy: 'Use another name, or cluster.restart(name) for a new worker in its place.',
+      remedy: this.starting.has(name)
+        ? 'Use another name, or await what starts it.'
+        : 'Use another name, or cluster.restart(name) for a new worker in its place.',
       values: { worker: name, workerId: member.thread.info.id },
     })
   }

@@ -161,6 +161,39 @@ describe('leave', () => {
     expect((await ended(cluster)).deaths).toEqual([])
   })
 
+  test('CLU-7 listeners hear of those that left, of a restart too, and of none that died or was closed', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c', 'd'] })
+    cluster.onWorkerDeath(() => {})
+    const left: string[] = []
+    const stop = cluster.onWorkerLeft(({ name, id }) => left.push(`${name}:${id}`))
+    await cluster.leave('b')
+    await cluster.kill('d')
+    await cluster.restart('c')
+    expect(left).toEqual(['b:1', 'c:2'])
+    stop()
+    await cluster.leave('c')
+    await cluster.close()
+    expect(left).toHaveLength(2)
+  })
+
+  test('CLU-18 errors name what was asked, and remedies only what helps', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'] })
+    cluster.onWorkerDeath(() => {})
+    const unknown = [cluster.leave('x'), cluster.restart('x'), cluster.kill('x'), cluster.join('a')].map(rejection)
+    expect((await Promise.all(unknown)).map(({ op, code }) => [op, code])).toEqual([
+      ['cluster.leave', 'UNKNOWN_WORKER'],
+      ['cluster.restart', 'UNKNOWN_WORKER'],
+      ['cluster.kill', 'UNKNOWN_WORKER'],
+      ['worker name', 'WORKER_NAME_TAKEN'],
+    ])
+    expect((await rejection(cluster.on('a').run(members.exit, 2))).remedy).toContain('cluster.restart')
+    const supervised = await launch(PROGRAM, { workers: ['a'], supervision: {} })
+    expect((await rejection(supervised.on('a').run(members.exit, 2))).remedy).toContain('supervisor starts it anew')
+    const { message } = await rejection(launch(new URL('./fixtures/exits-at-import.js', import.meta.url), { workers: 1 }))
+    expect(message).toContain('exit code 4')
+    expect(message).not.toContain('cluster.restart')
+  })
+
   test('CLU-7 what does not end is cut off, also in a worker that spins', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
     const run = rejection(cluster.on('b').run(members.forever))

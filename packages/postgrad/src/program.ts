@@ -7,11 +7,13 @@ export interface MainContext {
   readonly name: string
   /** The worker's place among the cluster's workers when this began, 0…worldSize-1; a restart keeps it. Its id only while nobody was started anew. */
   readonly rank: number
+  /** How many workers the cluster has. */
   readonly worldSize: number
   /** What stood behind `--` on the command line. */
   readonly args: readonly string[]
 }
 
+/** The default export of a program that `postgrad run` starts on every worker. */
 export type Main = (context: MainContext) => unknown
 
 /** @throws MAIN_MISSING */

@@ -159,6 +159,22 @@ test('CLU-34 a supervised cluster grows and shrinks; newcomers are supervised to
   expect((await cluster.closed).deaths.map(({ values }) => values.workerId)).toEqual([1])
 })
 
+test('CLU-12 a supervised cluster has ended when its last worker has left, and not while one is about to be started anew', async () => {
+  const { cluster, until } = await supervised(PROGRAM, ['a', 'b'], { intensity: 2, periodMs: 60_000, shutdownMs: 1000 })
+  let hasEnded = false
+  void cluster.closed.then(() => {
+    hasEnded = true
+  })
+  await cluster.leave('b')
+  await rejection(cluster.on('a').run(members.exit, 1))
+  await until(1)
+  expect(hasEnded).toBe(false)
+  await cluster.leave('a')
+  expect(await cluster.closed).toMatchObject({ deaths: [{ values: { worker: 'a', cause: 'exited' } }] })
+  expect(await cluster.join('c')).toMatchObject({ name: 'c' })
+  await cluster.close()
+})
+
 test('CLU-6 close does not wait for an onRestart that never ends, and says so to all that waited behind it', async () => {
   let wake = (): void => {}
   const prepared = new Promise<void>((resolve) => {

@@ -7,6 +7,7 @@ import type { WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { WorkerThread } from './worker-thread.js'
 
+/** When `launch` starts a worker anew that has died. */
 export interface SupervisionOptions extends RestartOptions {
   /** How long a worker may take to end in peace when it is stopped, in ms, before it is killed; 0 kills at once. Default 5000. */
   readonly shutdownMs?: number

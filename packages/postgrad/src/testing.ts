@@ -37,6 +37,7 @@ export {
   leaks,
   type MatcherResult,
   type MessageCount,
+  type MessageKind,
   type Messages,
   matchers,
   type NamedEvent,

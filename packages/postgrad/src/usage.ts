@@ -1,9 +1,13 @@
 /** What this thread holds of the machine, for `debugInfo`: its own heap, its buffers outside of it, and its open ports. */
 
 export interface ThreadUsage {
+  /** Of the thread's JavaScript heap. */
   readonly heapUsedBytes: number
+  /** Of its ArrayBuffers. */
   readonly arrayBuffersBytes: number
+  /** Open MessagePorts. */
   readonly ports: number
+  /** Timers that are set. */
   readonly timers: number
 }
 

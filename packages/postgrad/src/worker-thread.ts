@@ -9,6 +9,7 @@
 
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
+import { markHop, traceAwait } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -49,15 +50,21 @@ export type EndCause =
   /** It called `process.exit`. */
   | 'exited'
 
-const MAKE_ANEW = 'Start it anew by cluster.restart(name); a worker that ends takes its values with it.'
+/** What becomes of a worker that has died, and what can be done then. */
+const AFTER = {
+  /** It was not ready yet: the launch, join or restart that started it has failed. */
+  starting: '',
+  single: ' Start it anew by cluster.restart(name); a worker that ends takes its values with it.',
+  supervised: ' Its supervisor starts it anew; what it held is lost: give it back in onRestart of supervision.',
+} as const
 const REMEDIES: Readonly<Record<EndCause, string>> = {
-  left: 'Let nobody need it any more before it leaves.',
-  'out-of-memory': `Give it more (workerOptions.resourceLimits), or keep less. ${MAKE_ANEW}`,
-  'uncaught-exception': `Catch it there. ${MAKE_ANEW}`,
-  'unhandled-rejection': `Await the promise, or catch what it rejects with. ${MAKE_ANEW}`,
-  killed: MAKE_ANEW,
-  stalled: `Look for what keeps it from its next turn: an endless loop, a lock. ${MAKE_ANEW}`,
-  exited: MAKE_ANEW,
+  left: 'Let nobody need it any more before it leaves; cluster.onWorkerLeft tells of it.',
+  'out-of-memory': 'Give it more (workerOptions.resourceLimits), or keep less.',
+  'uncaught-exception': 'Catch it there.',
+  'unhandled-rejection': 'Await the promise, or catch what it rejects with.',
+  killed: '',
+  stalled: 'Look for what keeps it from its next turn: an endless loop, a lock.',
+  exited: 'Let it return instead of calling process.exit.',
 }
 
 /** How a thread ended. */
@@ -82,6 +89,8 @@ export class WorkerThread {
   readonly ended: Promise<ThreadEnd>
   /** Set while it leaves: what whoever asks again waits for. */
   leaving: Promise<void> | null = null
+  /** How its death is spoken of. */
+  standing: keyof typeof AFTER = 'starting'
   /** Its end was asked for and is no death. */
   isExpectedToEnd = false
   /** Gets what has happened there, while it was asked to tell. */
@@ -149,7 +158,13 @@ export class WorkerThread {
    * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
    */
   async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
-    return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+    try {
+      return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+    } catch (error) {
+      if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
+      traceAwait(error)
+      throw error
+    }
   }
 
   /** What `work` gives, if that comes while the worker lives. Rejects as `request` does, and as `work` does. */
@@ -217,7 +232,10 @@ export class WorkerThread {
     return new PostgradError('WORKER_DIED', {
       op,
       message: `worker '${name}' (id ${id}) ${cause === 'left' ? '' : 'died: '}${this.how()}${lives}`,
-      remedy: as === null ? REMEDIES[cause] : 'Use its name; what the former worker held is lost.',
+      remedy:
+        as === null
+          ? `${REMEDIES[cause]}${cause === 'left' ? '' : AFTER[this.standing]}`.trim()
+          : 'Use its name; what the former worker held is lost.',
       values: { worker: name, workerId: id, cause, exitCode, ...(as === null ? {} : { restartedAs: as.id }) },
       ...(thrown === undefined ? {} : { cause: thrown }),
     })

@@ -1,6 +1,6 @@
 /**
  * What a worker keeps about one actor, an object whose methods others call: whose turn it is if the actor is serial, what waits and what
- * is stashed, its timers, and how it ended. `actors.ts` above finds the cell of an object; the rules ACT-1 to ACT-24 are in SPEC.md.
+ * is stashed, its timers, and how it ended. `actors.ts` above finds the cell of an object; the rules ACT-1 to ACT-18 are in SPEC.md.
  *
  * A serial actor serves one chain of calls at a time. Calls of that chain are let in at once, since what is being served may wait for them:
  *
@@ -13,7 +13,7 @@ import type { Exit } from '@postgrad/actor/internal'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
-import { type ServedCall, servedIn } from './served-call.js'
+import { type Outlet, OwnCall, type ServedCall, servedIn } from './served-call.js'
 
 /** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
 export const ACTOR_WAITING_MAX = 16_384
@@ -33,6 +33,10 @@ export interface CellHost {
   takeId(): bigint
   /** Behind the calls that wait in the mailbox, in the worker's own scope. */
   later(fn: () => void): void
+  /** What is said to oneself, as a call. */
+  ownCall(): OwnCall
+  /** Nobody waits for this call any more: what was called for it is given up. */
+  giveUp(served: ServedCall, reason: PostgradError): void
   /** A call that waited was not run: nobody waits for it any more. */
   onDropped(reason: 'cancelled' | 'expired', what: string): void
   /** Whether anybody knows how it ended. */
@@ -42,6 +46,13 @@ export interface CellHost {
 interface InvokeOptions {
   readonly endsAtReturn?: boolean
   readonly isOwn?: boolean
+}
+
+/** A method that runs, and who waits for it. */
+interface Open {
+  readonly method: string
+  readonly served: ServedCall | null
+  readonly reject: (error: unknown) => void
 }
 
 /** One call of a method. */
@@ -88,6 +99,8 @@ export class ActorCell {
   exit: Exit | null = null
   /** Told of its end, once. */
   readonly watchers = new Set<(exit: Exit) => void>()
+  /** Who made it hears of its end, though the word of that may not have come yet. */
+  isMakerWatching = false
   private readonly host: CellHost
   /** Methods that have begun and not ended. */
   private running = 0
@@ -103,8 +116,10 @@ export class ActorCell {
   private sends = 0
   /** The method whose first stretch, up to its first await, is running now. */
   private current: Invocation | null = null
-  /** Callers of methods that run, to be told if it crashes. */
-  private readonly callers = new Map<(error: unknown) => void, string>()
+  /** Methods that run and are not answered: their callers are told if it ends before. */
+  private readonly open = new Set<Open>()
+  /** Calls whose streams are open, and their methods: they give items between the methods, and end with it. */
+  private readonly streams = new Map<ServedCall, string>()
   private readonly timers = new Set<Timer>()
   /** It was asked to end. */
   private stopping: Promise<void> | null = null
@@ -160,6 +175,8 @@ export class ActorCell {
       if (this.running === 0) this.holder = servedIn(scope)
     }
     this.running++
+    const served = servedIn(scope)
+    if (served !== null && served.outlet !== null) this.keepStream(served, served.outlet, invocation.method)
     const before = this.current
     this.current = invocation
     let result: unknown
@@ -180,12 +197,18 @@ export class ActorCell {
     return followed
   }
 
-  /** A promise of the same; a crash of the actor ends it, though the function may go on. */
-  private follow(result: Promise<unknown>, { method, endsAtReturn }: Invocation): Promise<unknown> {
+  private keepStream(served: ServedCall, outlet: Outlet, method: string): void {
+    this.streams.set(served, method)
+    void outlet.ended.then(() => this.streams.delete(served))
+  }
+
+  /** A promise of the same; the end of the actor ends it, though the function may go on. */
+  private follow(result: Promise<unknown>, { method, endsAtReturn, scope }: Invocation): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.callers.set(reject, method)
+      const open: Open = { method, served: servedIn(scope), reject }
+      this.open.add(open)
       const ended = () => {
-        this.callers.delete(reject)
+        this.open.delete(open)
         if (!endsAtReturn) this.release()
       }
       result.then(
@@ -330,11 +353,18 @@ export class ActorCell {
 
   private perform(method: string, run: () => unknown): void {
     if (this.exit !== null || this.stopping !== null) return
+    const own = this.host.ownCall()
     const fail = (error: unknown) => this.end({ normal: false, reason: error })
+    const begin = () => this.invoke(method, run, { isOwn: true })
     try {
-      const result = this.invoke(method, run, { isOwn: true })
-      if (isThenable(result)) Promise.resolve(result).catch(fail)
+      const result = inScope(new Scope({ serving: own }, this.host.scope), begin)
+      if (isThenable(result))
+        void Promise.resolve(result)
+          .catch(fail)
+          .then(() => own.close())
+      else own.close()
     } catch (error) {
+      own.close()
       fail(error)
     }
   }
@@ -342,58 +372,97 @@ export class ActorCell {
   // --- ends
 
   /**
-   * What was called before is done (what is stashed is refused), `onStop` runs; then it has ended, normally unless that throws. After `deadlineMs`
-   * it is ended whatever it does.
+   * What was called before is done (what is stashed is refused), its streams are ended (`endsStreams`) or awaited, `onStop` runs; then it has ended, normally
+   * unless that throws. After `deadlineMs` it is ended whatever it does.
    */
-  stop(deadlineMs: number): Promise<void> {
+  stop(deadlineMs: number, { endsStreams = true } = {}): Promise<void> {
     if (this.exit !== null) return Promise.resolve()
     if (deadlineMs === 0) {
-      this.end({ normal: false, reason: this.killedError() })
+      this.end({ normal: false, reason: this.killedError(0) })
       return Promise.resolve()
     }
     if (this.stopping === null) {
       this.refuse(this.stashed.splice(0))
-      this.stopping = this.wind()
+      this.stopping = this.wind(endsStreams)
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
-      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError() }))
+      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError(deadlineMs) }))
       void this.ended.then(() => timer.cancel())
     }
     return this.ended
   }
 
-  private async wind(): Promise<void> {
+  private async wind(endsStreams: boolean): Promise<void> {
     if (this.running > 0 || this.queue.length > 0) {
       await new Promise<void>((resolve) => {
         this.onIdle = resolve
       })
     }
+    if (this.exit === null && this.streams.size > 0) await this.endStreams(endsStreams)
     if (this.exit !== null) return
     try {
       await inScope(this.host.scope, () => (this.value as ActorHooks).onStop?.())
+      // What it has just answered comes before its end.
+      if (this.open.size > 0) await this.laterTurn()
       this.end({ normal: true })
     } catch (reason) {
       this.end({ normal: false, reason })
     }
   }
 
+  /** Waits until the generators have ended. */
+  private async endStreams(isAsked: boolean): Promise<void> {
+    if (isAsked) {
+      // A generator that stops its actor may be at its own end.
+      await this.laterTurn()
+      for (const [served, method] of [...this.streams]) this.endStream(served, this.stoppedError(method))
+    }
+    await Promise.race([Promise.all([...this.streams.keys()].map(({ outlet }) => outlet!.ended)), this.ended])
+  }
+
+  private endStream(served: ServedCall, error: PostgradError): void {
+    served.outlet!.fail(error)
+    served.stop(error)
+  }
+
+  private laterTurn(): Promise<void> {
+    return new Promise((resolve) => this.host.clock.defer(resolve))
+  }
+
   /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
-  end(exit: Exit, { isKnown = this.watchers.size > 0 } = {}): void {
+  end(exit: Exit, { isKnown = this.isMakerWatching || this.watchers.size > 0 } = {}): void {
     if (this.exit !== null) return
     this.exit = exit
     for (const timer of this.timers) timer.cancel()
     this.timers.clear()
     this.refuse([...this.stashed.splice(0), ...this.queue.splice(0)])
-    if (!exit.normal) {
-      for (const [reject, method] of this.callers) reject(this.stoppedError(method))
-      this.callers.clear()
-    }
+    this.endOpen(!exit.normal)
     this.onIdle?.()
     this.host.onEnded(this, exit, isKnown)
     this.settle()
     const watchers = [...this.watchers]
     this.watchers.clear()
     for (const watcher of watchers) watcher(exit)
+  }
+
+  /** Whoever waits for what runs is told, and what runs finds its signal aborted. */
+  private endOpen(isCrash: boolean): void {
+    const streams = [...this.streams].map(([served, method]) => ({ method, served, reject: () => {} }))
+    for (const { method, served, reject } of [...streams, ...this.open]) {
+      const error = this.stoppedError(method)
+      reject(error)
+      if (served === null) continue
+      if (isCrash) this.lose(served, error)
+      if (served.outlet === null) served.stop(error)
+      else this.endStream(served, error)
+    }
+    this.open.clear()
+  }
+
+  /** What was called for it is given up, when its caller has been told. */
+  private lose(served: ServedCall, error: PostgradError): void {
+    if (served instanceof OwnCall) this.host.giveUp(served, error)
+    else served.crash = error
   }
 
   /** What the actor said to itself is dropped: an error of it would be a crash. */
@@ -421,11 +490,14 @@ export class ActorCell {
     })
   }
 
-  private killedError(): PostgradError {
+  private killedError(shutdownMs: number): PostgradError {
+    const isAtOnce = shutdownMs === 0
     return new PostgradError('ACTOR_KILLED', {
       op: 'stopActor',
-      message: `this ${this.what} had not ended by itself in the time that it was given`,
-      remedy: 'Give it more time, or look at the method that it is in.',
+      message: `this ${this.what} ${isAtOnce ? 'was ended at once, as { shutdownMs: 0 } asks' : `had not ended by itself within ${shutdownMs} ms`}`,
+      remedy: isAtOnce
+        ? 'Give it a { shutdownMs } if it is to end what it does, and to run its onStop.'
+        : 'Give it a longer { shutdownMs }, or look at the method that it is in.',
       values: { actor: this.what },
     })
   }

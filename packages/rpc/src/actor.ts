@@ -2,6 +2,7 @@
  * The optional base class of actors: what an object that others call may do about itself. Any exposed class is an actor's class without
  * it; `actor-cell.ts` below does the work. PyTorch has no counterpart.
  */
+import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import type { ActorCell } from './actor-cell.js'
@@ -49,7 +50,7 @@ export abstract class Actor {
    * @throws ACTOR_STOPPED, TIMEOUT_INVALID
    */
   protected setTimer<A extends unknown[]>(ms: number, method: (...args: A) => unknown, args: A): Timer {
-    return this.#cell.setTimer(checkTime('setTimer', ms, '0 for at once'), method.name, () => method.apply(this, args))
+    return this.#cell.setTimer(checkDelay(ms), method.name, () => method.apply(this, args))
   }
 
   /**
@@ -77,4 +78,15 @@ export abstract class Actor {
   protected onStop(): unknown {
     return undefined
   }
+}
+
+/** @throws TIMEOUT_INVALID also for Infinity: a timer that never fires is none */
+function checkDelay(ms: number): number {
+  if (ms !== Number.POSITIVE_INFINITY) return checkTime('setTimer', ms, '0 for at once')
+  throw new PostgradError('TIMEOUT_INVALID', {
+    op: 'setTimer',
+    expected: 'a finite number of milliseconds, 0 for at once',
+    got: 'Infinity',
+    remedy: 'Set no timer for what is never to happen.',
+  })
 }

@@ -41,6 +41,8 @@ export class Actors {
       clock: host.clock,
       scope: host.scope,
       takeId: () => host.takeId(),
+      ownCall: () => host.ownCall(),
+      giveUp: (served, reason) => host.giveUp(served, reason),
       later: (fn) => host.later(fn),
       onDropped: (reason, what) => host.letter(reason, what),
       onEnded: (cell, exit, isKnown) => this.onEnded(cell, exit, isKnown),
@@ -53,7 +55,7 @@ export class Actors {
   }
 
   /** Makes what `remote` of a class leaves here. */
-  construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef): object {
+  construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched = false): object {
     const before = this.making
     this.making = { target, owner }
     owner.isActor = true
@@ -71,7 +73,10 @@ export class Actors {
       this.making = before
     }
     const cell = isSerialClass(target) ? this.adopt(value) : this.cells.get(value)
-    if (cell !== undefined) this.bind(cell, owner)
+    if (cell !== undefined) {
+      cell.isMakerWatching = isWatched
+      this.bind(cell, owner)
+    }
     return value
   }
 
@@ -122,7 +127,7 @@ export class Actors {
   /** Nobody elsewhere refers to this value any more. */
   onReleased(rref: OwnerRRef): void {
     const cell = this.bound.get(rref.rrefId)
-    if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY)
+    if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY, { endsStreams: false })
     else if (rref.isActor && rref.hasValue && !this.cells.has(rref.localValue() as object) && this.isElsewhere(rref)) {
       this.host.inspection()?.actorEnded(actorName(rref), { normal: true })
     }

@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
 import type { CallOptions } from './call-options.js'
 import type { AnyClass, AnyFunction } from './function-registry.js'
 import { Future } from './future.js'
@@ -13,8 +14,10 @@ import type { ItemOf, RemoteStream, StreamOptions } from './stream.js'
 import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
 
-/** Arguments may be left out for a function that takes none. */
-export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: CallOptions] : [args: A, options?: CallOptions]
+/** Arguments may be left out for a function that takes none. What cannot be sent is refused by the compiler. */
+export type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
+  ? [args?: Sendable<A>, options?: Options]
+  : [args: Sendable<A>, options?: Options]
 
 /** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
 export function currentWorker(): WorkerRuntime {
@@ -79,9 +82,7 @@ export function ready(to: Target, options?: CallOptions): Future<void> {
 export function stream<F extends AnyFunction>(
   to: Target,
   fn: F,
-  ...[args, options]: [] extends Parameters<F>
-    ? [args?: Parameters<F>, options?: StreamOptions]
-    : [args: Parameters<F>, options?: StreamOptions]
+  ...[args, options]: Rest<Parameters<F>, StreamOptions>
 ): RemoteStream<ItemOf<Awaited<ReturnType<F>>>> {
   return currentWorker().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
 }

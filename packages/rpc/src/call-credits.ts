@@ -16,6 +16,7 @@ export const CALLS_WAITING_MAX = 16_384
 /** Their bytes; the call that reaches this is the last that leaves. */
 export const CALL_BYTES_WAITING_MAX = 64 * 2 ** 20
 
+/** How much of one worker's calls may wait at another; a call that finds no room is MAILBOX_FULL. */
 export interface MailboxOptions {
   /** How many calls of one worker may wait at another, received and not begun. Default 16,384. */
   readonly callsMax?: number

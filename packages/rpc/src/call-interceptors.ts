@@ -32,12 +32,15 @@ export interface CallInfo {
   readonly functionName: string
   /** Whether it is a method of the value that an RRef refers to. */
   readonly isMethod: boolean
+  /** Who calls. */
   readonly from: WorkerInfo
+  /** Who is called. */
   readonly to: WorkerInfo
   /** What interceptors at the caller have set. */
   readonly headers: CallHeaders
 }
 
+/** A call before it leaves: what `outgoing` of an interceptor gets. */
 export interface OutgoingCall extends CallInfo {
   /** Travels with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
   setHeader(name: string, value: HeaderValue): void
@@ -51,6 +54,7 @@ export interface CallOutcome {
   readonly elapsedMs: number
 }
 
+/** Functions around the calls of a worker, to trace, time or refuse them; `intercept` puts it in place. */
 export interface CallInterceptor {
   /**
    * At the caller, in its scope, before the call leaves. What it throws is the call's error, and nothing is sent. The function that it may

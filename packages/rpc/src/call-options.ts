@@ -4,6 +4,7 @@ import { PostgradError } from '@postgrad/base'
 import { callCancelled } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
+/** Of everything that asks another worker: a deadline, and a signal that cancels. */
 export interface CallOptions {
   /** Time for the whole call in ms, from now to the reply's arrival; default the worker's `rpcTimeoutMs` (60,000); 0 is no limit. Never longer than what is left to the call that is being served. */
   readonly timeoutMs?: number
@@ -11,8 +12,16 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-/** @throws CALL_CANCELLED before anything is sent */
+/** @throws CALL_CANCELLED, INVALID_ARGUMENT before anything is sent */
 export function checkSignal(signal: AbortSignal | undefined, op: string, to: WorkerInfo): void {
+  if (signal !== undefined && !isSignal(signal)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: 'an AbortSignal as { signal }',
+      got: signal === null ? 'null' : typeof signal,
+      remedy: 'Pass the signal of an AbortController, AbortSignal.timeout(ms), or leave it out.',
+    })
+  }
   if (signal?.aborted === true) throw callCancelled(op, to, signal.reason)
 }
 
@@ -25,4 +34,11 @@ export function checkArgs(args: unknown, op: string): void {
     got: args === null ? 'null' : typeof args,
     remedy: 'Write call(to, fn, [a, b], options), also for a single argument.',
   })
+}
+
+/** By what it can do: a realm has an AbortSignal of its own. */
+export function isSignal(signal: unknown): signal is AbortSignal {
+  if (typeof signal !== 'object' || signal === null) return false
+  const { aborted, addEventListener } = signal as Partial<AbortSignal>
+  return typeof aborted === 'boolean' && typeof addEventListener === 'function'
 }

@@ -5,6 +5,7 @@ import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote, rref, stream } from './api.js'
 import { type AnyFunction, expose } from './function-registry.js'
+import { barrier } from './group.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
@@ -479,6 +480,71 @@ const fetch = async (ref: RRef) => {
   }
 }
 expose({ fetch, fetchAll, countUp, give, giveEach, disposeGiven })
+
+describe('stacks', () => {
+  const fails = (): never => {
+    throw new TypeError('nothing there')
+  }
+  const stays = () => new Promise(() => {})
+  async function* givesOne(): AsyncGenerator<number> {
+    yield 1
+    throw new RangeError('no second')
+  }
+  const relays = async (): Promise<void> => {
+    await call('worker2', fails)
+  }
+  expose({ fails, stays, givesOne, relays })
+
+  test('RPC-53: an error has the line that awaits it, whatever brought it: the callee, a deadline, a death, what cannot be sent', async () => {
+    const userProgram = async (wait: () => PromiseLike<unknown>): Promise<void> => {
+      await wait()
+    }
+    const drain = async () => {
+      for await (const _ of stream('worker1', givesOne));
+    }
+    const cases: [string, () => PromiseLike<unknown>][] = [
+      ['TypeError', () => call('worker1', fails)],
+      ['TypeError', () => Promise.all([call('worker1', fails), call('worker1', echo, [1])])],
+      ['TypeError', () => remote('worker1', fails).toHere()],
+      ['RangeError', drain],
+      ['RPC_TIMEOUT', () => call('worker1', stays, [], { timeoutMs: 20 })],
+      ['WIRE_UNSUPPORTED_VALUE', () => call('worker1', echo, [[[[() => 1]]]])],
+      ['GROUP_TIMEOUT', () => barrier(undefined, { timeoutMs: 20 })],
+      ['UNKNOWN_WORKER', () => call('nobody', echo, [1])],
+      ['WORKER_DIED', () => call('worker2', stays)],
+    ]
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      cluster.world.clock.setTimer(1000, () => cluster.world.crash('worker2'))
+      for (const [code, wait] of cases) {
+        const error = await failure(userProgram(wait))
+        expect([code, error.code ?? error.name]).toEqual([code, code])
+        expect(error.stack!.split('\n').slice(-30).join('\n')).toMatch(/at (async )?userProgram/)
+      }
+    })
+  })
+
+  test('RPC-54: lines of other workers stand above a line that names the worker, one for each on the way', async () => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      const userProgram = async (): Promise<void> => {
+        await call('worker1', relays)
+      }
+      const { stack, message, name } = await failure(userProgram())
+      expect({ message, name }).toEqual({ message: 'nothing there', name: 'TypeError' })
+      const parts = stack!.split(/\n {4}--- above: on worker '(.*)' ---/)
+      expect(parts).toHaveLength(5)
+      expect([parts[1], parts[3]]).toEqual(['worker2', 'worker1'])
+      for (const [part, frame] of [
+        [0, /at fails/],
+        [2, /at (async )?relays/],
+        [4, /at (async )?userProgram/],
+      ] as const) {
+        expect(parts[part]).toMatch(frame)
+      }
+    })
+  })
+})
 
 function currentWorkerTurn(): Promise<void> {
   return new Promise((resolve) => {

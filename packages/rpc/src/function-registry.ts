@@ -5,8 +5,10 @@
 import { PostgradError } from '@postgrad/base'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 
+/** A function of any signature, as `expose` and `call` take it. */
 // biome-ignore lint/suspicious/noExplicitAny: a function of any signature; `unknown[]` would refuse every typed one
 export type AnyFunction = (...args: any[]) => any
+/** A class of any constructor, as `expose` and `remote` take it. */
 // biome-ignore lint/suspicious/noExplicitAny: a class of any constructor
 export type AnyClass = new (...args: any[]) => any
 

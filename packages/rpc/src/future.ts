@@ -4,7 +4,7 @@
  * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
 import { PostgradError } from '@postgrad/base'
-import { isThenable, onAbort } from '@postgrad/base/internal'
+import { isThenable, onAbort, rejectTraced } from '@postgrad/base/internal'
 import { callCancelled, needsNobody } from './served-call.js'
 
 /** What ends a future early. */
@@ -149,9 +149,10 @@ export class Future<T> extends Promise<T> {
     if (this.state !== 'pending') return
     this.state = 'error'
     this.outcome = error
-    this.fail(error)
-    // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
-    if (needsNobody(error)) this.catch(() => {})
+    rejectTraced(this, this.settle, this.fail, error, () => {
+      // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+      if (needsNobody(error)) this.catch(() => {})
+    })
     if (this.listeners !== null) this.ended()
   }
 

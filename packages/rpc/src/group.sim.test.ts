@@ -7,7 +7,7 @@ import type { PostgradError } from '@postgrad/base'
 import { tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
-import { arrive } from './gather.js'
+import { arrive, NAMES_KEPT } from './gather.js'
 import { allGather, barrier, leave, shutdown } from './group.js'
 import { byName } from './group-errors.js'
 import type { UserRRef } from './rref.js'
@@ -16,6 +16,8 @@ import type { WorkerRuntime } from './worker-runtime.js'
 
 const echo = <T>(value: T) => value
 const never = () => new Promise<never>(() => {})
+/** A round that is part of a call. */
+const gatherFor = (timeoutMs: number) => allGather(currentWorker().info.name, undefined, { timeoutMs }).then(() => {})
 /** How a call to another worker ends that is made a while later. */
 const askLater = async (to: string, pauseMs: number): Promise<string> => {
   await sleep(pauseMs)
@@ -48,7 +50,7 @@ const callBack = async (times: number): Promise<void> => {
   for (let i = 0; i < times; i++) await call((currentWorker().info.id + 1) % 3, echo, [i])
   note('called back')
 }
-expose({ askLater, echo, never, sleep, note, hop, callBack })
+expose({ gatherFor, askLater, echo, never, sleep, note, hop, callBack })
 
 const SEEDS = 20
 
@@ -148,6 +150,226 @@ describe('barrier and allGather', () => {
     })
   })
 
+  test('GRP-15: members in step meet again after one of them has missed rounds', async () => {
+    for (const missed of [1, 3]) {
+      await overClusters(3, async (cluster) => {
+        const others = (id: number) => ['worker0', 'worker1', 'worker2'].filter((_, other) => other !== id)
+        for (let absent = 0; absent < 3; absent++) {
+          const outcomes = new Map<number, string[]>()
+          for (let step = 0; step < missed + 3; step++) {
+            // Every member begins its step before any begins the next.
+            await everywhere(cluster, async ({ info: { id } }) => {
+              if (id === absent && step < missed) return
+              await sleep(cluster.world.random.below(20))
+              const outcome = await barrier(undefined, { timeoutMs: 200 }).then(
+                () => 'met',
+                ({ code, values }: PostgradError) => `${code} ${values.late} ${String(values.missing)}`,
+              )
+              outcomes.set(step, [...(outcomes.get(step) ?? []), outcome])
+            })
+          }
+          const timedOut = `GROUP_TIMEOUT false worker${absent}`
+          for (let step = 0; step < missed; step++) expect(outcomes.get(step)).toEqual(Array(2).fill(timedOut))
+          // It hears once, and at once, of all that it has missed.
+          expect(outcomes.get(missed)!.sort()).toEqual([timedOut, timedOut, `GROUP_TIMEOUT true worker${absent}`])
+          expect(outcomes.get(missed + 1)).toEqual(Array(3).fill('met'))
+          expect(outcomes.get(missed + 2)).toEqual(Array(3).fill('met'))
+          expect(others(absent)).toHaveLength(2)
+        }
+        expect(await cluster.leftovers()).toEqual([])
+      })
+    }
+  })
+
+  test('GRP-15: who comes too late is told which round was given up, and by trying again meets those who try again', async () => {
+    await overClusters(2, async (cluster) => {
+      const met: [number, number][] = []
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 1) await sleep(120)
+        for (let attempt = 1; ; attempt++) {
+          try {
+            const values = await allGather(`${id}`, undefined, { timeoutMs: 100 })
+            expect([...values.values()]).toEqual(['0', '1'])
+            met.push([id, attempt])
+            break
+          } catch (error) {
+            const { code, values, message } = error as PostgradError
+            expect({ code, round: values.round, late: values.late }).toEqual({ code: 'GROUP_TIMEOUT', round: 1, late: id === 1 })
+            if (id === 1) {
+              expect(cluster.world.nowMs).toBeLessThan(180)
+              expect(message).toBe(
+                "allGather: round 1 timed out after 100 ms: worker 'worker1' did not take part, this call of worker 'worker1' came after that. " +
+                  "The next allGather() of this worker joins the round in which the others are then. Where a round belongs to a step, name it: { round: 'step 3' }.",
+              )
+            }
+          }
+        }
+      })
+      expect(met.sort()).toEqual([
+        [0, 2],
+        [1, 2],
+      ])
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-15: several under way end together, and so do the several calls of one that has not heard of it', async () => {
+    await overClusters(2, async (cluster) => {
+      const gather = (value: string, timeoutMs: number) =>
+        allGather(value, undefined, { timeoutMs }).then(
+          (all) => [...all.values()].join(),
+          ({ code, values }: PostgradError) => `${code} ${values.late}`,
+        )
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 1) await sleep(200)
+        const first = await Promise.all([gather(`a${id}`, 100), gather(`b${id}`, 5000)])
+        expect(first).toEqual(Array(2).fill(`GROUP_TIMEOUT ${id === 1}`))
+        expect(cluster.world.nowMs).toBeLessThan(300)
+        await sleep(500)
+        // They are two again, in the order of the calls.
+        expect(await Promise.all([gather(`c${id}`, 1000), gather(`d${id}`, 1000)])).toEqual(['c0,c1', 'd0,d1'])
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-15: after any rounds that some missed, gave up or cancelled, all are in step again after two', async () => {
+    const ends = new Map<string, number>()
+    await overClusters(4, async (cluster, seed) => {
+      const { random } = cluster.world
+      const gather = (value: unknown, timeoutMs: number, round?: string) =>
+        allGather(value, undefined, round === undefined ? { timeoutMs } : { timeoutMs, round }).then(
+          (all) => [...all.values()],
+          (error: PostgradError) => error.code,
+        )
+      await everywhere(cluster, async ({ info: { name } }) => {
+        for (let n = random.below(12); n > 0; n--) {
+          await sleep(random.below(60))
+          const round = random.below(4) === 0 ? `name ${random.below(3)}` : undefined
+          const calls = Array.from({ length: 1 + random.below(3) }, () => gather(name, 1 + random.below(80), round))
+          // Who serves a call and is given up gives up its rounds.
+          if (random.below(5) === 0) void call(name, gatherFor, [random.below(80)], { timeoutMs: 1 + random.below(40) }).catch(() => {})
+          for (const outcome of await Promise.all(calls)) {
+            const end = typeof outcome === 'string' ? outcome : 'met'
+            ends.set(end, (ends.get(end) ?? 0) + 1)
+            if (typeof outcome !== 'string') expect(outcome).toEqual(['worker0', 'worker1', 'worker2', 'worker3'])
+          }
+        }
+      })
+      await cluster.world.drain()
+      const last: unknown[] = []
+      for (const round of [undefined, 'name 0', 'name 1', 'name 2']) {
+        for (let step = 0; step < 4; step++) {
+          await everywhere(cluster, async () => {
+            await sleep(random.below(10))
+            const outcome = await gather(step, 200, round)
+            if (step >= 2) last.push(outcome)
+          })
+        }
+      }
+      expect({ seed, last }).toEqual({ seed, last: [2, 3, 2, 3, 2, 3, 2, 3].flatMap((step) => Array(4).fill(Array(4).fill(step))) })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+    expect(Math.min(ends.get('met')!, ends.get('GROUP_TIMEOUT')!)).toBeGreaterThan(10)
+  })
+
+  test('GRP-15: a leader that was silent for a while meets the others again', async () => {
+    const cluster = new Cluster(1, 2)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 0) {
+        await sleep(3000)
+        cluster.gate(1, 0).unshut()
+        await sleep(500)
+      } else {
+        cluster.gate(1, 0).shut()
+        expect(await failure(barrier(undefined, { timeoutMs: 100 }))).toMatchObject({
+          code: 'GROUP_TIMEOUT',
+          values: { missing: ['worker0'] },
+        })
+        await sleep(2500)
+      }
+      for (const value of ['a', 'b', 'c'])
+        expect([...(await allGather(value, undefined, { timeoutMs: 5000 })).values()]).toEqual([value, value])
+      for (let n = 0; n < 3; n++) await barrier(undefined, { timeoutMs: 5000 })
+    })
+    expect(await cluster.leftovers({ letters: 1 })).toEqual([])
+  })
+
+  test('GRP-16: members meet in rounds of the same name only, and one that missed some is in step by the next name', async () => {
+    await overClusters(3, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        for (let epoch = 0; epoch < 4; epoch++) {
+          // Worker 1 stays away from one and goes on with the next.
+          if (id === 1 && epoch === 1) continue
+          const gathered = await allGather(`${id} in ${epoch}`, undefined, { round: epoch, timeoutMs: epoch === 1 ? 100 : 1000 }).then(
+            (all) => [...all.values()],
+            (error: PostgradError) => error,
+          )
+          if (epoch === 1) {
+            expect(gathered).toMatchObject({ code: 'GROUP_TIMEOUT', values: { round: '1', missing: ['worker1'], late: false } })
+            expect((gathered as PostgradError).message).toBe(
+              "allGather: round '1' timed out after 100 ms: worker 'worker1' did not take part, 'worker1' waits in allGather() round '2'. " +
+                'All members must call the same, with the same { round }, in the same order.',
+            )
+            // Worker 1 has waited in the next one meanwhile.
+          } else if (!(gathered instanceof Error)) {
+            expect(gathered).toEqual([`0 in ${epoch}`, `1 in ${epoch}`, `2 in ${epoch}`])
+          } else {
+            throw gathered
+          }
+        }
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-16: a named round that was given up is told to who comes late, and meets when all call it again', async () => {
+    await overClusters(2, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id } }) => {
+        if (id === 1) await sleep(300)
+        const error = await failure(barrier(undefined, { round: 'load', timeoutMs: 100 }))
+        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { round: 'load', missing: ['worker1'], late: id === 1 } })
+        // No other round is touched by it.
+        await barrier()
+        await barrier(undefined, { round: 'save' })
+        for (let n = 0; n < 3; n++) await barrier(undefined, { round: 'load', timeoutMs: 100 })
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
+  test('GRP-16: what is no name is refused, and many names leave nothing behind', async () => {
+    const cluster = new Cluster(1, 2)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      for (const round of [Number.NaN, null, {}, true]) {
+        expect(await failure(barrier(undefined, { round: round as never }))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
+      }
+      for (let n = 0; n < 200; n++) await barrier(undefined, { round: n })
+      // Each is given up, and its member never comes.
+      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
+    })
+    const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, Map<string, unknown> & { meetings?: Map<string, unknown> }> }
+    const sizes = [...slots.values()].map((slot) => slot.meetings?.size ?? slot.size)
+    expect(sizes.filter((size) => size > 2)).toEqual([NAMES_KEPT, NAMES_KEPT])
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-17: who is given up while it waits has not come: its next call joins the same round', async () => {
+    await overClusters(3, async (cluster) => {
+      await everywhere(cluster, async ({ info: { id, name } }) => {
+        if (id !== 1) {
+          if (id === 2) await sleep(200)
+          expect([...(await allGather(id)).values()]).toEqual([0, 1, 2])
+          return
+        }
+        expect(await failure(call(name, gatherFor, [60_000], { timeoutMs: 30 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
+        await sleep(20)
+        expect([...(await allGather(1)).values()]).toEqual([0, 1, 2])
+      })
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  })
+
   test('GRP-9: the death of a member, leader or not, ends it at once for all, by name, before or after they came', async () => {
     for (const victim of [0, 1, 2]) {
       await overClusters(3, async (cluster, seed) => {
@@ -178,7 +400,9 @@ describe('barrier and allGather', () => {
         const members = currentWorker().workers().sort(byName)
         cluster.world.crash('worker2')
         await sleep(10)
-        const error = await failure(call('worker0', arrive, ['barrier', members, 1, 'worker1', null, 1000]))
+        const error = await failure(
+          call('worker0', arrive, [{ op: 'barrier', members, round: null, era: 0, from: 'worker1', value: null, timeoutMs: 1000 }]),
+        )
         expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker2' } })
       })
     })

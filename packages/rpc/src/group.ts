@@ -5,23 +5,33 @@
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
 import { currentWorker } from './api.js'
-import { arrive, type GatherOp, groupKey } from './gather.js'
+import { arrive, type Coming, type GatherOp, type Met, meetingKey, NAMES_KEPT } from './gather.js'
 import { byName, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import type { Target, WorkerInfo } from './worker-info.js'
 import type { ShutdownOptions, WorkerRuntime } from './worker-runtime.js'
 
+/** Of `barrier`, `allGather`, `leave` and `drain`. */
 export interface GroupOptions {
   /** In ms; default the worker's `rpcTimeoutMs` (60,000), 0 is no limit. */
   readonly timeoutMs?: number
 }
 
+export interface RoundOptions extends GroupOptions {
+  /**
+   * Which round is meant, as `'epoch 3'` or 3: members meet only in rounds of the same name, so one that has missed some cannot meet the others in another
+   * step than its own. Without it rounds are met in the order of the calls.
+   */
+  readonly round?: string | number
+}
+
 /**
  * Waits until every member has called it: all workers that this one knows to live, or those that are named, this one among them. Any subsets may meet at the
- * same time; two of one worker's barriers of the same members are counted in the order of the calls.
- * @throws (rejects) GROUP_TIMEOUT with the missing names in `values`, for all who wait; WORKER_DIED when a member dies, at once; UNKNOWN_WORKER,
- *   INVALID_ARGUMENT, TIMEOUT_INVALID. PyTorch: `_barrier`.
+ * same time; two of one worker's barriers of the same members are counted in the order of the calls. When one member's time is over the round fails
+ * for all. Who comes to it later gets the same error at once, with `values.late`, and its next call meets the others.
+ * @throws (rejects) GROUP_TIMEOUT with the missing names and the round in `values`, for all who wait; WORKER_DIED when a member dies, at once; UNKNOWN_WORKER,
+ *   INVALID_ARGUMENT, TIMEOUT_INVALID. PyTorch: `_barrier`; `monitored_barrier`, which names the missing ranks too.
  */
-export async function barrier(names?: readonly Target[], options?: GroupOptions): Promise<void> {
+export async function barrier(names?: readonly Target[], options?: RoundOptions): Promise<void> {
   await gather('barrier', null, names, options)
 }
 
@@ -29,7 +39,7 @@ export async function barrier(names?: readonly Target[], options?: GroupOptions)
  * Gives every member the values of all, by name, in the order of the names. A value travels as an argument of a call does; everybody gets copies.
  * @throws (rejects) as `barrier`, and WIRE_UNSUPPORTED_VALUE. PyTorch: `_all_gather`.
  */
-export async function allGather<T>(value: T, names?: readonly Target[], options?: GroupOptions): Promise<Map<string, T>> {
+export async function allGather<T>(value: T, names?: readonly Target[], options?: RoundOptions): Promise<Map<string, T>> {
   const { members, values } = await gather('allGather', value, names, options)
   return new Map(members.map(({ name }, i) => [name, values[i] as T]))
 }
@@ -61,33 +71,62 @@ export async function leave(options?: GroupOptions): Promise<void> {
   await currentWorker().leave(options)
 }
 
-/** By members, how many rounds this worker has begun with them. */
-const SEQUENCES = Symbol('postgrad.gatherSequences')
+/** What a member knows of a meeting: see Note [Rounds given up] in `gather.ts`. */
+interface Standing {
+  /** 0 at first; null after a failure, until an answer says it. */
+  era: number | null
+  failures: number
+}
+/** Of this worker, by meeting. */
+const STANDINGS = Symbol('postgrad.standings')
 
 async function gather(
   op: GatherOp,
   value: unknown,
   names: readonly Target[] | undefined,
-  options: GroupOptions = {},
+  options: RoundOptions = {},
 ): Promise<{ members: readonly WorkerInfo[]; values: readonly unknown[] }> {
   const worker = currentWorker()
   const limitMs = timeLimit(op, options.timeoutMs ?? worker.rpcTimeoutMs)
+  const round = roundName(op, options.round)
   const members = membersOf(worker, op, names)
   const leader = members[0]!
   const hasLimit = limitMs !== Number.POSITIVE_INFINITY
-  const sequences = worker.slot(SEQUENCES, () => new Map<string, number>())
-  const key = `${worker.info.name} ${op} ${groupKey(members)}`
-  const sequence = (sequences.get(key) ?? 0) + 1
-  sequences.set(key, sequence)
-  const args = [op, members, sequence, worker.info.name, value, hasLimit ? limitMs : 0]
+  const standings = worker.slot(STANDINGS, () => new Map<string, Standing>())
+  const key = meetingKey(op, members, round)
+  const standing = standings.get(key) ?? { era: 0, failures: 0 }
+  const { era, failures } = standing
+  const coming: Coming = { op, members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
   try {
-    const reply = worker.call(leader, arrive, args, { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })
-    // What cannot be sent was no round: the next one must meet the others' next one.
-    if (reply.done) sequences.set(key, sequence - 1)
-    return { members, values: (await reply) as readonly unknown[] }
+    const met = (await worker.call(leader, arrive, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })) as Met
+    if (failures === standing.failures) standing.era = met.era
+    if (standing.era === 0) standings.delete(key)
+    return { members, values: met.values }
   } catch (error) {
-    throw isPostgradError(error, 'RPC_TIMEOUT') ? leaderSilent(op, limitMs, leader) : error
+    const isSilent = isPostgradError(error, 'RPC_TIMEOUT')
+    if (isSilent || isPostgradError(error, 'GROUP_TIMEOUT')) {
+      const known = standings.get(key) ?? standing
+      known.era = null
+      known.failures++
+      standings.delete(key)
+      standings.set(key, known)
+      // Of named rounds there may be any number.
+      if (standings.size > NAMES_KEPT) standings.delete(standings.keys().next().value!)
+    }
+    throw isSilent ? leaderSilent(op, limitMs, leader) : error
   }
+}
+
+function roundName(op: GatherOp, round: string | number | undefined): string | null {
+  if (round === undefined) return null
+  if (typeof round === 'string' || Number.isFinite(round)) return String(round)
+  const got = typeof round === 'number' ? String(round) : round === null ? 'null' : typeof round
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a string or a finite number as `round`',
+    got,
+    remedy: "Give all members the same name, such as { round: 'epoch 3' }, or leave it out.",
+  })
 }
 
 /** Sorted by name, each once. */

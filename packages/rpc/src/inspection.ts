@@ -27,6 +27,7 @@ interface OfMessage extends Happening {
   readonly what: string
 }
 
+/** What a worker did with a message, one kind a line. */
 export type InspectEvent =
   /** A message left for a worker. */
   | (OfMessage & { readonly kind: 'sent'; readonly to: string })
@@ -59,6 +60,7 @@ export type InspectEvent =
   /** This worker closes, and nobody has given this reference up. */
   | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-left' })
 
+/** Gets what a worker does with its messages. */
 export type InspectListener = (event: InspectEvent) => void
 
 /** Without `seq` and `atMs`, kind by kind. */
@@ -179,6 +181,7 @@ function of(delivery: Inspected): { from: string; type: string; requestId: numbe
   return { from: peer.info.name, type: MESSAGE_TABLE[message.type].name, requestId: message.requestId, what: whatOf(message) }
 }
 
+/** Of a stream of such events. */
 export interface InspectStreamOptions {
   /** So many events are kept for a reader that does not come; then the oldest go, and are counted. Default 1024. */
   readonly capacity?: number
@@ -209,6 +212,7 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
     this.detach = attach((event) => this.take(event))
   }
 
+  /** The next event. */
   next(): Promise<IteratorResult<InspectEvent>> {
     const event = this.kept.shift()
     if (event !== undefined) return Promise.resolve({ done: false, value: event })
@@ -218,6 +222,7 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
     })
   }
 
+  /** Ends it. */
   return(): Promise<IteratorResult<InspectEvent>> {
     this.close()
     this.kept.length = 0

@@ -1,3 +1,4 @@
+export type { travels } from '@postgrad/wire/internal'
 export type { Rest } from './api.js'
 export { isAsyncExecution } from './async-execution.js'
 export { checkMailbox } from './call-credits.js'

@@ -33,18 +33,23 @@ export interface CallMetrics {
   readonly failed: number
   /** From receipt to begin: sum, and the longest. */
   readonly waitMs: number
+  /** The longest wait. */
   readonly waitMaxMs: number
   /** From begin to end, with what was awaited; of those that have ended. */
   readonly runMs: number
+  /** The longest run. */
   readonly runMaxMs: number
   /** Of that, what kept the worker busy from the begin to the first await; not of what a serial actor had put off. */
   readonly turnMs: number
+  /** The longest of those. */
   readonly turnMaxMs: number
 }
 
+/** How busy a worker is: its calls, its mailbox, its actors. */
 export interface WorkerMetrics extends CallMetrics {
   /** Since when it is counted, and when this was read, on the worker's clock. */
   readonly sinceMs: number
+  /** When this was read, on the worker's clock. */
   readonly atMs: number
   /** What waits in the mailbox now, lane by lane, node tasks included. */
   readonly lanes: {

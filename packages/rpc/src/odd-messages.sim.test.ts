@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote } from './api.js'
 import { expose } from './function-registry.js'
-import { arrive } from './gather.js'
+import type { Coming } from './gather.js'
 import { GroupWhat } from './group-protocol.js'
 import { METHOD_CALL, VALUE_READY } from './rref-context.js'
 import { overSeeds } from './sim-cluster.suite.js'
@@ -163,16 +163,27 @@ test('RPC-50: more progress than was possible is a dead letter and changes nothi
     expectInvalid(workers[1]!, 'CREDITS: more has begun there than has left here')
   }))
 
-test('GRP-6: a member arrives once, under its own name', () =>
+test('GRP-6: a member arrives under its own name, and with what a member says', () =>
   overSeeds(3, 2, async ({ workers }) => {
     const members = workers.map(({ info }) => info)
-    expect(await callBuiltIn('postgrad.arrive', ['barrier', members, 7, 'worker1', null, 50])).toBe('INVALID_ARGUMENT')
-    expect(await callBuiltIn('postgrad.arrive', ['barrier', [{}], 7, 'worker0', null, 50])).toBe('INVALID_ARGUMENT')
-    expect(await callBuiltIn('postgrad.arrive', ['meeting', members, 7, 'worker0', null, 50])).toBe('INVALID_ARGUMENT')
-    const first = callBuiltIn('postgrad.arrive', ['barrier', members, 7, 'worker0', null, 50])
-    expect(await callBuiltIn('postgrad.arrive', ['barrier', members, 7, 'worker0', null, 50])).toBe('INVALID_ARGUMENT')
-    expect(await first).toBe('GROUP_TIMEOUT')
-    await workers[1]!.run(() => arrive('barrier', members, 7, 'worker1', null, 50).catch(() => {}))
+    const coming: Coming = { op: 'barrier', members, round: null, era: 0, from: 'worker0', value: null, timeoutMs: 50 }
+    const odd = [
+      { from: 'worker1' },
+      { from: 'nobody' },
+      { members: [{}] },
+      { members: 2 },
+      { op: 'meeting' },
+      { round: 3 },
+      { era: 'first' },
+      { era: 0.5 },
+    ]
+    for (const part of odd) expect(await callBuiltIn('postgrad.arrive', [{ ...coming, ...part }])).toBe('INVALID_ARGUMENT')
+    for (const args of [[], [null], ['barrier', members]]) expect(await callBuiltIn('postgrad.arrive', args)).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn('postgrad.arrive', [{ ...coming, timeoutMs: -1 }])).toBe('TIMEOUT_INVALID')
+    // Twice without an answer is two rounds, as two barriers that nobody has awaited yet.
+    const both = [callBuiltIn('postgrad.arrive', [coming]), callBuiltIn('postgrad.arrive', [coming])]
+    expect(await Promise.all(both)).toEqual(['GROUP_TIMEOUT', 'GROUP_TIMEOUT'])
+    expect(await callBuiltIn('postgrad.arrive', [{ ...coming, era: 2 ** 40 }])).toBe('GROUP_TIMEOUT')
   }))
 
 test('SHD-3: only who leads says that references are given up, and that all is over', () =>

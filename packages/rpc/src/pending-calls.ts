@@ -36,6 +36,8 @@ export interface PendingCall {
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
+  /** Takes the error of a cancellation, if that is another matter than any error. */
+  onCancelled?(error: unknown): void
   /** Called when the deadline passes, to make the error. `isInherited`: that of the call which it is part of has passed. */
   timedOut(isInherited: boolean): PostgradError
   /** Of a stream: takes what comes before the reply. */
@@ -100,7 +102,9 @@ export class PendingCalls {
   cancel(requestId: number, reason: unknown): boolean {
     const call = this.take(requestId)
     if (call === undefined) return false
-    call.onError(callCancelled(call.op, this.to, reason))
+    const error = callCancelled(call.op, this.to, reason)
+    if (call.onCancelled === undefined) call.onError(error)
+    else call.onCancelled(error)
     this.onGivenUp(requestId)
     return true
   }

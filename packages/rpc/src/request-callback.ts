@@ -3,8 +3,8 @@
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
 import type { PostgradError } from '@postgrad/base'
-import { inScope, isThenable, type Scope } from '@postgrad/base/internal'
-import { MessageType } from '@postgrad/wire/internal'
+import { inScope, isThenable, markHop, type Scope } from '@postgrad/base/internal'
+import { isWatched, MessageType } from '@postgrad/wire/internal'
 import type { Actors } from './actors.js'
 import type { Delivery, Peer, Unreadable } from './delivery.js'
 import { type AnyClass, type FunctionRegistry, runExposed } from './function-registry.js'
@@ -151,9 +151,10 @@ export class RequestCallback {
 
   private readonly remoteWork: Work = {
     run: (request) => {
-      const { target, isClass } = this.registry.lookup(request.delivery.message.body[0] as string, this.agent.info.name)
+      const { message } = request.delivery
+      const { target, isClass } = this.registry.lookup(message.body[0] as string, this.agent.info.name)
       if (!isClass) return this.callWork.run(request)
-      return this.actors.construct(target as AnyClass, request.delivery.message.body[1] as readonly unknown[], request.owner!)
+      return this.actors.construct(target as AnyClass, message.body[1] as readonly unknown[], request.owner!, isWatched(message))
     },
     done: ({ owner }, value) => owner?.setValue(value),
     failed: ({ owner }, error) => owner?.setError(error),
@@ -267,6 +268,8 @@ export class RequestCallback {
 
   private abandon(request: Request, error: unknown): void {
     if (this.end(request, 'error') && !this.isTooLate(request)) request.work.failed(request, error)
+    const { crash } = request.delivery.served!
+    if (crash !== null) this.agent.giveUp([request.delivery.served!], crash)
   }
 
   /**
@@ -373,4 +376,5 @@ function addHop(error: unknown, from: WorkerInfo): void {
   const workers = [...(travelled.workers ?? []), { name: from.name, id: from.id }]
   if (workers.length > 2 * HOPS_KEPT) workers.splice(HOPS_KEPT, workers.length - 2 * HOPS_KEPT)
   travelled.workers = workers
+  markHop(error, from.name)
 }

@@ -492,7 +492,7 @@ export class RpcAgent {
   }
 
   /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
-  private giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
+  giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
     for (const served of calls) {
       served.giveUp(reason)
       if (!served.hasCalled) continue

@@ -6,6 +6,7 @@ import type { WorkerInfo } from './worker-info.js'
 
 /** A value of a worker that others refer to. */
 export interface OwnedReference {
+  /** The value's id. */
   readonly rrefId: bigint
   /** The class of the value, or its type; 'error' if it could not be made, 'pending' while it is being made. */
   readonly type: string
@@ -19,8 +20,11 @@ export interface OwnedReference {
 
 /** A reference that a worker holds to a value elsewhere. */
 export interface HeldReference {
+  /** The value's id. */
   readonly rrefId: bigint
+  /** The id of this reference. */
   readonly forkId: bigint
+  /** The worker on which the value lives. */
   readonly owner: WorkerInfo
   /** The owner has it in its table. */
   readonly confirmed: boolean
@@ -28,21 +32,31 @@ export interface HeldReference {
   readonly disposed: boolean
   /** References made from it which their receivers have not accepted yet. */
   readonly children: number
+  /** Since it was made or came here, in ms. */
   readonly ageMs: number
+  /** The stack of where it was made, if the worker keeps them (`referenceStacks`) and it was made here. */
   readonly madeAt: string | null
 }
 
+/** The references of a worker: to values of its own, and those it holds to values of others. */
 export interface References {
+  /** To values that live here. */
   readonly owned: readonly OwnedReference[]
+  /** To values of other workers. */
   readonly held: readonly HeldReference[]
 }
 
 /** One reference that was left when a cluster ended, as far as its owner and its holder know of it. */
 export interface ReferenceLeak {
+  /** The value's id. */
   readonly rrefId: bigint
+  /** The worker on which the value lives. */
   readonly owner: string
+  /** The worker that holds the reference. */
   readonly holder: string
+  /** The class of the value, or its type; null where it is not known. */
   readonly type: string | null
+  /** Since it was made or came there, in ms. */
   readonly ageMs: number
   /** Where its holder made it, else where its owner did. */
   readonly madeAt: string | null

@@ -4,6 +4,8 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import type { travels } from '@postgrad/wire/internal'
 import type { CallOptions } from './call-options.js'
 import { Future } from './future.js'
 import { methodProxy } from './rref-proxy.js'
@@ -13,6 +15,7 @@ import type { WorkerInfo } from './worker-info.js'
 /** Of `toHere` and `call`: as of a call. */
 export type RRefOptions = CallOptions
 
+/** Of `rref.backward`. */
 export interface RRefBackwardOptions extends RRefOptions {
   /** Keeps the graph for another pass; default `createGraph`. */
   readonly retainGraph?: boolean
@@ -29,11 +32,11 @@ export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[])
 
 /** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
 export type RpcProxy<T> = {
-  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => Future<MethodResult<T, K>>
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
 }
 /** What `remote` gives: the methods of T, whose results stay on the value's owner. */
 export type RemoteProxy<T> = {
-  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: MethodArgs<T, K>) => RRef<MethodResult<T, K>>
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
 }
 
 /** What references need of the protocol of their worker (`RRefContext`). */
@@ -56,7 +59,14 @@ export interface ValueWaiter {
   reject(error: unknown): void
 }
 
+/**
+ * A reference to a value that lives on one worker, its owner, which keeps it while any worker holds one. `remote` and `rref` make it; it travels as
+ * an argument. PyTorch: `torch.distributed.rpc.RRef`.
+ */
 export abstract class RRef<T = unknown> {
+  /** @internal */
+  declare readonly [travels]: true
+  /** The value's id, the same in every reference to it. */
   readonly rrefId: bigint
   /** @internal */
   readonly context: RRefProtocol
@@ -66,7 +76,9 @@ export abstract class RRef<T = unknown> {
     this.context = context
   }
 
+  /** Whether the value lives on this worker. */
   abstract isOwner(): boolean
+  /** The worker on which the value lives. */
   abstract owner(): WorkerInfo
 
   /**
@@ -91,6 +103,7 @@ export abstract class RRef<T = unknown> {
     this.dispose()
   }
 
+  /** The owner's name. */
   ownerName(): string {
     return this.owner().name
   }
@@ -112,14 +125,14 @@ export abstract class RRef<T = unknown> {
    * Runs a method of the value on its owner. The value's class must be exposed; of tensors, the operations can be called.
    * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
    */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
   }
 
   /** The items that a method of the value gives, one by one; see `stream`. */
   stream<K extends MethodNames<T>>(
     method: K,
-    args: MethodArgs<T, K>,
+    args: Sendable<MethodArgs<T, K>>,
     options: StreamOptions = {},
   ): RemoteStream<ItemOf<MethodResult<T, K>>> {
     return this.context.streamMethod(this, method, args, options) as RemoteStream<ItemOf<MethodResult<T, K>>>
@@ -158,6 +171,7 @@ export abstract class RRef<T = unknown> {
   }
 }
 
+/** A reference at home: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
 export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
@@ -167,10 +181,12 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
 
+  /** True. */
   isOwner(): boolean {
     return true
   }
 
+  /** This worker. */
   owner(): WorkerInfo {
     return this.context.self
   }
@@ -233,7 +249,9 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   }
 }
 
+/** A reference to a value of another worker. PyTorch: `UserRRef`. */
 export class UserRRef<T = unknown> extends RRef<T> {
+  /** The id of this one of the value's references. */
   readonly forkId: bigint
   private readonly ownerInfo: WorkerInfo
   /** Changed by RRefContext alone. @internal */
@@ -256,10 +274,12 @@ export class UserRRef<T = unknown> extends RRef<T> {
     this.confirmed = confirmed
   }
 
+  /** False. */
   isOwner(): boolean {
     return false
   }
 
+  /** The worker on which the value lives. */
   owner(): WorkerInfo {
     return this.ownerInfo
   }

@@ -4,13 +4,17 @@
  * message: a scope may outlive its call by far. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { currentScope, type Scope } from '@postgrad/base/internal'
+import { currentScope, onAbort, type Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
 /** Of a call that is a stream: how its callee goes on, or ends. */
 export interface Outlet {
   add(items: number): void
   stop(): void
+  /** Its actor ends: the caller is told at once, behind the items that it was sent; the generator is ended. */
+  fail(error: PostgradError): void
+  /** Resolves when the generator has ended. */
+  readonly ended: Promise<void>
 }
 
 export class ServedCall {
@@ -31,6 +35,8 @@ export class ServedCall {
   /** The actor that it was for did not take it: nobody has the references in it. */
   isRefused = false
   outlet: Outlet | null = null
+  /** Its actor has crashed: once its caller has been told so, nobody waits for it. */
+  crash: PostgradError | null = null
   /** Whether calls were made while it was served, or something was waited for. */
   hasCalled = false
   private controller: AbortController | null = null
@@ -69,6 +75,32 @@ export class ServedCall {
       if (this.stopped !== null) this.controller.abort(this.stopped)
     }
     return this.controller.signal
+  }
+}
+
+/** What an actor says to itself: a call of nobody, whose signal aborts at the actor's end and at its worker's. */
+export class OwnCall extends ServedCall {
+  private readonly shutdownSignal: () => AbortSignal
+  private unlisten: (() => void) | null = null
+
+  constructor(worker: WorkerInfo, shutdownSignal: () => AbortSignal) {
+    super(worker, 0, Number.POSITIVE_INFINITY)
+    this.shutdownSignal = shutdownSignal
+  }
+
+  override get signal(): AbortSignal {
+    if (this.unlisten === null) {
+      const shutdown = this.shutdownSignal()
+      if (shutdown.aborted) this.stop(shutdown.reason)
+      this.unlisten = onAbort(shutdown, () => this.stop(shutdown.reason))
+    }
+    return super.signal
+  }
+
+  /** Its method has ended. */
+  close(): void {
+    this.unlisten?.()
+    this.unlisten = null
   }
 }
 

@@ -3,13 +3,13 @@
  * interceptors as results. The caller's side, with the messages of both, is `stream.ts`.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, inScope, isThenable } from '@postgrad/base/internal'
+import { currentScope, inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import type { Delivery, Peer } from './delivery.js'
 import { type FunctionRegistry, runExposed } from './function-registry.js'
 import type { RpcAgent } from './rpc-agent.js'
 import type { RRefContext } from './rref-context.js'
-import { cancelledByCaller, currentServing, type ServedCall } from './served-call.js'
+import { cancelledByCaller, currentServing, type Outlet, type ServedCall } from './served-call.js'
 import { STREAM_CALL } from './stream.js'
 
 interface StreamHost {
@@ -19,17 +19,32 @@ interface StreamHost {
 
 type AnyIterator = AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>
 
-/** How much a stream may still send, and its end. */
-class StreamOutlet {
+/** How much a stream may still send, and its end. It is there before its generator, which an actor may give later. */
+class StreamOutlet implements Outlet {
   stopped = false
+  readonly ended: Promise<void>
+  /** What the caller is told: what the generator came to, or the end of its actor. */
+  readonly outcome: Promise<unknown>
   private room: number
-  private readonly iterator: AnyIterator
+  /** The scope of the call. */
+  private readonly scope: Scope
+  private iterator: AnyIterator | null = null
   private wake: (() => void) | null = null
   private closing: Promise<unknown> | null = null
+  private resolve!: (value: unknown) => void
+  private reject!: (error: unknown) => void
+  private settle!: () => void
 
-  constructor(iterator: AnyIterator, window: number) {
-    this.iterator = iterator
+  constructor(scope: Scope, window: number) {
+    this.scope = scope
     this.room = window
+    this.outcome = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve
+    })
   }
 
   add(items: number): void {
@@ -42,6 +57,21 @@ class StreamOutlet {
     this.stopped = true
     void this.close().catch(() => {})
     this.wake?.()
+  }
+
+  fail(error: PostgradError): void {
+    this.reject(error)
+    this.stop()
+  }
+
+  begin(iterator: AnyIterator): void {
+    this.iterator = iterator
+    if (this.stopped) this.stop()
+  }
+
+  /** What its run comes to. */
+  end(run: Promise<unknown>): void {
+    void run.then(this.resolve, this.reject).then(this.settle)
   }
 
   /** Takes the room for one item; false once it is stopped. */
@@ -57,18 +87,20 @@ class StreamOutlet {
   }
 
   async next(): Promise<IteratorResult<unknown, unknown>> {
-    return this.iterator.next()
+    return this.iterator!.next()
   }
 
   /** Runs the generator's `finally`, once; what has ended by itself does not notice. */
   close(): Promise<unknown> {
-    this.closing ??= (async () => this.iterator.return?.())()
+    const { iterator } = this
+    if (iterator === null) return Promise.resolve()
+    this.closing ??= inScope(this.scope, async () => iterator.return?.())
     return this.closing
   }
 }
 
 /** Runs in the scope of the call. Its result is the generator's. */
-export async function serveStream(name: unknown, args: unknown, window: unknown): Promise<unknown> {
+export function serveStream(name: unknown, args: unknown, window: unknown): Promise<unknown> {
   const { agent, registry } = currentScope().worker as unknown as StreamHost
   const served = currentServing()
   // What came from another worker need not be what `stream` sends.
@@ -80,17 +112,24 @@ export async function serveStream(name: unknown, args: unknown, window: unknown)
       remedy: 'Use stream(to, fn, args).',
     })
   }
-  const outlet = new StreamOutlet(iteratorOf(name, await runExposed(registry.lookup(name, agent.info.name), args)), window)
-  const scope = currentScope()
-  served.outlet = { add: (items) => outlet.add(items), stop: () => inScope(scope, () => outlet.stop()) }
+  const outlet = new StreamOutlet(currentScope(), window)
+  served.outlet = outlet
   if (served.isStopped) outlet.stop()
+  outlet.end(run(agent, served, outlet, name, () => runExposed(registry.lookup(name, agent.info.name), args)))
+  return outlet.outcome
+}
+
+async function run(agent: RpcAgent, served: ServedCall, outlet: StreamOutlet, name: string, begin: () => unknown): Promise<unknown> {
+  outlet.begin(iteratorOf(name, await begin()))
   try {
     while (await outlet.take()) {
       const step = await outlet.next()
       // A stop may come between two lines: what the generator's end brought is told all the same.
       if (outlet.stopped) break
       if (step.done === true) return step.value
-      send(agent, served, name, isThenable(step.value) ? await step.value : step.value)
+      const value = isThenable(step.value) ? await step.value : step.value
+      if (outlet.stopped) break
+      send(agent, served, name, value)
     }
   } catch (error) {
     // The first error is the one that counts.

@@ -358,6 +358,65 @@ describe('a stream', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
+  test('STR-7, CAN-1: an abort ends the loop at once; what had arrived before it is given up, also when the generator had ended', async () => {
+    const cluster = await inCluster(3, async () => {
+      for (const n of [1000, 20]) {
+        const controller = new AbortController()
+        const taken: number[] = []
+        const loop = (async () => {
+          for await (const item of stream('worker1', references, [n], { signal: controller.signal })) {
+            using ref = item as RRef<number>
+            taken.push(await ref.toHere())
+            await sleep(2)
+            if (taken.length === 10) controller.abort('enough')
+          }
+        })()
+        expect(await failure(loop)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })
+        expect(taken).toEqual(list(10))
+      }
+      // The call that it is part of.
+      const outer = call('worker1', takeSlowly, ['worker2'])
+      await sleep(20)
+      outer.cancel()
+      await failure(outer)
+      await sleep(50)
+      expect(log.filter((word) => word === 'taken after the end')).toEqual([])
+      expect(log.at(-1)).toBe('slow taker: CALL_CANCELLED')
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('CAN-12, STR-7: a stream that was gone through, or left, is no more heard of when its signal aborts', async () => {
+    const cluster = await inCluster(2, async () => {
+      const controller = new AbortController()
+      const { signal } = controller
+      expect(await collect(stream('worker1', countTo, [5], { signal }))).toEqual(list(5))
+      const left = stream('worker1', countTo, [5], { signal })
+      await left.next()
+      await sleep(20)
+      await left.return()
+      const unread = stream('worker1', countTo, [5], { signal })
+      await unread.next()
+      await sleep(20)
+      controller.abort()
+      expect(await failure(unread.next())).toMatchObject({ code: 'CALL_CANCELLED' })
+      for (const items of [left, unread]) expect((await items.next()).done).toBe(true)
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('STR-6: a stream that is given up for want of an item says that it was cancelled', async () => {
+    const cluster = await inCluster(2, async () => {
+      const items = stream('worker1', stuck, [], { timeoutMs: 20 })
+      await items.next()
+      const error = await failure(items.next())
+      expect(error).toMatchObject({ code: 'RPC_TIMEOUT', remedy: expect.stringMatching(/it was cancelled\.$/) })
+      await sleep(5)
+      expect(log).toEqual(['aborted: CALL_CANCELLED'])
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
   test('STR-8: the death of the callee ends it behind the items that had arrived; that of the caller ends the generator', async () => {
     const cluster = await inCluster(3, async ({ world, workers }) => {
       const items = stream('worker1', countTo, [1000], { window: 3 })
@@ -497,7 +556,18 @@ const takeAll = async (from: string) => {
     log.push(`taker: ${(error as { code: string }).code}`)
   }
 }
-expose({ takeAll })
+const takeSlowly = async (from: string) => {
+  const signal = currentSignal()
+  try {
+    for await (const _ of stream(from, countTo, [1000])) {
+      if (signal.aborted) log.push('taken after the end')
+      await new Promise<void>((resolve) => currentWorker().clock.setTimer(2, resolve))
+    }
+  } catch (error) {
+    log.push(`slow taker: ${(error as { code: string }).code}`)
+  }
+}
+expose({ takeAll, takeSlowly })
 
 test('RPC-15: a generator that is called instead of streamed says what to do', async () => {
   await overSeeds(1, 2, async () => {

@@ -13,6 +13,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { Message } from '@postgrad/wire/internal'
 import type { CallOptions } from './call-options.js'
+import { Future } from './future.js'
 import type { PendingCall } from './pending-calls.js'
 import { outOfTime, type ServedCall } from './served-call.js'
 
@@ -20,6 +21,7 @@ import { outOfTime, type ServedCall } from './served-call.js'
 export const STREAM_CALL = 'postgrad.stream'
 export const STREAM_WINDOW = 32
 
+/** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** How long the next item may take from when it is asked for, in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. The stream as a whole has none but what is left to the call that is being served. */
   readonly timeoutMs?: number
@@ -40,7 +42,7 @@ export interface StreamPort {
   wait(fail: (error: unknown) => void): () => void
   /** Nobody gets this item: references in it are given up. */
   discard(item: StreamItem): void
-  /** It has ended, in whatever way. */
+  /** It has ended, in whatever way, and nothing waits to be taken. */
   ended(): void
 }
 
@@ -86,10 +88,12 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this
   }
 
+  /** The next item, or the end. Rejects with the stream's error behind the last item, with RPC_TIMEOUT, and as `call` does. */
   next(): Promise<IteratorResult<T, unknown>> {
     const item = this.items.shift()
     if (item !== undefined) {
       this.count()
+      if (this.state === 'ended' && this.items.length === 0) this.port?.ended()
       return Promise.resolve({ done: false, value: item.value as T })
     }
     if (this.state !== 'ended') return this.wait() as Promise<IteratorResult<T, unknown>>
@@ -99,6 +103,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are given up. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
+    if (this.state === 'ended') this.port?.ended()
     if (this.state === 'open') {
       this.state = 'closing'
       this.port!.credit(0)
@@ -152,6 +157,12 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
+  /** At once: what waits to be taken is given up, also when the generator had ended. @internal */
+  onCancelled(thrown: unknown): void {
+    this.drop()
+    this.onError(thrown)
+  }
+
   /** Of the stream as a whole: what was left to the call that it is part of. @internal */
   timedOut(): PostgradError {
     return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
@@ -159,7 +170,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
 
   private finish(): void {
     this.state = 'ended'
-    this.port?.ended()
+    if (this.items.length === 0) this.port?.ended()
     for (const waiter of this.waiters.splice(0)) {
       waiter.end()
       this.last().then(waiter.settle, waiter.fail)
@@ -171,29 +182,28 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     const { error, result } = this
     this.error = null
     this.result = undefined
-    return error === null ? Promise.resolve({ done: true, value: result }) : Promise.reject(error.thrown)
+    return error === null ? Promise.resolve({ done: true, value: result }) : Future.rejected(error.thrown)
   }
 
   private wait(): Promise<IteratorResult<unknown, unknown>> {
-    return new Promise((settle, fail) => {
-      let end: () => void
-      const giveUp = (error: unknown) => {
-        const at = this.waiters.indexOf(waiter)
-        if (at >= 0) this.waiters.splice(at, 1)
-        fail(error)
-        this.port!.cancel(error)
-        // The error has been thrown.
-        this.error = null
-      }
-      const waiter: Waiter = { settle, fail, end: () => end() }
-      try {
-        end = this.port!.wait(giveUp)
-      } catch (error) {
-        giveUp(error)
-        return
-      }
+    const future = new Future<IteratorResult<unknown, unknown>>()
+    let end: () => void
+    const giveUp = (error: unknown) => {
+      const at = this.waiters.indexOf(waiter)
+      if (at >= 0) this.waiters.splice(at, 1)
+      future.reject(error)
+      this.port!.cancel(error)
+      // The error has been thrown.
+      this.error = null
+    }
+    const waiter: Waiter = { settle: (item) => future.resolve(item), fail: (error) => future.reject(error), end: () => end() }
+    try {
+      end = this.port!.wait(giveUp)
       this.waiters.push(waiter)
-    })
+    } catch (error) {
+      giveUp(error)
+    }
+    return future
   }
 
   /** One more was taken; the callee hears of it after each half window. */

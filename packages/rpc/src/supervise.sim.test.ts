@@ -69,14 +69,46 @@ const superviseAndCrash = async (to: string): Promise<string> => {
   return (reason as { code: string }).code
 }
 
-expose({ Part, Bare, readLog, forbid, superviseAndCrash })
+/** Crashes as soon as it is there. */
+class Hasty extends Actor {
+  constructor() {
+    super()
+    this.send(this.fails, [])
+  }
+  private fails(): never {
+    throw new RangeError('too hasty')
+  }
+}
+class BadStop extends Actor {
+  private readonly name: string
+  constructor(name: string) {
+    super()
+    this.name = name
+  }
+  crash(): void {
+    this.send(this.fails, [])
+  }
+  private fails(): never {
+    throw new RangeError(`${this.name} broke`)
+  }
+  protected override onStop(): never {
+    throw new Error(`${this.name} could not save`)
+  }
+}
 
-async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, { letters = 0, except = [] as number[] } = {}) {
+expose({ Hasty, BadStop, Part, Bare, readLog, forbid, superviseAndCrash })
+
+async function seeds(
+  size: number,
+  main: (cluster: Cluster) => Promise<void>,
+  { letters = 0 as number | ((cluster: Cluster) => number), except = [] as number[] } = {},
+) {
   for (let seed = 1; seed <= SEEDS; seed++) {
     await withSeed(seed, async () => {
       const cluster = new Cluster(seed, size)
       await cluster.run(0, () => main(cluster))
-      expect(await cluster.leftovers({ letters, except })).toEqual([])
+      await cluster.world.drain()
+      expect(await cluster.leftovers({ letters: typeof letters === 'number' ? letters : letters(cluster), except })).toEqual([])
       for (const { info, watches, actors } of cluster.workers) {
         if (!except.includes(info.id)) expect([watches.debugInfo(), actors.count]).toEqual([{ monitors: 0, watchers: 0 }, 0])
       }
@@ -259,6 +291,146 @@ describe('supervise', () => {
       expect((await call('worker1', readLog)).filter((word) => word === 'start a').length).toBe(2 + 5)
     }))
 
+  test('ACS-6, ACT-8 a supervised actor that crashes before the word of its watch has come is no unwatched crash', () =>
+    seeds(2, async () => {
+      for (const worker of ['worker1', 'worker0']) {
+        const supervision = await supervise({ intensity: 5, children: [{ name: 'h', actor: Hasty, worker }] })
+        expect(await supervision.exited).toMatchObject({ reason: { code: 'SUPERVISOR_GAVE_UP', cause: { message: 'too hasty' } } })
+      }
+    }))
+
+  test('ACS-10 an onStop that throws when its supervision stops, or restarts it with others, is a dead letter there', () =>
+    seeds(
+      2,
+      async () => {
+        const supervision = await supervise({
+          strategy: 'one-for-all',
+          children: [
+            { name: 'a', actor: BadStop, args: ['a'], worker: 'worker1' },
+            { name: 'b', actor: BadStop, args: ['b'], worker: 'worker1', shutdownMs: 0 },
+          ],
+        })
+        await supervision.actor('b').call('crash', [])
+        await sleep(50)
+        await supervision.stop()
+        expect(await supervision.exited).toEqual({ normal: true })
+        const what = "supervise: 'a', asked to end: a could not save"
+        expect(currentWorker().deadLetters().last).toMatchObject([
+          { reason: 'unwatched-crash', what },
+          { reason: 'unwatched-crash', what },
+        ])
+      },
+      { letters: 2 },
+    ))
+
+  test('ACS-2 `ready` of one that does not come back says at once why', () =>
+    seeds(3, async ({ workers }) => {
+      const { clock } = workers[0]!
+      const supervision = await supervise({
+        children: [
+          { name: 't', actor: Part, args: ['t'], worker: 'worker1', restart: 'transient' },
+          { name: 'x', actor: Part, args: ['x'], worker: 'worker1', restart: 'temporary' },
+          { name: 'r', actor: Part, args: ['r'], worker: 'worker1' },
+          { name: 'p', actor: Part, args: ['p'], worker: 'worker1' },
+        ],
+      })
+      const [t, x, r, p] = (['t', 'x', 'r', 'p'] as const).map((name) => supervision.actor(name))
+      await t!.call('finish', [])
+      await x!.call('crash', [])
+      while (t!.isRunning || x!.isRunning) await sleep(0.1)
+      const waits = [failure(x!.ready({ timeoutMs: 0 })), failure(t!.ready({ timeoutMs: 0 }))]
+      expect((await Promise.all(waits)).map(({ code }) => code)).toEqual(['ACTOR_NOT_RUNNING', 'ACTOR_NOT_RUNNING'])
+      await supervision.remove('r')
+      const startMs = clock.now()
+      const [ofT, ofX, ofR] = await Promise.all([t, x, r].map((handle) => failure(handle!.ready())))
+      expect(clock.now()).toBe(startMs)
+      expect(ofT!.message).toBe(
+        "t: no Part runs as 't': it has ended normally; 'transient' as it is, it is not made anew. Use restart('t') to have it again.",
+      )
+      expect(ofX).toMatchObject({
+        message: expect.stringContaining("it has ended: x broke; 'temporary' as it is"),
+        cause: { message: 'x broke' },
+      })
+      expect(ofR!.message).toContain('it was taken away. Use add()')
+      await supervision.restart('t')
+      expect(await t!.call('count', [])).toBe(1)
+      await supervision.stop()
+      const stopped = await failure(p!.ready())
+      expect(stopped.message).toContain('its supervision was stopped. Call supervise() again.')
+      const fragile = await supervise({ intensity: 0, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
+      await fragile.actor('a').call('crash', [])
+      await fragile.exited
+      const gaveUp = await failure(fragile.actor('a').ready())
+      expect(gaveUp.message).toMatch(/its supervision has ended: .*0 allowed/)
+      expect(gaveUp.cause).toMatchObject({ code: 'SUPERVISOR_GAVE_UP' })
+      // One that may come back says how long it has waited.
+      const slow = await supervise({ minBackoffMs: 500, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
+      await slow.actor('a').call('crash', [])
+      await sleep(10)
+      const late = await failure(slow.actor('a').ready({ timeoutMs: 20 }))
+      expect(late.message).toContain('at the moment: it has ended, and is being made anew. Pass a longer { timeoutMs }')
+      await slow.stop()
+    }))
+
+  test('ACS-11 actors are added, taken away and made anew by hand', () =>
+    seeds(3, async () => {
+      const supervision = await supervise({ intensity: 0, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
+      const b = await supervision.add({ name: 'b', actor: Part, args: ['b'], worker: 'worker2' })
+      expect([await b.call('count', []), await b.call('where', [])]).toEqual([1, 'worker2'])
+      expect(supervision.names).toEqual(['a', 'b'])
+      const old = b.current
+      await supervision.restart('b')
+      expect(await b.call('count', [])).toBe(1)
+      expect((await failure(old.call('count', []))).code).toBe('ACTOR_STOPPED')
+      expect(supervision.restarts).toBe(0)
+      // @ts-expect-error a Part needs its name
+      const nameless = () => supervision.add({ name: 'c', actor: Part, worker: 'worker1' })
+      expect(typeof nameless).toBe('function')
+      expect((await failure(supervision.add({ name: 'a', actor: Part, args: ['a'], worker: 1 }))).code).toBe('CHILD_NAME_TAKEN')
+      await call('worker1', forbid, ['c'])
+      expect((await failure(supervision.add({ name: 'c', actor: Part, args: ['c'], worker: 'worker1' }))).message).toContain(
+        'c cannot start',
+      )
+      await supervision.remove('b')
+      expect((await failure(b.call('count', []))).code).toBe('ACTOR_NOT_RUNNING')
+      expect((await failure(supervision.remove('b'))).code).toBe('UNKNOWN_CHILD')
+      await supervision.add({ name: 'b', actor: Part, args: ['b2'], worker: 'worker1' })
+      await supervision.stop()
+      expect((await failure(supervision.restart('a'))).code).toBe('SUPERVISOR_NOT_RUNNING')
+      expect((await call('worker1', readLog)).slice(-2)).toEqual(['stop b2', 'stop a'])
+      expect(await call('worker2', readLog)).toEqual(['start b', 'stop b', 'start b', 'stop b'])
+    }))
+
+  test('ACS-12 a restart waits as `minBackoffMs` says, on the clock of the worker, and draws from a copy of its generator', async () => {
+    const runs = [1, 1].map(async (seed) => {
+      const cluster = new Cluster(seed, 2)
+      const times: number[] = []
+      await cluster.run(0, async () => {
+        const { clock } = currentWorker()
+        const supervision = await supervise({
+          intensity: 50,
+          minBackoffMs: 10,
+          maxBackoffMs: 200,
+          randomFactor: 0.5,
+          children: [{ name: 'h', actor: Hasty, worker: 'worker1' }],
+        })
+        const before = clock.now()
+        while (clock.now() - before < 2000) {
+          await supervision.actor('h').ready({ timeoutMs: 0 })
+          times.push(clock.now())
+          await sleep(5)
+        }
+        await supervision.stop()
+      })
+      return times
+    })
+    const [first, second] = await Promise.all(runs)
+    expect(second).toEqual(first)
+    // 10, 20, 40, … 200 ms: without a wait these were 50 restarts and the end within a few ms.
+    expect(first!.length).toBeLessThan(20)
+    expect(first!.length).toBeGreaterThan(8)
+  })
+
   test('ACS-7 a place where nobody comes fails the start after `workerWaitMs`', () =>
     seeds(1, async () => {
       const { clock } = currentWorker()
@@ -279,11 +451,11 @@ describe('supervise', () => {
         await supervision.stop()
         await sleep(6000)
         expect(currentWorker().debugInfo().pendingCalls).toBe(0)
-        // The two answers that come late are dead letters.
+        // The two answers that come late are dead letters, and that it had to be killed is one (ACS-10).
         cluster.gate(1, 0).unshut()
         await sleep(10)
       },
-      { letters: 2 },
+      { letters: 3 },
     ))
 
   test('ACS-8 it outlives the call that made it, whose deadline is none of its own; it ends with its worker, and its actors with it', () =>
@@ -381,6 +553,7 @@ describe('supervise', () => {
           expect(await rref.call('count', [])).toBe(1)
         }
       },
-      { except: [1, 2] },
+      // One may crash when it is asked to end (ACS-10).
+      { except: [1, 2], letters: ({ workers }) => workers[0]!.deadLetters().counts['unwatched-crash'] },
     ))
 })

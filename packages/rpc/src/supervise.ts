@@ -1,24 +1,18 @@
 /**
  * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
- * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-8 in SPEC.md. The
+ * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
-import { type Child, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import { type Child, type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, timeLimit } from '@postgrad/base/internal'
+import { checkTime } from '@postgrad/base/internal'
+import { currentGenerator, Generator } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import { ActorHandle, type Gone } from './actor-handle.js'
+import { namesOf } from './actor-register.js'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
-import { Future } from './future.js'
-import {
-  type MethodArgs,
-  type MethodNames,
-  type MethodResult,
-  type RemoteProxy,
-  type RpcProxy,
-  type RRef,
-  type RRefOptions,
-  UserRRef,
-} from './rref.js'
+import { type RRef, type RRefOptions, UserRRef } from './rref.js'
 import { STOP_ACTOR, type Watch } from './watches.js'
 import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
@@ -26,6 +20,7 @@ import type { WorkerRuntime } from './worker-runtime.js'
 /** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
+/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made anew. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
   /** Unique among the children. */
   readonly name: N
@@ -33,6 +28,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly actor: C
   /** Sent at each start, so what they refer to must live as long. */
   readonly args?: readonly unknown[]
+  /** Where it runs. */
   readonly worker: Placement
   /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
   readonly restart?: Restart
@@ -40,6 +36,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly shutdownMs?: number
 }
 
+/** Of `supervise`. */
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
   /** In the order in which they start. */
   readonly children: S
@@ -50,8 +47,8 @@ export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly Acto
 /** With what its constructor takes. */
 type WithArgs<A extends AnyClass> =
   [] extends ConstructorParameters<A>
-    ? { readonly args?: Readonly<ConstructorParameters<A>> }
-    : { readonly args: Readonly<ConstructorParameters<A>> }
+    ? { readonly args?: Readonly<Sendable<ConstructorParameters<A>>> }
+    : { readonly args: Readonly<Sendable<ConstructorParameters<A>>> }
 /** The children, each checked against its own class. */
 type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] & WithArgs<S[I]['actor']> }
 type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
@@ -88,35 +85,46 @@ export async function supervise<const S extends readonly ActorSpec[]>(
   return supervision
 }
 
+/** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
   private readonly supervisor: Supervisor<Incarnation>
   private readonly handles = new Map<string, ActorHandle<unknown>>()
   private readonly workerWaitMs: number
+  /** On its worker. */
+  private readonly number: number
   private isEndWatched = false
   private isStopping = false
 
   /** @internal */
   constructor(worker: WorkerRuntime, { children, workerWaitMs = WORKER_WAIT_MS, ...restarts }: SuperviseOptions<S>) {
     this.worker = worker
+    this.number = running(worker).next++
     this.workerWaitMs = checkTime('workerWaitMs', workerWaitMs, '0 for no wait')
-    const specs = children.map((spec) => {
-      const handle = new ActorHandle<unknown>(spec.name, spec.actor.name)
-      this.handles.set(spec.name, handle)
-      const { name, restart, shutdownMs } = spec
-      let starts = 0
-      return {
-        name,
-        ...(restart === undefined ? {} : { restart }),
-        ...(shutdownMs === undefined ? {} : { shutdownMs }),
-        start: () => worker.run(() => this.begin(spec, handle, starts++)),
-      }
+    const generator = new Generator()
+    generator.restore(currentGenerator().state())
+    this.supervisor = new Supervisor({
+      ...restarts,
+      clock: worker.clock,
+      children: children.map((spec) => {
+        const handle = this.handle(spec)
+        this.keep(spec.name, handle)
+        return this.childSpec(spec, handle)
+      }),
+      // A copy: what the program draws does not depend on what crashes.
+      random: () => generator.uniform(),
+      onBadStop: (name, { reason }) => {
+        // Of a worker's death there are other words.
+        if (!isPostgradError(reason, 'WORKER_DIED'))
+          worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
+      },
     })
-    this.supervisor = new Supervisor({ ...restarts, clock: worker.clock, children: specs })
     void this.supervisor.exited.then(({ normal, reason }) => {
       this.isStopping = true
-      running(worker).delete(this)
-      for (const handle of this.handles.values()) handle.over()
+      running(worker).all.delete(this)
+      const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
+      for (const name of this.handles.keys()) namesOf(worker).delete(this.keyOf(name))
+      for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
       const isKnown = this.isEndWatched || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
       if (!normal && !isKnown) worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
     })
@@ -124,7 +132,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   /** @internal */
   async start(): Promise<void> {
-    running(this.worker).add(this)
+    running(this.worker).all.add(this)
     await this.worker.run(() => this.supervisor.start())
   }
 
@@ -137,6 +145,33 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** How many restarts there were within the last period. */
   get restarts(): number {
     return this.supervisor.restarts
+  }
+
+  // --- changes by hand: they touch that one actor, and do not count as restarts
+
+  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what makes it fail; then it is not kept */
+  async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
+    const handle = this.handle(spec)
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, handle)))
+    this.keep(spec.name, handle)
+    return handle as ActorHandle<InstanceType<C>>
+  }
+
+  /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  async remove(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.remove(name))
+    this.handles.delete(name)
+    namesOf(this.worker).delete(this.keyOf(name))
+  }
+
+  /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
+  async restart(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.restart(name))
+  }
+
+  /** The names of the actors, in the order of their start; a temporary one that has ended is forgotten. */
+  get names(): readonly string[] {
+    return this.supervisor.names
   }
 
   /** The actor that runs under this name, whichever it is by then. @throws UNKNOWN_CHILD */
@@ -168,6 +203,32 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     this.worker.run(() => this.supervisor.kill())
   }
 
+  private handle({ name, actor }: ActorSpec): ActorHandle<unknown> {
+    return new ActorHandle(name, actor.name, { home: this.worker.info, key: this.keyOf(name) })
+  }
+
+  /** Others find it by its name, too. */
+  private keep(name: string, handle: ActorHandle<unknown>): void {
+    this.handles.set(name, handle)
+    namesOf(this.worker).set(this.keyOf(name), handle)
+  }
+
+  private keyOf(name: string): string {
+    return `supervision ${this.number}/${name}`
+  }
+
+  private childSpec(spec: ActorSpec, handle: ActorHandle<unknown>): ChildSpec<Incarnation> {
+    const { name, restart, shutdownMs } = spec
+    let starts = 0
+    return {
+      name,
+      ...(restart === undefined ? {} : { restart }),
+      ...(shutdownMs === undefined ? {} : { shutdownMs }),
+      start: () => this.worker.run(() => this.begin(spec, handle, starts++)),
+      onGone: (exit) => handle.over(goneBy(name, restart, exit)),
+    }
+  }
+
   /** Makes an actor, and waits until it has been made. */
   private async begin(
     { name, actor, args = [], worker: place }: ActorSpec,
@@ -176,7 +237,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   ): Promise<Incarnation> {
     const { worker } = this
     const to = await this.place(place, start)
-    const rref = worker.remote(to, actor, args)
+    const rref = worker.remote(to, actor, args, { isWatched: true })
     try {
       await rref.created()
     } catch (error) {
@@ -253,119 +314,26 @@ class Incarnation implements Child {
   }
 }
 
-interface Waiter<T> {
-  resolve(rref: RRef<T>): void
-  reject(): void
-}
-
-/** What users hold of a supervised actor: the way to the one that runs now. */
-export class ActorHandle<T> {
-  readonly name: string
-  /** No more of it will run. */
-  private isOver = false
-  private readonly what: string
-  private rref: RRef<T> | null = null
-  private readonly waiting = new Set<Waiter<T>>()
-
-  /** @internal */
-  constructor(name: string, what: string) {
-    this.name = name
-    this.what = what
-  }
-
-  /** The reference to the one that runs now; it does not go with later ones. @throws ACTOR_NOT_RUNNING while none does */
-  get current(): RRef<T> {
-    if (this.rref !== null) return this.rref
-    throw this.notRunning()
-  }
-
-  get isRunning(): boolean {
-    return this.rref !== null
-  }
-
-  /** Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING when none will, or after `timeoutMs` (default the worker's) */
-  async ready({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<RRef<T>> {
-    if (this.rref !== null) return this.rref
-    if (this.isOver) throw this.notRunning()
-    const worker = currentWorker()
-    const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
-    return await new Promise((resolve, reject) => {
-      const waiter: Waiter<T> = {
-        resolve: (rref) => {
-          timer?.cancel()
-          resolve(rref)
-        },
-        reject: () => {
-          timer?.cancel()
-          this.waiting.delete(waiter)
-          reject(this.notRunning())
-        },
-      }
-      const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, waiter.reject)
-      this.waiting.add(waiter)
-    })
-  }
-
-  /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
-    return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
-  }
-
-  /** As `RRef.rpcSync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  rpcSync(options?: RRefOptions): RpcProxy<T> {
-    return this.current.rpcSync(options)
-  }
-
-  /** As `RRef.rpcAsync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  rpcAsync(options?: RRefOptions): RpcProxy<T> {
-    return this.current.rpcAsync(options)
-  }
-
-  /** As `RRef.remote`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  remote(options?: RRefOptions): RemoteProxy<T> {
-    return this.current.remote(options)
-  }
-
-  /** @internal */
-  begin(rref: RRef): void {
-    this.rref = rref as RRef<T>
-    for (const { resolve } of this.waiting) resolve(this.rref)
-    this.waiting.clear()
-  }
-
-  /** @internal */
-  end(): void {
-    this.rref = null
-  }
-
-  /** @internal */
-  over(): void {
-    this.isOver = true
-    for (const { reject } of [...this.waiting]) reject()
-  }
-
-  private notRunning(): PostgradError {
-    return new PostgradError('ACTOR_NOT_RUNNING', {
-      op: this.name,
-      message: `no ${this.what} runs as '${this.name}' at the moment: it ${this.isOver ? 'was stopped' : 'has ended or is being made anew'}`,
-      remedy: this.isOver
-        ? 'Its supervision has ended; call supervise() again.'
-        : "Await its ready() first, or look at the supervision's exited.",
-      values: { child: this.name, actor: this.what },
-    })
-  }
+function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null): Gone {
+  if (exit === null) return { why: 'it was taken away', remedy: 'Use add() to have it again.', cause: undefined, isForGood: true }
+  const { normal, reason } = exit
+  const how = normal ? 'it has ended normally' : `it has ended: ${textOf(reason)}`
+  const why =
+    restart === 'permanent' ? `its restart by hand has failed: ${textOf(reason)}` : `${how}; '${restart}' as it is, it is not made anew`
+  const remedy = restart === 'temporary' ? 'Use add() to have it again.' : `Use restart('${name}') to have it again.`
+  return { why, remedy, cause: reason, isForGood: false }
 }
 
 /** The supervisions of a worker, which end with it. */
 const SUPERVISIONS = Symbol('postgrad.supervisions')
 
-function running(worker: WorkerRuntime): Set<Supervision> {
+function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next: number } {
   return worker.slot(SUPERVISIONS, () => {
     const all = new Set<Supervision>()
     worker.onClose(() => {
       for (const supervision of [...all]) supervision.kill()
     })
-    return all
+    return { all, next: 0 }
   })
 }
 
@@ -390,7 +358,7 @@ function killed(rref: RRef): PostgradError {
   return new PostgradError('ACTOR_KILLED', {
     op: 'supervise',
     message: `an actor on worker '${rref.ownerName()}' did not end in the time that it was given`,
-    remedy: 'Give it a longer { shutdownMs }, or look at the method that it is in.',
+    remedy: 'Give it a longer { shutdownMs } (0 ends it at once), or look at the method that it is in.',
     values: { worker: rref.ownerName() },
   })
 }

@@ -191,6 +191,17 @@ export class Part extends Actor {
   where(): string {
     return `${this.name} on ${currentWorker().info.name}`
   }
+  /** Gives items until it is ended. */
+  async *items(): AsyncGenerator<number> {
+    try {
+      for (let i = 0; ; i++) {
+        yield i
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+    } finally {
+      log.push(`${this.name} gives no more`)
+    }
+  }
   crash(): void {
     this.send(this.fails, [])
   }

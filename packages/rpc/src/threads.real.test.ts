@@ -6,7 +6,7 @@ import { type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { call, remote, rref, stream } from './api.js'
 import { Future } from './future.js'
-import { monitor } from './monitor.js'
+import { monitor, stopActor } from './monitor.js'
 import { STAND_MS } from './pending-calls.js'
 import { failure } from './sim-cluster.suite.js'
 import { supervise } from './supervise.js'
@@ -95,6 +95,23 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('between threads', () => {
+  test('ACT-17: the stream of an actor that crashes, or is killed, ends with it', () =>
+    cluster.run(async () => {
+      for (const end of ['crash', 'kill']) {
+        using part = remote('worker1', programs.Part, [end])
+        let taken = 0
+        const loop = async () => {
+          for await (const _ of part.stream('items', [])) {
+            if (++taken !== 20) continue
+            if (end === 'crash') await part.call('crash', [])
+            else await stopActor(part, { shutdownMs: 0 })
+          }
+        }
+        expect(await failure(loop())).toMatchObject({ code: 'ACTOR_STOPPED', op: "call of 'items'", values: { crashed: true } })
+        await until(async () => (await call('worker1', notes)).includes(`${end} gives no more`))
+      }
+    }))
+
   test('ACS-2, ACS-3, MON-1, MON-5: a supervised actor that crashes, then loses its thread, is there again', () =>
     cluster.run(async () => {
       const worker1 = monitor('worker1')

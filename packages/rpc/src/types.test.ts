@@ -1,11 +1,14 @@
 /** Calls are typed end to end: what the compiler accepts, and what it refuses. A line that it should refuse and does not is an error of the build. */
 import { expect, test } from '@jest/globals'
 import type { Tensor } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import type { ActorHandle } from './actor-handle.js'
 import { call, remote, rpcAsync, stream } from './api.js'
 import { asyncExecution } from './async-execution.js'
 import { Future } from './future.js'
 import type { RRef } from './rref.js'
 import type { RemoteStream } from './stream.js'
+import { supervise } from './supervise.js'
 import { collectAll, waitAll } from './wait-all.js'
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -31,6 +34,37 @@ class Observer {
     return new Observer(seed)
   }
   async *frames(): AsyncGenerator<Uint8Array> {}
+}
+
+interface Tree {
+  readonly value: Tensor | null
+  readonly sums: ReadonlyMap<string, Float32Array>
+  readonly children: readonly Tree[]
+  readonly failure?: Error | undefined
+}
+interface Settings {
+  readonly seed: number
+  readonly onStep?: () => void
+}
+/** As a program writes it for a reference of any kind. */
+interface Closable {
+  dispose(): void
+}
+const grow = (_tree: Tree, _at: Date, _rest: readonly [number, bigint?]): void => {}
+const apply = (_fn: (x: number) => number): void => {}
+const wait = (_value: Promise<number>): void => {}
+const mark = (_key: symbol, _seen: WeakMap<object, number>): void => {}
+const begin = (_settings: Settings): void => {}
+const show = (_observer: Observer): void => {}
+const close = (_what: readonly Closable[]): void => {}
+const any = (_value: unknown): void => {}
+class Agent {
+  // biome-ignore lint/complexity/noUselessConstructor: its parameters are what is tested
+  constructor(_observers: readonly RRef<Observer>[], _policy: () => number = () => 0) {}
+  take(_fn: () => void): void {}
+  seeTree(_tree: Tree): number {
+    return 0
+  }
 }
 
 /** Never run: only the compiler reads it. */
@@ -60,10 +94,18 @@ function accepted(ref: RRef<Observer>, action: Tensor): void {
   const marked = asyncExecution((n: number) => new Future<number>().then((m) => m + n))
   const shared = call('w', marked, [1])
   same<typeof shared, Future<number>>()
+  const tree: Tree = { value: action, sums: new Map(), children: [] }
+  same<Sendable<string | undefined>, string | undefined>()
+  void call('w', grow, [tree, new Date(0), [1]])
+  void call('w', grow, [{ ...tree, children: [tree] }, new Date(0), [1, 2n]])
+  void call('w', begin, [{ seed: 1 }])
+  void call('w', close, [[ref]])
+  void call('w', any, [tree as unknown])
+  void remote('w', Agent, [[ref]])
 }
 
 /** Never run. */
-function refused(ref: RRef<Observer>): void {
+function refused(ref: RRef<Observer>, agent: RRef<Agent>, handle: ActorHandle<Agent>): void {
   // @ts-expect-error too few arguments
   void call('w', add, [1])
   // @ts-expect-error an argument of another type
@@ -78,6 +120,34 @@ function refused(ref: RRef<Observer>): void {
   void call('w', nothing, [], { timeout: 5 })
   // @ts-expect-error the constructor takes a number
   void remote('w', Observer, ['seed'])
+  // @ts-expect-error code does not travel
+  void call('w', apply, [(x: number) => x + 1])
+  // @ts-expect-error nor does a promise
+  void call('w', wait, [Promise.resolve(1)])
+  // @ts-expect-error nor a symbol, nor a weak collection
+  void call('w', mark, [Symbol.iterator, new WeakMap()])
+  // @ts-expect-error a function in an object
+  void call('w', begin, [{ seed: 1, onStep: () => {} }])
+  // @ts-expect-error an instance of a class that does not travel
+  void call('w', show, [new Observer(1)])
+  // @ts-expect-error an object with a method that is no reference
+  void call('w', close, [[{ dispose: () => {} }]])
+  // @ts-expect-error no such field
+  void call('w', begin, [{ seed: 1, steps: 2 }])
+  // @ts-expect-error a constructor's argument that cannot be sent
+  void remote('w', Agent, [[ref], () => 1])
+  // @ts-expect-error the same of a stream
+  void stream('w', apply, [(x: number) => x])
+  // @ts-expect-error a method's argument that cannot be sent
+  void agent.call('take', [() => {}])
+  // @ts-expect-error the same by the proxy
+  void agent.rpcAsync().take(() => {})
+  // @ts-expect-error the same by the proxy that leaves the result there
+  void agent.remote().take(() => {})
+  // @ts-expect-error the same of a supervised actor
+  void handle.call('take', [() => {}])
+  // @ts-expect-error the same of what a supervised actor is made of
+  void supervise({ children: [{ name: 'agent', actor: Agent, args: [[ref], () => 1], worker: 'w' }] })
   // @ts-expect-error no such method
   void ref.call('stop', [])
   // @ts-expect-error a method's argument of another type

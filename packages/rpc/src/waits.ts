@@ -4,7 +4,7 @@
  */
 import type { Peer } from './delivery.js'
 import type { PendingCall, PendingCalls } from './pending-calls.js'
-import type { ServedCall } from './served-call.js'
+import { OwnCall, type ServedCall } from './served-call.js'
 import type { WorkerInfo } from './worker-info.js'
 
 /** A call as both its ends know it: who made it, and its number there. */
@@ -42,7 +42,7 @@ export interface Waits {
 }
 
 export function keyOf(served: ServedCall | null): CallKey | null {
-  return served === null ? null : { caller: served.caller, requestId: served.requestId }
+  return served === null || served instanceof OwnCall ? null : { caller: served.caller, requestId: served.requestId }
 }
 
 /** Requests to a peer that are not answered. */

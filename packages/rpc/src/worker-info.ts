@@ -4,8 +4,11 @@
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 
+/** A worker as others name it. PyTorch: `torch.distributed.rpc.WorkerInfo`. */
 export interface WorkerInfo {
+  /** Unique among those that live. */
   readonly name: string
+  /** Unique over all lives: one that is started anew has another. */
   readonly id: WorkerId
 }
 

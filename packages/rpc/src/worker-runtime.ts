@@ -19,7 +19,7 @@ import {
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Clock, Link } from '@postgrad/transport'
-import { type Codec, chainOf, type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
+import { type Codec, chainOf, type Message, MessageType, type PassHead, setWatched } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import { Actors } from './actors.js'
 import { exposeBuiltIns } from './built-ins.js'
@@ -39,7 +39,7 @@ import { type Envelope, RpcAgent, timedOut, wrongReply } from './rpc-agent.js'
 import type { OwnerRRef, RRef, RRefOptions } from './rref.js'
 import { type ReceivedFork, RRefContext } from './rref-context.js'
 import type { References } from './rref-table.js'
-import { callCancelled, outOfTime, type ServedCall } from './served-call.js'
+import { callCancelled, OwnCall, outOfTime, type ServedCall } from './served-call.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from './stream.js'
 import { handleStreams } from './stream-serving.js'
 import type { Counts } from './traffic.js'
@@ -82,6 +82,12 @@ export interface WorkerOptions {
   readonly onHandlerError?: (error: unknown) => void
 }
 
+interface RemoteOptions extends CallOptions {
+  /** This worker will hear of the end of the actor that it makes. */
+  readonly isWatched?: boolean
+}
+
+/** Of `shutdown`. */
 export interface ShutdownOptions {
   /** Wait for the whole group (default), or end at once. */
   readonly graceful?: boolean
@@ -91,14 +97,19 @@ export interface ShutdownOptions {
 
 /** What nobody got. */
 export interface DeadLetterReport {
+  /** How many there were. */
   readonly total: number
+  /** How many there were, by reason. */
   readonly counts: Readonly<Record<DeadLetterReason, number>>
   /** Oldest first. */
   readonly last: readonly DeadLetter[]
 }
 
+/** One worker: what it is called, whom it knows, what it serves. `currentWorker()` gives it. */
 export class WorkerRuntime {
+  /** Its name and id. */
   readonly info: WorkerInfo
+  /** Its time. */
   readonly clock: Clock
   /** One counter for contexts, autograd messages, passes, references and forks of this worker. */
   readonly ids: IdCounter
@@ -109,6 +120,7 @@ export class WorkerRuntime {
   private defaultTimeoutMs: number
   /** The scope of this worker's own work: no context, no deadline, grad mode on. */
   readonly scope: Scope
+  /** What may be called here. */
   readonly registry: FunctionRegistry
   private readonly requests: RequestCallback
   private readonly group: Membership
@@ -164,6 +176,8 @@ export class WorkerRuntime {
       scope: this.scope,
       takeId: () => this.ids.take(),
       later: (fn) => this.later(fn),
+      ownCall: () => new OwnCall(this.info, () => this.agent.shutdownSignal),
+      giveUp: (served, reason) => this.agent.giveUp([served], reason),
       letter: (reason, what) => this.letter(reason, what),
       isShared: (rrefId) => this.rrefs.isShared(rrefId),
       makeOwner: (value) => this.rrefs.createOwner({ value }),
@@ -235,7 +249,7 @@ export class WorkerRuntime {
     this.agent.noteDeath(worker, detail)
   }
 
-  /** @throws UNKNOWN_WORKER */
+  /** The worker of that name or id. @throws UNKNOWN_WORKER */
   resolve(target: Target): WorkerInfo {
     return this.agent.resolve(target).info
   }
@@ -257,6 +271,7 @@ export class WorkerRuntime {
     return inScope(this.scope, fn)
   }
 
+  /** As the function `call`, from this worker. */
   call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
       return this.callByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
@@ -303,7 +318,8 @@ export class WorkerRuntime {
     return future
   }
 
-  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: CallOptions = {}): RRef {
+  /** As the function `remote`, from this worker. */
+  remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.remoteByName(this.agent.resolve(to), this.registry.nameOf(fn), args, options)
   }
 
@@ -312,6 +328,7 @@ export class WorkerRuntime {
     return this.callByName(this.agent.resolve(to), name, args, options)
   }
 
+  /** As the function `stream`, from this worker. */
   stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
     let peer: Peer
     let name: string
@@ -345,14 +362,15 @@ export class WorkerRuntime {
       this.agent.intercept(out, peer)
       const requestId = this.agent.request(peer, out, stream, left)
       const cancel = (reason: unknown) => {
-        peer.pending.cancel(requestId, reason)
+        if (!peer.pending.cancel(requestId, reason)) stream.onCancelled(callCancelled(op, peer.info, reason))
       }
       const unlisten = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason))
       const limit = timeoutMs === undefined ? {} : { timeoutMs }
       stream.begin({
         cancel,
         credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
-        wait: (fail) => this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'` }),
+        wait: (fail) =>
+          this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'`, isCancelled: true }),
         discard: ({ received }) => {
           if (received !== null) this.rrefs.discard(received as readonly ReceivedFork[])
         },
@@ -365,12 +383,12 @@ export class WorkerRuntime {
   }
 
   /** Leaves what the exposed `name` gives on another worker, whether or not this worker has it. */
-  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], { timeoutMs, signal }: CallOptions, op: string = name): RRef {
+  protected remoteByName(peer: Peer, name: string, args: readonly unknown[], options: RemoteOptions, op: string = name): RRef {
     checkArgs(args, op)
-    const left = this.timeLeft(timeoutMs, op, peer.info)
-    checkSignal(signal, op, peer.info)
+    const left = this.timeLeft(options.timeoutMs, op, peer.info)
+    checkSignal(options.signal, op, peer.info)
     const make = peer.link === null ? this.remoteToSelf : this.remoteToPeer
-    return make.call(this, peer, name, args, left, signal, op)
+    return make.call(this, peer, name, args, left, options, op)
   }
 
   private remoteToPeer(
@@ -378,11 +396,12 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const user = this.rrefs.createUser(peer.info)
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, user.rrefId, user.forkId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -407,12 +426,13 @@ export class WorkerRuntime {
     name: string,
     args: readonly unknown[],
     timeoutMs: number,
-    signal: AbortSignal | undefined,
+    { signal, isWatched = false }: RemoteOptions,
     op: string,
   ): RRef {
     const owner = this.rrefs.createOwner()
     // The reference's own id stands for the fork, as in PyTorch.
     const out = this.agent.prepare(peer, MessageType.REMOTE_CALL, [name, args, owner.rrefId, owner.rrefId], op)
+    if (isWatched) setWatched(out)
     this.agent.intercept(out, peer)
     const waiting: PendingCall = {
       deadlineMs: Number.POSITIVE_INFINITY,
@@ -739,7 +759,13 @@ export class WorkerRuntime {
 
   private wait(
     fail: (error: unknown) => void,
-    { timeoutMs, op, what, rrefId }: RRefOptions & { op: string; what: string; rrefId?: bigint },
+    {
+      timeoutMs,
+      op,
+      what,
+      rrefId,
+      isCancelled = false,
+    }: RRefOptions & { op: string; what: string; rrefId?: bigint; isCancelled?: boolean },
   ): () => void {
     const left = this.timeLeft(timeoutMs, op, this.info)
     const waiting: PendingCall = {
@@ -750,7 +776,7 @@ export class WorkerRuntime {
       onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>
-        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left),
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: left }) : notThereInTime(op, what, left, isCancelled),
     }
     return this.agent.wait(waiting, left, op)
   }
@@ -824,11 +850,12 @@ function creationTimedOut(op: string, to: WorkerInfo, timeoutMs: number): Postgr
   })
 }
 
-function notThereInTime(op: string, what: string, timeoutMs: number): PostgradError {
+/** `isCancelled`: who makes it is told to end. */
+function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
-    remedy: 'Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it goes on.',
+    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
     values: { timeoutMs },
   })
 }

@@ -11,6 +11,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { NamedEvent } from './trace-event.js'
 
+/** Of `trace.diagram`. */
 export interface DiagramOptions {
   /** Stands above; default none. */
   readonly title?: string

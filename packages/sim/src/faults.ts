@@ -34,23 +34,27 @@ export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 
 
 /** A frame that is about to be delivered. */
 export interface FaultFrame {
+  /** The sender. */
   readonly from: string
+  /** The receiver. */
   readonly to: string
   /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster); SESSION_ACK and SESSION_END for what the session itself sends; '' where nothing classifies. */
   readonly kind: string
+  /** Header and segments together. */
   readonly bytes: number
+  /** Virtual time at which it was sent. */
   readonly timeMs: number
   /** Counts the messages from `from` to `to`; one that is sent again keeps its number. 0 for a SESSION_ACK. */
   readonly message: number
 }
 
 /** All that are given must hold; `nth`, `every` and `probability` are asked in this order of the frames that match the rest. */
-export interface FaultMatch {
+export interface FaultMatch<Kind extends string = string> {
   readonly from?: string | readonly string[]
   readonly to?: string | readonly string[]
   /** From one side to the other, either way: what a partition cuts, and what a slow line is between. */
   readonly between?: readonly [string | readonly string[], string | readonly string[]]
-  readonly kind?: string | readonly string[]
+  readonly kind?: Kind | readonly Kind[]
   readonly when?: (frame: FaultFrame) => boolean
   /** Only the nth, from 1. */
   readonly nth?: number
@@ -60,9 +64,9 @@ export interface FaultMatch {
   readonly probability?: number
 }
 
-export interface FaultRule {
+export interface FaultRule<Kind extends string = string> {
   /** Which frames; default all. */
-  readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
+  readonly match?: FaultMatch<Kind> | ((frame: FaultFrame) => boolean)
   readonly do: FaultAction
   /** Of delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
   readonly delayMs?: number

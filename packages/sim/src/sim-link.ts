@@ -35,10 +35,13 @@ class Late implements Frame {
 
 /** What became of frames: sent + repeated = delivered + dropped + lost + putOff + those in flight. */
 export interface FrameCounts {
+  /** By programs and sessions. */
   sent: number
+  /** To their receivers. */
   delivered: number
   /** By fault rules. */
   dropped: number
+  /** By fault rules. */
   repeated: number
   /** With the end of a link or a worker. */
   lost: number

@@ -23,11 +23,13 @@ export type TraceKind =
   /** A fault rule put off a frame. */
   | 'delay'
 
+/** One event of a run: something sent, delivered, lost or put off, a timer, a turn, an end. */
 export interface TraceEvent {
   /** The step of the world that it happened in, from 1. Several frames may be delivered in one. */
   readonly step: number
   /** Virtual time. */
   readonly timeMs: number
+  /** What happened. */
   readonly kind: TraceKind
   /** The sender, or whose timer or turn it was; '' for the world's own. */
   readonly from: string

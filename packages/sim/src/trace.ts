@@ -24,6 +24,7 @@ export const TRACE_EVENTS_MAX = 65_536
 /** A kept frame keeps no more than this of a buffer alive. */
 const KEPT_BYTES_MAX = 4096
 
+/** What happened in a run, in order: events to look through, `readable` for people, a hash that two equal runs share. */
 export class Trace {
   /** How many events there were, kept or not. */
   count = 0

@@ -35,6 +35,7 @@ export const STEPS_MAX = 50_000_000
 /** A day: a run in which virtual time gets this far only goes on because of a timer that repeats. */
 export const TIME_MS_MAX = 86_400_000
 
+/** Of `SimWorld`, and of `simulate` as `world`. */
 export interface SimWorldOptions {
   /** Decides what happens next, wherever more than one thing can. It belongs to this world alone. Default: all from the seed. */
   readonly schedule?: Schedule
@@ -56,15 +57,19 @@ export interface SimWorldOptions {
   readonly faults?: FaultOptions
 }
 
+/** A world of virtual time and links, in which a seed decides the order of everything: what `simulate` runs workers in. */
 export class SimWorld implements LinkHost, TimeHost {
+  /** Decides the order. */
   readonly seed: number
   /** The world's own clock: nobody's crash stops it. For the program around the workers. */
   readonly clock: Clock
+  /** What happened, in order. */
   readonly trace: Trace
   readonly choices = new Choices()
   /** Steps taken so far; during a step, its number. */
   steps = 0
   readonly faults: Faults | null
+  /** What became of all frames, counted. */
   readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0, putOff: 0 }
   readonly observer: StepObserver | null
   private readonly time: VirtualTime
@@ -191,6 +196,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.sessions = this.sessions.filter((each) => each.worker !== worker)
   }
 
+  /** Whether a worker has crashed and was not brought back. */
   isCrashed(worker: string): boolean {
     return this.crashed.has(worker)
   }

@@ -22,6 +22,7 @@ export function checkFunction(op: string, what: string, fn: unknown): void {
 
 /** @throws INVALID_ARGUMENT */
 export function checkIterable(op: string, what: string, items: unknown): asserts items is Iterable<unknown> {
+  if (isTensor(items)) throw invalidArgument(op, `an array as ${what}`, argumentText(items), 'Wrap it in an array: [x].')
   if (typeof (items as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') return
   throw invalidArgument(op, `an array as ${what}`, argumentText(items), 'Write [a, b].')
 }

@@ -4,16 +4,23 @@ import { PostgradError } from '@postgrad/base'
 import { argumentText, checkTensor } from './check-argument.js'
 import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from './errors.js'
+import { fromJson, isTensorJson } from './from-json.js'
 import { currentGenerator, type Generator } from './generator.js'
+import type { TensorJson } from './json.js'
 import type { NestedArray } from './read.js'
-import { checkShape, inferShape, type Shape } from './shape.js'
-import { Tensor } from './tensor.js'
+import { checkRoom } from './room.js'
+import { checkShape, inferShape, numelOf, type Shape } from './shape.js'
+import { isTensor, Tensor } from './tensor.js'
 
+/** Of every function that makes a tensor. */
 export interface TensorOptions {
+  /** Of its elements; the default is float32, in functions `…Like` the model's. */
   readonly dtype?: DType
+  /** Whether backward passes give it a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
   readonly requiresGrad?: boolean
 }
 
+/** Of every function that makes a tensor of random numbers. */
 export interface RandomOptions extends TensorOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
@@ -54,11 +61,16 @@ function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
 }
 
 /**
- * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, booleans bool, a typed
- * array keeps its type (Uint8Array: bool); `dtype` converts.
+ * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
+ * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
+ * array keeps its type (Uint8Array: bool); `dtype` converts. What `toJSON()` gave comes back as it was.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
  */
-export function tensor(data: NestedArray | TypedArray, options?: TensorOptions): Tensor {
+export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
+  if (isTensorJson(data) && !isTensor(data)) {
+    const { dtype, shape, flat } = fromJson('tensor', data)
+    return finish(storing(dtypeOf('tensor', options, dtype), shape, flat), options)
+  }
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data)
     if (own === null) {
@@ -125,16 +137,29 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
     kinds[typeof data as 'number' | 'boolean'] = true
     flat.push(Number(data))
   } else {
-    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', data === null ? 'null' : typeof data)
+    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', argumentText(data), remedyFor(data))
   }
 }
 
-/** @throws INVALID_ARGUMENT for a bad shape (as all functions here) */
-export function zeros(shape: Shape, options?: TensorOptions): Tensor {
-  checkShape('zeros', shape)
-  return finish(Tensor.empty(dtypeOf('zeros', options, 'float32'), shape.slice()), options)
+function remedyFor(data: unknown): string | undefined {
+  if (isTensor(data)) return 'Use stack([x, y]) to put tensors together, x.clone() to copy one.'
+  if (data instanceof Promise) return 'Await the promise first.'
+  if (ArrayBuffer.isView(data)) return 'Make arrays of it first: rows.map((row) => [...row]).'
+  return undefined
 }
 
+/**
+ * A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`.
+ * @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here)
+ */
+export function zeros(shape: Shape, options?: TensorOptions): Tensor {
+  checkShape('zeros', shape)
+  const dtype = dtypeOf('zeros', options, 'float32')
+  checkRoom('zeros', dtype, numelOf(shape))
+  return finish(Tensor.empty(dtype, shape.slice()), options)
+}
+
+/** A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options)
 }
@@ -149,16 +174,19 @@ function filled(op: string, shape: Shape, value: number, options: TensorOptions 
   if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, 'float32')
   checkHolds(op, dtype, value)
+  checkRoom(op, dtype, numelOf(shape))
   const out = Tensor.uninitialized(dtype, shape.slice())
   out.storage.array.fill(elementOf(dtype, value))
   return finish(out, options)
 }
 
+/** A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`. */
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('zerosLike', 'the model', x)
   return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
 }
 
+/** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('onesLike', 'the model', x)
   return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
@@ -175,6 +203,7 @@ export function empty(shape: Shape, options?: TensorOptions): Tensor {
   return zeros(shape, options)
 }
 
+/** As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`. */
 export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
   return zerosLike(x, options)
 }
@@ -186,7 +215,7 @@ export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   return finish(out, options)
 }
 
-/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise. @throws INVALID_ARGUMENT */
+/** start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise (PyTorch: int64 for integers), and good as indices. @throws INVALID_ARGUMENT */
 export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
 export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
@@ -206,6 +235,7 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   const whole = dtype === 'int32' ? Math.trunc : (x: number) => x
   const [from, by] = [whole(start), whole(step)]
   if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
+  checkRoom('arange', dtype, length)
   const out = Tensor.uninitialized(dtype, [length])
   const { array } = out.storage
   for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
@@ -234,6 +264,7 @@ function evenly(
   if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
   checkShape(op, [steps])
   const dtype = dtypeOf(op, options, 'float32')
+  checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])
   const { array } = out.storage
   const step = steps > 1 ? (end - start) / (steps - 1) : 0
@@ -246,6 +277,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32')
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
+  checkRoom(op, dtype, numelOf(shape))
   const generator = options?.generator ?? currentGenerator()
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage
@@ -269,6 +301,7 @@ export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   return rand(x.shape, { dtype: x.dtype, ...options })
 }
 
+/** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randnLike', 'the model', x)
   return randn(x.shape, { dtype: x.dtype, ...options })
@@ -284,6 +317,7 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   if (dtype === 'int32' && (low < -INT32_SPAN || high > INT32_SPAN)) {
     throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
   }
+  checkRoom('randint', dtype, numelOf(shape))
   const generator = options?.generator ?? currentGenerator()
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage

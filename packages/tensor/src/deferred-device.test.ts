@@ -23,6 +23,18 @@ test('what depends on elements is refused where these are not there yet', async 
   })
 })
 
+test('INDEX: floating indices that are not there yet are refused with the remedy, int32 ones need no look', async () => {
+  await withDevice(deferredDevice(), async () => {
+    const [x, late] = [tensor([[1, 2, 3]]), tensor([0, 1]).add(0)]
+    expect(() => operations.crossEntropy(tensor([[1, 2]]), late.narrow(0, 0, 1))).toThrow(
+      expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS', remedy: expect.stringContaining("to('int32')") }),
+    )
+    expect([...(await operations.indexSelect(x, 1, late.to('int32')).data())]).toEqual([1, 2])
+    await late.data()
+    expect([...(await operations.indexSelect(x, 1, late).data())]).toEqual([1, 2])
+  })
+})
+
 test('kernels do wait until something is awaited', async () => {
   const device = deferredDevice()
   const waiting = () => (device.implementation as DeferredBackend).waiting

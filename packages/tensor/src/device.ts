@@ -11,9 +11,13 @@ import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelM
 
 /** What would run for a call, or why nothing would. */
 export interface KernelInfo {
+  /** The device's name. */
   readonly device: string
+  /** The operation that was asked for. */
   readonly op: KernelOp
+  /** Its dtype. */
   readonly dtype: DType
+  /** Whether there is a kernel; else the operation throws KERNEL_UNSUPPORTED. */
   readonly supported: boolean
   /** The name of the code, e.g. 'simd'; empty when unsupported. */
   readonly variant: string
@@ -24,9 +28,11 @@ export interface KernelInfo {
 /** op × dtype → kernel, where unsupported cells throw KERNEL_UNSUPPORTED: the form that operations call. */
 export type CallableTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap<D>[Op] } }
 
+/** Where operations run: a backend with its kernels, one for each name and thread. `device('wasm')` gives it. PyTorch: `torch.device`. */
 export class Device {
   /** As given to `device()`: 'wasm', 'gpujs:cpu', … */
   readonly spec: DeviceSpec
+  /** Whose kernels run here. */
   readonly backend: BackendName
   /** @internal */
   readonly implementation: Backend
@@ -72,6 +78,7 @@ export class Device {
     return this.implementation.ready()
   }
 
+  /** The name that `device()` takes. */
   toString(): string {
     return this.spec
   }

@@ -13,6 +13,7 @@ export interface ArrayOf {
   bool: Uint8Array
 }
 
+/** The array of a tensor's elements: Float32Array, Float64Array, Int32Array, and Uint8Array for bool. */
 export type TypedArray = ArrayOf[DType]
 
 export const DTYPES = ['float32', 'float64', 'int32', 'bool'] as const satisfies readonly DType[]

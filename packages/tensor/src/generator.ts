@@ -11,12 +11,18 @@ import { xoroshiro128plus, xoroshiro128plusFromState } from 'pure-rand/generator
 /** Seeds that differ in a few bits start with similar numbers; after this many they do not. */
 const WARM_UP = 64
 
+/** What a Generator goes on from, as plain data. */
 export interface GeneratorState {
+  /** The state of the source, 32 bits each. */
   readonly words: readonly number[]
   /** The second number of the last normal pair, which comes next; null when the next pair is fresh. */
   readonly spare: number | null
 }
 
+/**
+ * A seeded source of random numbers: same seed, same numbers on every machine (not PyTorch's). The scope carries the current one. PyTorch:
+ * `torch.Generator`.
+ */
 export class Generator {
   private source: ReturnType<typeof xoroshiro128plus>
   private spare: number | null = null
@@ -66,7 +72,7 @@ export class Generator {
     return { words: [...this.source.getState()], spare: this.spare }
   }
 
-  /** @throws INVALID_ARGUMENT for what `state()` did not make */
+  /** Goes on from where `state()` was taken. @throws INVALID_ARGUMENT for what `state()` did not make */
   restore(state: GeneratorState): void {
     try {
       this.source = xoroshiro128plusFromState(state.words)

@@ -27,6 +27,7 @@ export {
 export { currentDevice, Device, device, type KernelInfo, withDevice } from './device.js'
 export type { DType, TypedArray } from './dtype.js'
 export { currentGenerator, Generator, type GeneratorState, manualSeed } from './generator.js'
+export type { JsonNumber, TensorJson } from './json.js'
 export type { DeviceSpec } from './kernels/backends.js'
 export type { BackendName, KernelOp } from './kernels/table.js'
 export { memoryScope } from './memory-scope.js'

@@ -28,14 +28,17 @@ export interface BitOps<T> {
   bitwiseXor(a: T | number, b: T | number): T
 }
 
+/** Of `addcmul` and `addcdiv`. */
 export interface ValueOptions {
   /** A factor; default 1. */
   readonly value?: number
 }
 
+/** Of `isclose` and `allclose`. */
 export interface IsCloseOptions {
   /** Allowed is atol + rtol |b|; defaults 1e-5 and 1e-8. */
   readonly rtol?: number
+  /** Allowed beside `rtol` |b|; default 1e-8. */
   readonly atol?: number
   /** Whether NaN is close to NaN; default false. */
   readonly equalNan?: boolean

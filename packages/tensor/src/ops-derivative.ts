@@ -10,6 +10,7 @@ export interface GeluOptions {
   readonly approximate?: 'none' | 'tanh'
 }
 
+/** Of `softplus`. */
 export interface SoftplusOptions {
   /** Default 1. */
   readonly beta?: number

@@ -2,10 +2,13 @@
 
 /** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
 export interface BackwardOptions {
+  /** Keeps what the graph saved, for another pass; default `createGraph`. */
   readonly retainGraph?: boolean
+  /** Records the pass itself, for gradients of gradients; default false. */
   readonly createGraph?: boolean
 }
 
+/** Of `tensor.backward` and `backward`: what is kept, recorded, and which leaves get gradients. */
 export interface BackwardPassOptions<T> extends BackwardOptions {
   /**
    * The only tensors whose `.grad` is added to, leaves or not; nothing is run that does not lead to one of them. Default: every leaf. One that the

@@ -1,6 +1,6 @@
 /**
  * The names and argument lists of the operations that rearrange, join, look up and contract, once, as `ops.ts` has them for all others. Semantics
- * are those of PyTorch's functions of the same name unless a line says otherwise. Indices are int32.
+ * are those of PyTorch's functions of the same name unless a line says otherwise. Indices are int32, or whole numbers in a floating dtype (rule INDEX in KERNELS.md).
  */
 import type { DimsArg } from './shape.js'
 
@@ -20,11 +20,13 @@ export interface IndexingOps<T> {
   constantPad(x: T, pads: readonly number[], value?: number): T
   /** int32 [count, x.ndim]: where x is not 0, in row-major order. No gradient. */
   nonzero(x: T): T
-  /** int32 classes of any shape → int32 […, numClasses]. No gradient. */
+  /** Classes (int32, or whole numbers) of any shape → int32 […, numClasses]. No gradient. */
   oneHot(classes: T, numClasses?: number): T
 }
 
+/** What `pad` puts around a tensor: one value, its elements mirrored, its last ones, or its elements from the other side. */
 export type PadMode = 'constant' | 'reflect' | 'replicate' | 'circular'
+/** Of `pad`. */
 export interface PadOptions {
   /** Default 'constant'. */
   readonly mode?: PadMode
@@ -112,23 +114,27 @@ export interface LookupOps<T> {
   triu(x: T, diagonal?: number): T
 }
 
+/** The factors of `addmm` and `baddbmm`. */
 export interface AddmmOptions {
   /** The factor of what is added to; default 1. Where it is 0, NaN and infinities there do not count. */
   readonly beta?: number
   /** The factor of the product; default 1. */
   readonly alpha?: number
 }
+/** Of `cosineSimilarity`. */
 export interface SimilarityOptions {
   /** Default 1. */
   readonly dim?: number
   /** The least product of the two norms to divide by; default 1e-8. */
   readonly eps?: number
 }
+/** Of `pairwiseDistance`. */
 export interface DistanceOptions {
   /** The norm's; default 2. */
   readonly p?: number
   /** Added to each difference; default 1e-6. */
   readonly eps?: number
+  /** Keeps the last dimension, with extent 1; default false. */
   readonly keepdim?: boolean
 }
 

@@ -34,8 +34,10 @@ export interface NeuralOps<T> {
 
 /** One number for both dimensions, or [height, width]. */
 export type Pair = number | readonly [height: number, width: number]
+/** How a convolution pads: by so many zeros on each side, 'same' (the result has the input's size), or 'valid' (not at all). */
 export type ConvPadding<P> = P | 'same' | 'valid'
 
+/** Of `conv1d` and `conv2d`; P is a number, or a `Pair`. */
 export interface ConvOptions<P> {
   /** Default 1. */
   readonly stride?: P
@@ -47,6 +49,7 @@ export interface ConvOptions<P> {
   readonly groups?: number
 }
 
+/** Of `convTranspose1d` and `convTranspose2d`; P is a number, or a `Pair`. */
 export interface ConvTransposeOptions<P> extends Omit<ConvOptions<P>, 'padding'> {
   /** By how much each side is cut; default 0. */
   readonly padding?: P
@@ -65,8 +68,10 @@ export interface ConvolutionOps<T> {
   convTranspose2d(x: T, weight: T, bias?: T | null, options?: ConvTransposeOptions<Pair>): T
 }
 
+/** What a loss gives of its elements: their mean, their sum, or each of them. */
 export type Reduction = 'mean' | 'sum' | 'none'
 
+/** Of every loss. */
 export interface LossOptions {
   /** 'mean' (the default) or 'sum' over all elements or rows, or 'none' for each of them. */
   readonly reduction?: Reduction
@@ -74,10 +79,12 @@ export interface LossOptions {
 /** Only the reduction, or all options. */
 export type LossArg<O extends LossOptions = LossOptions> = Reduction | O
 
+/** Of `smoothL1Loss`. */
 export interface SmoothL1Options extends LossOptions {
   /** Where the square becomes the absolute value; default 1. */
   readonly beta?: number
 }
+/** Of `huberLoss`. */
 export interface HuberOptions extends LossOptions {
   /** Where the square becomes the absolute value; default 1. */
   readonly delta?: number
@@ -87,38 +94,45 @@ export interface BceOptions<T> extends LossOptions {
   /** Factor of each element's loss; broadcasts to the input. */
   readonly weight?: T | null
 }
+/** Of `bceWithLogits`. */
 export interface BceWithLogitsOptions<T> extends BceOptions<T> {
   /** Factor of the loss where the target is 1; broadcasts to the input. */
   readonly posWeight?: T | null
 }
+/** Of `nllLoss`. */
 export interface NllLossOptions<T> extends LossOptions {
   /** [C]: a factor for each class; a 'mean' divides by the factors' sum. */
   readonly weight?: T | null
   /** Rows of this target count for nothing; default −100. */
   readonly ignoreIndex?: number
 }
+/** Of `crossEntropy`. */
 export interface CrossEntropyOptions<T> extends NllLossOptions<T> {
   /** The share of the target that is spread evenly over all classes; default 0. */
   readonly labelSmoothing?: number
 }
+/** Of `klDiv`. */
 export interface KlDivOptions {
   /** As of all losses, or 'batchmean': the sum divided by N. */
   readonly reduction?: Reduction | 'batchmean'
   /** The target is the logarithm of probabilities; default false. */
   readonly logTarget?: boolean
 }
+/** Of `gaussianNllLoss`. */
 export interface GaussianNllOptions extends LossOptions {
   /** With the constant ½ log 2π; default false. */
   readonly full?: boolean
   /** The variance is at least this; default 1e-6. */
   readonly eps?: number
 }
+/** Of `dropout`. */
 export interface DropoutOptions {
   /** false: x itself. Default true. */
   readonly training?: boolean
   /** Where the random numbers come from; default: the scope's. */
   readonly generator?: Generator
 }
+/** Of `scaledDotProductAttention`. */
 export interface AttentionOptions<T> {
   /** Broadcasts to [..., L, S]. bool: true where a position takes part; numbers are added to the scores. */
   readonly attnMask?: T | null
@@ -128,6 +142,7 @@ export interface AttentionOptions<T> {
   readonly dropoutP?: number
   /** Factor of the scores; default 1 / √E. */
   readonly scale?: number
+  /** Where the random numbers of dropout come from; default: the scope's. */
   readonly generator?: Generator
 }
 
@@ -144,9 +159,9 @@ export interface LossCompositeOps<T> {
   /** Input: log-probabilities; target: probabilities. */
   klDiv(input: T, target: T, options?: Reduction | 'batchmean' | KlDivOptions): T
   gaussianNllLoss(input: T, target: T, variance: T, options?: GaussianNllOptions): T
-  /** logp [N, C], [C] or [N, C, d, …], target int32 [N], [] or [N, d, …]. */
+  /** logp [N, C], [C] or [N, C, d, …], target (int32, or whole numbers) [N], [] or [N, d, …]. */
   nllLoss(logp: T, target: T, options?: LossArg<NllLossOptions<T>>): T
-  /** logits as logp of nllLoss; target int32 classes as there, or probabilities of the logits' shape. */
+  /** logits as logp of nllLoss; target classes as there (int32, or whole numbers in a floating dtype), or probabilities of the logits' shape. */
   crossEntropy(logits: T, target: T, options?: LossArg<CrossEntropyOptions<T>>): T
   /** Each element 0 with probability p (default 0.5), else x / (1 − p). */
   dropout(x: T, p?: number, options?: DropoutOptions): T
@@ -154,6 +169,7 @@ export interface LossCompositeOps<T> {
   scaledDotProductAttention(query: T, key: T, value: T, options?: AttentionOptions<T>): T
 }
 
+/** Of every pooling; P is a number, or a `Pair`. */
 export interface PoolOptions<P> {
   /** Default: the kernel's size. */
   readonly stride?: P
@@ -162,10 +178,12 @@ export interface PoolOptions<P> {
   /** Windows that begin inside but end outside count as well; default false. */
   readonly ceilMode?: boolean
 }
+/** Of `maxPool1d` and `maxPool2d`; P is a number, or a `Pair`. */
 export interface MaxPoolOptions<P> extends PoolOptions<P> {
   /** Distance of the places that one window reads; default 1. */
   readonly dilation?: P
 }
+/** Of `avgPool1d` and `avgPool2d`; P is a number, or a `Pair`. */
 export interface AvgPoolOptions<P> extends PoolOptions<P> {
   /** Padding counts as zeros in the mean; default true. */
   readonly countIncludePad?: boolean
@@ -186,10 +204,12 @@ export interface PoolingOps<T> {
   adaptiveAvgPool2d(x: T, outputSize: Pair): T
 }
 
+/** Of every normalization. */
 export interface NormOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
 }
+/** Of `batchNorm`. */
 export interface BatchNormOptions extends NormOptions {
   /** true: by the batch's own statistics, which go into the running ones; false (the default): by the running ones. */
   readonly training?: boolean
@@ -207,16 +227,18 @@ export interface NormalizationOps<T> {
   instanceNorm(x: T, weight?: T | null, bias?: T | null, options?: NormOptions): T
 }
 
+/** Of `embedding`. */
 export interface EmbedOptions {
   /** The row of this index gets no gradient; negative ones count from the end. */
   readonly paddingIdx?: number | null
   /** The gradient of the weight is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
   readonly sparse?: boolean
 }
+/** Of `embeddingBag`. */
 export interface EmbeddingBagOptions<T> extends EmbedOptions {
   /** How the rows of a bag become one; default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max'
-  /** int32 [bags]: where in the indices [n] each bag begins. */
+  /** int32 or whole numbers [bags]: where in the indices [n] each bag begins. */
   readonly offsets?: T | null
   /** Factors of the rows, of the indices' shape; for 'sum' alone. */
   readonly perSampleWeights?: T | null
@@ -224,9 +246,9 @@ export interface EmbeddingBagOptions<T> extends EmbedOptions {
   readonly includeLastOffset?: boolean
 }
 export interface EmbeddingOps<T> {
-  /** weight [V, D], indices int32 of any shape → […indices, D]. */
+  /** weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. */
   embedding(weight: T, indices: T, options?: EmbedOptions): T
-  /** weight [V, D], indices int32 [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
+  /** weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, D]. Rows at paddingIdx do not count; a bag of nothing is 0. */
   embeddingBag(weight: T, indices: T, options?: EmbeddingBagOptions<T>): T
 }
 

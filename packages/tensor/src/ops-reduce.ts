@@ -4,11 +4,13 @@
 import type { DType } from './dtype.js'
 import type { DimsArg } from './shape.js'
 
+/** Of `sum` and `mean`. */
 export interface ReduceOptions {
   /** x is converted to it first. */
   readonly dtype?: Exclude<DType, 'bool'>
 }
 
+/** Of `var`, `std` and `varMean`. */
 export interface VarianceOptions {
   /** Taken off the number of elements in the divisor; default 1 (Bessel's), 0 for the population's variance. */
   readonly correction?: number
@@ -16,6 +18,7 @@ export interface VarianceOptions {
 
 /** A value and where it stood. */
 export interface ValuesAndIndices<T> {
+  /** The values, of the tensor's dtype. */
   readonly values: T
   /** int32 */
   readonly indices: T
@@ -47,11 +50,13 @@ export interface ArgOps<T> {
   argsort(x: T, dim?: number, options?: SortOptions): T
 }
 
+/** Of `sort` and `argsort`. */
 export interface SortOptions {
   /** From the largest down; default false. */
   readonly descending?: boolean
 }
 
+/** Of `topk`. */
 export interface TopkOptions {
   /** The largest (the default) or the smallest. */
   readonly largest?: boolean

@@ -216,11 +216,13 @@ export interface ActivationCompositeOps<T> {
   tanhshrink(x: T): T
 }
 
+/** Of `nanToNum`. */
 export interface NanToNumOptions {
   /** In the place of NaN; default 0. */
   readonly nan?: number
   /** In the place of ±∞; by default the largest finite numbers of the dtype. */
   readonly posinf?: number
+  /** In the place of −∞; by default the least finite number of the dtype. */
   readonly neginf?: number
 }
 

@@ -21,16 +21,14 @@ export function snapshot(array: TypedArray, shape: Shape, strides: Shape, offset
   return out
 }
 
+/** A number or boolean, or arrays of them within arrays, all of one length at each depth. */
 export type NestedArray<T = number | boolean> = T | readonly NestedArray<T>[]
 
-/** Dense elements as arrays within arrays; a 0-d shape gives the element itself. */
-export function nest(flat: TypedArray, shape: Shape, asBoolean: boolean): NestedArray {
+/** Dense elements as arrays within arrays, each as `element` has it; a 0-d shape gives the element itself. */
+export function nest<T>(flat: ArrayLike<number>, shape: Shape, element: (value: number) => T): NestedArray<T> {
   let next = 0
-  const build = (d: number): NestedArray => {
-    if (d === shape.length) {
-      const value = flat[next++]!
-      return asBoolean ? value !== 0 : value
-    }
+  const build = (d: number): NestedArray<T> => {
+    if (d === shape.length) return element(flat[next++]!)
     return Array.from({ length: shape[d]! }, () => build(d + 1))
   }
   return build(0)

@@ -12,11 +12,13 @@ import { add, mul } from './raw/elementwise.js'
 import { broadcastShapes, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
 
+/** Of `bernoulli`, `normal` and `randperm`. */
 export interface SampleOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
 }
 
+/** Of `multinomial`. */
 export interface MultinomialOptions extends SampleOptions {
   /** Whether an index may be drawn more than once; default false. */
   readonly replacement?: boolean

@@ -10,6 +10,10 @@ import { contiguousStrides, numelOf, type Shape } from './shape.js'
 import { Storage } from './storage.js'
 import { Tensor } from './tensor.js'
 
+/**
+ * A tensor of which only some rows are stored: the gradient of an embedding with `sparse: true`. Operations on elements refuse it (SPARSE_TENSOR);
+ * `toDense` converts. PyTorch: `torch.sparse_coo_tensor` with one sparse dimension.
+ */
 export class SparseTensor extends Tensor {
   declare private readonly rows: Tensor
   declare private readonly elements: Tensor
@@ -36,6 +40,7 @@ export class SparseTensor extends Tensor {
     this.unique = unique
   }
 
+  /** True. */
   override get isSparse(): true {
     return true
   }
@@ -60,6 +65,7 @@ export class SparseTensor extends Tensor {
     return this.elements
   }
 
+  /** Itself: it has no history. */
   override detach(): Tensor {
     return this
   }

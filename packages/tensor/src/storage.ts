@@ -9,6 +9,7 @@ import { PostgradError } from '@postgrad/base'
 import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from './dtype.js'
 import type { Heap, HeapDescriptor } from './heap/heap.js'
 import { blockFor, type HeapLease, leaseOfShared } from './heap/policy.js'
+import { allocateRoom } from './room.js'
 
 /** Elements in a block, as a message names them: `offset` in elements from the block's begin. */
 export interface HeapPlace extends HeapDescriptor {
@@ -50,17 +51,17 @@ export class Storage {
     if (made !== null) made.push(this)
   }
 
-  /** Zero-filled. */
+  /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */
   static allocate(dtype: DType, length: number): Storage {
     const storage = Storage.inHeap(dtype, length)
-    if (storage === null) return new Storage(dtype, allocate(dtype, length))
+    if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
     storage.array.fill(0)
     return storage
   }
 
   /** Holds anything: for who writes all of it. */
   static uninitialized(dtype: DType, length: number): Storage {
-    return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocate(dtype, length))
+    return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
   }
 
   /** As `uninitialized`, but null where policy wants managed storage, or the heap has no room. */

@@ -8,6 +8,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 
 /** One worker of a simulated or inlined cluster. */
 export interface TestWorker {
+  /** The worker's name and id. */
   readonly info: WorkerInfo
   /** The runtime itself, for a test that looks inside. */
   readonly runtime: WorkerRuntime
@@ -20,9 +21,11 @@ export interface TestWorker {
   debugInfo(): Record<string, number>
 }
 
+/** What `simulate` and `inlined` hand to a test's body: workers by name. */
 export interface TestCluster {
+  /** Name and id of each. */
   readonly workers: readonly WorkerInfo[]
-  /** @throws UNKNOWN_WORKER */
+  /** The worker of that name or id. @throws UNKNOWN_WORKER */
   on(target: Target): TestWorker
 }
 

@@ -24,6 +24,7 @@ const HELD: Readonly<Record<string, string>> = {
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',
 }
 
+/** Of `expectClean`. */
 export interface CleanOptions {
   /** Workers that are not looked at: those that died. */
   readonly except?: readonly string[]

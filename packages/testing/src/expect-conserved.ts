@@ -7,7 +7,9 @@ import type { MessageCount, Messages } from './message-ledger.js'
 
 /** What a simulation gives. */
 export interface Counted {
+  /** What became of each message; null: not counted. */
   readonly messages: Messages | null
+  /** For the message of a failure. */
   readonly seed?: number
 }
 

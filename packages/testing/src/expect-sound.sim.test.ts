@@ -1,6 +1,10 @@
 /** The checkers over one run: what they prove holds for programs with faults and deaths, and each can fail. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { add, mul, sum } from '@postgrad/autograd'
+import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, expose, remote } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -8,6 +12,7 @@ import type { TestCluster } from './cluster.js'
 import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 import { expectSound, simulateAgainstInlined } from './expect-sound.js'
 import type { Messages } from './message-ledger.js'
+import { decodeToken, encodeToken, type TestIdentity } from './replay-token.js'
 import { type Simulation, simulate } from './simulate.js'
 
 const scale = (x: Tensor, by: number): Tensor => mul(x, by)
@@ -55,6 +60,35 @@ describe('TK-44 all checkers in one call', () => {
       deadLetters: 0,
       bothLive: true,
     })
+  })
+
+  test('TK-65 what they find ends as a run that fails does: with the token, the line that repeats it, and a trace', async () => {
+    const traceDir = mkdtempSync(join(tmpdir(), 'sound-'))
+    try {
+      const options = { workers: 3, seed: 5, traceDir }
+      const found = async (seed: number) => {
+        const simulation = await simulate({ ...options, seed }, body)
+        try {
+          expectSound(simulation, { oracle: { x: tensor([0, 0, 0]), loss: 0 } })
+        } catch (error) {
+          return error as PostgradError & { replay: string; stack: string }
+        }
+        throw new Error('expected a finding')
+      }
+      const { code, replay, stack } = await found(5)
+      expect(code).toBe('BITS_DIFFER')
+      expect(stack).toContain(`Repeat it, in front of the same test command: POSTGRAD_REPLAY=${replay}`)
+      const [, path] = /What happened: (.*\.txt), as a diagram/.exec(stack)!
+      expect(readFileSync(path!, 'utf8')).toContain('gradients of message')
+      const { of, variant } = decodeToken(replay)
+      expect(variant.seed).toBe(5)
+      process.env.POSTGRAD_REPLAY = encodeToken({ of: { ...(of as TestIdentity), run: (of as TestIdentity).run + 1 }, variant })
+      // In the place of another seed.
+      expect(await found(6)).toMatchObject({ code: 'BITS_DIFFER', replay: process.env.POSTGRAD_REPLAY })
+    } finally {
+      delete process.env.POSTGRAD_REPLAY
+      rmSync(traceDir, { recursive: true })
+    }
   })
 
   test('TK-44 hold where a worker dies and comes back', async () => {

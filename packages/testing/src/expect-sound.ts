@@ -7,19 +7,27 @@ import { type CleanOptions, type DebugInfos, expectClean } from './expect-clean.
 import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 import { inlined } from './inlined.js'
 import type { Messages } from './message-ledger.js'
+import { foundIn } from './reproduce.js'
 import { expectSameBits } from './same-bits.js'
 import { type SimulateOptions, type Simulation, simulate } from './simulate.js'
 
 /** What the checkers look at of a `Simulation`. */
 export interface Checked {
+  /** For the message of a failure. */
   readonly seed?: number
+  /** What is compared with the oracle. */
   readonly result?: unknown
+  /** What each worker held at the end. */
   readonly debugInfo: DebugInfos
+  /** What became of each message; null: not counted. */
   readonly messages: Messages | null
+  /** Names whose last life had crashed. */
   readonly crashed: readonly string[]
+  /** Whether any worker crashed, left or was started anew. */
   readonly anyEnded: boolean
 }
 
+/** Of `expectSound`. */
 export interface SoundOptions extends CleanOptions {
   /** What the inlined program gives: the simulation's result must have its bits. Left out, results are not compared. */
   readonly oracle?: unknown
@@ -28,15 +36,20 @@ export interface SoundOptions extends CleanOptions {
 /**
  * Proves of one run: its result has the bits of the oracle (if one is given); nothing is held on any worker that did not crash; each request ran once at
  * most; every message that was sent is accounted for; every credit came back. A dead letter is no fault where a worker ended: it may be about that worker.
+ * What is found ends as a run that fails does: with a trace if one is asked for, and with the line that repeats the run.
  * @throws BITS_DIFFER, NOT_CLEAN, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED: the first that is found
  */
 export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
   const { seed, result, crashed, anyEnded } = simulation
-  if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
-  expectExecutedOnce(simulation)
-  expectConserved(simulation)
-  expectCreditsReturned(simulation)
-  expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow })
+  try {
+    if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
+    expectExecutedOnce(simulation)
+    expectConserved(simulation)
+    expectCreditsReturned(simulation)
+    expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow })
+  } catch (error) {
+    throw foundIn(simulation, error)
+  }
 }
 
 /**

@@ -9,7 +9,7 @@ describe('FLT-5, FLT-9, FLT-10 every kind of message under every fault', () => {
   test('the program uses every kind of message: a new kind gets a step here, or a reason in ABSENT', async () => {
     const { ends, counts } = await counted(1)
     expect(KINDS.filter((kind) => !counts.has(kind))).toEqual([])
-    expect([...counts.keys()].filter((kind) => !KINDS.includes(kind))).toEqual([])
+    expect([...counts.keys()].filter((kind) => !(KINDS as readonly string[]).includes(kind))).toEqual([])
     expect(ends).toEqual([
       ...['x', 'RangeError: thrown on purpose', 'relay/worker2/worker0/worker1'],
       ...[expect.any(Number), expect.any(Number), expect.any(Number), 'WIRE_UNSUPPORTED_VALUE'],
@@ -28,7 +28,8 @@ test.each(FAULTS.filter(([, fault]) => fault.do !== 'crash' && fault.do !== 'res
   async (_, fault) => {
     for (let seed = 0; seed < 4; seed++) {
       const account = freshAccount()
-      const match = fault.timesEach === undefined ? { kind: 'GROUP_UPDATE', nth: 1 + (seed % 4) } : { kind: 'GROUP_UPDATE' }
+      const match =
+        fault.timesEach === undefined ? { kind: 'GROUP_UPDATE' as const, nth: 1 + (seed % 4) } : { kind: 'GROUP_UPDATE' as const }
       const simulation = await simulate({ workers: WORKERS, seed, faults: [{ match, ...fault }] }, async (sim) => {
         const ends = WORKERS.map((name) =>
           sim.on(name).run(async () => {

@@ -6,11 +6,12 @@ import { expect } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { allGather, call, currentWorker, expose, monitor, type RRef, stopActor, stream } from '@postgrad/rpc'
-import type { FaultAction, FaultRule } from '@postgrad/sim'
+import type { FaultAction } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from './expect-clean.js'
 import { type Account, type Cell, failsBackward, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
-import { MESSAGE_KINDS } from './message-kind.js'
+import type { FaultRule } from './message-kind.js'
+import { MESSAGE_KINDS, type MessageKind } from './message-kind.js'
 import { type SimCluster, simulate } from './simulate.js'
 
 export const WORKERS = ['worker0', 'worker1', 'worker2']
@@ -177,10 +178,10 @@ export const FAULTS: readonly (readonly [string, Omit<FaultRule, 'match' | 'do'>
   ['restart', { do: 'restart', delayMs: 30 }],
 ]
 
-export const KINDS = [...MESSAGE_KINDS.filter((kind) => ABSENT[kind] === undefined), 'SESSION_ACK']
+export const KINDS: readonly MessageKind[] = [...MESSAGE_KINDS.filter((kind) => ABSENT[kind] === undefined), 'SESSION_ACK']
 
 /** One kind of message under every fault. */
-export async function underEveryFault(kind: string, seed: number): Promise<void> {
+export async function underEveryFault(kind: MessageKind, seed: number): Promise<void> {
   const { ends, counts } = await counted(seed)
   const sums = ends.map((end) => (typeof end === 'number' ? 'a sum' : end))
   const frames = counts.get(kind) as number

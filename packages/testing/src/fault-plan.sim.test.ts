@@ -20,7 +20,7 @@ const calls = (count: number) => async () => {
 }
 
 describe('failFirst', () => {
-  const kinds = ['CLEANUP_CONTEXT', 'RREF_USER_DELETE', 'RREF_FORK_REQUEST', 'RREF_CHILD_ACCEPT']
+  const kinds = ['CLEANUP_CONTEXT', 'RREF_USER_DELETE', 'RREF_FORK_REQUEST', 'RREF_CHILD_ACCEPT'] as const
 
   test.each(cleanUpCases.map((one) => [one.name, one] as const))(
     'TK-20 case 19 (%s): a context is cleaned up though each CLEANUP and each RREF control message fails its first three sends',

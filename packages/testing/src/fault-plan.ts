@@ -3,8 +3,8 @@
  * (`randomFaults`). A drawn plan is a list like any other, so it can be printed, and repeated with some of its rules left out (`shrink.ts`).
  */
 import { PostgradError } from '@postgrad/base'
-import type { FaultMatch, FaultRule } from '@postgrad/sim'
 import { mix32, Random } from '@postgrad/sim/internal'
+import type { FaultMatch, FaultRule, MessageKind } from './message-kind.js'
 
 /** How much of what a drawn plan may hold. Rates are of frames, from 0 to 1; each plan draws its own below them, or leaves the fault out. */
 export interface RandomFaultsOptions {
@@ -61,7 +61,7 @@ export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
 }
 
 /** The first so many sends of every message of these kinds are lost. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent. */
-export function failFirst(times: number, kind: string | readonly string[]): FaultRule {
+export function failFirst(times: number, kind: MessageKind | readonly MessageKind[]): FaultRule {
   return { match: { kind }, do: 'drop', timesEach: times }
 }
 

@@ -6,7 +6,6 @@ import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, expose, OwnerRRef, type RRef, remote } from '@postgrad/rpc'
-import type { FaultRule } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { myAdd } from './cases/backward.js'
 import { bitsText } from './cases/case.js'
@@ -14,6 +13,7 @@ import { designNoteOn } from './cases/documentation.js'
 import { readGolden } from './cases/golden.js'
 import { expectClean } from './expect-clean.js'
 import { inlined } from './inlined.js'
+import type { FaultRule, MessageKind } from './message-kind.js'
 import { type Simulation, simulate } from './simulate.js'
 
 const SEEDS = 10
@@ -81,11 +81,11 @@ async function overSeeds(
   }
 }
 
-const lost = (kind: string | readonly string[], untilMs: number): FaultRule => ({ match: { kind }, do: 'drop', untilMs })
-const late = (kind: string | readonly string[], delayMs: number): FaultRule => ({ match: { kind }, do: 'delay', delayMs })
+const lost = (kind: MessageKind | readonly MessageKind[], untilMs: number): FaultRule => ({ match: { kind }, do: 'drop', untilMs })
+const late = (kind: MessageKind | readonly MessageKind[], delayMs: number): FaultRule => ({ match: { kind }, do: 'delay', delayMs })
 
 describe('check_failed_messages', () => {
-  const kinds = ['RREF_FORK_REQUEST', 'RREF_CHILD_ACCEPT', 'RREF_USER_DELETE', 'CLEANUP_CONTEXT']
+  const kinds = ['RREF_FORK_REQUEST', 'RREF_CHILD_ACCEPT', 'RREF_USER_DELETE', 'CLEANUP_CONTEXT'] as const
 
   test('RREF-14, RREF-26, DA-11: references are shared and end, and contexts are released, though each of their messages is lost three times', () =>
     overSeeds(

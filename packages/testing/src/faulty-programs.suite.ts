@@ -4,11 +4,11 @@
  */
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, type Monitor, monitor, type RRef, stream, type WorkerInfo, type WorkerRuntime } from '@postgrad/rpc'
-import type { FaultRule } from '@postgrad/sim'
 import { Random } from '@postgrad/sim/internal'
 import { ones } from '@postgrad/tensor'
 import { leaks } from './expect-clean.js'
 import { type Account, type Cell, freshAccount, lives, makeCell, served, sleep } from './faulty.suite.js'
+import type { FaultRule } from './message-kind.js'
 import { type SimCluster, type Simulation, simulate } from './simulate.js'
 
 /** Faults end by then, but for crashes; so does what waits for a session. */
@@ -25,7 +25,7 @@ const CRASH_KINDS = [
   'RREF_ACK',
   'RREF_CHILD_ACCEPT',
   'RREF_USER_DELETE',
-]
+] as const
 /** How a wait may end: what else there is would be a riddle to a user. */
 const FINE: ReadonlySet<string> = new Set([
   ...['value', 'RangeError: thrown on purpose', 'RPC_TIMEOUT', 'WORKER_DIED', 'RREF_CREATION_TIMEOUT', 'CALL_CANCELLED'],

@@ -4,9 +4,9 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { call, currentWorker, expose, getWorkerInfos, leave, type RRef, remote, shutdown } from '@postgrad/rpc'
-import type { FaultRule } from '@postgrad/sim'
 import { Random } from '@postgrad/sim/internal'
 import { leaks } from './expect-clean.js'
+import type { FaultRule } from './message-kind.js'
 import { type SimCluster, simulate } from './simulate.js'
 
 /** What is counted of a run; its programs share it, since it is one thread. */

@@ -1,8 +1,9 @@
 /** Groups where messages are lost, repeated and put off, and workers that come and go. */
 import { describe, expect, test } from '@jest/globals'
 import { allGather, barrier, call, currentWorker, expose, getWorkerInfos, leave, remote, shutdown, storeOn } from '@postgrad/rpc'
-import type { FaultRule } from '@postgrad/sim'
 import { expectClean } from './expect-clean.js'
+import { explore } from './explore/explore.js'
+import type { FaultRule } from './message-kind.js'
 import { simulate } from './simulate.js'
 
 const SEEDS = 25
@@ -45,6 +46,28 @@ describe('groups in the simulation', () => {
       expect({ seed, log: [...log].sort() }).toEqual({ seed, log: ['end', 'end', 'end', 'end', ...names] })
       expectClean(simulation)
     }
+  })
+
+  test('GRP-15: three that give up and try again meet, in whatever order their words arrive', async () => {
+    const names = ['worker0', 'worker1', 'worker2']
+    const { exhausted, orders } = await explore({ workers: names }, async (sim) => {
+      const attempts = async (timeoutMs: number): Promise<number> => {
+        for (let n = 1; ; n++) {
+          try {
+            await barrier(names, { timeoutMs: n === 1 ? timeoutMs : 1000 })
+            return n
+          } catch (error) {
+            expect((error as { code: string }).code).toBe('GROUP_TIMEOUT')
+          }
+        }
+      }
+      const limits = [1, 1000, 2]
+      const all = await Promise.all(names.map((name, i) => sim.on(name).run(() => attempts(limits[i]!))))
+      // All at the first attempt, or all at the second.
+      expect(new Set(all).size).toBe(1)
+    })
+    expect(exhausted).toBe(true)
+    expect(orders).toBeGreaterThan(1)
   })
 
   test('GRP-1, GRP-2: workers join and leave under load and faults, and every call is answered or refused by name', async () => {

@@ -3,8 +3,6 @@ export type {
   FaultAction,
   FaultFrame,
   FaultKind,
-  FaultMatch,
-  FaultRule,
   FrameCounts,
   NamedEvent,
   Trace,
@@ -21,6 +19,7 @@ export { type FaultsOption, failFirst, planText, type RandomFaults, type RandomF
 export { type InlinedOptions, inlined } from './inlined.js'
 export { checkLiveness, checkSafety, type LivenessOptions, type SafetyEnd, type SafetyOptions } from './liveness.js'
 export { type MatcherResult, matchers, type PostgradMatchers } from './matchers.js'
+export type { FaultMatch, FaultRule, MessageKind } from './message-kind.js'
 export type { CreditCount, MessageCount, Messages, RepeatedRequest } from './message-ledger.js'
 export type { Disturbance, SlowLine } from './network.js'
 export { type ProgramRef, replayProgram, simulateProgram } from './program-run.js'

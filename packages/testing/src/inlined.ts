@@ -9,6 +9,7 @@ import { InThreadCluster, type TestCluster, workerNames } from './cluster.js'
 import { installInlinedBackward } from './inlined-backward.js'
 import { InlinedWorker } from './inlined-worker.js'
 
+/** Of `inlined`. */
 export interface InlinedOptions {
   /** Names, or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number

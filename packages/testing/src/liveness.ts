@@ -11,6 +11,7 @@ import { randomFaults } from './fault-plan.js'
 import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from './simulate.js'
 import { whoWaitsText } from './who-waits.js'
 
+/** Of `checkLiveness`. */
 export interface LivenessOptions extends SimulateOptions {
   /** No rule of `faults` applies any more from this virtual time on, and partitions are healed; who is to come back comes back. Default 3000. */
   readonly faultsEndMs?: number
@@ -20,6 +21,7 @@ export interface LivenessOptions extends SimulateOptions {
   readonly withinSteps?: number
 }
 
+/** Of `checkSafety`. */
 export interface SafetyOptions extends SimulateOptions {
   /** The run ends then, in ms of virtual time, whatever is pending. Default 10,000. */
   readonly forMs?: number

@@ -45,6 +45,13 @@ describe('TK-45 the matchers', () => {
     expect(message()).toContain('seed 11: simulate with { seed: 11 } runs it again')
     expect(matchers.toBeClean(simulation, { allow: ['ownerRRefs', 'forks', 'userRRefs'] }).pass).toBe(true)
     expect(matchers.toBeSound(simulation).message()).toContain('NOT_CLEAN')
+    for (const result of [
+      matchers.toBeClean(simulation),
+      matchers.toBeSound(simulation),
+      matchers.toMatchInlined(simulation, { value: 2 }),
+    ]) {
+      expect(result.message()).toMatch(/Repeat it, in front of the same test command: POSTGRAD_REPLAY=pg1\.\S+$/)
+    }
   })
 
   test('TK-45 say which tensor, which element, both values and their bits', async () => {

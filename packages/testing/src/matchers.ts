@@ -5,11 +5,14 @@
 import { isPostgradError } from '@postgrad/base'
 import { type CleanOptions, type DebugInfos, leaks } from './expect-clean.js'
 import { type Checked, expectSound, type SoundOptions } from './expect-sound.js'
+import { linesOf } from './reproduce.js'
 import { bitDifference, differenceText } from './same-bits.js'
 
 /** What a runner wants of a matcher. */
 export interface MatcherResult {
+  /** Whether it held. */
   readonly pass: boolean
+  /** What to print when it should not have come out so. */
   readonly message: () => string
 }
 
@@ -31,16 +34,16 @@ interface Seeded {
   readonly seed?: number
 }
 
+/** `expect.extend(matchers)`: `toBeClean`, `toBeSound`, `toHaveSameBitsAs` and others, for Jest and vitest. */
 export const matchers = {
   toBeClean(received: unknown, options: CleanOptions = {}): MatcherResult {
     const simulation = received as Partial<Checked>
     const debugInfo = simulation.debugInfo ?? (received as DebugInfos)
     const left = leaks(debugInfo, { ...options, except: [...(options.except ?? []), ...(simulation.crashed ?? [])] })
     if (left.length === 0) return { pass: true, message: () => 'expected something to be held on some worker at the end, and nothing was' }
-    return {
-      pass: false,
-      message: () => `expected nothing to be held on any worker at the end\n  ${left.join('\n  ')}${again(simulation)}`,
-    }
+    const message = `expected nothing to be held on any worker at the end\n  ${left.join('\n  ')}`
+    const how = again(simulation, message)
+    return { pass: false, message: () => `${message}${how}` }
   },
 
   toBeSound(received: unknown, options: SoundOptions = {}): MatcherResult {
@@ -49,7 +52,8 @@ export const matchers = {
       return { pass: true, message: () => 'expected a checker to find something, and none did' }
     } catch (error) {
       if (!isPostgradError(error)) throw error
-      return { pass: false, message: () => `${error.code}: ${error.message.trimEnd()}${again(received as Seeded)}` }
+      const how = again(received as Seeded, error)
+      return { pass: false, message: () => `${error.code}: ${error.message.trimEnd()}${how}` }
     }
   },
 
@@ -59,7 +63,7 @@ export const matchers = {
 
   toMatchInlined(received: unknown, oracle: unknown): MatcherResult {
     const { result, seed } = received as { readonly result: unknown; readonly seed?: number }
-    return sameBits(result, oracle, seed)
+    return sameBits(result, oracle, { simulation: received, seed })
   },
 
   async toRejectWithCode(received: unknown, code: string, values: Readonly<Record<string, unknown>> = {}): Promise<MatcherResult> {
@@ -79,10 +83,16 @@ export const matchers = {
   },
 }
 
-function sameBits(got: unknown, expected: unknown, seed?: number): MatcherResult {
+function sameBits(
+  got: unknown,
+  expected: unknown,
+  of: { readonly simulation: unknown; readonly seed: number | undefined } | null = null,
+): MatcherResult {
   const difference = bitDifference(got, expected)
   if (difference === null) return { pass: true, message: () => 'expected some bit to differ, and all are the same' }
-  return { pass: false, message: () => differenceText(difference, seed) }
+  const message = differenceText(difference, of?.seed)
+  const lines = linesOf(of?.simulation, message).map((line) => `\n${line}`)
+  return { pass: false, message: () => `${message}${lines.join('')}` }
 }
 
 function bitDifferenceOrText(got: unknown, expected: unknown): boolean {
@@ -94,7 +104,9 @@ function bitDifferenceOrText(got: unknown, expected: unknown): boolean {
   }
 }
 
-/** How to see it again. */
-function again(from: Seeded | null | undefined): string {
-  return typeof from?.seed === 'number' ? `\n  seed ${from.seed}: simulate with { seed: ${from.seed} } runs it again` : ''
+/** How to see it again. `error`: what was found in the run. */
+function again(from: Seeded | null | undefined, error?: unknown): string {
+  const lines = linesOf(from, error).map((line) => `\n  ${line}`)
+  const seed = typeof from?.seed === 'number' ? `\n  seed ${from.seed}: simulate with { seed: ${from.seed} } runs it again` : ''
+  return seed + lines.join('')
 }

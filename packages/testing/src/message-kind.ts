@@ -1,9 +1,17 @@
 /** Which kind of message a frame is, for the simulation's fault rules: `sim` knows frames, not messages. */
+import type { FaultMatch as SimFaultMatch, FaultRule as SimFaultRule } from '@postgrad/sim'
 import type { Frame } from '@postgrad/transport'
-import { MESSAGE_TABLE, type MessageType, requestHead } from '@postgrad/wire/internal'
+import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '@postgrad/wire/internal'
 
 /** What no message can be read from. */
 export const UNREADABLE = 'UNREADABLE'
+
+/** What a fault rule may call a message: a message of workers (CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS, …), or what a session sends by itself. */
+export type MessageKind = MessageName | 'SESSION_ACK' | 'SESSION_END'
+/** Which messages a fault rule is about; all that are given must hold. */
+export type FaultMatch = SimFaultMatch<MessageKind>
+/** What becomes of which messages of a simulation: `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. The kinds are checked by the compiler, and again when it begins. */
+export type FaultRule = SimFaultRule<MessageKind>
 
 /** A name of `MESSAGE_TABLE`: CALL, RESULT, RREF_ACK, … Never throws. */
 export function messageKind(frame: Frame): string {
@@ -12,4 +20,6 @@ export function messageKind(frame: Frame): string {
 }
 
 /** Every kind that `messageKind` can give, of messages. */
-export const MESSAGE_KINDS: readonly string[] = Object.keys(MESSAGE_TABLE).map((type) => MESSAGE_TABLE[Number(type) as MessageType].name)
+export const MESSAGE_KINDS: readonly MessageName[] = Object.keys(MESSAGE_TABLE).map(
+  (type) => MESSAGE_TABLE[Number(type) as MessageType].name,
+)

@@ -8,12 +8,17 @@ import type { FrameCounts, SimWorld } from '@postgrad/sim'
 
 /** Messages of one kind from one life of a worker to one life of another; to itself as well. */
 export interface MessageCount {
+  /** The sender's name. */
   readonly from: string
+  /** The sender's id, which tells its lives apart. */
   readonly fromId: number
+  /** The receiver's name. */
   readonly to: string
+  /** The receiver's id. */
   readonly toId: number
   /** `CALL`, `RREF_ACK`, …; `UNREADABLE` for what came and could not be decoded. */
   readonly kind: string
+  /** How many left. */
   readonly sent: number
   /** What came, dead letters included. */
   readonly received: number
@@ -25,35 +30,49 @@ export interface MessageCount {
 
 /** A request that began more than once, or came more than once. */
 export interface RepeatedRequest {
+  /** Who asked. */
   readonly from: string
+  /** Who was asked. */
   readonly to: string
+  /** `CALL`, `REMOTE_CALL` or `RREF_FETCH`. */
   readonly kind: string
   /** The function's name, as far as there is one. */
   readonly what: string
+  /** The number of the request at who asked. */
   readonly requestId: number
+  /** How often it came. */
   readonly received: number
+  /** How often it began. */
   readonly begun: number
 }
 
 /** The window of calls of one worker at another, as both ends count it at the end. Fetches of references have a window of their own. */
 export interface CreditCount {
+  /** The sender. */
   readonly from: string
+  /** The receiver. */
   readonly to: string
+  /** Which of the two rooms: of calls, or of fetches. */
   readonly window: 'calls' | 'fetches'
   /** By the sender. */
   readonly sent: number
+  /** Bytes of those. */
   readonly sentBytes: number
   /** By the receiver: begun, or refused. */
   readonly begun: number
+  /** Bytes of those. */
   readonly begunBytes: number
   /** By the receiver: what waits there. */
   readonly waiting: number
   /** By the sender: what it takes for waiting. By the receiver: what it has not told the sender of. They are equal when nothing is under way. */
   readonly counted: number
+  /** By the receiver: what it has not told the sender of; equal to `counted` when nothing is under way. */
   readonly untold: number
 }
 
+/** What became of every message of a run, counted at both ends. */
 export interface Messages {
+  /** By sender, receiver and kind. */
   readonly counts: readonly MessageCount[]
   /** Requests that came: calls, remote calls, fetches. */
   readonly requests: number

@@ -3,9 +3,9 @@
  * world (`fault-plan.ts`) say the same by virtual time; these go before them.
  */
 import { PostgradError } from '@postgrad/base'
-import type { FaultRule } from '@postgrad/sim'
 import type { SimWorld } from '@postgrad/sim/internal'
 import { namesOf } from './fault-plan.js'
+import type { FaultRule } from './message-kind.js'
 
 /** What stands until it is healed. */
 export interface Disturbance {
@@ -13,6 +13,7 @@ export interface Disturbance {
   heal(): void
 }
 
+/** How slow the line between two workers is. */
 export interface SlowLine {
   /** How long each message is under way, in ms of virtual time; default 0. */
   readonly latencyMs?: number

@@ -45,7 +45,7 @@ async function program(): Promise<{ end: string; stepped: readonly string[]; wei
 }
 
 describe('DA-62', () => {
-  test.each(['PROPAGATE_GRADIENTS', 'PASS_REPORT', 'CALL', 'RESULT'])('DA-62 worker1 crashes at any %s', async (kind) => {
+  test.each(['PROPAGATE_GRADIENTS', 'PASS_REPORT', 'CALL', 'RESULT'] as const)('DA-62 worker1 crashes at any %s', async (kind) => {
     const ends = new Set<string>()
     for (let nth = 1, isThrough = false; !isThrough; nth++) {
       const faults = [{ match: { kind, nth }, do: 'crash' as const, worker: 'worker1' }]

@@ -6,8 +6,9 @@
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { PostgradError } from '@postgrad/base'
-import type { FaultKind, FaultRecord, FaultRule } from '@postgrad/sim'
+import type { FaultKind, FaultRecord } from '@postgrad/sim'
 import { hashBytes } from '@postgrad/sim/internal'
+import type { FaultRule } from './message-kind.js'
 
 /** One run out of those that a program and its options allow. */
 export interface RunVariant {

@@ -31,6 +31,34 @@ export function noteFailure(error: unknown, failed: Omit<FailedRun, 'error'>): v
   if (typeof error === 'object' && error !== null) failures.set(error, { ...failed, error })
 }
 
+/** Runs that came to their end, by what they gave: a checker may find fault with them later. */
+const ran = new WeakMap<object, PastRun>()
+
+interface PastRun {
+  readonly run: Omit<FailedRun, 'error'>
+  readonly identity: RunIdentity | null
+  readonly traceDir: string | undefined
+}
+
+/** Notes of a simulation which run it was; whose it was is known when it ends. */
+export function noteRun(simulation: object, run: Omit<FailedRun, 'error'>): void {
+  ran.set(simulation, { run, identity: null, traceDir: undefined })
+}
+
+/** The lines about a run with which `error` finds fault: where its trace is, and how it is repeated. Empty: it is no run that is known. */
+export function linesOf(simulation: unknown, error: unknown): string[] {
+  const past = typeof simulation === 'object' && simulation !== null ? ran.get(simulation) : undefined
+  return past === undefined || past.identity === null ? [] : lastLines({ ...past.run, error }, past.identity, past.traceDir)
+}
+
+/** The error of a checker with these lines, once. */
+export function foundIn(simulation: unknown, error: unknown): unknown {
+  if (typeof error === 'object' && error !== null && (error as { replay?: unknown }).replay === undefined) {
+    for (const line of linesOf(simulation, error)) noteInStack(error, `\n${line}`)
+  }
+  return error
+}
+
 /** Makes a run, or the one of the token in the environment. @throws (rejects) what the run throws, with its line; REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
 export async function reproducible<O extends Reproducible, R>(options: O, run: (options: O) => Promise<R>): Promise<R> {
   if (options.variant !== undefined) return run(options)
@@ -39,6 +67,8 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
   try {
     const result = await run(replayed === null ? options : { ...options, variant: replayed })
     if (replayed !== null) tellPasses()
+    const past = ran.get(result as object)
+    if (past !== undefined) ran.set(result as object, { ...past, identity, traceDir: options.traceDir })
     return result
   } catch (error) {
     throw await reported(error, identity, {
@@ -52,7 +82,7 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
 
 /** A replayed run that does not fail says so: a test that passes looks the same as one whose token was not seen. */
 export function tellPasses(): void {
-  process.stderr.write('POSTGRAD_REPLAY: this run passes now\n')
+  process.stderr.write('POSTGRAD_REPLAY: this run passes now, up to what the test checks behind it\n')
 }
 
 /** The variant that the environment asks for in place of this run; null: none. @throws REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
@@ -80,21 +110,31 @@ export interface ReportOptions {
 export async function reported(
   error: unknown,
   identity: RunIdentity | null,
-  { shrink: shrinkOptions, run, traceDir = process.env.POSTGRAD_TRACE_DIR }: ReportOptions,
+  { shrink: shrinkOptions, run, traceDir }: ReportOptions,
 ): Promise<unknown> {
   const failed = failureOf(error)
   if (failed === null) return error
   const shrunk = shrinkOptions === false ? null : await shrinkRun(failed, shrinkOptions, run)
   const best = shrunk === null || shrunk.failed.error === error ? failed : shrunk.failed
-  const lines = [summary(failed, shrunk), ...planLines(best)]
-  if (traceDir !== undefined && traceDir !== '') lines.push(writeTrace(traceDir, best, identity))
-  if (identity !== null) {
-    const token = encodeToken({ of: identity, variant: best.variant })
-    if (Object.isExtensible(best.error)) Object.assign(best.error as object, { replay: token })
-    lines.push(replayLine(identity, token))
-  } else lines.push('There is no token of this run: its rules hold functions. Its seed repeats it.')
-  for (const line of lines) if (line !== '') noteInStack(best.error, `\n${line}`)
+  for (const line of [summary(failed, shrunk), ...lastLines(best, identity, traceDir)]) {
+    if (line !== '') noteInStack(best.error, `\n${line}`)
+  }
   return best.error
+}
+
+/** The rules, the trace's files, and the line that repeats it; the token goes into the error as well. */
+function lastLines(failed: FailedRun, identity: RunIdentity | null, traceDir = process.env.POSTGRAD_TRACE_DIR): string[] {
+  const lines = planLines(failed)
+  if (traceDir !== undefined && traceDir !== '') lines.push(writeTrace(traceDir, failed, identity))
+  if (identity === null) lines.push('There is no token of this run: its rules hold functions. Its seed repeats it.')
+  else {
+    const token = encodeToken({ of: identity, variant: failed.variant })
+    if (Object.isExtensible(failed.error)) Object.assign(failed.error as object, { replay: token })
+    // By itself that run is as good as the other: it is shown, and nothing fails.
+    const isOneOfTwo = identity.kind === 'program' && isPostgradError(failed.error, 'ORDERS_DIFFER')
+    lines.push(isOneOfTwo ? `See this order: npx postgrad replay ${token} --trace` : replayLine(identity, token))
+  }
+  return lines.filter((line) => line !== '')
 }
 
 /** What happened in the run that an error ended; null if it was no simulated run's. */

@@ -14,11 +14,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { isPostgradError } from '@postgrad/base'
 import { call, currentWorker, expose, type RRef, remote, rref, UserRRef } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import type { FaultRule } from '@postgrad/sim'
 import { MessageType } from '@postgrad/wire/internal'
 import fc from 'fast-check'
 import { expectClean } from './expect-clean.js'
-import { MESSAGE_KINDS } from './message-kind.js'
+import { type FaultRule, MESSAGE_KINDS, type MessageKind } from './message-kind.js'
 import { type SimCluster, simulate } from './simulate.js'
 
 export const WORKERS = ['a', 'b', 'c', 'd'] as const
@@ -569,7 +568,7 @@ interface Faults {
   readonly drop: number
   readonly duplicate: number
   readonly delay: number
-  readonly kill: { readonly kind: string; readonly nth: number; readonly restarts: boolean } | null
+  readonly kill: { readonly kind: MessageKind; readonly nth: number; readonly restarts: boolean } | null
 }
 
 /** Each acts on messages of every kind, acknowledgements included. */

@@ -14,6 +14,7 @@ export interface BitDifference {
   readonly index: readonly number[] | null
   /** For a reader: a number as `0.1 (0x3dcccccd)`. */
   readonly got: string
+  /** The other, in the same form. */
   readonly expected: string
   /** How many elements of this tensor or array differ. */
   readonly elements: number

@@ -7,7 +7,8 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import { isPostgradError } from '@postgrad/base'
-import type { FaultRecord, FaultRule, Trace } from '@postgrad/sim'
+import type { FaultRecord, Trace } from '@postgrad/sim'
+import type { FaultRule } from './message-kind.js'
 import type { RunVariant } from './replay-token.js'
 
 /** A run that failed, as it was. */
@@ -24,6 +25,7 @@ export interface FailedRun {
   readonly trace: Trace | null
 }
 
+/** How long a failing run may be made smaller. */
 export interface ShrinkOptions {
   /** How many runs may be tried. Default 200. */
   readonly runs?: number

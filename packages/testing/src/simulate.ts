@@ -7,24 +7,26 @@ import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import type { FaultKind, FaultRule, SimWorldOptions, Trace } from '@postgrad/sim'
+import type { FaultKind, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { noteInStack } from './error-notes.js'
 import { type FaultsOption, rulesOf } from './fault-plan.js'
+import type { FaultRule } from './message-kind.js'
 import { MESSAGE_KINDS, messageKind, UNREADABLE } from './message-kind.js'
 import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import type { RunVariant } from './replay-token.js'
-import { noteFailure, type Reproducible, reproducible, runTrace } from './reproduce.js'
+import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from './reproduce.js'
 import type { FailedRun, ShrinkOptions } from './shrink.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { twice } from './twice.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
 
+/** Of `simulate`. */
 export interface SimulateOptions {
   /** Names, or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
@@ -48,6 +50,7 @@ export interface SimulateOptions {
   readonly referenceStacks?: boolean
   /** Counts every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time in sweeps. */
   readonly countMessages?: boolean
+  /** Bounds of the run and who decides the order; see `SimWorldOptions`. */
   readonly world?: Omit<SimWorldOptions, 'faults'>
   /**
    * A run that fails is repeated with fewer faults and simpler orders, up to so many runs and so long, and the smallest that fails in the same way is the
@@ -68,8 +71,11 @@ export interface SimulateOptions {
 /** What the other kinds of runs in this package add. */
 export type RunOptions = SimulateOptions & Reproducible
 
+/** The cluster that `simulate` hands to its body: workers in this thread, in virtual time, which can be crashed, restarted and cut off. */
 export interface SimCluster extends TestCluster {
+  /** The seed of the run. */
   readonly seed: number
+  /** The world in which they run. */
   readonly world: SimWorld
   /** Ends a worker between two of its turns, as a killed thread ends. */
   crash(target: Target): void
@@ -94,11 +100,15 @@ export interface SimCluster extends TestCluster {
   heal(): void
 }
 
+/** How a run of `simulate` ended, and what happened in it. */
 export interface Simulation<T> {
+  /** The seed of the run. */
   readonly seed: number
+  /** What the body gave. */
   readonly result: T
   /** What happened, in order; equal for the same seed. */
   readonly trace: Trace
+  /** Steps that the world took. */
   readonly steps: number
   /** Virtual time that passed, in ms. */
   readonly timeMs: number
@@ -349,7 +359,9 @@ async function runOnce<T, R>(
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)
     const plan = sim.plan ?? []
-    return { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    const simulation = { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    noteRun(simulation, sim.record())
+    return simulation
   } catch (error) {
     const thrown = explained(error, sim)
     noteFailure(thrown, sim.record())

@@ -9,6 +9,7 @@ import type { WorkerRuntime } from '@postgrad/rpc'
 import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
 import type { SimWorld } from '@postgrad/sim/internal'
 
+/** A pool of jobs in a simulation. */
 export interface SimulatedJobsOptions {
   /** Jobs that run at once, up to their awaits. Default 2. */
   readonly threads?: number

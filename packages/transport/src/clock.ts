@@ -11,6 +11,7 @@ export interface Timer {
   cancel(): void
 }
 
+/** Time as everything here sees it: the machine's, or a simulation's virtual one. */
 export interface Clock {
   /** Milliseconds since some fixed moment, never going back. Only differences mean something. */
   now(): number

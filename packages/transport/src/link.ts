@@ -24,6 +24,7 @@ export interface LinkReceiver {
   onClose(reason: LinkClosed): void
 }
 
+/** Why a link ended. */
 export interface LinkClosed {
   /** `self`: this end called `close`. `peer`: the other end did, or its thread ended, or what it posted could not be read. */
   readonly by: 'self' | 'peer'
@@ -31,6 +32,7 @@ export interface LinkClosed {
   readonly detail: string
 }
 
+/** A way to one other worker, which keeps order and loses nothing until it is closed. */
 export interface Link {
   /** Begins delivery, in a later turn. Nothing is delivered before, and nothing that arrived before is lost. Once. */
   open(receiver: LinkReceiver): void

@@ -44,7 +44,9 @@ const BUILT_IN = {
 
 /** What an error of a class other than `PostgradError` carries after it crossed the wire, beside its own. Not enumerable. */
 export interface RemoteErrorInfo {
+  /** The stack on the worker where it was thrown. */
   readonly remoteStack?: string
+  /** The workers that it passed through, where it arose first. */
   readonly workers?: readonly WorkerHop[]
 }
 
@@ -105,7 +107,7 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   const op = isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null
   const remedy = isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
-  const stack = text(() => error.remoteStack ?? error.stack, null, STACK_LENGTH_MAX)
+  const stack = text(() => error.stack ?? error.remoteStack, null, STACK_LENGTH_MAX)
   const nested = (value: unknown): unknown =>
     isError(value) ? encode(value, null, sink, depth + 1, budget) : plain(tame(value, 0, budget))
   const mayNest = depth < CAUSE_DEPTH_MAX && budget.errors > 0

@@ -1,1 +1,2 @@
 export type { RemoteErrorInfo } from './error-codec.js'
+export type { CannotBeSent, Sendable, Travels } from './sendable.js'

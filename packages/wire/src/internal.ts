@@ -4,9 +4,10 @@ export type { RemoteErrorInfo } from './error-codec.js'
 export type { ValueExtension } from './extension.js'
 export { type Message, OutgoingMessage } from './message.js'
 export { type MessageOutline, messageOutline } from './message-outline.js'
-export { MESSAGE_TABLE, type MessageBodies, MessageLane, MessageType } from './message-type.js'
+export { MESSAGE_TABLE, type MessageBodies, MessageLane, type MessageName, MessageType } from './message-type.js'
 export { type Payload, PayloadCodec, transferables } from './payload.js'
 export { type PassHead, passHead, type RequestHead, requestHead } from './request-head.js'
+export type { travels } from './sendable.js'
 export {
   anomalyOf,
   type CallHeaders,
@@ -14,7 +15,9 @@ export {
   type HeaderValue,
   headersOf,
   isHeaderValue,
+  isWatched,
   setAnomaly,
   setChain,
   setHeaders,
+  setWatched,
 } from './trace-room.js'

@@ -63,6 +63,9 @@ export const MessageType = {
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
 
+/** What a kind of message is called. */
+export type MessageName = keyof typeof MessageType
+
 /** The bodies, field by field. */
 export interface MessageBodies {
   [MessageType.CALL]: readonly [functionName: string, args: readonly unknown[]]
@@ -156,7 +159,7 @@ const PASS: readonly HeadId[] = Object.freeze(['context', 'pass'])
 type FieldsOf<Body extends readonly unknown[]> = { readonly [I in keyof Body]: FieldSpec }
 
 export interface MessageSpec<Fields extends readonly FieldSpec[] = readonly FieldSpec[]> {
-  readonly name: string
+  readonly name: MessageName
   readonly lane: MessageLane
   /** Which field is the RRef that the message is about: no message overtakes an earlier one about the same RRef. */
   readonly rrefField: number | null
@@ -273,7 +276,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
 }
 
 function row<const Fields extends readonly FieldSpec[]>(
-  name: string,
+  name: MessageName,
   lane: MessageLane,
   rrefField: number | null,
   fields: Fields,

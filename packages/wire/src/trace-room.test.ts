@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'
-import { anomalyOf, chainOf, headersOf, setAnomaly, setChain, setHeaders } from './trace-room.js'
+import { anomalyOf, chainOf, headersOf, isWatched, setAnomaly, setChain, setHeaders, setWatched } from './trace-room.js'
 
 describe('the trace room', () => {
   test('chain and headers are set in any order, and read at the other end', () => {
@@ -30,6 +30,19 @@ describe('the trace room', () => {
     const message = codec.decode(codec.encode(out))
     expect([anomalyOf(message), chainOf(message), headersOf(message)]).toEqual(['nan', 7n, { a: 1 }])
     for (const trace of [null, [], [null, null], [null, null, 'all'], 'nan']) expect(anomalyOf({ trace })).toBeNull()
+  })
+
+  test('that the maker of an actor watches it, beside them, or alone', () => {
+    const codec = new Codec()
+    const out = codec.prepare(MessageType.REMOTE_CALL, ['f', [], 1n, 2n])
+    expect(isWatched(out)).toBe(false)
+    setWatched(out)
+    expect([anomalyOf(out), chainOf(out), headersOf(out)]).toEqual([null, null, null])
+    setChain(out, 7n)
+    setAnomaly(out, 'throw')
+    const message = codec.decode(codec.encode(out))
+    expect([isWatched(message), anomalyOf(message), chainOf(message)]).toEqual([true, 'throw', 7n])
+    for (const trace of [null, [], [null, null, null, 1], 'true']) expect(isWatched({ trace })).toBe(false)
   })
 
   test('what is of another layout is no chain and no header', () => {

@@ -1,11 +1,12 @@
 /**
- * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]` or `[chain, headers, anomaly]`. The chain is
+ * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]`, `[chain, headers, anomaly]` or `[chain, headers, anomaly, true]`. The chain is
  * that of an actor's call (see actors in rpc), the headers are what interceptors of users have set, the third is autograd's anomaly mode, in which the
- * callee goes on. A message without any has no room, and pays nothing.
+ * callee goes on, the fourth that the maker of an actor will hear of its end. A message without any has no room, and pays nothing.
  */
 
 /** What a header may be: plain values that every tracer and log can take. */
 export type HeaderValue = string | number | boolean | bigint | null
+/** What interceptors send along with a call, by name: ids of traces, tenants, versions. */
 export type CallHeaders = Readonly<Record<string, HeaderValue>>
 
 /** See the scope of `base`. */
@@ -37,20 +38,39 @@ export function anomalyOf({ trace }: Room): AnomalyMode | null {
   return mode === 'throw' || mode === 'nan' ? mode : null
 }
 
+/** Whether who makes this actor watches it from its beginning. */
+export function isWatched({ trace }: Room): boolean {
+  return Array.isArray(trace) && trace[3] === true
+}
+
 export function setChain(message: WritableRoom, chain: bigint): void {
-  write(message, chain, headersOf(message), anomalyOf(message))
+  write(message, { chain })
 }
 
 export function setHeaders(message: WritableRoom, headers: CallHeaders): void {
-  write(message, chainOf(message), headers, anomalyOf(message))
+  write(message, { headers })
 }
 
 export function setAnomaly(message: WritableRoom, anomaly: AnomalyMode): void {
-  write(message, chainOf(message), headersOf(message), anomaly)
+  write(message, { anomaly })
 }
 
-function write(message: WritableRoom, chain: bigint | null, headers: CallHeaders | null, anomaly: AnomalyMode | null): void {
-  message.trace = anomaly === null ? [chain, headers] : [chain, headers, anomaly]
+export function setWatched(message: WritableRoom): void {
+  write(message, { watched: true })
+}
+
+interface Parts {
+  readonly chain?: bigint | null
+  readonly headers?: CallHeaders | null
+  readonly anomaly?: AnomalyMode | null
+  readonly watched?: boolean
+}
+
+/** The rest stays as it is. */
+function write(message: WritableRoom, parts: Parts): void {
+  const { chain = chainOf(message), headers = headersOf(message), anomaly = anomalyOf(message), watched = isWatched(message) } = parts
+  if (watched) message.trace = [chain, headers, anomaly, true]
+  else message.trace = anomaly === null ? [chain, headers] : [chain, headers, anomaly]
 }
 
 export function isHeaderValue(value: unknown): value is HeaderValue {

@@ -14,6 +14,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
+/** What a group of `Adadelta` has. */
 export interface AdadeltaSettings {
   /** Default 1. */
   lr: number
@@ -21,11 +22,13 @@ export interface AdadeltaSettings {
   rho: number
   /** Default 1e-6. */
   eps: number
+  /** L2 penalty; default 0. */
   weightDecay: number
   /** Go up instead of down. */
   maximize: boolean
 }
 
+/** Of `Adadelta`: settings, all with defaults. */
 export type AdadeltaOptions = Partial<AdadeltaSettings>
 
 type AdadeltaState = { step: number; squareAvg: Tensor; accDelta: Tensor }

@@ -14,6 +14,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
+/** What a group of `Adam` or `AdamW` has. */
 export interface AdamSettings {
   /** Default 1e-3. */
   lr: number
@@ -23,11 +24,13 @@ export interface AdamSettings {
   eps: number
   /** Default 0; of AdamW 1e-2. */
   weightDecay: number
+  /** Divide by the largest running average so far; default false. */
   amsgrad: boolean
   /** Go up instead of down. */
   maximize: boolean
 }
 
+/** Of `Adam` and `AdamW`: settings, all with defaults. */
 export type AdamOptions = Partial<AdamSettings>
 
 type AdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor; maxExpAvgSq?: Tensor }

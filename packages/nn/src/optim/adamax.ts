@@ -13,6 +13,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
+/** What a group of `Adamax` has. */
 export interface AdamaxSettings {
   /** Default 2e-3. */
   lr: number
@@ -20,11 +21,13 @@ export interface AdamaxSettings {
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
+  /** L2 penalty; default 0. */
   weightDecay: number
   /** Go up instead of down. */
   maximize: boolean
 }
 
+/** Of `Adamax`: settings, all with defaults. */
 export type AdamaxOptions = Partial<AdamaxSettings>
 
 type AdamaxState = { step: number; expAvg: Tensor; expInf: Tensor }

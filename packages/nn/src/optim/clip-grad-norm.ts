@@ -3,11 +3,13 @@ import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor, zeros } from '@postgrad/tensor'
 import { invalidArgument, raw } from '@postgrad/tensor/internal'
 
+/** Whose gradients are clipped. */
 export interface ClipGradOptions {
   /** The gradients, as for `Optimizer.step`; left out: `.grad`. Parameters without one do not count. */
   readonly grads?: ReadonlyMap<Tensor, Tensor>
 }
 
+/** Of `clipGradNorm_`. */
 export interface ClipGradNormOptions extends ClipGradOptions {
   /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number

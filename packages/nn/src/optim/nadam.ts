@@ -15,6 +15,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
+/** What a group of `NAdam` has. */
 export interface NAdamSettings {
   /** Default 2e-3. */
   lr: number
@@ -22,11 +23,13 @@ export interface NAdamSettings {
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
+  /** L2 penalty; default 0. */
   weightDecay: number
   /** Default 4e-3. */
   momentumDecay: number
 }
 
+/** Of `NAdam`: settings, all with defaults. */
 export type NAdamOptions = Partial<NAdamSettings>
 
 type NAdamState = { step: number; muProduct: number; expAvg: Tensor; expAvgSq: Tensor }

@@ -65,6 +65,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     })
   }
 
+  /** Its parameters in groups, with their settings, which may be written to between steps. */
   get paramGroups(): readonly ParamGroup<Settings>[] {
     return this.groups
   }

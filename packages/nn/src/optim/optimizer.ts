@@ -15,11 +15,15 @@ export type ParamState = Readonly<Record<string, Tensor | number>>
  * names in camelCase (`exp_avg` is `expAvg`, `param_groups` is `paramGroups`); a counter such as `step` is a number.
  */
 export interface OptimizerState<Settings> {
+  /** By the parameter's place over all groups. */
   readonly state: Readonly<Record<number, ParamState>>
+  /** The settings of each group, and the places of its parameters. */
   readonly paramGroups: readonly (Settings & { readonly params: readonly number[] })[]
 }
 
+/** What every optimizer offers: `step`, `zeroGrad`, groups with settings, a state dict. PyTorch: `torch.optim.Optimizer`. */
 export interface Optimizer<Settings = object> {
+  /** Its parameters in groups, with their settings, which may be written to between steps. */
   readonly paramGroups: readonly ParamGroup<Settings>[]
   /**
    * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
@@ -33,7 +37,8 @@ export interface Optimizer<Settings = object> {
   set(settings: Partial<Settings>): void
   /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void
+  /** Settings and what was gathered about each parameter, as plain data and tensors. */
   stateDict(): OptimizerState<Settings>
-  /** @throws STATE_DICT_MISMATCH */
+  /** Goes on from a state dict. @throws STATE_DICT_MISMATCH */
   loadStateDict(state: OptimizerState<Settings>): void
 }

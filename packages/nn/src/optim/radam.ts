@@ -14,6 +14,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
+/** What a group of `RAdam` has. */
 export interface RAdamSettings {
   /** Default 1e-3. */
   lr: number
@@ -21,9 +22,11 @@ export interface RAdamSettings {
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
+  /** L2 penalty; default 0. */
   weightDecay: number
 }
 
+/** Of `RAdam`: settings, all with defaults. */
 export type RAdamOptions = Partial<RAdamSettings>
 
 type RAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }

@@ -15,6 +15,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
 
+/** What a group of `RMSprop` has. */
 export interface RMSpropSettings {
   /** Default 1e-2. */
   lr: number
@@ -22,7 +23,9 @@ export interface RMSpropSettings {
   alpha: number
   /** Default 1e-8. */
   eps: number
+  /** L2 penalty; default 0. */
   weightDecay: number
+  /** The share of the last step in this one; default 0. */
   momentum: number
   /** Divide by the standard deviation of the gradient instead of its root mean square. */
   centered: boolean
@@ -30,6 +33,7 @@ export interface RMSpropSettings {
   maximize: boolean
 }
 
+/** Of `RMSprop`: settings, all with defaults. */
 export type RMSpropOptions = Partial<RMSpropSettings>
 
 type RMSpropState = { step: number; squareAvg: Tensor; gradAvg?: Tensor; momentumBuffer?: Tensor }

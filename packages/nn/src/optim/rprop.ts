@@ -13,6 +13,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
+/** What a group of `Rprop` has. */
 export interface RpropSettings {
   /** Length of the first step; default 1e-2. */
   lr: number
@@ -24,6 +25,7 @@ export interface RpropSettings {
   maximize: boolean
 }
 
+/** Of `Rprop`: settings, all with defaults. */
 export type RpropOptions = Partial<RpropSettings>
 
 type RpropState = { step: number; prev: Tensor; stepSize: Tensor }

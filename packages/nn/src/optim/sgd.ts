@@ -12,16 +12,23 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
+/** What a group of `SGD` has. */
 export interface SGDSettings {
+  /** Length of a step; has no default. */
   lr: number
+  /** The share of the last step in this one; default 0. */
   momentum: number
+  /** The share of the gradient that is left out of the momentum; default 0. */
   dampening: number
+  /** L2 penalty: added to the gradient, times the parameter; default 0. */
   weightDecay: number
+  /** Nesterov's momentum; needs momentum > 0 and no dampening. Default false. */
   nesterov: boolean
   /** Go up instead of down. */
   maximize: boolean
 }
 
+/** Of `SGD`: its settings, of which only `lr` must be given. */
 export type SGDOptions = Partial<SGDSettings> & Pick<SGDSettings, 'lr'>
 /** A group may have settings of its own. */
 export type SGDGroup = ParamGroupOptions<SGDSettings>

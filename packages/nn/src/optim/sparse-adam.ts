@@ -13,6 +13,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, refusal, settingsOf } from './settings.js'
 
+/** What a group of `SparseAdam` has. */
 export interface SparseAdamSettings {
   /** Default 1e-3. */
   lr: number
@@ -22,6 +23,7 @@ export interface SparseAdamSettings {
   eps: number
 }
 
+/** Of `SparseAdam`: settings, all with defaults. */
 export type SparseAdamOptions = Partial<SparseAdamSettings>
 
 type SparseAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }

@@ -20,6 +20,7 @@ import { invalidArgument } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module.js'
 import type { OptimizerState, ParamState } from './optimizer.js'
 
+/** An optimizer's state as PyTorch has it, in tensors and text that a safetensors file takes. */
 export interface TorchOptimizerState {
   /** `state.0.exp_avg` …; a counter is a float32 tensor []. */
   readonly tensors: Readonly<StateDict>

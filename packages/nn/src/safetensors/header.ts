@@ -38,11 +38,14 @@ export const ELEMENT_BYTES = {
   U64: 8,
 } as const
 
+/** The dtypes of the format, by its names: 'F32', 'BF16', 'I64', … */
 export type SafetensorsDType = keyof typeof ELEMENT_BYTES
 
 /** A tensor as a file has it. */
 export interface SafetensorsInfo {
+  /** The dtype in the file. */
   readonly dtype: SafetensorsDType
+  /** The tensor's shape. */
   readonly shape: readonly number[]
   /** First byte and the byte after the last, from the end of the header on. */
   readonly dataOffsets: readonly [begin: number, end: number]

@@ -11,6 +11,7 @@ import type { StateDict } from '../module.js'
 import { CONVERSIONS } from './convert.js'
 import { ELEMENT_BYTES, headerLength, invalid, PREFIX_BYTES, parseHeader, type SafetensorsHeader, type SafetensorsInfo } from './header.js'
 
+/** How dtypes that do not exist here are read. */
 export interface SafetensorsOptions {
   /**
    * Whether dtypes that do not exist here are converted: F16 and BF16 to float32, U8, I8, U16, I16 to int32, all exactly; U32, I64 and U64 to int32
@@ -19,6 +20,7 @@ export interface SafetensorsOptions {
   readonly convert?: boolean
 }
 
+/** Of `loadSafetensors`. */
 export interface LoadSafetensorsOptions extends SafetensorsOptions {
   /** Only these tensors. */
   readonly names?: readonly string[]

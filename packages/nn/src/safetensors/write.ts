@@ -14,6 +14,7 @@ import { FILE_DTYPES } from './convert.js'
 import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
 import { ioFailure, pathOf } from './read.js'
 
+/** Of `saveSafetensors` and `safetensorsBytes`. */
 export interface SaveSafetensorsOptions {
   /** Free text. Some readers of models from PyTorch want `{ format: 'pt' }`. */
   readonly metadata?: Readonly<Record<string, string>>

@@ -34,6 +34,7 @@ import {
 import { type CheckpointParts, type Plan, type PlannedWorker, planOf, refused } from './parts.js'
 import { isCheckpointError, mismatch, workerFile } from './worker-file.js'
 
+/** Of `Checkpoints`. */
 export interface CheckpointsOptions {
   /** Keep so many of the newest ones; default all. */
   readonly keep?: number
@@ -43,20 +44,27 @@ export interface CheckpointsOptions {
   readonly onProgress?: (progress: CheckpointProgress) => void
 }
 
+/** How far the writing of a checkpoint is. */
 export interface CheckpointProgress {
+  /** The number that it is saved under. */
   readonly step: number
   /** By worker; `total` is 0 until the worker has begun. */
   readonly workers: Readonly<Record<string, { readonly bytes: number; readonly total: number }>>
 }
 
+/** A checkpoint that lies on disk. */
 export interface CheckpointInfo {
+  /** The number that it was saved under. */
   readonly step: number
+  /** Where it lies. */
   readonly directory: string
   /** Of all files together. */
   readonly bytes: number
+  /** Who wrote a part of it. */
   readonly workers: readonly string[]
 }
 
+/** What `load` found and put in place. */
 export interface LoadedCheckpoint extends CheckpointInfo {
   /** The tensors and plain data that were saved, by name. */
   readonly values: Readonly<Record<string, unknown>>
@@ -65,7 +73,12 @@ export interface LoadedCheckpoint extends CheckpointInfo {
 /** What the rounds may take: no limit by default, since files may be large; a worker's death ends them in any case. */
 export type CheckpointCallOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>
 
+/**
+ * Saves and loads modules, optimizers and generators of all workers as one: every worker writes its part, and a checkpoint is there whole or not at
+ * all. PyTorch: `torch.distributed.checkpoint`.
+ */
 export class Checkpoints {
+  /** Where they lie, one folder for each. */
   readonly directory: string
   private readonly options: CheckpointsOptions
   /** One save or load at a time. */

@@ -17,7 +17,9 @@ import { flatten, tensorNames, unflatten } from './state-tree.js'
 
 /** Anything that can give its state and take it over: optimizers, schedulers, objects of a program. PyTorch: `Stateful` of `torch.distributed.checkpoint`. */
 export interface Stateful<State = unknown> {
+  /** What is saved: tensors and plain data. */
   stateDict(): State
+  /** Goes on from what was saved. */
   loadStateDict(state: State): unknown
 }
 

@@ -1,9 +1,10 @@
 /** Tables of vectors as users look them up: rows by index, and bags of rows reduced to one. */
 import type { DType } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops, PrimitiveOps } from '../ops.js'
 import type { EmbeddingBagOptions, EmbeddingOps } from '../ops-neural.js'
 import { contiguous } from '../raw/copy.js'
+import { wholeIndices } from '../raw/indices.js'
 import { Tensor } from '../tensor.js'
 
 /** paddingIdx of who has none: no index is negative. */
@@ -18,11 +19,12 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
       return padding === NO_PADDING && !sparse ? plain.embedding(weight, indices) : ops.embeddingRows(weight, indices, padding, sparse)
     },
 
-    embeddingBag(weight, indices, options = {}) {
+    embeddingBag(weight, given, options = {}) {
       const { mode = 'mean', perSampleWeights = null, paddingIdx = null, sparse = false } = options
       if (mode !== 'sum' && mode !== 'mean' && mode !== 'max')
         throw invalidArgument('embeddingBag', "'sum', 'mean' or 'max' as the mode", mode)
       if (weight.ndim !== 2) throw shapeMismatch('embeddingBag', 'a weight [rows, width]', shapeText(weight.shape), 'Reshape the weight.')
+      const indices = wholeIndices('embeddingBag', given)
       if (perSampleWeights !== null && (mode !== 'sum' || perSampleWeights.shape.join() !== indices.shape.join())) {
         throw invalidArgument(
           'embeddingBag',
@@ -95,8 +97,7 @@ function bagsOf(
       'Pass where each bag begins as offsets.',
     )
   }
-  if (offsets.dtype !== 'int32') throw dtypeMismatch(op, 'int32 offsets', offsets.dtype, 'Pass an Int32Array.')
-  const from = [...elements(offsets)]
+  const from = [...elements(wholeIndices(op, offsets, 'offsets'))]
   const end = includeLastOffset ? (from.pop() ?? 0) : indices.numel
   const ascending = [...from, end].every((at, i, all) => at >= (i === 0 ? 0 : all[i - 1]!) && at <= indices.numel)
   if (!ascending || (from[0] ?? 0) !== 0)

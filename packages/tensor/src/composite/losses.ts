@@ -4,7 +4,7 @@
  */
 import { arange, rand } from '../create.js'
 import { isFloating } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
 import type { Ops, PrimitiveOps } from '../ops.js'
 import type {
   BceOptions,
@@ -19,6 +19,7 @@ import type {
   SmoothL1Options,
 } from '../ops-neural.js'
 import { checkReduction } from '../raw/indexing.js'
+import { wholeIndices } from '../raw/indices.js'
 import { promoteAll } from '../raw/promotion.js'
 import { isReadable, readable } from '../raw/readable.js'
 import { numelOf, sameShape } from '../shape.js'
@@ -95,14 +96,16 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       return reduce(full ? ops.add(each, 0.5 * Math.log(2 * Math.PI)) : each, reduction)
     },
 
-    nllLoss(logp, target, options) {
+    nllLoss(logp, given, options) {
+      const target = classesOf('nllLoss', logp, given)
       if (isPlain(logp, target, options)) return plain.nllLoss(logp, target, reductionOf(options))
       const { weight, ignoreIndex = IGNORED, reduction } = settings<NllLossOptions<Tensor>>('nllLoss', options)
       const rows = asRows('nllLoss', logp, target)
       return shaped(pickedLoss('nllLoss', rows.x, rows.target, weight, ignoreIndex, reduction, plain.nllLoss), target, reduction)
     },
 
-    crossEntropy(logits, target, options) {
+    crossEntropy(logits, given, options) {
+      const target = isProbabilities(logits, given) ? given : classesOf('crossEntropy', logits, given)
       if (isPlain(logits, target, options)) return plain.crossEntropy(logits, target, reductionOf(options))
       const {
         weight,
@@ -246,7 +249,7 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
     smoothing: number,
     reduction: Reduction,
   ): Tensor {
-    checkShapes('crossEntropy', logits, target)
+    checkProbabilityShapes(logits, target)
     const dim = logits.ndim === 1 ? 0 : 1
     const classes = logits.shape[dim]!
     const smoothed = smoothing === 0 ? target : ops.add(ops.mul(target, 1 - smoothing), smoothing / classes)
@@ -303,15 +306,49 @@ function checkShapes(op: string, input: Tensor, target: Tensor): void {
   )
 }
 
+/** A floating target of as many dimensions as the logits; with one fewer it names classes. */
+function isProbabilities(logits: Tensor, target: Tensor): boolean {
+  return isFloating(target.dtype) && target.ndim >= logits.ndim
+}
+
+/** @throws SHAPE_MISMATCH */
+function checkProbabilityShapes(logits: Tensor, target: Tensor): void {
+  if (sameShape(logits.shape, target.shape)) return
+  const classes = classShape(logits)
+  throw shapeMismatch(
+    'crossEntropy',
+    `classes of shape ${shapeText(classes)}, or probabilities of the logits' shape ${shapeText(logits.shape)}`,
+    `a ${target.dtype} target ${shapeText(target.shape)}`,
+    target.shape[1] === 1 && sameShape(classes, target.shape.toSpliced(1, 1))
+      ? 'Take the classes out of their column with squeeze(1).'
+      : 'Look at how the target was made.',
+    { input: [...logits.shape], target: [...target.shape] },
+  )
+}
+
+/** The shape of the classes that belong to scores [C], [N, C] or [N, C, d, …]. */
+function classShape(x: Tensor): readonly number[] {
+  return x.ndim <= 1 ? [] : [x.shape[0]!, ...x.shape.slice(2)]
+}
+
+/** The target as int32, behind the check of its shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, as wholeIndices */
+function classesOf(op: string, x: Tensor, target: Tensor): Tensor {
+  if (target.dtype === 'int32') return target
+  checkClassShapes(op, x, target)
+  return wholeIndices(op, target, 'classes')
+}
+
 function checkClassShapes(op: string, x: Tensor, target: Tensor): void {
-  if (target.dtype !== 'int32') throw dtypeMismatch(op, 'int32 classes', target.dtype, "Convert with to('int32'), or pass an Int32Array.")
-  const expected = x.ndim === 1 ? [] : [x.shape[0]!, ...x.shape.slice(2)]
+  const expected = classShape(x)
   if (x.ndim > 0 && sameShape(expected, target.shape)) return
+  const column = x.ndim > 1 && target.shape[1] === 1 && sameShape(expected, target.shape.toSpliced(1, 1))
   throw shapeMismatch(
     op,
     'scores [C], [N, C] or [N, C, d, …] and a target [], [N] or [N, d, …]',
     `${shapeText(x.shape)} and ${shapeText(target.shape)}`,
-    'The classes are dimension 1 of the scores; the target has all the others.',
+    column
+      ? 'Take the classes out of their column with squeeze(1).'
+      : 'The classes are dimension 1 of the scores; the target has all the others.',
     { input: [...x.shape], target: [...target.shape] },
   )
 }

@@ -3,8 +3,7 @@
  * with its instance of the kernels is; two simulated workers share it, and nothing that they compute depends on it.
  */
 
-import { totalmem } from 'node:os'
-import { constrainedMemory } from 'node:process'
+import { memoryBytes } from '../room.js'
 import { Heap, type HeapHandle } from './heap.js'
 
 let heap: Heap | null = null
@@ -14,9 +13,7 @@ const LIMIT_SHARE = 1 / 4
 
 /** What `limitBytes` is unless somebody says otherwise: then the reserved size bounds it too. */
 export function defaultLimitBytes(): number {
-  // 0 and absurdly large both mean "no constraint".
-  const constrained = constrainedMemory?.() || Number.POSITIVE_INFINITY
-  return Math.floor(Math.min(totalmem(), constrained) * LIMIT_SHARE)
+  return Math.floor(memoryBytes() * LIMIT_SHARE)
 }
 
 /** @throws HEAP_UNAVAILABLE when this thread has none and cannot make one */

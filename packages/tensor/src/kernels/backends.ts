@@ -6,6 +6,10 @@ import { createReferenceBackend } from './reference/backend.js'
 import type { Backend } from './table.js'
 import { createWasmBackend } from './wasm/backend.js'
 
+/**
+ * The names of devices: 'wasm' (the default) is the fast one, 'reference' the plain one, 'gpujs' runs gpu.js in its best mode, 'gpujs:cpu' and
+ * 'gpujs:webasm' in one mode.
+ */
 export type DeviceSpec = 'reference' | 'wasm' | 'gpujs' | 'gpujs:cpu' | 'gpujs:webasm'
 
 /** The constructors by the name that a user gives to `device()`. Called at most once per thread and spec. */

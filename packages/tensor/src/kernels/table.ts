@@ -309,6 +309,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
   nllBackward: NllBackwardKernel<ArrayOf[D]>
 } & { [Op in IndexOp]: IndexKernel<ArrayOf[D]> } & NeuralKernelMap<ArrayOf[D]>
 
+/** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
 export type KernelOp = keyof KernelMap<'float32'>
 
 /** Every kernel op by name, for tests and tables; total by construction of the type below. */
@@ -356,6 +357,8 @@ export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: 
 export interface UserKernel {
   readonly name: string
   readonly source: string
+  /** What the text calls its inputs: its first parameters, which are arrays. */
+  readonly inputs: readonly string[]
 }
 
 /** Runs kernels that users write; the promises are those of the table's kernels. */
@@ -364,18 +367,20 @@ export interface UserKernels {
   readonly variant: string
   /**
    * One thread for each of the `n` ≥ 1 elements of out. `args` are dense arrays and numbers, in the order of the source's parameters;
-   * `constants` are integers. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_UNSUPPORTED (more elements than it can index)
+   * `constants` are integers. All arrays are of out's kind. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_OUT_OF_RANGE,
+   * KERNEL_UNSUPPORTED (more elements than it can index, or float64 where the device has none)
    */
   run(
     kernel: UserKernel,
     n: number,
     constants: Readonly<Record<string, number>>,
-    args: readonly (Float32Array | number)[],
-    out: Float32Array,
+    args: readonly (Float32Array | Float64Array | number)[],
+    out: Float32Array | Float64Array,
     outOffset: number,
   ): void
 }
 
+/** Whose kernels run: plain JavaScript ('reference'), WebAssembly with SIMD, or gpu.js. */
 export type BackendName = 'reference' | 'wasm' | 'gpujs'
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */

@@ -10,7 +10,7 @@ import { normalizeDim, type Shape, sameShape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { clone, contiguous } from './copy.js'
 import { scalarTensor } from './elementwise.js'
-import { checkedIndices } from './indices.js'
+import { checkedIndices, wholeIndices } from './indices.js'
 import { copy_ } from './inplace.js'
 import { readable } from './readable.js'
 import { expand, narrow } from './views.js'
@@ -162,12 +162,11 @@ export function nonzero(x: Tensor): Tensor {
 }
 
 /**
- * int32 classes of any shape → int32 […, numClasses]: 1 at the class, 0 elsewhere. Without numClasses: one more than the largest class.
+ * Classes (int32, or whole numbers) of any shape → int32 […, numClasses]: 1 at the class, 0 elsewhere. Without numClasses: one more than the largest class.
  * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, INVALID_ARGUMENT, READ_NOT_SYNCHRONOUS
  */
 export function oneHot(classes: Tensor, numClasses?: number): Tensor {
-  if (classes.dtype !== 'int32') throw dtypeMismatch('oneHot', 'int32 classes', classes.dtype, "Convert with to('int32').")
-  const dense = readable('oneHot', classes)
+  const dense = readable('oneHot', wholeIndices('oneHot', classes, 'classes'))
   let count = numClasses ?? 0
   if (numClasses === undefined) {
     if (classes.numel === 0)

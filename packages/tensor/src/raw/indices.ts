@@ -1,19 +1,76 @@
-/** Checking integer indices before a kernel sees them: it takes for granted that they are within range. */
-import { dtypeMismatch, indexOutOfRange } from '../errors.js'
+/**
+ * Checking indices before a kernel sees them: it takes for granted that they are int32 and within range. Whole numbers in a floating dtype are
+ * indices too (rule INDEX in KERNELS.md), since `tensor([0, 1])` and `arange(5)` are float32 here.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentDevice } from '../device.js'
+import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../errors.js'
 import type { Shape } from '../shape.js'
 import { Tensor } from '../tensor.js'
 import { contiguous } from './copy.js'
 import { isReadable, readable } from './readable.js'
 
+const REMEDY = "Make them with { dtype: 'int32' }, or convert with to('int32')."
+/** Up to here float32 holds every whole number. */
+const FLOAT32_WHOLE = 2 ** 24
+const INT32_END = 2 ** 31
+
 /**
- * Dense int32 indices, all of them in 0 … extent−1. With `wrap` negative ones count from the end, and come back as what they mean.
+ * `indices` as int32: themselves, or a copy of those that are whole numbers in float32 or float64.
+ * @throws DTYPE_MISMATCH for bool and for numbers that are not whole, or that the dtype or int32 may have rounded; INVALID_ARGUMENT for those that
+ * require grad, READ_NOT_SYNCHRONOUS for floating ones that the device has yet to compute
+ */
+export function wholeIndices(op: string, indices: Tensor, what = 'indices'): Tensor {
+  if (indices.dtype === 'int32') return indices
+  if (indices.dtype === 'bool') throw dtypeMismatch(op, `int32 ${what}`, 'bool', REMEDY)
+  if (indices.requiresGrad) {
+    throw invalidArgument(
+      op,
+      `${what} that require no grad`,
+      `a ${indices.dtype} tensor that does`,
+      'Pass detach() of it: it gets no gradient.',
+    )
+  }
+  if (!isReadable(indices)) {
+    throw new PostgradError('READ_NOT_SYNCHRONOUS', {
+      op,
+      expected: `int32 ${what}, or ${indices.dtype} ones that can be looked at`,
+      got: `${indices.dtype} ones that device '${currentDevice().spec}' has yet to compute`,
+      remedy: REMEDY,
+    })
+  }
+  const dense = readable(op, indices)
+  const out = Tensor.uninitialized('int32', indices.shape)
+  const [from, to] = [dense.storage.array, out.storage.array]
+  const most = indices.dtype === 'float32' ? FLOAT32_WHOLE : INT32_END - 1
+  for (let i = 0; i < out.numel; i++) {
+    const value = from[dense.offset + i]!
+    if (!Number.isInteger(value) || Math.abs(value) > most) throw notWhole(op, what, indices, value, placeOf(i, dense.shape))
+    to[i] = value
+  }
+  return out
+}
+
+function notWhole(op: string, what: string, { dtype }: Tensor, value: number, at: readonly number[]): Error {
+  const place = at.length === 0 ? '' : ` at ${shapeText(at)}`
+  const beyond = Number.isInteger(value)
+  return dtypeMismatch(
+    op,
+    `int32 ${what}, or whole numbers${beyond ? ` up to ${dtype === 'float32' ? '2^24 in float32' : '2^31 - 1'}` : ''}`,
+    `${dtype} with ${value}${place}`,
+    beyond ? REMEDY : `Look at how they were made: ${what} are whole numbers.`,
+  )
+}
+
+/**
+ * Dense int32 indices, made of whole numbers if need be, all of them in 0 … extent−1. With `wrap` negative ones count from the end, and come back as what they mean.
  * Those that the device has yet to compute are passed on unchecked; with `wrap` they are refused.
  * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, READ_NOT_SYNCHRONOUS
  */
 export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
-  if (indices.dtype !== 'int32') throw dtypeMismatch(op, 'int32 indices', indices.dtype, "Convert with to('int32'), or pass an Int32Array.")
-  if (!wrap && !isReadable(indices)) return contiguous(indices)
-  const dense = readable(op, indices)
+  const whole = wholeIndices(op, indices)
+  if (!wrap && !isReadable(whole)) return contiguous(whole)
+  const dense = readable(op, whole)
   const { array } = dense.storage
   const { offset } = dense
   const end = offset + dense.numel

@@ -1,6 +1,6 @@
 /** Matrix products by PyTorch's rules, from vectors to broadcast batches. Transposes reach the kernel as strides, without a copy. */
 import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
+import { type DType, promote, type TypedArray } from '../dtype.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../errors.js'
 import type { MatmulKernel } from '../kernels/table.js'
 import { broadcastShapes, broadcastStrides, numelOf, type Shape } from '../shape.js'
@@ -21,7 +21,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
       'Use mul for 0-d tensors.',
     )
   }
-  if (a.dtype !== b.dtype) throw dtypeMismatch('matmul', 'one dtype', `${a.dtype} and ${b.dtype}`, `Convert one with to('${a.dtype}').`)
+  if (a.dtype !== b.dtype) throw dtypeMismatch('matmul', 'one dtype', `${a.dtype} and ${b.dtype}`, conversion(a.dtype, b.dtype))
   if (a.dtype === 'bool') throw dtypeMismatch('matmul', 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
   const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
   const k = a.shape[aDims - 1]!
@@ -107,4 +107,10 @@ export function bmm(a: Tensor, b: Tensor): Tensor {
     )
   }
   return matmul(a, b)
+}
+
+/** To the wider of the two: the other way would lose digits. */
+function conversion(a: DType, b: DType): string {
+  const wide = promote(a, b)
+  return `Convert the ${a === wide ? 'second' : 'first'} one with to('${wide}').`
 }

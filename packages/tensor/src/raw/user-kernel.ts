@@ -3,7 +3,9 @@
  * `defineKernel`, which adds the derivative. Below: the device's `UserKernels`.
  */
 import { currentDevice } from '../device.js'
+import { type DType, isFloating } from '../dtype.js'
 import { dtypeMismatch, invalidArgument } from '../errors.js'
+import { indexedTwice, withoutComments } from '../kernels/host/user-kernel.js'
 import type { UserKernel } from '../kernels/table.js'
 import { checkShape, type Shape } from '../shape.js'
 import { isTensor, Tensor } from '../tensor.js'
@@ -12,7 +14,7 @@ import { contiguous } from './copy.js'
 /** What a kernel sees of its thread. */
 export interface KernelThis {
   /** `x` is the number of the element that it computes, in row-major order. */
-  readonly thread: { readonly x: number; readonly y: number; readonly z: number }
+  readonly thread: { readonly x: number }
   /** The integers of `constants`. */
   readonly constants: Readonly<Record<string, number>>
 }
@@ -23,8 +25,11 @@ export interface KernelThis {
  */
 export type KernelSource = string | ((this: KernelThis, ...args: never[]) => number)
 
-/** A definition's kernel, checked. @throws INVALID_ARGUMENT for a text that is no function of `parameters` or does what a kernel may not */
-export function userKernel(op: string, name: string, source: KernelSource, parameters: readonly string[]): UserKernel {
+/**
+ * A definition's kernel, checked; the first `inputs` of its parameters are arrays.
+ * @throws INVALID_ARGUMENT for a text that is no function of `parameters` or does what a kernel may not
+ */
+export function userKernel(op: string, name: string, source: KernelSource, parameters: readonly string[], inputs: number): UserKernel {
   const text = functionText(op, name, source)
   const open = text.indexOf('(')
   const list = text.slice(open + 1, text.indexOf(')', open)).trim()
@@ -37,20 +42,35 @@ export function userKernel(op: string, name: string, source: KernelSource, param
       'A kernel takes its inputs, then its attributes.',
     )
   }
-  const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+  const code = withoutComments(text)
   const wrong = FORBIDDEN.find(([pattern]) => pattern.test(code))
   if (wrong !== undefined) {
     throw invalidArgument(op, `a kernel '${name}' without side effects`, `${wrong[1]}: ${wrong[0].exec(code)![0].trim()}`, wrong[2])
   }
-  return { name, source: text }
+  const kernel = { name, source: text, inputs: got.slice(0, inputs) }
+  const twice = indexedTwice(kernel)
+  if (twice !== undefined) {
+    throw invalidArgument(
+      op,
+      `a kernel '${name}' that reads its inputs as flat arrays`,
+      `${twice}[…][…]`,
+      `Inputs are flat and row-major: ${twice}[row * this.constants.columns + column], with the sizes among constants.`,
+    )
+  }
+  return kernel
 }
 
-/** In mode cpu the first would write to the caller's tensor; the second would differ from run to run. */
+/** In mode cpu the first would write to the caller's tensor; the second is always 0; the third would differ from run to run. */
 const FORBIDDEN: readonly (readonly [RegExp, string, string])[] = [
   [
     /\]\s*(?:(?:[-+*/%&|^]|<<|>>>?|\*\*)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*\w+\s*\[/,
     'an assignment to an element',
     'Each thread returns its element; sums and the like go into variables.',
+  ],
+  [
+    /\bthis\s*\.\s*thread\s*\.\s*[yz]\b/,
+    'a dimension that threads do not have',
+    'Threads are numbered by this.thread.x alone: the row is Math.floor(this.thread.x / this.constants.columns), the column what is left.',
   ],
   [/\bMath\s*\.\s*random\b/, 'random numbers that no seed repeats', 'Pass random numbers as an input: rand(shape).'],
 ]
@@ -82,7 +102,7 @@ export interface UserKernelCall {
 }
 
 /**
- * Runs it on the current device. The result has dtype float32.
+ * Runs it on the current device. The result has the inputs' dtype, float32 or float64.
  * @throws INVALID_ARGUMENT for a shape that is none or a constant that is no integer of 32 bits, and what `UserKernels.run` throws
  */
 export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor {
@@ -99,22 +119,24 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
     }
   }
   const args = [...call.inputs.map((x) => elements(x)), ...call.attributes]
-  const out = Tensor.uninitialized('float32', call.shape)
-  if (out.numel > 0)
-    currentDevice().implementation.userKernels.run(kernel, out.numel, call.constants, args, out.storage.array as Float32Array, 0)
+  const out = Tensor.uninitialized(call.inputs[0]!.dtype, call.shape)
+  const { userKernels } = currentDevice().implementation
+  if (out.numel > 0) userKernels.run(kernel, out.numel, call.constants, args, out.storage.array as Float32Array | Float64Array, 0)
   return out
 }
 
 /** Dense, for the time of the call. */
-function elements(x: Tensor): Float32Array {
+function elements(x: Tensor): Float32Array | Float64Array {
   const dense = contiguous(x)
-  const array = dense.storage.array as Float32Array
+  const array = dense.storage.array as Float32Array | Float64Array
   return dense.offset === 0 && array.length === dense.numel ? array : array.subarray(dense.offset, dense.offset + dense.numel)
 }
 
-/** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-export function checkKernelInput(name: string, input: string, x: unknown): asserts x is Tensor {
+/** @param dtype that of the inputs before it @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+export function checkKernelInput(name: string, input: string, x: unknown, dtype?: DType): asserts x is Tensor {
   if (!isTensor(x)) throw invalidArgument(name, `a tensor as ${input}`, x === null ? 'null' : typeof x)
-  if (x.dtype !== 'float32')
-    throw dtypeMismatch(name, `float32 for ${input}`, x.dtype, "gpu.js computes in float32: convert with to('float32').")
+  if (!isFloating(x.dtype)) throw dtypeMismatch(name, `float32 or float64 for ${input}`, x.dtype, "Convert with to('float32').")
+  if (dtype !== undefined && x.dtype !== dtype) {
+    throw dtypeMismatch(name, `${dtype} for ${input}, as for the inputs before it`, x.dtype, `Convert with to('${dtype}').`)
+  }
 }

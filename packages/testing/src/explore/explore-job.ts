@@ -1,4 +1,5 @@
 /** What the threads of an exploration run: some of the seeds of a program. `explore-program.ts` is the other end. */
+import { isPostgradError } from '@postgrad/base'
 import type { JobProgram } from '@postgrad/jobs/internal'
 import { bodyOf, identityOf, type ProgramRef } from '../program-run.js'
 import { reported, shrinkOf } from '../reproduce.js'
@@ -31,6 +32,6 @@ export function reportedOf(error: unknown, ref: ProgramRef, options: ExploreOpti
   return reported(error, identityOf(ref, { ...options, world: { arrival: 'alone', ...options.world } }), {
     shrink: shrinkOf(options),
     ...(traceDir === undefined ? {} : { traceDir }),
-    run: (variant) => explorer.replay(variant),
+    run: (variant) => explorer.replay(variant, isPostgradError(error, 'ORDERS_DIFFER')),
   })
 }

@@ -21,7 +21,10 @@ export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, Pro
 /** Seeds of one job: enough to make its way worth it, few enough to end soon when asked. */
 const CHUNK = 25
 
-/** @throws (rejects) as `explore`; PROGRAM_INVALID */
+/**
+ * `explore` of a program by its file, in as many threads as there are cores; it shows a bar on a terminal, and the first Ctrl-C ends it with what
+ * there is. @throws (rejects) as `explore`; PROGRAM_INVALID
+ */
 export async function exploreProgram(options: ExploreProgramOptions): Promise<Exploration> {
   const { program, export: name = 'default', threads: wanted, signal, onProgress, ...rest } = options
   checkOptions(rest)
@@ -77,8 +80,8 @@ async function spread(chunks: readonly ExploreTask[], threads: number, signal: A
   }
 }
 
-/** Stands for the threads' function, which has a name only there. */
-const runChunk = (_task: ExploreTask): Part => {
+/** Stands for the threads' function, which has a name only there. Its task is not checked for what can be sent: fault rules may hold functions. */
+const runChunk = (_task: unknown): Part => {
   throw new Error('it runs in the threads of the pool')
 }
 

@@ -1,5 +1,9 @@
 /** `explore` on whole workers: how many orders there are, what it says of a body that fails in some, and how it ends when there are too many. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
 import { call, expose, workerLocal } from '@postgrad/rpc'
 import { bitsText, type Plains } from '../cases/case.js'
 import { designNoteOn } from '../cases/documentation.js'
@@ -192,11 +196,42 @@ describe('a body that fails in some orders', () => {
     const error = await explore({ workers: 3 }, body).catch((e: unknown) => e as Error)
     expect(error).toMatchObject({ code: 'ORDERS_DIFFER', order: expect.any(Number), decisions: expect.any(Array) })
     expect((error as Error).message).toMatch(/said\[[01]\] differs\n {2}expected (a|b|ab|ba)\n {2}got {6}(a|b|ab|ba)\n/)
+    // It ends as a run that fails does, and its line repeats it: that order, held against the first one.
+    const { replay: token, stack } = error as { replay?: string; stack?: string }
+    expect(stack).toContain(`Repeat it, in front of the same test command: POSTGRAD_REPLAY=${token}`)
+    const { of, variant } = decodeToken(token as string)
+    process.env.POSTGRAD_REPLAY = encodeToken({ of: { ...(of as TestIdentity), run: (of as TestIdentity).run + 1 }, variant })
+    const repeated = await explore({ workers: 3 }, body).catch((e: unknown) => e as Error)
+    expect(repeated).toMatchObject({ code: 'ORDERS_DIFFER', order: 1, replay: process.env.POSTGRAD_REPLAY })
+    delete process.env.POSTGRAD_REPLAY
     expect(await explore({ workers: 3, sameResult: false }, body)).toMatchObject({ exhausted: true, outcomes: 2 })
     // What has no bits hides nothing.
     const withFunction = async (sim: SimCluster) => ({ first: () => {}, ...(await body(sim)) })
     await expect(explore({ workers: 3 }, withFunction)).rejects.toMatchObject({ code: 'ORDERS_DIFFER' })
     expect(await explore({ workers: 3, sameResult: false }, withFunction)).toMatchObject({ exhausted: true, outcomes: 2 })
+  })
+
+  test('TK-65: results that differ leave a trace where one is asked for', async () => {
+    const traceDir = mkdtempSync(join(tmpdir(), 'orders-'))
+    try {
+      const body = async (sim: SimCluster) => {
+        const words = [
+          ['worker1', 'worker0', 'a'],
+          ['worker2', 'worker0', 'b'],
+        ] as const
+        return { said: await talk(sim, words, 1) }
+      }
+      for (const strategy of ['exhaustive', 'seeds', 'pct'] as const) {
+        const error = await explore({ workers: 3, strategy, seeds: 50, traceDir, name: strategy }, body).catch((e: unknown) => e)
+        const { stack, code } = error as PostgradError
+        expect(code).toBe('ORDERS_DIFFER')
+        const [, path] = /What happened: (.*\.txt), as a diagram/.exec(stack!)!
+        expect(readFileSync(path!, 'utf8')).toContain('call hear')
+        expect(stack!.trimEnd().match(/POSTGRAD_REPLAY=pg1/g)).toHaveLength(1)
+      }
+    } finally {
+      rmSync(traceDir, { recursive: true })
+    }
   })
 
   test('TK-5: a body that waits for what cannot come fails as in any simulation', async () => {

@@ -2,16 +2,16 @@
  * `explore`: a body under every order of delivery, while there are few enough, and under many of them beyond. Each order is a run as `simulate` makes it; which
  * orders there are and which of them come to the same is the business of `search.ts` (Note [Explore]).
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
 import { checkRun } from '../check-run.js'
 import { noteInStack } from '../error-notes.js'
 import type { RunVariant } from '../replay-token.js'
-import { replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
+import { noteFailure, replayOf, reported, shrinkOf, tellPasses } from '../reproduce.js'
 import { nextRun } from '../run-identity.js'
 import { bitDigest, differenceOfKnown, differenceText } from '../same-bits.js'
-import { runSimulation, type SimCluster, type SimulateOptions, type Simulation } from '../simulate.js'
+import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate.js'
 import { Order, OrderRecorder } from './order.js'
 import { PctSchedule } from './pct.js'
 import { ObservedSchedule, Search, type SearchRun } from './search.js'
@@ -23,6 +23,7 @@ export const SEEDS = 500
 /** Runs by seeds that check a search which has ended. */
 const CHECKS = 10
 
+/** Of `explore`. */
 export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'> {
   /**
    * `exhaustive`: every order, if `ordersMax` runs are enough; then the rest by seeds. `seeds`: orders as `simulate` draws them, one a seed. `pct`:
@@ -48,7 +49,9 @@ export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'>
   readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
 }
 
+/** How far an exploration is. */
 export interface ExploreProgress {
+  /** Runs so far. */
   readonly runs: number
   /** As far as it is known. */
   readonly runsMax: number
@@ -66,6 +69,7 @@ export interface Exploration {
   readonly pruned: number
   /** Runs that turned out to be an order that had been met. */
   readonly redundant: number
+  /** How many runs there were. */
   readonly runs: number
   /** How many of the runs were drawn, by seeds or priorities: 0 where the search was enough. */
   readonly drawn: number
@@ -123,7 +127,7 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
     throw await reported(error, identity, {
       shrink: replayed === null ? shrinkOf(options) : false,
       ...(traceDir === undefined ? {} : { traceDir }),
-      run: (variant) => explorer.replay(variant),
+      run: (variant) => explorer.replay(variant, isPostgradError(error, 'ORDERS_DIFFER')),
     })
   }
 }
@@ -194,15 +198,34 @@ export class Explorer<T> {
     return { runs: this.runs, orders: this.met.size }
   }
 
-  /** One run, as a token or the shrinking of a failed one has it. */
-  async replay(variant: RunVariant): Promise<Exploration> {
-    this.runs++
+  /** One run, as a token or the shrinking of a failed one has it. What was found may be that its result differs from the first order's. */
+  async replay(variant: RunVariant, comparesResult = true): Promise<Exploration> {
+    const run = ++this.runs
     const { world, ...options } = this.options
-    const { steps } = await runSimulation({ ...options, variant, world: { arrival: 'alone', ...world } }, this.body, ({ world }, main) =>
-      world.run(main),
+    let sim: SimulatedWorkers | null = null
+    const { steps, result } = await runSimulation(
+      { ...options, variant, world: { arrival: 'alone', ...world } },
+      this.body,
+      (one, main) => {
+        sim = one
+        return one.world.run(main)
+      },
     )
     this.steps = steps
+    if (comparesResult && options.sameResult !== false && result !== undefined) {
+      if (this.outcomes.length === 0) await this.firstOrder()
+      this.compare(result, run, sim!)
+    }
     return this.report()
+  }
+
+  /** The one to which the results of all others are held. */
+  private firstOrder(): Promise<unknown> {
+    const { strategy = 'exhaustive', seed = 0, depth = 3 } = this.options
+    if (strategy === 'pct') return this.drawOne(new PctSchedule(seed, { depth, decisions: 0 }))
+    if (strategy === 'seeds') return this.drawOne(new SeedSchedule(seed))
+    const run = new Search().start()
+    return this.simulate(run, run)
   }
 
   private get isAborted(): boolean {
@@ -259,26 +282,26 @@ export class Explorer<T> {
     const variant = { seed: options.seed ?? 0, decisions: null, faults: null }
     const keepsTrace = (options.traceDir ?? process.env.POSTGRAD_TRACE_DIR ?? '') !== ''
     let simulation: Simulation<T>
-    let decisions: readonly number[] = []
+    let sim: SimulatedWorkers | null = null
     try {
       simulation = await runSimulation(
         { ...options, variant, world: { arrival: 'alone', ...(keepsTrace ? {} : { traceEventsMax: 0 }), ...world, schedule, observer } },
         this.body,
-        ({ world }, main) => {
-          decisions = world.decisions
-          return world.run(main)
+        (one, main) => {
+          sim = one
+          return one.world.run(main)
         },
       )
     } catch (error) {
-      throw noted(error, run, decisions)
+      throw noted(error, run, sim === null ? [] : (sim as SimulatedWorkers).world.decisions)
     }
     this.steps = Math.max(this.steps, simulation.steps)
-    this.decisions = Math.max(this.decisions, decisions.length)
-    this.compare(simulation.result, run, decisions)
+    this.decisions = Math.max(this.decisions, sim!.world.decisions.length)
+    this.compare(simulation.result, run, sim!)
   }
 
   /** What has no bits to compare is the body's to check. */
-  private compare(result: T, run: number, decisions: readonly number[]): void {
+  private compare(result: T, run: number, sim: SimulatedWorkers): void {
     const { sameResult = true } = this.options
     const differences = this.outcomes.map((other) => differenceOfKnown(result, other.result))
     if (differences.includes(null)) return
@@ -287,9 +310,10 @@ export class Explorer<T> {
         op: 'explore',
         message: `two orders of delivery give different results: run ${run}, against run ${this.outcomes[0]!.run}\n${differenceText(differences[0]!)}`,
         remedy: 'If they may, say { sameResult: false }.',
-        values: { order: run, decisions: [...decisions] },
+        values: { order: run, decisions: [...sim.world.decisions] },
       })
-      throw noted(error, run, decisions)
+      noteFailure(error, sim.record())
+      throw noted(error, run, sim.world.decisions)
     }
     this.outcomes.push({ result, run })
     this.digests.add(bitDigest(result))

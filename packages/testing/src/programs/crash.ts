@@ -3,10 +3,10 @@
  * run another program, whose bits must be those of its own inlined run.
  */
 import { isPostgradError } from '@postgrad/base'
-import type { FaultRule } from '@postgrad/sim'
 import { Random } from '@postgrad/sim/internal'
 import { bitsText } from '../cases/case.js'
 import { leaks } from '../expect-clean.js'
+import type { FaultRule } from '../message-kind.js'
 import { type SimCluster, simulate } from '../simulate.js'
 import { generate } from './generate.js'
 import { type Mode, nameOf, runProgram } from './interpret.js'
@@ -45,7 +45,7 @@ export interface CrashReport {
 /** Who dies of what: one or two workers, of early messages mostly. */
 function planOf(random: Random, workers: number): FaultRule[] {
   return Array.from({ length: 1 + Number(random.below(4) === 0) }, () => {
-    const kind = KINDS[random.below(KINDS.length)] as string
+    const kind = KINDS[random.below(KINDS.length)]!
     const match = { kind, nth: 1 + random.below(NTH_MAX) }
     const rule = { match, do: 'crash', untilMs: BOUND_MS } as const
     return random.below(3) === 0 ? { ...rule, worker: `worker${1 + random.below(workers - 1)}` } : rule

@@ -15,6 +15,7 @@ interface Waiter {
   fail(error: PostgradError): void
 }
 
+/** A store of keys and values in the memory of one worker. PyTorch: `torch.distributed.HashStore`. */
 export class HashStore implements Store {
   private readonly clock: Clock
   private readonly values = new Map<string, Uint8Array>()

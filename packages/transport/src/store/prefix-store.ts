@@ -4,8 +4,11 @@
 import { timeLimit } from '@postgrad/base/internal'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
 
+/** A part of another store: every key gets a prefix, so that groups which share a store do not meet. PyTorch: `torch.distributed.PrefixStore`. */
 export class PrefixStore implements Store {
+  /** What stands before each key. */
   readonly prefix: string
+  /** The store that it is a part of. */
   readonly underlyingStore: Store
   /** Its own, apart from that of the store below. */
   private timeoutMs: number | undefined

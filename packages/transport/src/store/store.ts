@@ -7,6 +7,7 @@
 /** Bytes; a string is its UTF-8. */
 export type StoreValue = Uint8Array | string
 
+/** Of a store's `get` and `wait`. */
 export interface StoreWaitOptions {
   /** In ms; default what `setTimeout` said, at first 300,000; 0 is no limit. */
   readonly timeoutMs?: number

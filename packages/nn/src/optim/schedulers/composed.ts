@@ -6,7 +6,9 @@ import { checkOption, checkState, type LRScheduler, type Scheduled, type Schedul
 /** A scheduler whose step needs no measure. */
 export type SteppingScheduler = Scheduler & { step(): void }
 
+/** Of `SequentialLR`. */
 export interface SequentialLROptions {
+  /** One after the other, over the same optimizer. */
   readonly schedulers: readonly LRScheduler[]
   /** Epochs at which the next scheduler takes over, ascending; one less than there are schedulers. */
   readonly milestones: readonly number[]
@@ -14,7 +16,9 @@ export interface SequentialLROptions {
 
 /** One scheduler after the other; each begins with its epoch 0. */
 export class SequentialLR implements Scheduler {
+  /** Whose rates they set. */
   readonly optimizer: Scheduled
+  /** The epoch of the last step. */
   lastEpoch = 0
   private readonly schedulers: readonly LRScheduler[]
   private milestones: readonly number[]
@@ -34,6 +38,7 @@ export class SequentialLR implements Scheduler {
     this.lastLr = schedulers[0]!.getLastLr()
   }
 
+  /** The next epoch begins: sets its rates, by the scheduler whose turn it is. */
   step(): void {
     this.lastEpoch++
     const at = this.milestones.filter((epoch) => epoch <= this.lastEpoch).length
@@ -47,6 +52,7 @@ export class SequentialLR implements Scheduler {
     return [...this.lastLr]
   }
 
+  /** Plain data, from which `loadStateDict` goes on. */
   stateDict(): SchedulerState {
     const { lastEpoch, milestones, lastLr } = this
     return { lastEpoch, milestones: [...milestones], lastLr: [...lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
@@ -73,6 +79,7 @@ export class SequentialLR implements Scheduler {
 
 /** Several schedulers that all step at once: their factors multiply. */
 export class ChainedScheduler implements Scheduler {
+  /** Whose rates they set. */
   readonly optimizer: Scheduled
   private readonly schedulers: readonly SteppingScheduler[]
   private lastLr: number[]
@@ -87,6 +94,7 @@ export class ChainedScheduler implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
+  /** The next epoch begins: every scheduler steps. */
   step(): void {
     for (const scheduler of this.schedulers) scheduler.step()
     this.lastLr = this.optimizer.paramGroups.map((group) => group.lr)
@@ -96,6 +104,7 @@ export class ChainedScheduler implements Scheduler {
     return [...this.lastLr]
   }
 
+  /** Plain data, from which `loadStateDict` goes on. */
   stateDict(): SchedulerState {
     return { lastLr: [...this.lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
   }

@@ -1,6 +1,7 @@
 /** Rates along a cosine. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`, `CosineAnnealingWarmRestarts`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
+/** Of `CosineAnnealingLR`. */
 export interface CosineAnnealingLROptions extends LRSchedulerOptions {
   /** Half a period, in epochs. */
   readonly tMax: number
@@ -41,6 +42,7 @@ export class CosineAnnealingLR extends LRScheduler {
   }
 }
 
+/** Of `CosineAnnealingWarmRestarts`. */
 export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
   /** Epochs until the first restart. */
   readonly t0: number

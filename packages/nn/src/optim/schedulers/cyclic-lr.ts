@@ -4,6 +4,7 @@ import { checkMomentum } from './momentum.js'
 
 const MODES = ['triangular', 'triangular2', 'exp_range'] as const
 
+/** Of `CyclicLR`. */
 export interface CyclicLROptions extends LRSchedulerOptions {
   /** The lower bound; one for all groups or one per group. */
   readonly baseLr: number | readonly number[]

@@ -1,6 +1,7 @@
 /** Rates from a function of the epoch. PyTorch: `torch.optim.lr_scheduler.LambdaLR`, `MultiplicativeLR`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
 
+/** Of `LambdaLR` and `MultiplicativeLR`. */
 export interface LambdaLROptions extends LRSchedulerOptions {
   /** From the epoch to a factor; one for all groups or one per group. It is not saved: the scheduler that loads has its own. */
   readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]

@@ -16,15 +16,19 @@ import { checkRecord } from '../../check.js'
 
 /** The settings of a group that schedulers look at and change. */
 export interface ScheduledGroup {
+  /** The rate. */
   lr: number
   /** The rate at epoch 0; left by the first scheduler, and saved with the optimizer. */
   initialLr?: number
+  /** What some schedulers move against the rate. */
   momentum?: number
+  /** The first takes the place of `momentum` where there is none. */
   betas?: readonly [number, number]
 }
 
 /** An optimizer, or anything else with groups. */
 export interface Scheduled {
+  /** The groups whose rates are set. */
   readonly paramGroups: readonly ScheduledGroup[]
   /** Steps taken so far: where it is known, a scheduler that steps before its optimizer warns. */
   readonly stepCount?: number
@@ -35,12 +39,16 @@ export interface Scheduled {
  * (`last_epoch` is `lastEpoch`, `_last_lr` is `lastLr`, `T_max` is `tMax`).
  */
 export type SchedulerState = { readonly [name: string]: SchedulerValue }
+/** What a scheduler's state holds. */
 export type SchedulerValue = number | string | boolean | null | readonly SchedulerValue[] | SchedulerState
 
+/** What every scheduler offers. */
 export interface Scheduler {
+  /** Whose rates it sets. */
   readonly optimizer: Scheduled
   /** The rates that the last step has set, one per group. */
   getLastLr(): number[]
+  /** Plain data, from which `loadStateDict` goes on. */
   stateDict(): SchedulerState
   /**
    * Takes over a state, and sets the rates that it had set last on the groups: the order in which optimizer and scheduler are loaded does not
@@ -50,6 +58,7 @@ export interface Scheduler {
   loadStateDict(state: SchedulerState): void
 }
 
+/** Of every scheduler with a formula. */
 export interface LRSchedulerOptions {
   /** The epoch after which to go on; the groups must have an `initialLr` then. Default −1: from the start. */
   readonly lastEpoch?: number
@@ -57,7 +66,9 @@ export interface LRSchedulerOptions {
 
 /** Extend it to write a scheduler of your own: set the fields, then call `start()` at the end of the constructor. */
 export abstract class LRScheduler implements Scheduler {
+  /** Whose rates it sets. */
   readonly optimizer: Scheduled
+  /** The epoch of the last step. */
   lastEpoch: number
   protected stepCount = 0
   protected baseLrs: number[]
@@ -113,6 +124,7 @@ export abstract class LRScheduler implements Scheduler {
     return [...this.lastLr]
   }
 
+  /** Plain data, from which `loadStateDict` goes on. */
   stateDict(): SchedulerState {
     return plainFields(this)
   }

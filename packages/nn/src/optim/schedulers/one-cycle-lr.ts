@@ -3,12 +3,15 @@ import { PostgradError } from '@postgrad/base'
 import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
 import { checkMomentum, setMomentum } from './momentum.js'
 
+/** Of `OneCycleLR`. */
 export interface OneCycleLROptions extends LRSchedulerOptions {
   /** The rate at its height; one for all groups or one per group. */
   readonly maxLr: number | readonly number[]
   /** All steps of the training; or `epochs` and `stepsPerEpoch`. */
   readonly totalSteps?: number
+  /** Times `stepsPerEpoch` all steps of the training, in place of `totalSteps`. */
   readonly epochs?: number
+  /** Steps in each of the `epochs`. */
   readonly stepsPerEpoch?: number
   /** The part of the steps in which the rate rises; default 0.3. */
   readonly pctStart?: number

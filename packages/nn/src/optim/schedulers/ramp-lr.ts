@@ -1,6 +1,7 @@
 /** Rates that go from one factor to another within some epochs. PyTorch: `torch.optim.lr_scheduler.ConstantLR`, `LinearLR`, `PolynomialLR`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
+/** Of `ConstantLR`. */
 export interface ConstantLROptions extends LRSchedulerOptions {
   /** In (0, 1]; default 1/3. */
   readonly factor?: number
@@ -33,6 +34,7 @@ export class ConstantLR extends LRScheduler {
   }
 }
 
+/** Of `LinearLR`. */
 export interface LinearLROptions extends LRSchedulerOptions {
   /** In (0, 1]; default 1/3. */
   readonly startFactor?: number
@@ -76,6 +78,7 @@ export class LinearLR extends LRScheduler {
   }
 }
 
+/** Of `PolynomialLR`. */
 export interface PolynomialLROptions extends LRSchedulerOptions {
   /** In epochs; default 5. */
   readonly totalIters?: number

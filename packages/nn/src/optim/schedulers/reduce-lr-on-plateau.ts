@@ -10,6 +10,7 @@ import {
   type SchedulerState,
 } from './lr-scheduler.js'
 
+/** Of `ReduceLROnPlateau`. */
 export interface ReduceLROnPlateauOptions {
   /** Whether smaller or greater is better; default 'min'. */
   readonly mode?: 'min' | 'max'
@@ -29,8 +30,11 @@ export interface ReduceLROnPlateauOptions {
   readonly eps?: number
 }
 
+/** Reduces the rate when a measure has stopped getting better: `step(loss)` once an epoch. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
 export class ReduceLROnPlateau implements Scheduler {
+  /** Whose rates it sets. */
   readonly optimizer: Scheduled
+  /** How many steps there were. */
   lastEpoch = 0
   private readonly mode: 'min' | 'max'
   private readonly factor: number
@@ -65,7 +69,10 @@ export class ReduceLROnPlateau implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
-  /** @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it is a number */
+  /**
+   * An epoch has ended with this measure. @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it
+   * is a number
+   */
   step(metrics: number): void {
     checkOption('ReduceLROnPlateau.step', typeof metrics === 'number', 'a number', typeof metrics)
     this.lastEpoch++
@@ -91,6 +98,7 @@ export class ReduceLROnPlateau implements Scheduler {
     return [...this.lastLr]
   }
 
+  /** Plain data, from which `loadStateDict` goes on. */
   stateDict(): SchedulerState {
     return plainFields(this)
   }

@@ -2,6 +2,7 @@
 import { checkIterable } from '@postgrad/tensor/internal'
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
+/** Of `StepLR`. */
 export interface StepLROptions extends LRSchedulerOptions {
   /** In epochs. */
   readonly stepSize: number
@@ -34,6 +35,7 @@ export class StepLR extends LRScheduler {
   }
 }
 
+/** Of `MultiStepLR`. */
 export interface MultiStepLROptions extends LRSchedulerOptions {
   /** Epochs; one that is listed twice counts twice. */
   readonly milestones: readonly number[]
@@ -65,7 +67,9 @@ export class MultiStepLR extends LRScheduler {
   }
 }
 
+/** Of `ExponentialLR`. */
 export interface ExponentialLROptions extends LRSchedulerOptions {
+  /** The factor of each epoch. */
   readonly gamma: number
 }
 

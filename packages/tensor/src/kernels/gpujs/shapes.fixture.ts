@@ -21,7 +21,7 @@ const compiler = new KernelCompiler(mode, Number(kernelsMax))
 const { kernels, userKernels } = createGpujsBackend(mode, compiler)
 const { exp } = kernels
 if ('unsupported' in exp.float32) throw new Error(exp.float32.unsupported)
-const own = { name: 'own', source: 'function (x) { return 2 * x[this.thread.x]; }' }
+const own = { name: 'own', inputs: ['x'], source: 'function (x) { return 2 * x[this.thread.x]; }' }
 
 function run(n: number): void {
   const x = new Float32Array(n).fill(1)

@@ -1,8 +1,9 @@
 /**
  * Kernels that users write, on the compiler of a device: the gpujs devices run them in their own mode, `wasm` and `reference` have a compiler in
- * mode 'cpu' for them alone. Above: `raw/user-kernel.ts`, which checks what users give.
+ * mode 'cpu' for them alone, and run float64 without it, as the function that the text is (`host/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
  */
 import { PostgradError } from '@postgrad/base'
+import { runPlain, tryReads } from '../host/user-kernel.js'
 import type { UserKernel, UserKernels } from '../table.js'
 import type { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
@@ -14,8 +15,11 @@ export class GpuUserKernels implements UserKernels {
   readonly #numbers = new WeakMap<UserKernel, number>()
   #last = 0
 
-  constructor(compiler: KernelCompiler) {
+  readonly #float64: boolean
+
+  constructor(compiler: KernelCompiler, { float64 = false } = {}) {
     this.#compiler = compiler
+    this.#float64 = float64
     this.variant = `gpu.js ${compiler.mode}`
   }
 
@@ -23,11 +27,16 @@ export class GpuUserKernels implements UserKernels {
     kernel: UserKernel,
     n: number,
     constants: Readonly<Record<string, number>>,
-    args: readonly (Float32Array | number)[],
-    out: Float32Array,
+    args: readonly (Float32Array | Float64Array | number)[],
+    out: Float32Array | Float64Array,
     outOffset: number,
   ): void {
     const { name } = kernel
+    if (out.BYTES_PER_ELEMENT === 8) {
+      if (!this.#float64) throw noFloat64(name, this.variant)
+      runPlain(kernel, n, constants, args, out.subarray(outOffset) as Float64Array)
+      return
+    }
     checkIndexable(name, this.variant, n)
     let key = `${name}|#${this.#numberOf(kernel)}|${n}`
     for (const arg of args) {
@@ -36,7 +45,12 @@ export class GpuUserKernels implements UserKernels {
       key += `|${arg.length}`
     }
     for (const constant in constants) key += `|${constant}=${constants[constant]}`
-    const result = this.#compiler.run(key, () => kernel.source, [n], constants, args)
+    const source = (): string => {
+      // Once for every size, when it is compiled.
+      tryReads(kernel, n, constants, args)
+      return kernel.source
+    }
+    const result = this.#compiler.run(key, source, [n], constants, args as readonly (Float32Array | number)[])
     if (!ArrayBuffer.isView(result) || (result as Float32Array).length !== n) throw notNumbers(name, n, result)
     out.set(result as Float32Array, outOffset)
   }
@@ -49,6 +63,15 @@ export class GpuUserKernels implements UserKernels {
     }
     return number
   }
+}
+
+function noFloat64(name: string, variant: string): PostgradError {
+  return new PostgradError('KERNEL_UNSUPPORTED', {
+    op: name,
+    message: `${variant} has no float64: it returns float32 alone, which would drop half of the digits`,
+    remedy: "Convert with to('float32'), or run it on another device: withDevice('wasm', fn).",
+    values: { variant, dtype: 'float64' },
+  })
 }
 
 function notNumbers(name: string, n: number, result: unknown): PostgradError {

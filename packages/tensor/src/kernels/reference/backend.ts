@@ -66,7 +66,7 @@ export function createReferenceBackend(): Backend {
     label: 'reference',
     mode: null,
     kernels: table,
-    userKernels: new GpuUserKernels(new KernelCompiler('cpu')),
+    userKernels: new GpuUserKernels(new KernelCompiler('cpu'), { float64: true }),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -32,7 +32,7 @@ export function createWasmBackend(heap: () => KernelHeap): Backend {
     label: 'wasm',
     mode: null,
     kernels: createTable(new LazyInstance(heap)),
-    userKernels: new GpuUserKernels(new KernelCompiler('cpu')),
+    userKernels: new GpuUserKernels(new KernelCompiler('cpu'), { float64: true }),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),

@@ -1,0 +1,27 @@
+/**
+ * What several workers print at once, by whole lines: a worker writes a line in parts, and parts of others would come between them. `run-command.ts`
+ * puts one before each of its two streams.
+ */
+export class WholeLines {
+  private readonly write: (line: string) => void
+  /** The line that each worker has begun. */
+  private readonly begun = new Map<string, string>()
+
+  /** @param write gets lines without their end */
+  constructor(write: (line: string) => void) {
+    this.write = write
+  }
+
+  readonly take = (text: string, worker: string): void => {
+    const lines = ((this.begun.get(worker) ?? '') + text).split('\n')
+    this.begun.set(worker, lines.pop()!)
+    for (const line of lines) this.write(line)
+  }
+
+  /** Whoever has begun a line will not end it. */
+  flush(): void {
+    const rest = [...this.begun.values()]
+    this.begun.clear()
+    for (const line of rest) if (line !== '') this.write(line)
+  }
+}

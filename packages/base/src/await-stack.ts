@@ -1,0 +1,86 @@
+/**
+ * The line of the program behind an error that comes from elsewhere. A promise that is rejected by a message handler or a timer has a stack without a
+ * line of who awaits it. V8 can tell those lines, but only from inside a promise job that leads to the one that is awaited. So a rejection goes
+ * through two promises more, of which the first reads the lines; what succeeds pays nothing.
+ */
+
+/** Errors that have their lines: one error may end several waits, and the first that knows a line counts. */
+const traced = new WeakSet<object>()
+/** Those of the library stand between the error and the program. */
+const FRAMES_MAX = 32
+
+/** Rejects `promise`, whose own functions `settle` and `fail` are, with lines of the program that awaits it in `error.stack`. `then` runs right before. */
+export function rejectTraced(
+  promise: Promise<unknown>,
+  settle: (value: never) => void,
+  fail: (error: unknown) => void,
+  error: unknown,
+  then: () => void = () => {},
+): void {
+  const read = (): never => {
+    traceAwait(error, read)
+    then()
+    throw error
+  }
+  const job = Promise.reject(error).then(undefined, read)
+  // Its `then` makes no new promise but ends the given one, which is how V8 finds from one to the other.
+  Object.defineProperty(job, 'constructor', { value: { [Symbol.species]: Given } })
+  void job.then()
+
+  function Given(executor: (resolve: (value: never) => void, reject: (error: unknown) => void) => void): Promise<unknown> {
+    executor(settle, fail)
+    return promise
+  }
+}
+
+/** Puts the lines that await what runs now behind the stack of an error. To be called in an async function behind an `await`. */
+export function traceAwait(error: unknown, below: (...args: never[]) => unknown = traceAwait): void {
+  appendLines(error, stackLines(below))
+}
+
+/** Behind the lines of another worker, whose name this is, and before those of this one. */
+export function markHop(error: unknown, worker: string): void {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
+  const { stack } = error as { stack?: unknown }
+  if (typeof stack !== 'string') return
+  Object.defineProperty(error, 'stack', { value: `${stack}\n    --- above: on worker '${worker}' ---`, writable: true, configurable: true })
+}
+
+/**
+ * What `fn` gives. An error from deep inside has more frames than V8 keeps, and none of the program's: it gets those that called `entry`, in which
+ * this is called.
+ */
+export function withCallerInStack<T>(entry: (...args: never[]) => unknown, fn: () => T): T {
+  try {
+    return fn()
+  } catch (error) {
+    appendLines(error, stackLines(entry))
+    throw error
+  }
+}
+
+/** Those that are not in its stack yet. */
+function appendLines(error: unknown, lines: readonly string[]): void {
+  if (typeof error !== 'object' || error === null || traced.has(error) || !Object.isExtensible(error)) return
+  const { stack } = error as { stack?: unknown }
+  if (typeof stack !== 'string') return
+  const missing = lines.filter((line) => !stack.includes(placeOf(line)))
+  if (missing.length === 0) return
+  traced.add(error)
+  Object.defineProperty(error, 'stack', { value: [stack, ...missing].join('\n'), writable: true, configurable: true })
+}
+
+/** The frames that called `below`, and those that await them. */
+function stackLines(below: (...args: never[]) => unknown): string[] {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES_MAX
+  const holder: { stack?: string } = {}
+  Error.captureStackTrace(holder, below)
+  Error.stackTraceLimit = stackTraceLimit
+  return String(holder.stack).split('\n').slice(1)
+}
+
+/** The file and the line, without the column. */
+function placeOf(line: string): string {
+  return /\(?([^( ]*:\d+):\d+\)?$/.exec(line)?.[1] ?? line
+}

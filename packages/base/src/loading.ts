@@ -1,0 +1,44 @@
+/**
+ * Who runs because a module is being loaded on a thread, rather than because somebody asked. A program that starts threads while it is loaded would
+ * be loaded by them in turn, without end: there that is refused. `user-module.ts` loads; what starts threads asks here first.
+ *
+ * It follows the program through its awaits and timers, so a `main()` that nobody awaits counts as well. A function that is called later does not:
+ * it may start threads.
+ */
+import { isMainThread } from 'node:worker_threads'
+import { PostgradError } from './errors.js'
+import { currentScope, withScope } from './scope.js'
+
+/** A module while it is loaded, and all that its top level has set going. */
+export class Loading {
+  /** What was refused: the program may have caught it. */
+  refused: PostgradError | null = null
+}
+
+/** What `load` gives. Rejects as `load` does, and with THREADS_WHILE_LOADING also when the module caught it. */
+export async function whileLoading<T>(load: () => Promise<T>): Promise<T> {
+  const loading = new Loading()
+  const loaded = await withScope({ loading }, load)
+  if (loading.refused !== null) throw loading.refused
+  return loaded
+}
+
+/**
+ * @param op what was called, as it is called
+ * @throws THREADS_WHILE_LOADING on a thread that runs this because it loads a module. The main thread may start what it likes.
+ */
+export function refuseWhileLoading(op: string): void {
+  const loading = currentScope().loading as Loading | null
+  if (loading === null || isMainThread) return
+  loading.refused ??= new PostgradError('THREADS_WHILE_LOADING', {
+    op,
+    message: `a thread that was started by postgrad loads this module, and would start threads that load it again, without end. Let only the main thread do so, below expose(…):
+
+  import { isMainThread } from 'node:worker_threads'
+  if (isMainThread) await main() // which calls ${op}
+
+`,
+    remedy: 'Or keep what the threads load in a file of its own.',
+  })
+  throw loading.refused
+}

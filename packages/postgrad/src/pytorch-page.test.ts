@@ -1,0 +1,25 @@
+/** docs/pytorch.md, which `npm run pytorch` writes, tells the truth about what is exported today. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import * as ours from './index.js'
+
+const page = readFileSync(new URL('../../../docs/pytorch.md', import.meta.url), 'utf8')
+const rows = [...page.matchAll(/^\| (torch[\w.]*): (\d+) of (\d+) \| (.*) \| (.*) \|$/gm)]
+const TYPES = ['Dataset', 'IterableDataset', 'Sampler'] // interfaces
+
+const camelCase = (name: string) => name.replace(/(?<=[a-z0-9])_(?=[a-z0-9])/g, '\0').replace(/\0(.)/g, (_, letter) => letter.toUpperCase())
+/** `a` → `b` counts as b. */
+const namesOf = (cell: string) => [...cell.matchAll(/`(\w+)`(?: → `(\w+)`)?/g)].map(([, name, other]) => camelCase(other ?? name!))
+const isHere = (kind: string, name: string) =>
+  TYPES.includes(name) ||
+  name in (kind === 'torch.nn.init' ? ours.init : ours) ||
+  (kind !== 'torch.nn.init' && name in ours.Tensor.prototype)
+
+test('what the page says is here is exported or a method, and nothing else is', () => {
+  expect(rows.length).toBeGreaterThan(8)
+  for (const [, kind, count, all, here, not] of rows) {
+    expect(namesOf(here!).filter((name) => !isHere(kind!, name))).toEqual([])
+    expect(namesOf(not!).filter((name) => isHere(kind!, name))).toEqual([])
+    expect([namesOf(here!).length, namesOf(here!).length + namesOf(not!).length]).toEqual([Number(count), Number(all)])
+  }
+})

@@ -1,0 +1,103 @@
+/** Tensors in JSON and in loops: what is written comes back with the same bits, and rows are views. */
+
+import { inspect } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
+import { deferredDevice } from './deferred-device.suite.js'
+import { arange, type DType, isTensor, ones, type Tensor, type TensorJson, tensor, withDevice, zeros } from './index.js'
+
+const again = (x: Tensor): Tensor => tensor(JSON.parse(JSON.stringify(x)) as TensorJson)
+
+describe('JSON', () => {
+  test('is dtype, shape and nested lists', () => {
+    expect(JSON.stringify({ x: tensor([[1, 2.5]]), mask: tensor([true, false]) })).toBe(
+      '{"x":{"dtype":"float32","shape":[1,2],"data":[[1,2.5]]},"mask":{"dtype":"bool","shape":[2],"data":[true,false]}}',
+    )
+  })
+
+  test.each<[string, Tensor]>([
+    ['floats that are no short decimals', tensor([0.1, 1 / 3, 1e-40, 3.4e38])],
+    ['doubles', tensor([0.1, 1 / 3, 5e-324, 1.7e308], { dtype: 'float64' })],
+    ['what JSON has no numbers for', tensor([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0])],
+    ['integers', tensor([[-5], [2 ** 31 - 1]], { dtype: 'int32' })],
+    ['a scalar', tensor(3)],
+    ['bool', tensor([[true], [false]])],
+    ['a view', arange(6).reshape([2, 3]).T],
+    ['nothing', zeros([0])],
+    ['rows of nothing', zeros([2, 0, 3])],
+    ['no rows', zeros([0, 3])],
+  ])('%s: the same bits, shape and dtype come back', (_, x) => {
+    const y = again(x)
+    expect([y.dtype, y.shape]).toEqual([x.dtype, x.shape])
+    expect(Buffer.from(y.dataSync().slice().buffer as ArrayBuffer)).toEqual(Buffer.from(x.dataSync().slice().buffer as ArrayBuffer))
+  })
+
+  test('options convert', () => {
+    expect(tensor(ones([2]).toJSON(), { dtype: 'float64' }).dtype).toBe('float64')
+  })
+
+  test.each<[string, unknown, string]>([
+    ['another dtype', { dtype: 'int64', shape: [1], data: [1] }, 'DTYPE_MISMATCH'],
+    ['a shape that is none', { dtype: 'float32', shape: [-1], data: [] }, 'INVALID_ARGUMENT'],
+    ['a shape of another number of elements', { dtype: 'float32', shape: [2], data: [1] }, 'INVALID_ARGUMENT'],
+    ['data that is too deep', { dtype: 'float32', shape: [1], data: [[1]] }, 'INVALID_ARGUMENT'],
+    ['text', { dtype: 'float32', shape: [1], data: ['1'] }, 'INVALID_ARGUMENT'],
+    ['null, as JSON writes NaN', { dtype: 'float32', shape: [1], data: [null] }, 'INVALID_ARGUMENT'],
+    ['a property of all objects', { dtype: 'float32', shape: [1], data: ['constructor'] }, 'INVALID_ARGUMENT'],
+  ])('%s is refused', (_, json, code) => {
+    expect(() => tensor(json as TensorJson)).toThrow(expect.objectContaining({ code, op: 'tensor' }))
+  })
+
+  test('not before the device has written it', async () => {
+    await withDevice(deferredDevice(), async () => {
+      const x = ones([1]).add(1)
+      expect(() => JSON.stringify(x)).toThrow(expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS', op: 'toJSON' }))
+      await x.data()
+    })
+  })
+})
+
+describe('iteration', () => {
+  test('gives rows as views, whatever the dtype', () => {
+    const x = arange(6).reshape([3, 2])
+    const rows = [...x]
+    expect(rows.map((row) => row.toArray())).toEqual([
+      [0, 1],
+      [2, 3],
+      [4, 5],
+    ])
+    expect(rows.every((row) => row.storage === x.storage)).toBe(true)
+    const [first, ...rest] = tensor([7, 8], { dtype: 'int32' satisfies DType })
+    expect([first!.itemSync(), first!.shape, rest.length]).toEqual([7, [], 1])
+    expect([...zeros([0, 2])]).toEqual([])
+  })
+
+  test('of a scalar is a TypeError, as in PyTorch; it does not pass for iterable', () => {
+    const x = tensor(1)
+    expect(() => [...x]).toThrow(/iterable/)
+    expect(x[Symbol.iterator]).toBeUndefined()
+  })
+
+  test('equality of test frameworks looks at the elements', () => {
+    expect(tensor([[1, 2]])).toEqual(tensor([[1, 2]]))
+    expect(tensor([1, 2])).not.toEqual(tensor([1, 3]))
+    expect(tensor(1)).not.toEqual(tensor(2))
+  })
+})
+
+describe('inspection', () => {
+  test('shows a closed tensor as such', () => {
+    const x = ones([2])
+    x.close()
+    expect([inspect({ x }), `${x}`, isTensor(x)]).toEqual([
+      '{ x: tensor(closed, shape=[2], dtype=float32) }',
+      'tensor(closed, shape=[2], dtype=float32)',
+      true,
+    ])
+  })
+
+  test('what is no data is refused with what to do', () => {
+    expect(() => tensor([ones([2])] as never)).toThrow(expect.objectContaining({ remedy: expect.stringContaining('stack(') }))
+    expect(() => tensor([new Float32Array(2)] as never)).toThrow(expect.objectContaining({ remedy: expect.stringContaining('[...row]') }))
+    expect(() => tensor(Promise.resolve(1) as never)).toThrow(expect.objectContaining({ remedy: expect.stringContaining('Await') }))
+  })
+})

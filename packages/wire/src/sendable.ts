@@ -1,0 +1,56 @@
+/**
+ * What may be sent, as a type: `Sendable<T>` is T, except that what never travels (functions, symbols, promises, instances of classes, …) becomes a type
+ * that says so. The compiler then refuses what `value-writer.ts` refuses with WIRE_UNSUPPORTED_VALUE; what it knows nothing of (`unknown`, `any`) is left to that.
+ */
+import type { Tensor } from '@postgrad/tensor'
+
+/** Stands where a value cannot be sent; its argument says what to do instead. Nothing has this type. */
+export interface CannotBeSent<Remedy extends string> {
+  /** What to do instead. */
+  readonly cannotBeSent: Remedy
+}
+
+/** Only for the compiler: nothing has this field at run time. A class whose instances travel (RRef, RemoteModule) says so by `declare readonly [travels]: true`. */
+export declare const travels: unique symbol
+
+/** What an object with methods lacks when it does not travel; its argument says what to do instead. */
+export interface Travels<_Remedy extends string = string> {
+  readonly [travels]: true
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: code of any signature
+type Code = ((...args: any[]) => unknown) | (abstract new (...args: any[]) => unknown)
+type Weak = WeakMap<WeakKey, unknown> | WeakSet<WeakKey> | WeakRef<WeakKey>
+type Items = Iterator<unknown, unknown, never> | AsyncIterator<unknown, unknown, never>
+/** Taken as they are, without a look at their methods and at what they hold. */
+type Whole = Tensor | Error | Date | RegExp | ArrayBuffer | ArrayBufferView | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+
+/**
+ * What may be given where a T is to be sent: T, with `CannotBeSent` in place of what never travels, in arrays and plain objects too. An object with a
+ * method is taken for an instance of a class: of those only the few that `Travels` marks are sent.
+ */
+export type Sendable<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | bigint | null | undefined
+    ? T
+    : T extends Code
+      ? CannotBeSent<'Code does not travel: send a name by which the other side chooses, or call it here and send its result.'>
+      : T extends symbol
+        ? CannotBeSent<'A symbol does not travel: send a string.'>
+        : T extends Whole | Travels
+          ? T
+          : T extends readonly unknown[]
+            ? { [I in keyof T]: Sendable<T[I]> }
+            : T extends PromiseLike<unknown>
+              ? CannotBeSent<'A promise does not travel: await it and send its value.'>
+              : T extends Weak
+                ? CannotBeSent<'A weak collection does not travel: send an array or a Map.'>
+                : T extends Items
+                  ? CannotBeSent<'An iterator does not travel: take its items by stream(to, fn, args), or send an array of them.'>
+                  : T extends SharedArrayBuffer
+                    ? CannotBeSent<'Shared memory does not travel: send a typed array; its bytes are copied.'>
+                    : HasMethod<T> extends true
+                      ? T & Travels<'An instance of a class does not travel: send its data, or an RRef to it.'>
+                      : { [K in keyof T]: Sendable<T[K]> }
+
+type HasMethod<T> = true extends { [K in keyof T]: T[K] extends Code ? true : never }[keyof T] ? true : false

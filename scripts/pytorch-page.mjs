@@ -1,0 +1,105 @@
+/**
+ * Writes docs/pytorch.md: which names of PyTorch are here, and which are not. `npm run pytorch` (needs a Python with PyTorch, `PYTHON=… npm run pytorch`).
+ * A name is here when something of the same name in camelCase, or of the name in `OTHER_NAMES`, is exported or is a method of Tensor;
+ * `pytorch-page.test.ts` asks the committed page again at each `npm test`.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { capture, root, setupOrExit } from './setup.mjs'
+
+/** What is here under another name, or as a method of something. */
+const OTHER_NAMES = {
+  absolute: 'abs',
+  arccos: 'acos',
+  arcsin: 'asin',
+  arctan: 'atan',
+  arctan2: 'atan2',
+  binary_cross_entropy: 'bceLoss',
+  binary_cross_entropy_with_logits: 'bceWithLogits',
+  clip: 'clamp',
+  concat: 'cat',
+  concatenate: 'cat',
+  divide: 'div',
+  fix: 'trunc',
+  frombuffer: 'fromTypedArray',
+  from_numpy: 'fromTypedArray',
+  greater: 'gt',
+  greater_equal: 'ge',
+  isfinite: 'isFinite',
+  isinf: 'isInf',
+  isnan: 'isNaN',
+  kl_div: 'klDiv',
+  less: 'lt',
+  less_equal: 'le',
+  logsigmoid: 'logSigmoid',
+  logsumexp: 'logSumExp',
+  max_pool2d_with_indices: 'maxPool2dWithIndices',
+  moveaxis: 'movedim',
+  multiply: 'mul',
+  negative: 'neg',
+  not_equal: 'ne',
+  row_stack: 'vstack',
+  sparse_coo_tensor: 'SparseTensor',
+  subtract: 'sub',
+  swapdims: 'swapaxes',
+  t: 'T',
+  true_divide: 'div',
+}
+/** Interfaces leave no value behind. */
+const TYPES = ['Dataset', 'IterableDataset', 'Sampler']
+/** Not what a program calls: switches of back ends, traces, quantization's own, what only forwards or is obsolete. */
+const LEFT_OUT =
+  /_copy$|^(fake_)?quantiz|vital|torch_function|^(Callable|List|Optional|Tuple|Union|Container|RNNBase|RNNCellBase|NLLLoss2d|fork|wait|obj|candidate)$|^(DF|Map|Iter)\w*Pipe$|^(DataChunk|DataLoader2|functional_datapipe|guaranteed_\w+|non_deterministic|runtime_\w+)$|^(import_ir|merge_type|parse_|unify_|init_num|unsafe_|native_)|_script|^(set_flush_denormal|(s|g)et_num\w*threads|skip_init|convert_conv2d\w+)$/
+
+await setupOrExit()
+const { code, output } = await capture(process.env.PYTHON ?? 'python3', [join(root, 'scripts/golden/torch_names.py')])
+if (code !== 0) {
+  console.error(`the names of PyTorch could not be listed:\n${output}\n  Remedy: PYTHON=<a Python that can import torch> npm run pytorch`)
+  process.exit(1)
+}
+const { version, ...kinds } = JSON.parse(output)
+const ours = await import(pathToFileURL(join(root, 'packages/postgrad/dist/index.js')).href)
+const have = { 'torch.nn.init': ours.init }
+
+const lines = [
+  '# What of PyTorch is here',
+  '',
+  `The public names of PyTorch ${version.replace(/[a-z].*/, '')} by kind, written by \`npm run pytorch\`. Here a name is spelt in camelCase, or as it stands behind the arrow. Functions of one`,
+  'tensor are methods of it too. That a name is here does not mean that each option of it is: its type shows those that are.',
+  '',
+  '| | here | not here |',
+  '|---|---|---|',
+]
+for (const [kind, names] of Object.entries(kinds)) {
+  const shown = names.filter((name) => !LEFT_OUT.test(name))
+  const here = shown.filter((name) => ourName(kind, name) !== null)
+  const text = here.map((name) => (same(name) === ourName(kind, name) ? `\`${name}\`` : `\`${name}\` → \`${ourName(kind, name)}\``))
+  const not = shown.filter((name) => !here.includes(name)).map((name) => `\`${name}\``)
+  lines.push(`| ${kind}: ${here.length} of ${shown.length} | ${text.join(', ') || 'none'} | ${not.join(', ') || 'none'} |`)
+}
+lines.push(
+  '',
+  'Nothing else of PyTorch is here: complex and half-precision numbers, quantization, sparse layouts but the gradients of embeddings, `torch.jit`, `torch.compile`, `torch.distributions`,',
+  "`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc` is in the README's table.",
+  '',
+)
+writeFileSync(join(root, 'docs/pytorch.md'), lines.join('\n'))
+console.log(
+  lines
+    .filter((line) => line.startsWith('| torch'))
+    .map((line) => line.split('|')[1].trim())
+    .join('\n'),
+)
+
+function same(name) {
+  return name.replace(/(?<=[a-z0-9])_(?=[a-z0-9])/g, '\0').replace(/\0(.)/g, (_, letter) => letter.toUpperCase())
+}
+
+function ourName(kind, name) {
+  if (TYPES.includes(name)) return name
+  for (const one of [same(name), OTHER_NAMES[name]]) {
+    if (one !== undefined && (one in (have[kind] ?? ours) || (have[kind] === undefined && one in ours.Tensor.prototype))) return one
+  }
+  return null
+}
