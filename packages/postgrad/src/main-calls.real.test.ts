@@ -149,9 +149,9 @@ describe('errors, limits, cancellation', () => {
   test('CLU-77: while the main thread is blocked who calls it waits, and runs into its own deadline', async () => {
     const cluster = await launch(url, { workers: 1, rpcTimeoutMs: 100 })
     await cluster.call('worker0', program.who)
-    const asked = rejection(cluster.on('worker0').run(program.ask, 'main'))
+    const asked = rejection(cluster.on('worker0').run(program.askLater, 'main', 100))
     await new Promise((resolve) => setTimeout(resolve, 0))
-    program.block(400)
+    program.block(2000)
     expect((await asked).code).toBe('RPC_TIMEOUT')
     expect(await cluster.on('worker0').run(program.ask, 'main')).toBe('main')
   })

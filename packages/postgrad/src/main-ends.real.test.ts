@@ -43,7 +43,10 @@ describe('who is there', () => {
     await Promise.all(['worker0', 'worker1'].map((name) => cluster.on(name).run(program.meet)))
     await expect(cluster.on('worker0').run(program.ask, 'main')).rejects.toMatchObject({ code: 'WORKER_DIED', values: { cause: 'left' } })
     await expect(cluster.call('worker0', program.who)).rejects.toMatchObject({ code: 'RPC_SHUT_DOWN' })
-    await cluster.join('worker2')
+    await cluster.join(['worker2', 'worker3'])
+    for (const name of ['worker2', 'worker3']) {
+      await expect(cluster.on(name).run(program.ask, 'main')).rejects.toMatchObject({ code: 'WORKER_DIED' })
+    }
     await cluster.close()
   })
 

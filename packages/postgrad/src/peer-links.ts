@@ -16,14 +16,13 @@ export class PeerLinks {
   }
 
   open({ info, port, hasHeap, isGuest }: PeerPort): void {
-    const road = this.heap !== null && hasHeap ? new HeapRoad(this.heap) : null
-    try {
-      this.runtime.connect(info, messagePortLink(port, { stayAwake: this.stayAwake }), road, isGuest)
-    } catch (error) {
-      // It has ended: the other end shall know.
+    if (this.runtime.agent.isClosed) {
+      // Whoever has the other end shall know.
       port.close()
-      throw error
+      return
     }
+    const road = this.heap !== null && hasHeap ? new HeapRoad(this.heap) : null
+    this.runtime.connect(info, messagePortLink(port, { stayAwake: this.stayAwake }), road, isGuest)
   }
 
   /** Newcomers, of whom some may take the names of former workers. */
