@@ -39,7 +39,7 @@ for (const [folder, manifest] of bundled) {
   writeJson(join(target, 'package.json'), inner(manifest, target))
 }
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
-const docs = packDocs(root, stage, postgrad.homepage)
+const docs = packDocs(root, stage, postgrad.repository)
 const tensor = manifestOf('packages/tensor').name
 const copied = await bundleGpujs(join(stage, 'node_modules', tensor), join(root, 'packages/tensor'))
 writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
