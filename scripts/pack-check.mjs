@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { deadLinks } from './pack-docs.mjs'
 import { capture, root, timed } from './setup.mjs'
 
-/** What one `npm install` of the tarball alone may bring; 22 packages and 30 MB when this was written, most of it esbuild (of tsx). */
+/** What one `npm install` of the tarball alone may bring; 22 packages and 26 MB when this was written, most of it esbuild (of tsx). */
 const PACKAGES_MAX = 26
 const MEGABYTES_MAX = 36
 /** What gpu.js would bring along and is never loaded. */

@@ -10,10 +10,15 @@ import { dirname, join, normalize } from 'node:path'
 const LINK = /(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)/g
 const TRAVELS = /\.(md|svg)$/
 
-/** Copies them from `root` to `stage`. @returns their paths, for `files` of package.json */
+/**
+ * Copies them from `root` to `stage`.
+ * @param repository of package.json, if it names one
+ * @returns their paths, for `files` of package.json
+ */
 export function packDocs(root, stage, repository) {
-  const found = new Set(['CHANGELOG.md'])
-  follow('README.md')
+  const base = (repository?.url ?? repository)?.replace(/^git\+|\.git$/g, '')
+  const found = new Set()
+  for (const path of ['README.md', 'CHANGELOG.md']) follow(path)
   for (const path of found) {
     mkdirSync(dirname(join(stage, path)), { recursive: true })
     if (!path.endsWith('.md')) cpSync(join(root, path), join(stage, path))
@@ -26,7 +31,7 @@ export function packDocs(root, stage, repository) {
   return [...found].sort()
 
   function follow(path) {
-    if (found.has(path) && path !== 'CHANGELOG.md') return
+    if (found.has(path)) return
     found.add(path)
     if (!path.endsWith('.md')) return
     for (const target of linksOf(join(root, path), path)) if (TRAVELS.test(target) && existsSync(join(root, target))) follow(target)
@@ -35,7 +40,7 @@ export function packDocs(root, stage, repository) {
   function rewritten(path, [link, , text, target, anchor = '']) {
     const place = resolved(path, target)
     if (found.has(place)) return link
-    return repository === undefined ? text : `[${text}](${repository}/blob/main/${place}${anchor})`
+    return base === undefined ? text : `[${text}](${base}/blob/main/${place}${anchor})`
   }
 }
 

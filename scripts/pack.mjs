@@ -5,7 +5,6 @@
  *   dist/cli/                  apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
  *   dist/cjs/                  the same again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
  *   node_modules/@postgrad/*   the packages below, bundled: they are on no registry
- *
  *   README.md, docs/ …         what the README leads to (`pack-docs.mjs`)
  *   THIRD-PARTY.md             the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`)
  *
@@ -39,7 +38,7 @@ for (const [folder, manifest] of bundled) {
   writeJson(join(target, 'package.json'), inner(manifest, target))
 }
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
-const docs = packDocs(root, stage, postgrad.homepage)
+const docs = packDocs(root, stage, postgrad.repository)
 const tensor = manifestOf('packages/tensor').name
 const copied = await bundleGpujs(join(stage, 'node_modules', tensor), join(root, 'packages/tensor'))
 writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))

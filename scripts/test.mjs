@@ -100,7 +100,7 @@ function parse(argv) {
     if (argv[index] === '--help') {
       console.log(HELP)
       process.exit(0)
-    } else if (given[option] !== undefined) {
+    } else if (Object.hasOwn(given, option)) {
       const value = attached ?? argv[++index]
       if (!known[option].includes(value)) {
         console.error(`${option}: expected ${known[option].join(', ')}, got ${value === undefined ? 'nothing' : `'${value}'`}`)
