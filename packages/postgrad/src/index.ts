@@ -604,6 +604,7 @@ export {
   type RRefBackwardOptions,
   type RRefOptions,
   ready,
+  registerActor,
   remote,
   rpcAsync,
   rpcSync,
@@ -622,10 +623,13 @@ export {
   supervise,
   type Target,
   UserRRef,
+  unlink,
+  unregisterActor,
   type WorkerInfo,
   type WorkerMetrics,
   type WorkerRuntime,
   waitAll,
+  whereis,
   workerLocal,
 } from '@postgrad/rpc'
 export type { SimWorld, SimWorldOptions, Trace, TraceEvent, TraceKind } from '@postgrad/sim'

@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
+import { findActor, WHEREIS } from './actor-register-host.js'
 import type { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { AnyFunction, FunctionRegistry } from './function-registry.js'
@@ -13,7 +14,7 @@ import { METHOD_CALL, VALUE_READY } from './rref-context.js'
 import { callStore, STORE_CALL } from './store-host.js'
 import { STREAM_CALL } from './stream.js'
 import { serveStream } from './stream-serving.js'
-import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR, type Watches } from './watches.js'
+import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR, type Watches } from './watches.js'
 
 /** The worker that serves the call. */
 interface Host {
@@ -41,9 +42,10 @@ function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
   return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
 }
 
-/** The owner's side of `monitor`, `link` and `stopActor`. */
+/** The owner's side of `monitor`, `link`, `unlink` and `stopActor`. */
 const watchActor = (rref: unknown, watcher: unknown, id: unknown) => here().watches.onWatch(rref, watcher, id)
 const linkActor = (rref: unknown, other: RRef) => here().watches.onLink(rref, other)
+const unlinkActor = (rref: unknown, other: unknown) => here().watches.onUnlink(rref, other)
 const endActor = (rref: unknown, shutdownMs: unknown) => here().watches.onStop(rref, shutdownMs)
 
 /** The owner's side of `rref.created`. */
@@ -89,6 +91,8 @@ const BUILT_INS = {
   [WATCH_ACTOR]: watchActor,
   [LINK_ACTOR]: linkActor,
   [STOP_ACTOR]: endActor,
+  [UNLINK_ACTOR]: unlinkActor,
+  [WHEREIS]: findActor,
   [ARRIVE]: arrive,
   [STORE_CALL]: callStore,
 } as const

@@ -36,7 +36,7 @@ export function checkArgs(args: unknown, op: string): void {
 }
 
 /** By what it can do: a realm has an AbortSignal of its own. */
-function isSignal(signal: unknown): boolean {
+export function isSignal(signal: unknown): signal is AbortSignal {
   if (typeof signal !== 'object' || signal === null) return false
   const { aborted, addEventListener } = signal as Partial<AbortSignal>
   return typeof aborted === 'boolean' && typeof addEventListener === 'function'

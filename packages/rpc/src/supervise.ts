@@ -1,25 +1,17 @@
 /**
  * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
- * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-8 in SPEC.md. The
+ * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
 import { type Child, type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, timeLimit } from '@postgrad/base/internal'
+import { checkTime } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
+import { ActorHandle, type Gone } from './actor-handle.js'
+import { namesOf } from './actor-register-host.js'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
-import { Future } from './future.js'
-import {
-  type MethodArgs,
-  type MethodNames,
-  type MethodResult,
-  type RemoteProxy,
-  type RpcProxy,
-  type RRef,
-  type RRefOptions,
-  UserRRef,
-} from './rref.js'
+import { type RRef, type RRefOptions, UserRRef } from './rref.js'
 import { STOP_ACTOR, type Watch } from './watches.js'
 import type { Target } from './worker-info.js'
 import type { WorkerRuntime } from './worker-runtime.js'
@@ -94,12 +86,15 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   private readonly supervisor: Supervisor<Incarnation>
   private readonly handles = new Map<string, ActorHandle<unknown>>()
   private readonly workerWaitMs: number
+  /** On its worker. */
+  private readonly number: number
   private isEndWatched = false
   private isStopping = false
 
   /** @internal */
   constructor(worker: WorkerRuntime, { children, workerWaitMs = WORKER_WAIT_MS, ...restarts }: SuperviseOptions<S>) {
     this.worker = worker
+    this.number = running(worker).next++
     this.workerWaitMs = checkTime('workerWaitMs', workerWaitMs, '0 for no wait')
     const generator = new Generator()
     generator.restore(currentGenerator().state())
@@ -107,8 +102,8 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
       ...restarts,
       clock: worker.clock,
       children: children.map((spec) => {
-        const handle = new ActorHandle<unknown>(spec.name, spec.actor.name)
-        this.handles.set(spec.name, handle)
+        const handle = this.handle(spec)
+        this.keep(spec.name, handle)
         return this.childSpec(spec, handle)
       }),
       // A copy: what the program draws does not depend on what crashes.
@@ -121,8 +116,9 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     })
     void this.supervisor.exited.then(({ normal, reason }) => {
       this.isStopping = true
-      running(worker).delete(this)
+      running(worker).all.delete(this)
       const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
+      for (const name of this.handles.keys()) namesOf(worker).delete(this.keyOf(name))
       for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
       const isKnown = this.isEndWatched || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
       if (!normal && !isKnown) worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
@@ -131,7 +127,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   /** @internal */
   async start(): Promise<void> {
-    running(this.worker).add(this)
+    running(this.worker).all.add(this)
     await this.worker.run(() => this.supervisor.start())
   }
 
@@ -150,16 +146,17 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what makes it fail; then it is not kept */
   async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
-    const handle = new ActorHandle<InstanceType<C>>(spec.name, spec.actor.name)
-    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, handle as ActorHandle<unknown>)))
-    this.handles.set(spec.name, handle as ActorHandle<unknown>)
-    return handle
+    const handle = this.handle(spec)
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, handle)))
+    this.keep(spec.name, handle)
+    return handle as ActorHandle<InstanceType<C>>
   }
 
   /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
   async remove(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.remove(name))
     this.handles.delete(name)
+    namesOf(this.worker).delete(this.keyOf(name))
   }
 
   /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
@@ -199,6 +196,20 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   kill(): void {
     this.isStopping = true
     this.worker.run(() => this.supervisor.kill())
+  }
+
+  private handle({ name, actor }: ActorSpec): ActorHandle<unknown> {
+    return new ActorHandle(name, actor.name, { home: this.worker.info, key: this.keyOf(name) })
+  }
+
+  /** Others find it by its name, too. */
+  private keep(name: string, handle: ActorHandle<unknown>): void {
+    this.handles.set(name, handle)
+    namesOf(this.worker).set(this.keyOf(name), handle)
+  }
+
+  private keyOf(name: string): string {
+    return `supervision ${this.number}/${name}`
   }
 
   private childSpec(spec: ActorSpec, handle: ActorHandle<unknown>): ChildSpec<Incarnation> {
@@ -298,15 +309,6 @@ class Incarnation implements Child {
   }
 }
 
-/** Why no more of an actor will run. */
-interface Gone {
-  readonly why: string
-  readonly remedy: string
-  readonly cause: unknown
-  /** Else it may be brought back by hand, or with others. */
-  readonly isForGood: boolean
-}
-
 function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null): Gone {
   if (exit === null) return { why: 'it was taken away', remedy: 'Use add() to have it again.', cause: undefined, isForGood: true }
   const { normal, reason } = exit
@@ -317,122 +319,16 @@ function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null)
   return { why, remedy, cause: reason, isForGood: false }
 }
 
-interface Waiter<T> {
-  resolve(rref: RRef<T>): void
-  reject(): void
-}
-
-/** What users hold of a supervised actor: the way to the one that runs now. */
-export class ActorHandle<T> {
-  readonly name: string
-  /** No more of it will run. */
-  private gone: Gone | null = null
-  private readonly what: string
-  private rref: RRef<T> | null = null
-  private readonly waiting = new Set<Waiter<T>>()
-
-  /** @internal */
-  constructor(name: string, what: string) {
-    this.name = name
-    this.what = what
-  }
-
-  /** The reference to the one that runs now; it does not go with later ones. @throws ACTOR_NOT_RUNNING while none does */
-  get current(): RRef<T> {
-    if (this.rref !== null) return this.rref
-    throw this.notRunning()
-  }
-
-  get isRunning(): boolean {
-    return this.rref !== null
-  }
-
-  /** Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING, with the reason as its cause: at once when none will, else after `timeoutMs` (default the worker's) */
-  async ready({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<RRef<T>> {
-    if (this.rref !== null) return this.rref
-    if (this.gone !== null) throw this.notRunning()
-    const worker = currentWorker()
-    const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
-    return await new Promise((resolve, reject) => {
-      const waiter: Waiter<T> = {
-        resolve: (rref) => {
-          timer?.cancel()
-          resolve(rref)
-        },
-        reject: () => {
-          timer?.cancel()
-          this.waiting.delete(waiter)
-          reject(this.notRunning(true))
-        },
-      }
-      const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, waiter.reject)
-      this.waiting.add(waiter)
-    })
-  }
-
-  /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
-    return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
-  }
-
-  /** As `RRef.rpcSync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  rpcSync(options?: RRefOptions): RpcProxy<T> {
-    return this.current.rpcSync(options)
-  }
-
-  /** As `RRef.rpcAsync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  rpcAsync(options?: RRefOptions): RpcProxy<T> {
-    return this.current.rpcAsync(options)
-  }
-
-  /** As `RRef.remote`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
-  remote(options?: RRefOptions): RemoteProxy<T> {
-    return this.current.remote(options)
-  }
-
-  /** @internal */
-  begin(rref: RRef): void {
-    this.rref = rref as RRef<T>
-    this.gone = null
-    for (const { resolve } of this.waiting) resolve(this.rref)
-    this.waiting.clear()
-  }
-
-  /** @internal */
-  end(): void {
-    this.rref = null
-  }
-
-  /** @internal */
-  over(gone: Gone): void {
-    if (this.gone?.isForGood !== true) this.gone = gone
-    for (const { reject } of [...this.waiting]) reject()
-  }
-
-  /** `hasWaited`: `ready` has, in vain. */
-  private notRunning(hasWaited = false): PostgradError {
-    const { gone } = this
-    const remedy = hasWaited ? "Pass a longer { timeoutMs }, or look at the supervision's exited." : 'Await its ready() first.'
-    return new PostgradError('ACTOR_NOT_RUNNING', {
-      op: this.name,
-      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made anew' : `: ${gone.why}`}`,
-      remedy: gone === null ? remedy : gone.remedy,
-      values: { child: this.name, actor: this.what },
-      ...(gone?.cause === undefined || gone.cause === null ? {} : { cause: gone.cause }),
-    })
-  }
-}
-
 /** The supervisions of a worker, which end with it. */
 const SUPERVISIONS = Symbol('postgrad.supervisions')
 
-function running(worker: WorkerRuntime): Set<Supervision> {
+function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next: number } {
   return worker.slot(SUPERVISIONS, () => {
     const all = new Set<Supervision>()
     worker.onClose(() => {
       for (const supervision of [...all]) supervision.kill()
     })
-    return all
+    return { all, next: 0 }
   })
 }
 

@@ -12,12 +12,13 @@ import { checkTime } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { ActorCell } from './actor-cell.js'
 import type { Future } from './future.js'
-import { OwnerRRef, type RRef } from './rref.js'
+import { OwnerRRef, RRef } from './rref.js'
 import type { WorkerInfo } from './worker-info.js'
 
-/** The built-in functions behind `monitor`, `link` and `stopActor`. */
+/** The built-in functions behind `monitor`, `link`, `unlink` and `stopActor`. */
 export const WATCH_ACTOR = 'postgrad.watchActor'
 export const LINK_ACTOR = 'postgrad.linkActor'
+export const UNLINK_ACTOR = 'postgrad.unlinkActor'
 export const STOP_ACTOR = 'postgrad.stopActor'
 
 /** How something ended. */
@@ -70,6 +71,8 @@ export class Watches {
   private readonly watching = new Map<number, Watch>()
   /** By watcher and its number: what ends the watch of an actor here. */
   private readonly watched = new Map<string, () => void>()
+  /** Links of actors here, by both ends: each may be bound more than once. */
+  private readonly links = new Map<string, Set<Watch>>()
   private nextId = 1
 
   constructor(host: WatchesHost) {
@@ -185,8 +188,29 @@ export class Watches {
     void watch.down.then(({ normal, reason }) => {
       if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
     })
-    void cell.ended.then(() => this.unwatch(watch))
+    const key = linkKey(owned, other)
+    const bound = this.links.get(key) ?? new Set()
+    this.links.set(key, bound.add(watch))
+    const forget = () => {
+      bound.delete(watch)
+      if (bound.size === 0 && this.links.get(key) === bound) this.links.delete(key)
+    }
+    void watch.down.then(forget)
+    void cell.ended.then(() => {
+      forget()
+      this.unwatch(watch)
+    })
     await watch.registered
+    other.dispose()
+  }
+
+  /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
+  onUnlink(rref: unknown, other: unknown): void {
+    const owned = ownedActor(UNLINK_ACTOR, rref)
+    if (!(other instanceof RRef)) throw notAnActor(UNLINK_ACTOR, typeof other)
+    const key = linkKey(owned, other)
+    for (const watch of this.links.get(key) ?? []) this.unwatch(watch)
+    this.links.delete(key)
     other.dispose()
   }
 
@@ -208,6 +232,10 @@ export class Watches {
   onClose(closedBy: () => PostgradError): void {
     for (const watch of [...this.watching.values()]) this.tell(watch, downBy(closedBy()))
   }
+}
+
+function linkKey(actor: RRef, other: RRef): string {
+  return `${actor.rrefId} ${other.rrefId}`
 }
 
 /** What came from another worker need not be what this code sends. */
