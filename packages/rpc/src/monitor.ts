@@ -102,7 +102,7 @@ export interface StopOptions {
 }
 
 /**
- * Ends an actor: what was called before is done, its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
+ * Ends an actor: what was called before is done, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
  * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make anew.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
  */
