@@ -138,6 +138,25 @@ test('CLU-33 too many deaths in too short a time end the cluster with the reason
   await cluster.close()
 })
 
+test('CLU-33, SUP-16 a restart of a worker waits as minBackoffMs says, and close does not wait for it', async () => {
+  const { cluster, until } = await supervised(LOGGED, ['a', 'b'], { intensity: 5, minBackoffMs: 1000, randomFactor: 0.1 })
+  let deaths = 0
+  cluster.onWorkerDeath(() => deaths++)
+  const died = async (count: number) => {
+    while (deaths < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  await cluster.on('b').run(logged.exitSoon, 1)
+  await died(1)
+  const sinceMs = performance.now()
+  await until(1)
+  // The death is told a little later than it is known.
+  expect(performance.now() - sinceMs).toBeGreaterThan(800)
+  await cluster.on('b').run(logged.exitSoon, 1)
+  await died(2)
+  await cluster.close()
+  expect(logOf().filter((line) => line === 'start b').length).toBe(2)
+})
+
 test('CLU-34 a supervised cluster grows and shrinks; newcomers are supervised too, and restarts by hand do not count', async () => {
   const { cluster, until } = await supervised(PROGRAM, ['a'], { intensity: 1, periodMs: 60_000, shutdownMs: 0 })
   const joining = cluster.join(['b', 'c'])

@@ -4,6 +4,7 @@
  */
 import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
+import { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import type { WorkerThread } from './worker-thread.js'
 
@@ -59,7 +60,10 @@ export function superviseWorkers(
   options: SupervisionOptions,
   starter: WorkerStarter,
 ): Supervisor<WorkerChild> {
-  return new Supervisor({ ...options, clock, children: names.map((name) => workerSpec(name, options, starter)) })
+  // For `randomFactor`: clusters of several processes are not to come back at once.
+  const generator = new Generator(process.pid)
+  const children = names.map((name) => workerSpec(name, options, starter))
+  return new Supervisor({ ...options, clock, children, random: () => generator.uniform() })
 }
 
 /**

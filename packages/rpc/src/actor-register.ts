@@ -1,27 +1,14 @@
 /**
- * Names of actors, kept by the worker on which they were given, and asked for from any: `registerActor`, `unregisterActor`, `whereis`, as in Erlang. Handles of supervised actors that
- * were sent elsewhere find the one that runs by names of their own here. Rules NAM-1 to NAM-3 in SPEC.md. PyTorch has no counterpart.
+ * Names of actors, kept by the worker on which they were given, and asked for from any: `registerActor`, `unregisterActor`, `whereis`, as in Erlang.
+ * `actor-register-host.ts` below serves them. Rules NAM-1 and NAM-2 in SPEC.md. PyTorch has no counterpart.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
-import { ActorHandle, WHEREIS } from './actor-handle.js'
+import { ActorHandle } from './actor-handle.js'
+import { namesOf, WHEREIS } from './actor-register-host.js'
 import { currentWorker } from './api.js'
 import { RRef, type RRefOptions } from './rref.js'
-import { currentServing } from './served-call.js'
 import { notAnActor } from './watches.js'
 import type { Target } from './worker-info.js'
-
-type Registered = RRef | ActorHandle<unknown>
-
-interface Host {
-  slot<T>(key: symbol, make: () => T): T
-}
-
-const NAMES = Symbol('postgrad.actorNames')
-
-export function namesOf(worker: Host): Map<string, Registered> {
-  return worker.slot(NAMES, () => new Map())
-}
 
 /**
  * Gives an actor a name on this worker, under which `whereis` finds it from any: a reference to it, which lives on while it is registered, or the handle of a supervised one, whose
@@ -56,24 +43,6 @@ export function unregisterActor(name: string): boolean {
 export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
   checkName('whereis', name)
   return (await currentWorker().callBuiltIn(worker, WHEREIS, [name, null], options)) as RRef<T>
-}
-
-/** Serves WHEREIS; `waitMs` is how long to wait for one that runs, 0 for ever, null not at all. */
-export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> {
-  const worker = currentScope().worker as unknown as Host & { readonly info: { readonly name: string } }
-  const actor = namesOf(worker).get(name as string)
-  if (actor === undefined) {
-    throw new PostgradError('UNKNOWN_ACTOR', {
-      op: 'whereis',
-      message: `no actor has the name '${String(name)}' on worker '${worker.info.name}'`,
-      remedy: 'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor, its supervision has ended.',
-      values: { name: String(name), worker: worker.info.name },
-    })
-  }
-  if (actor instanceof RRef) return actor
-  if (waitMs === null) return actor.reference()
-  const { signal } = currentServing()!
-  return actor.ready({ timeoutMs: waitMs as number, signal })
 }
 
 /** Names with a slash are those of supervisions. @throws INVALID_ARGUMENT */

@@ -66,7 +66,7 @@ export abstract class Actor {
     this.#cell.unstashAll()
   }
 
-  /** Ends this actor when what was called before has been done. */
+  /** Ends this actor when what was called before has been done; its open streams are ended (ACTOR_STOPPED), but one that is at its own end. */
   protected stop(): void {
     void this.#cell.stop(Number.POSITIVE_INFINITY)
   }

@@ -4,8 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
-import { WHEREIS } from './actor-handle.js'
-import { findActor } from './actor-register.js'
+import { findActor, WHEREIS } from './actor-register-host.js'
 import type { Actors } from './actors.js'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 import type { AnyFunction, FunctionRegistry } from './function-registry.js'

@@ -431,6 +431,72 @@ describe('supervise', () => {
     expect(first!.length).toBeGreaterThan(8)
   })
 
+  test('ACS-14 a supervision that gives up is a crash at its parent, which begins it anew, until that gives up as well', () =>
+    seeds(3, async () => {
+      const root = await supervise({
+        strategy: 'rest-for-one',
+        intensity: 1,
+        children: [{ name: 'first', actor: Part, args: ['first'], worker: 'worker1' }],
+      })
+      const rootExited = root.exited
+      const team = await supervise({
+        parent: { supervision: root, name: 'team' },
+        intensity: 0,
+        children: [
+          { name: 'a', actor: Part, args: ['a'], worker: 'worker2' },
+          { name: 'b', actor: Part, args: ['b'], worker: 'worker2' },
+        ],
+      })
+      const last = await root.add({ name: 'last', actor: Part, args: ['last'], worker: 'worker1' })
+      const added = await team.add({ name: 'c', actor: Part, args: ['c'], worker: 'worker2' })
+      expect([root.names, team.names]).toEqual([
+        ['first', 'team', 'last'],
+        ['a', 'b', 'c'],
+      ])
+      const handle = team.actor('a')
+      await handle.call('count', [])
+      await last.call('count', [])
+      await team.actor('b').call('crash', [])
+      await sleep(50)
+      // All of it is new, and what the strategy of the parent binds to it.
+      expect([await handle.call('count', []), await last.call('count', []), team.names, root.restarts]).toEqual([1, 1, ['a', 'b'], 1])
+      expect((await failure(added.ready())).message).toContain('begun anew, and it was added by hand')
+      expect(await call('worker2', readLog)).toEqual(['start a', 'start b', 'start c', 'stop c', 'stop a', 'start a', 'start b'])
+      await handle.call('crash', [])
+      expect(await team.exited).toMatchObject({
+        reason: { code: 'SUPERVISOR_GAVE_UP', cause: { code: 'SUPERVISOR_GAVE_UP', cause: { message: 'a broke' } } },
+      })
+      expect(await rootExited).toMatchObject({ reason: { code: 'SUPERVISOR_GAVE_UP' } })
+      expect((await failure(handle.ready())).code).toBe('ACTOR_NOT_RUNNING')
+    }))
+
+  test('ACS-14 it stops alone, is taken away by its parent, ends with it, and fails to start under it', () =>
+    seeds(3, async () => {
+      const root = await supervise({ children: [] })
+      const child = { name: 'a', actor: Part, args: ['a'], worker: 'worker1' } as const
+      const begin = () => supervise({ parent: { supervision: root, name: 'team' }, children: [child] })
+      const first = await begin()
+      expect((await failure(begin())).code).toBe('CHILD_NAME_TAKEN')
+      await first.stop()
+      expect([await first.exited, root.names]).toEqual([{ normal: true }, []])
+      const second = await begin()
+      await root.remove('team')
+      expect(await second.exited).toEqual({ normal: true })
+      const third = await begin()
+      expect(await third.actor('a').call('count', [])).toBe(1)
+      await Promise.all([root.stop(), third.stop()])
+      expect([await third.exited, await root.exited]).toEqual([{ normal: true }, { normal: true }])
+      expect((await call('worker1', readLog)).filter((word) => word === 'stop a').length).toBe(3)
+      expect((await failure(begin())).code).toBe('SUPERVISOR_NOT_RUNNING')
+      await call('worker1', forbid, ['a'])
+      const other = await supervise({ children: [] })
+      expect((await failure(supervise({ parent: { supervision: other, name: 'team' }, children: [child] }))).code).toBe(
+        'SUPERVISOR_START_FAILED',
+      )
+      expect((await failure(supervise({ parent: { name: 'team' } as never, children: [child] }))).code).toBe('INVALID_ARGUMENT')
+      await other.stop()
+    }))
+
   test('ACS-7 a place where nobody comes fails the start after `workerWaitMs`', () =>
     seeds(1, async () => {
       const { clock } = currentWorker()

@@ -7,9 +7,8 @@ import { type Child, type ChildSpec, type Exit, type Restart, type RestartOption
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
-import type { Sendable } from '@postgrad/wire'
 import { ActorHandle, type Gone } from './actor-handle.js'
-import { namesOf } from './actor-register.js'
+import { namesOf } from './actor-register-host.js'
 import { currentWorker } from './api.js'
 import type { AnyClass } from './function-registry.js'
 import { type RRef, type RRefOptions, UserRRef } from './rref.js'
@@ -40,6 +39,11 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
   /** In the order in which they start. */
   readonly children: S
+  /**
+   * The supervision that this one belongs to, and its name there: when this one gives up, that is a crash of a child there, whose `strategy` and `intensity` decide (it is begun anew,
+   * or that one gives up as well). Both run on the same worker.
+   */
+  readonly parent?: { readonly supervision: Supervision; readonly name: string }
   /** How long a start waits for a worker that has died to be there again (the cluster may be starting it anew), in ms. Default 5000. */
   readonly workerWaitMs?: number
 }
@@ -88,58 +92,116 @@ export async function supervise<const S extends readonly ActorSpec[]>(
 /** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
-  private readonly supervisor: Supervisor<Incarnation>
+  private readonly options: SuperviseOptions<S>
+  /** Of one with a parent: the one that runs now. */
+  private supervisor: Supervisor
   private readonly handles = new Map<string, ActorHandle<unknown>>()
   private readonly workerWaitMs: number
   /** On its worker. */
   private readonly number: number
+  private readonly random: () => number
+  private readonly ended: Promise<Exit>
+  private settle!: (exit: Exit) => void
   private isEndWatched = false
   private isStopping = false
 
   /** @internal */
-  constructor(worker: WorkerRuntime, { children, workerWaitMs = WORKER_WAIT_MS, ...restarts }: SuperviseOptions<S>) {
+  constructor(worker: WorkerRuntime, options: SuperviseOptions<S>) {
     this.worker = worker
+    this.options = options
     this.number = running(worker).next++
-    this.workerWaitMs = checkTime('workerWaitMs', workerWaitMs, '0 for no wait')
+    this.workerWaitMs = checkTime('workerWaitMs', options.workerWaitMs ?? WORKER_WAIT_MS, '0 for no wait')
+    checkParent(worker, options.parent)
+    // A copy: what the program draws does not depend on what crashes.
     const generator = new Generator()
     generator.restore(currentGenerator().state())
-    this.supervisor = new Supervisor({
+    this.random = () => generator.uniform()
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve
+    })
+    this.supervisor = this.make()
+    for (const spec of options.children) this.keep(spec.name, this.handle(spec))
+    void this.ended.then((exit) => this.onEnd(exit))
+  }
+
+  private make(): Supervisor {
+    const { children, workerWaitMs: _, parent: __, ...restarts } = this.options
+    return new Supervisor({
       ...restarts,
-      clock: worker.clock,
-      children: children.map((spec) => {
-        const handle = this.handle(spec)
-        this.keep(spec.name, handle)
-        return this.childSpec(spec, handle)
-      }),
-      // A copy: what the program draws does not depend on what crashes.
-      random: () => generator.uniform(),
+      clock: this.worker.clock,
+      children: children.map((spec) => this.childSpec(spec, () => this.handles.get(spec.name) ?? this.keep(spec.name, this.handle(spec)))),
+      random: this.random,
       onBadStop: (name, { reason }) => {
         // Of a worker's death there are other words.
         if (!isPostgradError(reason, 'WORKER_DIED'))
-          worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
+          this.worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
       },
-    })
-    void this.supervisor.exited.then(({ normal, reason }) => {
-      this.isStopping = true
-      running(worker).all.delete(this)
-      const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
-      for (const name of this.handles.keys()) namesOf(worker).delete(this.keyOf(name))
-      for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
-      const isKnown = this.isEndWatched || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
-      if (!normal && !isKnown) worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
     })
   }
 
   /** @internal */
   async start(): Promise<void> {
     running(this.worker).all.add(this)
-    await this.worker.run(() => this.supervisor.start())
+    await this.worker.run(() => (this.options.parent === undefined ? this.startAlone() : this.startUnder(this.options.parent)))
   }
 
-  /** Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. */
+  private startAlone(): Promise<void> {
+    void this.supervisor.exited.then(this.settle)
+    return this.supervisor.start()
+  }
+
+  /** Its parent starts it, each time with a supervisor of its own. */
+  private async startUnder({ supervision, name }: NonNullable<SuperviseOptions['parent']>): Promise<void> {
+    let isFirst = true
+    void supervision.ended.then(this.settle)
+    try {
+      await supervision.supervisor.add({
+        name,
+        shutdownMs: Number.POSITIVE_INFINITY,
+        start: async () => {
+          if (!isFirst) this.beginAnew()
+          isFirst = false
+          await this.supervisor.start()
+          return this.supervisor
+        },
+        onGone: (exit) => this.settle(exit ?? { normal: true }),
+      })
+    } catch (reason) {
+      this.settle({ normal: false, reason })
+      throw reason
+    }
+  }
+
+  /** With the children that it was made with. */
+  private beginAnew(): void {
+    const kept = new Set(this.options.children.map(({ name }) => name))
+    for (const [name, handle] of [...this.handles]) {
+      if (kept.has(name)) continue
+      const why = 'its supervision was begun anew, and it was added by hand'
+      handle.over({ why, remedy: 'Use add() to have it again.', cause: undefined, isForGood: true })
+      this.drop(name)
+    }
+    this.supervisor = this.make()
+  }
+
+  private onEnd({ normal, reason }: Exit): void {
+    this.isStopping = true
+    running(this.worker).all.delete(this)
+    for (const name of this.handles.keys()) namesOf(this.worker).delete(this.keyOf(name))
+    const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
+    for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
+    // Of one that belongs to another the caller of `supervise`, or that other, has been told.
+    const isKnown = this.isEndWatched || this.options.parent !== undefined || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
+    if (!normal && !isKnown) this.worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
+  }
+
+  /**
+   * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it is not begun
+   * anew any more.
+   */
   get exited(): Promise<Exit> {
     this.isEndWatched = true
-    return this.supervisor.exited
+    return this.ended
   }
 
   /** How many restarts there were within the last period. */
@@ -152,7 +214,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what makes it fail; then it is not kept */
   async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
     const handle = this.handle(spec)
-    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, handle)))
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, () => handle)))
     this.keep(spec.name, handle)
     return handle as ActorHandle<InstanceType<C>>
   }
@@ -160,8 +222,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
   async remove(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.remove(name))
-    this.handles.delete(name)
-    namesOf(this.worker).delete(this.keyOf(name))
+    this.drop(name)
   }
 
   /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
@@ -190,11 +251,20 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** Stops the actors in reverse order, each when the one behind it has ended, and resolves when all have. */
   async stop(): Promise<void> {
     this.isStopping = true
-    await this.worker.run(() => this.supervisor.stop())
+    const { parent } = this.options
+    // Its parent would make it anew. If that has ended, or is about to, this one has its end from there.
+    if (parent?.supervision.names.includes(parent.name)) await parent.supervision.remove(parent.name).catch(() => {})
+    else await this.worker.run(() => this.supervisor.stop())
+    await this.ended
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
+  }
+
+  /** @internal */
+  isOn(worker: WorkerRuntime): boolean {
+    return worker === this.worker
   }
 
   /** Its worker ends. @internal */
@@ -208,24 +278,31 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 
   /** Others find it by its name, too. */
-  private keep(name: string, handle: ActorHandle<unknown>): void {
+  private keep(name: string, handle: ActorHandle<unknown>): ActorHandle<unknown> {
     this.handles.set(name, handle)
     namesOf(this.worker).set(this.keyOf(name), handle)
+    return handle
+  }
+
+  private drop(name: string): void {
+    this.handles.delete(name)
+    namesOf(this.worker).delete(this.keyOf(name))
   }
 
   private keyOf(name: string): string {
     return `supervision ${this.number}/${name}`
   }
 
-  private childSpec(spec: ActorSpec, handle: ActorHandle<unknown>): ChildSpec<Incarnation> {
+  /** `handleOf`: the one that its users hold, whichever supervisor makes it. */
+  private childSpec(spec: ActorSpec, handleOf: () => ActorHandle<unknown>): ChildSpec {
     const { name, restart, shutdownMs } = spec
     let starts = 0
     return {
       name,
       ...(restart === undefined ? {} : { restart }),
       ...(shutdownMs === undefined ? {} : { shutdownMs }),
-      start: () => this.worker.run(() => this.begin(spec, handle, starts++)),
-      onGone: (exit) => handle.over(goneBy(name, restart, exit)),
+      start: () => this.worker.run(() => this.begin(spec, handleOf(), starts++)),
+      onGone: (exit) => handleOf().over(goneBy(name, restart, exit)),
     }
   }
 
@@ -312,6 +389,18 @@ class Incarnation implements Child {
   private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
     return await this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
   }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkParent(worker: WorkerRuntime, parent: SuperviseOptions['parent']): void {
+  if (parent === undefined) return
+  if (parent?.supervision instanceof Supervision && typeof parent.name === 'string' && parent.supervision.isOn(worker)) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'supervise',
+    expected: 'parent: { supervision, name }, with a supervision of this worker',
+    got: parent?.supervision instanceof Supervision ? 'one of another worker, or no name' : typeof parent,
+    remedy: 'Call both on the same worker; leave parent out for a supervision that stands alone.',
+  })
 }
 
 function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null): Gone {
