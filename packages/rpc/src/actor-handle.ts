@@ -5,6 +5,8 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { onAbort, timeLimit } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
+import type { travels } from '@postgrad/wire/internal'
 import { WHEREIS } from './actor-register-host.js'
 import { currentWorker } from './api.js'
 import { checkSignal, isSignal } from './call-options.js'
@@ -39,6 +41,9 @@ interface Waiter<T> {
  * await `ready()` and use the reference; what needs to know it at once (`current`, proxies) is HANDLE_NOT_LOCAL there.
  */
 export class ActorHandle<T> {
+  /** @internal */
+  declare readonly [travels]: true
+  /** The child's name. */
   readonly name: string
   private readonly address: HandleAddress
   /** It was sent here. */
@@ -64,7 +69,7 @@ export class ActorHandle<T> {
     throw this.notRunning()
   }
 
-  /** @throws HANDLE_NOT_LOCAL */
+  /** Whether one runs now. @throws HANDLE_NOT_LOCAL */
   get isRunning(): boolean {
     this.checkLocal()
     return this.rref !== null
@@ -115,13 +120,17 @@ export class ActorHandle<T> {
   }
 
   /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
-  call<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options?: RRefOptions): Future<MethodResult<T, K>> {
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options?: RRefOptions): Future<MethodResult<T, K>> {
     if (this.isFar) return this.callFar(method, args, options)
     return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
   }
 
   /** Two calls, in one time: which one runs, then that one's method. */
-  private callFar<K extends MethodNames<T>>(method: K, args: MethodArgs<T, K>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
+  private callFar<K extends MethodNames<T>>(
+    method: K,
+    args: Sendable<MethodArgs<T, K>>,
+    options: RRefOptions = {},
+  ): Future<MethodResult<T, K>> {
     const future = new Future<MethodResult<T, K>>()
     const controller = new AbortController()
     future.cancelWith({ cancel: (reason) => controller.abort(reason) })

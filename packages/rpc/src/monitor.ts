@@ -97,42 +97,6 @@ async function referenceOf(op: string, actor: unknown): Promise<Borrowed> {
   return { rref, [Symbol.asyncDispose]: async () => (actor.isLocal ? undefined : rref.dispose()) }
 }
 
-/**
- * Binds two actors: when one of them crashes (its worker's death included), the other does, with LINKED_ACTOR_DOWN. A normal end of one is nothing to the other. It
- * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made anew is another, and bound to nothing.
- * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
- */
-export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
-  return onBoth('link', LINK_ACTOR, a, b)
-}
-
-/** Undoes `link`, however often it was said of these two; where there was none it does nothing. Both references must be those that were bound, or copies of them. @throws (rejects) as `link` */
-export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
-  return onBoth('unlink', UNLINK_ACTOR, a, b)
-}
-
-async function onBoth(op: string, builtIn: string, first: unknown, second: unknown): Promise<void> {
-  const worker = currentWorker()
-  await using a = await referenceOf(op, first)
-  await using b = await referenceOf(op, second)
-  const { rref: left } = a
-  const { rref: right } = b
-  await Promise.all([worker.callBuiltIn(left.owner(), builtIn, [left, right]), worker.callBuiltIn(right.owner(), builtIn, [right, left])])
-}
-
-interface Borrowed extends AsyncDisposable {
-  readonly rref: RRef
-}
-
-/** The reference itself, or the one that a handle leads to now. @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING */
-async function referenceOf(op: string, actor: unknown): Promise<Borrowed> {
-  if (actor instanceof RRef) return { rref: actor, [Symbol.asyncDispose]: async () => {} }
-  if (!(actor instanceof ActorHandle)) throw notAnActor(op, actor === null ? 'null' : typeof actor)
-  const rref = await actor.reference()
-  // The supervision's own is not ours to give up.
-  return { rref, [Symbol.asyncDispose]: async () => (actor.isLocal ? undefined : rref.dispose()) }
-}
-
 /** Of `stopActor`. */
 export interface StopOptions {
   /** How long it may take before it is ended whatever it does; 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */

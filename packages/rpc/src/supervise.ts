@@ -7,6 +7,7 @@ import { type Child, type ChildSpec, type Exit, type Restart, type RestartOption
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
 import { ActorHandle, type Gone } from './actor-handle.js'
 import { namesOf } from './actor-register-host.js'
 import { currentWorker } from './api.js'
