@@ -10,7 +10,7 @@
 import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
@@ -91,8 +91,8 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
   constructor(dataset: Dataset<T> | readonly T[] | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
-    const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
     checkOptions(options)
+    const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
     checkCount('DataLoader', 'batchSize', batchSize)
     checkCount('DataLoader', 'prefetchFactor', prefetchFactor)
     if (!Number.isSafeInteger(workers) || workers < 0) throw invalidArgument('DataLoader', 'workers to be an integer ≥ 0', workers)
@@ -359,6 +359,14 @@ const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
 
 /** @throws INVALID_ARGUMENT for options that are none: one that is passed over would be another training than was asked for */
 function checkOptions<T, B>(options: DataLoaderOptions<T, B>): void {
+  if (typeof options !== 'object' || options === null) {
+    throw invalidArgument(
+      'DataLoader',
+      'an object with options',
+      argumentText(options),
+      'Write them in braces: { batchSize: 32, shuffle: true }.',
+    )
+  }
   const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name))
   if (unknown.length > 0) {
     throw invalidArgument(

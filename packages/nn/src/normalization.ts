@@ -2,7 +2,7 @@
 import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkSizes } from './check.js'
+import { checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
@@ -24,6 +24,7 @@ export class LayerNorm extends Module {
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
     super()
+    checkOptions('LayerNorm', options, ['eps', 'elementwiseAffine'])
     const { eps = 1e-5, elementwiseAffine = true, ...parameters } = options
     if (typeof normalizedShape !== 'number') checkIterable('LayerNorm', 'the shape to normalise, or a number,', normalizedShape)
     const shape = typeof normalizedShape === 'number' ? [normalizedShape] : [...normalizedShape]
