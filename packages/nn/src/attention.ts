@@ -60,7 +60,7 @@ export class MultiheadAttention extends Module {
   /** Projections xavier uniform, the last one as Linear's, all biases 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(embedDim: number, numHeads: number, options: MultiheadAttentionOptions = {}) {
     super()
-    checkOptions('MultiheadAttention', options, ['dropout', 'bias', 'kdim', 'vdim', 'batchFirst'])
+    checkOptions('MultiheadAttention', options, ['dropout', 'bias', 'kdim', 'vdim', 'batchFirst', 'dtype'])
     const { dropout: p = 0, bias = true, kdim = embedDim, vdim = embedDim, batchFirst = false, dtype = 'float32' } = options
     checkSizes('MultiheadAttention', { embedDim, numHeads, kdim, vdim })
     checkProbability('MultiheadAttention', 'dropout', p)

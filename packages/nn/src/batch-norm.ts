@@ -41,7 +41,7 @@ abstract class BatchNorm extends Module {
   /** Weight 1, bias 0, running mean 0, running variance 1. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(numFeatures: number, options: BatchNormModuleOptions = {}) {
     super()
-    checkOptions(new.target.name, options, ['eps', 'momentum', 'affine', 'trackRunningStats'])
+    checkOptions(new.target.name, options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype'])
     const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true, dtype = 'float32' } = options
     checkSizes(new.target.name, { numFeatures })
     this.numFeatures = numFeatures

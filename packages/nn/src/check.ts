@@ -4,11 +4,11 @@ import type { DType, Pair, Tensor } from '@postgrad/tensor'
 import { argumentText, checkTensor, dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
 /**
- * The names of all options beside dtype.
+ * `known`: the names of all options.
  * @throws INVALID_ARGUMENT for what is no object, or has other names: passed over in silence they would make another model than was asked for
  */
-export function checkOptions<O extends object>(op: string, options: O, known: readonly Exclude<keyof O, 'dtype'>[]): void {
-  const names = [...(known as readonly string[]), 'dtype']
+export function checkOptions<O extends object>(op: string, options: O, known: readonly (keyof O)[]): void {
+  const names = known as readonly string[]
   const example = `Write them in braces, as in { ${names[0]}: … }; names are camelCase here, as batchFirst for batch_first.`
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw invalidArgument(op, `an object with options (${names.join(', ')})`, argumentText(options), example)

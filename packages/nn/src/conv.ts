@@ -90,7 +90,7 @@ abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvModuleOptions<P>) {
     super(dims, false, inChannels, outChannels, kernelSize, options)
-    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'paddingMode'])
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'paddingMode', 'dtype'])
     const { padding = 0 as P, paddingMode = 'zeros' } = options
     const op = new.target.name
     checkOneOf(op, 'paddingMode', paddingMode, ['zeros', 'reflect', 'replicate', 'circular'])
@@ -154,7 +154,7 @@ abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {
     super(dims, true, inChannels, outChannels, kernelSize, options)
-    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'outputPadding'])
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'outputPadding', 'dtype'])
     const { padding = 0 as P, outputPadding = 0 as P } = options
     sizes(new.target.name, 'padding', dims, padding, 0)
     sizes(new.target.name, 'outputPadding', dims, outputPadding, 0)

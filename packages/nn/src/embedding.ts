@@ -30,7 +30,7 @@ abstract class Table extends Module {
   /** @param given a weight, in place of one that is drawn */
   protected constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions, given: Tensor | null) {
     super()
-    checkOptions(new.target.name, options, ['paddingIdx', 'sparse'])
+    checkOptions(new.target.name, options, ['paddingIdx', 'sparse', 'dtype'])
     const { paddingIdx = null, sparse = false, ...parameters } = options
     const op = new.target.name
     checkSizes(op, { numEmbeddings, embeddingDim }, 0)

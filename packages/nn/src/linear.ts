@@ -22,7 +22,7 @@ export class Linear extends Module {
   /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
     super()
-    checkOptions('Linear', options, ['bias'])
+    checkOptions('Linear', options, ['bias', 'dtype'])
     checkSizes('Linear', { inFeatures, outFeatures }, 0)
     this.inFeatures = inFeatures
     this.outFeatures = outFeatures

@@ -1,17 +1,27 @@
 /** Pooling. PyTorch: `torch.nn.MaxPool1d`, `MaxPool2d`, `AvgPool1d`, `AvgPool2d`, `AdaptiveAvgPool1d`, `AdaptiveAvgPool2d`. */
 import { adaptiveAvgPool1d, adaptiveAvgPool2d, avgPool1d, avgPool2d, maxPool1d, maxPool2d } from '@postgrad/autograd'
 import type { AvgPoolOptions, MaxPoolOptions, Pair, Tensor } from '@postgrad/tensor'
-import { sizes } from './check.js'
+import { checkOptions, sizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
+
+const MAX = ['stride', 'padding', 'ceilMode', 'dilation'] as const satisfies readonly (keyof MaxPoolOptions<Pair>)[]
+const AVG = [
+  'stride',
+  'padding',
+  'ceilMode',
+  'countIncludePad',
+  'divisorOverride',
+] as const satisfies readonly (keyof AvgPoolOptions<Pair>)[]
 
 /** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
 abstract class Pool<P extends Pair, Options extends object> extends Module {
   readonly kernelSize: P
   readonly options: Options
 
-  protected constructor(dims: 1 | 2, kernelSize: P, options: Options) {
+  protected constructor(dims: 1 | 2, kernelSize: P, options: Options, known: readonly (keyof Options)[]) {
     super()
+    checkOptions(new.target.name, options, known)
     sizes(new.target.name, 'kernelSize', dims, kernelSize, 1)
     this.kernelSize = kernelSize
     this.options = options
@@ -25,7 +35,7 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
 export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
-    super(1, kernelSize, options)
+    super(1, kernelSize, options, MAX)
   }
 
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -37,7 +47,7 @@ export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
 export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
-    super(2, kernelSize, options)
+    super(2, kernelSize, options, MAX)
   }
 
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -49,7 +59,7 @@ export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
 export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
-    super(1, kernelSize, options)
+    super(1, kernelSize, options, AVG)
   }
 
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -61,7 +71,7 @@ export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
 export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
-    super(2, kernelSize, options)
+    super(2, kernelSize, options, AVG)
   }
 
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */

@@ -57,7 +57,7 @@ export abstract class RecurrentModule extends Module {
   /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
     super()
-    checkOptions(new.target.name, options, ['numLayers', 'bias', 'batchFirst', 'dropout', 'bidirectional'])
+    checkOptions(new.target.name, options, ['numLayers', 'bias', 'batchFirst', 'dropout', 'bidirectional', 'dtype'])
     const { numLayers = 1, bias = true, batchFirst = false, dropout: p = 0, bidirectional = false, ...parameter } = options
     const op = new.target.name
     checkSizes(op, { inputSize, hiddenSize, numLayers })
