@@ -516,20 +516,3 @@ test('a random graph of all tensors used everywhere gives the same bits every ti
   }
   expect(run()).toEqual(run())
 })
-
-test('rows of a loop carry gradients back', () => {
-  const x = tensor(
-    [
-      [1, 2],
-      [3, 4],
-    ],
-    { requiresGrad: true },
-  )
-  let sum = tensor(0)
-  for (const [a, b] of x) sum = sum.add(a!.mul(b!))
-  sum.backward()
-  expect(x.grad!.toArray()).toEqual([
-    [2, 1],
-    [4, 3],
-  ])
-})

@@ -9,11 +9,12 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
-import { Generator, isTensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
+import { checkLoaderState, type DataLoaderState, type EpochBegin, loadSamplerState, mismatch, samplerState } from './loader-state.js'
 import { sourceOf } from './random.js'
 import { BatchSampler, checkCount, checkIterable, RandomSampler, type Sampler, SequentialSampler } from './sampler.js'
 import { type Sources, sourcesOf } from './worker-dataset.js'
@@ -87,12 +88,16 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   private readonly inFlightMax: number
   private readonly pools = new Set<WorkerPool>()
   private persistent: WorkerPool | null = null
+  /** The epoch that began last, until it has ended. */
+  private epoch: Epoch | null = null
+  /** With which the next epoch begins, if a state said so. */
+  private resumed: Epoch | null = null
   private closed = false
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
   constructor(dataset: Dataset<T> | readonly T[] | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
-    const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
     checkOptions(options)
+    const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
     checkCount('DataLoader', 'batchSize', batchSize)
     checkCount('DataLoader', 'prefetchFactor', prefetchFactor)
     if (!Number.isSafeInteger(workers) || workers < 0) throw invalidArgument('DataLoader', 'workers to be an integer ≥ 0', workers)
@@ -123,10 +128,102 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   /** Begins an epoch. @throws LOADER_CLOSED */
   [Symbol.asyncIterator](): AsyncGenerator<B, void, undefined> {
     this.checkOpen()
+    const { resumed } = this
+    const epoch = resumed ?? { begin: this.begin(), batches: 0 }
+    const skip = epoch.batches
+    const { seed, batches } = resumed === null ? this.draw() : this.drawAgain(resumed.begin)
+    this.epoch = epoch
+    this.resumed = null
+    if (batches === null) return this.stream(this.dataset as IterableDataset<T>, seed, epoch, skip)
+    const plans = planned(batches, seed, skip)
+    return this.sources === null ? this.here(this.dataset as Dataset<T>, plans, epoch) : this.inWorkers(this.sources, plans, epoch)
+  }
+
+  /**
+   * Where it stands: how many batches the loop has got of the epoch that began last, and what that epoch depends on. Plain data, as JSON. Batches that
+   * were loaded ahead do not count, nor does the number of workers; after a loop that broke off it is still in that epoch.
+   *
+   * A generator that was passed to the loader or its sampler is part of it. The scope's generator is not: without { generator }, what comes after this
+   * epoch depends on `currentGenerator().state()`, which is kept beside it. A sampler of your own that is not the same each time has `stateDict` and
+   * `loadStateDict`. PyTorch: torchdata's `StatefulDataLoader.state_dict`.
+   */
+  stateDict(): DataLoaderState {
+    const epoch = this.resumed ?? this.epoch
+    return structuredClone({
+      batches: epoch?.batches ?? 0,
+      begin: epoch?.begin ?? null,
+      generator: this.options.generator?.state() ?? null,
+      sampler: samplerState(this.batches),
+      batchSize: this.batchSize,
+      samples: this.samples(),
+    })
+  }
+
+  /**
+   * Lets the next loop go on where the state was taken: the same batches with the same bits, then the same epochs. A stream is read again up to there.
+   * @throws STATE_DICT_MISMATCH for what is no state, or that of a loader with another dataset, batch size or sampler; nothing is changed then
+   */
+  loadStateDict(state: DataLoaderState): void {
+    checkLoaderState(state, { batchSize: this.batchSize, samples: this.samples(), hasGenerator: this.options.generator !== undefined })
+    const { begin, batches, generator, sampler } = structuredClone(state)
+    const before = samplerState(this.batches)
+    if (begin !== null && (begin.sampler === null) !== (sampler === null)) throw mismatch('a sampler in both states, or in none', 'one')
+    if ((before === null) !== (sampler === null)) {
+      throw mismatch(
+        `a state of a loader whose sampler has ${before === null ? 'none' : 'one'}`,
+        'another',
+        'Use the sampler that it was taken with.',
+      )
+    }
+    try {
+      if (begin !== null) loadSamplerState(this.batches, begin.sampler)
+      loadSamplerState(this.batches, sampler)
+    } catch (error) {
+      loadSamplerState(this.batches, before)
+      throw error
+    }
+    if (generator !== null) this.options.generator!.restore(generator)
+    this.epoch = null
+    this.resumed = begin === null ? null : { begin, batches }
+  }
+
+  private samples(): number | null {
+    return this.batches === null ? null : (this.dataset as Dataset<T>).length
+  }
+
+  /** What the epoch depends on that is about to begin. */
+  private begin(): EpochBegin {
+    return {
+      generator: this.options.generator?.state() ?? null,
+      current: currentGenerator().state(),
+      sampler: samplerState(this.batches),
+    }
+  }
+
+  private draw(): { readonly seed: number; readonly batches: Iterator<readonly number[]> | null } {
     const seed = sourceOf(this.options)
-    if (this.batches === null) return this.stream(this.dataset as IterableDataset<T>, seed)
-    const plans = planned(this.batches[Symbol.iterator](), seed)
-    return this.sources === null ? this.here(this.dataset as Dataset<T>, plans) : this.inWorkers(this.sources, plans)
+    return { seed, batches: this.batches === null ? null : this.batches[Symbol.iterator]() }
+  }
+
+  /** As it was drawn then; all generators stand afterwards where they stood before. */
+  private drawAgain({ generator, current, sampler }: EpochBegin): ReturnType<DataLoader<T, B>['draw']> {
+    const own = this.options.generator
+    const now = { generator: own?.state(), sampler: samplerState(this.batches) }
+    loadSamplerState(this.batches, sampler)
+    if (generator !== null) own!.restore(generator)
+    const instead = new Generator()
+    instead.restore(current)
+    try {
+      return withScope({ generator: instead }, () => this.draw())
+    } finally {
+      loadSamplerState(this.batches, now.sampler)
+      if (now.generator !== undefined) own!.restore(now.generator)
+    }
+  }
+
+  /** Once all of its batches are handed out. */
+  private ended(epoch: Epoch): void {
+    if (this.epoch === epoch) this.epoch = null
   }
 
   /** Ends all threads; what waits for a batch rejects with LOADER_CLOSED. Idempotent. */
@@ -139,15 +236,18 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     return this.close()
   }
 
-  private async *here(dataset: Dataset<T>, plans: Iterator<BatchPlan>): AsyncGenerator<B, void, undefined> {
+  private async *here(dataset: Dataset<T>, plans: Iterator<BatchPlan>, epoch: Epoch): AsyncGenerator<B, void, undefined> {
     for (let next = plans.next(); next.done !== true; next = plans.next()) {
       this.checkOpen()
       const samples = await loadSamples(next.value, (index) => dataset.get(index))
-      yield await this.collate(samples, next.value)
+      const batch = await this.collate(samples, next.value)
+      epoch.batches++
+      yield batch
     }
+    this.ended(epoch)
   }
 
-  private async *inWorkers(sources: Sources, plans: Iterator<BatchPlan>): AsyncGenerator<B, void, undefined> {
+  private async *inWorkers(sources: Sources, plans: Iterator<BatchPlan>, epoch: Epoch): AsyncGenerator<B, void, undefined> {
     this.checkOpen()
     const pool = this.openPool(sources)
     const inFlight: { readonly plan: BatchPlan; readonly batch: Promise<unknown> }[] = []
@@ -164,9 +264,14 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
           inFlight.push({ plan, batch })
         }
         const first = inFlight.shift()
-        if (first === undefined) return
+        if (first === undefined) {
+          this.ended(epoch)
+          return
+        }
         const answer = await this.arrival(first.batch, first.plan)
-        yield this.options.collate === undefined ? (answer as B) : await this.collate(answer as readonly T[], first.plan)
+        const batch = this.options.collate === undefined ? (answer as B) : await this.collate(answer as readonly T[], first.plan)
+        epoch.batches++
+        yield batch
       }
     } catch (error) {
       // The pool is no good any more, or its end has begun.
@@ -206,7 +311,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     this.pools.delete(pool)
   }
 
-  private async *stream(dataset: IterableDataset<T>, seed: number): AsyncGenerator<B, void, undefined> {
+  private async *stream(dataset: IterableDataset<T>, seed: number, epoch: Epoch, skip: number): AsyncGenerator<B, void, undefined> {
     // One generator for all of it: what comes later in a stream may depend on what came before.
     const generator = new Generator(seed)
     const inStream = <R>(fn: () => R): R => withScope({ generator }, fn)
@@ -221,10 +326,15 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
           if (next.done === true) ended = true
           else batch.push(next.value)
         }
-        if (batch.length === this.batchSize || (batch.length > 0 && this.options.dropLast !== true)) {
-          yield await this.collate(batch, { number: number++, seed })
-        }
+        if (batch.length < this.batchSize && (batch.length === 0 || this.options.dropLast === true)) continue
+        const plan = { number: number++, seed }
+        if (plan.number < skip) continue
+        const collated = await this.collate(batch, plan)
+        epoch.batches++
+        yield collated
       }
+      if (number < skip) throw tooFew(number, skip)
+      this.ended(epoch)
     } finally {
       if (!ended) await samples.return?.()
     }
@@ -240,10 +350,28 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 }
 
+/** One iteration: what it depends on, and how many of its batches were handed out. */
+interface Epoch {
+  readonly begin: EpochBegin
+  batches: number
+}
+
+function tooFew(number: number, skip: number): PostgradError {
+  return mismatch(`an epoch of at least ${skip} batches`, `${number}`, 'Load it into a loader of the same dataset with the same options.')
+}
+
 const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
 
 /** @throws INVALID_ARGUMENT for options that are none: one that is passed over would be another training than was asked for */
 function checkOptions<T, B>(options: DataLoaderOptions<T, B>): void {
+  if (typeof options !== 'object' || options === null) {
+    throw invalidArgument(
+      'DataLoader',
+      'an object with options',
+      argumentText(options),
+      'Write them in braces: { batchSize: 32, shuffle: true }.',
+    )
+  }
   const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name))
   if (unknown.length > 0) {
     throw invalidArgument(
@@ -303,7 +431,7 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
 /** @throws INVALID_ARGUMENT for what is no stream, or an option that needs a dataset with indices */
 function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, workers = 0 }: DataLoaderOptions<T, B>): void {
   const d = dataset as Partial<Iterable<T> & AsyncIterable<T>> | null
-  if (typeof d?.[Symbol.asyncIterator] !== 'function' && typeof d?.[Symbol.iterator] !== 'function') {
+  if (isTensor(dataset) || (typeof d?.[Symbol.asyncIterator] !== 'function' && typeof d?.[Symbol.iterator] !== 'function')) {
     const got = dataset === null ? 'null' : isTensor(dataset) ? 'a tensor' : typeof dataset
     throw invalidArgument(
       'DataLoader',
@@ -330,8 +458,11 @@ function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, w
   }
 }
 
-/** @throws INVALID_ARGUMENT when its turn comes, for a batch that is no list of indices */
-function* planned(batches: Iterator<readonly number[]>, seed: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
+/**
+ * All batches but the first `skip`.
+ * @throws INVALID_ARGUMENT when its turn comes, for a batch that is no list of indices; STATE_DICT_MISMATCH when there are not so many to skip
+ */
+function* planned(batches: Iterator<readonly number[]>, seed: number, skip: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
   let [number, place] = [0, 0]
   for (let next = batches.next(); next.done !== true; next = batches.next()) {
     if (!Array.isArray(next.value)) {
@@ -342,9 +473,11 @@ function* planned(batches: Iterator<readonly number[]>, seed: number): Iterator<
         'One index after the other is what sampler gives.',
       )
     }
-    yield { number: number++, place, indices: next.value, seed }
+    if (number >= skip) yield { number, place, indices: next.value, seed }
+    number++
     place += next.value.length
   }
+  if (number < skip) throw tooFew(number, skip)
 }
 
 /** The worker could not put its answer into a payload: errors of dataset and collate have other codes. */

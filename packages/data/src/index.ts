@@ -4,6 +4,7 @@ export { type CsvColumns, type CsvOptions, type CsvRow, type CsvSchema, type Csv
 export { DataLoader, type DataLoaderOptions } from './data-loader.js'
 export { ConcatDataset, type Dataset, type IterableDataset, randomSplit, Subset, TensorDataset } from './dataset.js'
 export { decodeIdx, encodeIdx, type IdxReadOptions, type IdxType, type IdxWriteOptions, readIdx, writeIdx } from './idx.js'
+export type { DataLoaderState, EpochBegin, Stateful } from './loader-state.js'
 export type { RandomSource } from './random.js'
 export {
   BatchSampler,

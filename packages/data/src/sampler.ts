@@ -2,14 +2,31 @@
  * Samplers: in which order a dataset's samples come. Each iteration is one epoch; random ones draw one seed when it begins (`random.ts`).
  * PyTorch: `torch.utils.data.sampler` and `distributed`; the same sequences where they do not depend on the random generator.
  */
-import { Generator, isTensor, type Tensor } from '@postgrad/tensor'
-import { invalidArgument, shapeText } from '@postgrad/tensor/internal'
+import { Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument, shapeText } from '@postgrad/tensor/internal'
+import { checkGeneratorState, loadSamplerState, mismatch, type Stateful, samplerState } from './loader-state.js'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
 /** Indices (of a `BatchSampler`: lists of them), a new sequence each time it is iterated. */
-export interface Sampler<I = number> extends Iterable<I> {
+export interface Sampler<I = number> extends Iterable<I>, Stateful {
   /** How many an iteration gives. */
   readonly length: number
+}
+
+/** A sampler that draws its seed from a source: its own generator, if it has one, is its state. */
+abstract class SeededSampler {
+  protected abstract readonly source: RandomSource
+
+  stateDict(): GeneratorState | null {
+    return this.source.generator?.state() ?? null
+  }
+
+  /** @throws STATE_DICT_MISMATCH */
+  loadStateDict(state: unknown): void {
+    checkGeneratorState('sampler', state)
+    if (this.source.generator === undefined) throw mismatch('a sampler without a generator, as this one', 'the state of one')
+    this.source.generator.restore(state)
+  }
 }
 
 /** What a sampler needs of a dataset. */
@@ -44,18 +61,21 @@ export interface RandomSamplerOptions extends RandomSource {
 }
 
 /** Random order. PyTorch: `torch.utils.data.RandomSampler`. */
-export class RandomSampler implements Sampler {
+export class RandomSampler extends SeededSampler implements Sampler {
+  protected readonly source: RandomSource
   private readonly dataset: Sized
   private readonly options: RandomSamplerOptions
 
   /** @throws INVALID_ARGUMENT for a bad numSamples, or for an empty dataset from which something shall be drawn */
   constructor(dataset: Sized, options: RandomSamplerOptions = {}) {
+    super()
     if (options.numSamples !== undefined) checkCount('RandomSampler', 'numSamples', options.numSamples)
     if (dataset.length === 0 && options.numSamples !== undefined) {
       throw invalidArgument('RandomSampler', 'a dataset with samples to draw from', 'an empty one', 'Leave numSamples out.')
     }
     this.dataset = dataset
     this.options = options
+    this.source = options
   }
 
   get length(): number {
@@ -80,11 +100,12 @@ export class RandomSampler implements Sampler {
 type Sequence<T> = globalThis.Generator<T, void, undefined>
 
 /** These indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`. */
-export class SubsetRandomSampler implements Sampler {
+export class SubsetRandomSampler extends SeededSampler implements Sampler {
   private readonly indices: readonly number[]
-  private readonly source: RandomSource
+  protected readonly source: RandomSource
 
   constructor(indices: readonly number[], options: RandomSource = {}) {
+    super()
     this.indices = [...indices]
     this.source = options
   }
@@ -106,7 +127,8 @@ export interface WeightedRandomSamplerOptions extends RandomSource {
 }
 
 /** Index i with a probability in proportion to weights[i], which need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`. */
-export class WeightedRandomSampler implements Sampler {
+export class WeightedRandomSampler extends SeededSampler implements Sampler {
+  protected readonly source: RandomSource
   readonly length: number
   private readonly weights: readonly number[]
   private readonly options: WeightedRandomSamplerOptions
@@ -116,6 +138,7 @@ export class WeightedRandomSampler implements Sampler {
    * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more samples than weights above 0 without replacement
    */
   constructor(weights: Iterable<number> | Tensor, numSamples: number, options: WeightedRandomSamplerOptions = {}) {
+    super()
     if (isTensor(weights) && weights.ndim !== 1)
       throw invalidArgument('WeightedRandomSampler', 'weights of shape [n]', shapeText(weights.shape))
     this.weights = [...(isTensor(weights) ? weights.dataSync() : weights)]
@@ -134,6 +157,7 @@ export class WeightedRandomSampler implements Sampler {
     }
     this.length = numSamples
     this.options = options
+    this.source = options
   }
 
   [Symbol.iterator](): Iterator<number> {
@@ -189,6 +213,15 @@ export class BatchSampler implements Sampler<number[]> {
 
   get length(): number {
     return batchCount(this.sampler.length, this.batchSize, this.dropLast)
+  }
+
+  stateDict(): unknown {
+    return samplerState(this.sampler)
+  }
+
+  /** @throws STATE_DICT_MISMATCH */
+  loadStateDict(state: unknown): void {
+    loadSamplerState(this.sampler, state)
   }
 
   [Symbol.iterator](): Iterator<number[]> {
@@ -257,6 +290,17 @@ export class DistributedSampler implements Sampler {
     this.epoch = epoch
   }
 
+  stateDict(): { readonly epoch: number } {
+    return { epoch: this.epoch }
+  }
+
+  /** @throws STATE_DICT_MISMATCH */
+  loadStateDict(state: unknown): void {
+    const epoch = (state as { epoch?: unknown } | null)?.epoch
+    if (!Number.isSafeInteger(epoch) || (epoch as number) < 0) throw mismatch('the epoch of a DistributedSampler', argumentText(state))
+    this.setEpoch(epoch as number)
+  }
+
   [Symbol.iterator](): Iterator<number> {
     const n = this.dataset.length
     const { numReplicas, rank, shuffle = true } = this.options
@@ -273,6 +317,6 @@ export function checkCount(op: string, name: string, value: number): void {
 
 /** @throws INVALID_ARGUMENT */
 export function checkIterable(op: string, expected: string, value: unknown): void {
-  if (typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') return
-  throw invalidArgument(op, `${expected}, which can be iterated`, value === null ? 'null' : typeof value)
+  if (!isTensor(value) && typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') return
+  throw invalidArgument(op, `${expected}, which can be iterated`, value === null ? 'null' : isTensor(value) ? 'a tensor' : typeof value)
 }

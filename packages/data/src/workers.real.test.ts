@@ -196,3 +196,31 @@ test('threads that are ended at any moment of their start take nothing else with
   console.log(`seed ${seed}`)
   expect(runFixture('closes-at-random.js', `${seed}`, '60', '150')).toEqual([0, '60 pools were closed\n', ''])
 })
+
+test('a state goes on with the same bits, in the middle of an epoch and whatever the number of workers', async () => {
+  const dataset = await workerDataset(URL_OF, fixtures.numbers, [20, 100])
+  const make = (options: DataLoaderOptions<fixtures.Numbered>) =>
+    new DataLoader(dataset, { batchSize: 3, shuffle: true, generator: new Generator(7), ...options })
+  type Batch = Awaited<ReturnType<typeof all<unknown>>>[number]
+  const bits = (batch: Batch): unknown => {
+    const { index, noise } = batch as { index: Tensor; noise: Tensor }
+    return [index.toArray(), [...noise.dataSync()]]
+  }
+  const whole: unknown[] = []
+  await using first = make({})
+  for (let epoch = 0; epoch < 2; epoch++) for await (const batch of first) whole.push(bits(batch))
+  for (const [before, behind] of [
+    [2, 0],
+    [0, 3],
+    [3, 1],
+  ] as const) {
+    await using loader = make({ workers: before, prefetchFactor: 3 })
+    const got: unknown[] = []
+    // Up to six batches more are loaded, or lie ready, at this moment.
+    for await (const batch of loader) if (got.push(bits(batch)) === 2) break
+    await using other = make({ workers: behind, persistentWorkers: true })
+    other.loadStateDict(JSON.parse(JSON.stringify(loader.stateDict())) as ReturnType<typeof loader.stateDict>)
+    for (let epoch = 0; epoch < 2; epoch++) for await (const batch of other) got.push(bits(batch))
+    expect(got).toEqual(whole)
+  }
+})

@@ -2,7 +2,7 @@
 import { dropout, linear, softmax } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkProbability, checkShapeIs, checkSizes } from './check.js'
+import { checkOptions, checkProbability, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { xavierUniform_, zeros_ } from './init.js'
 import { Linear } from './linear.js'
@@ -73,6 +73,7 @@ export class MultiheadAttention extends Module {
   /** Projections xavier uniform, the last one as Linear's, all biases 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(embedDim: number, numHeads: number, options: MultiheadAttentionOptions = {}) {
     super()
+    checkOptions('MultiheadAttention', options, ['dropout', 'bias', 'kdim', 'vdim', 'batchFirst', 'dtype'])
     const { dropout: p = 0, bias = true, kdim = embedDim, vdim = embedDim, batchFirst = false, dtype = 'float32' } = options
     checkSizes('MultiheadAttention', { embedDim, numHeads, kdim, vdim })
     checkProbability('MultiheadAttention', 'dropout', p)

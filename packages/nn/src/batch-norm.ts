@@ -2,7 +2,7 @@
 import { batchNorm } from '@postgrad/autograd'
 import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkSizes } from './check.js'
+import { checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
@@ -46,6 +46,7 @@ abstract class BatchNorm extends Module {
   /** Weight 1, bias 0, running mean 0, running variance 1. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(numFeatures: number, options: BatchNormModuleOptions = {}) {
     super()
+    checkOptions(new.target.name, options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype'])
     const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true, dtype = 'float32' } = options
     checkSizes(new.target.name, { numFeatures })
     this.numFeatures = numFeatures

@@ -1,7 +1,7 @@
 /** One step of a recurrent network at a time. PyTorch: `torch.nn.RNNCell`, `LSTMCell`, `GRUCell`. */
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkDType, checkOneOf, checkShapeIs, checkSizes } from './check.js'
+import { checkDType, checkOneOf, checkOptions, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { gruSteps } from './gru.js'
 import { lstmLayer } from './lstm-layer.js'
@@ -38,8 +38,10 @@ abstract class Cell extends Module implements DirectionWeights {
   /** [gates · hiddenSize], or null */
   readonly biasHh: Tensor | null
 
-  protected constructor(gates: number, inputSize: number, hiddenSize: number, { bias = true, ...options }: CellOptions) {
+  protected constructor(gates: number, inputSize: number, hiddenSize: number, given: CellOptions) {
     super()
+    checkOptions(new.target.name, given, ['bias', 'dtype'])
+    const { bias = true, ...options } = given
     checkSizes(new.target.name, { inputSize, hiddenSize })
     this.inputSize = inputSize
     this.hiddenSize = hiddenSize

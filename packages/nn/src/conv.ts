@@ -2,7 +2,7 @@
 import { conv1d, conv2d, convTranspose1d, convTranspose2d, pad } from '@postgrad/autograd'
 import type { ConvPadding, PadMode, Pair, Tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
-import { checkOneOf, checkSizes, sizes } from './check.js'
+import { checkOneOf, checkOptions, checkSizes, sizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -100,6 +100,7 @@ abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvModuleOptions<P>) {
     super(dims, false, inChannels, outChannels, kernelSize, options)
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'paddingMode', 'dtype'])
     const { padding = 0 as P, paddingMode = 'zeros' } = options
     const op = new.target.name
     checkOneOf(op, 'paddingMode', paddingMode, ['zeros', 'reflect', 'replicate', 'circular'])
@@ -174,6 +175,7 @@ abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {
     super(dims, true, inChannels, outChannels, kernelSize, options)
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'outputPadding', 'dtype'])
     const { padding = 0 as P, outputPadding = 0 as P } = options
     sizes(new.target.name, 'padding', dims, padding, 0)
     sizes(new.target.name, 'outputPadding', dims, outputPadding, 0)

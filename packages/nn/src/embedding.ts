@@ -2,7 +2,7 @@
 import { embedding, embeddingBag } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { indexOutOfRange, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkOneOf, checkSizes } from './check.js'
+import { checkOneOf, checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { normal, type ParameterOptions, parameter } from './parameter.js'
@@ -36,6 +36,7 @@ abstract class Table extends Module {
   /** @param given a weight, in place of one that is drawn */
   protected constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions, given: Tensor | null) {
     super()
+    checkOptions(new.target.name, options, ['paddingIdx', 'sparse', 'dtype'])
     const { paddingIdx = null, sparse = false, ...parameters } = options
     const op = new.target.name
     checkSizes(op, { numEmbeddings, embeddingDim }, 0)

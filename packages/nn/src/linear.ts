@@ -1,7 +1,7 @@
 /** A fully connected layer. PyTorch: `torch.nn.Linear`. */
 import { linear } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
-import { checkSizes } from './check.js'
+import { checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -27,12 +27,14 @@ export class Linear extends Module {
   readonly bias: Tensor | null
 
   /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  constructor(inFeatures: number, outFeatures: number, { bias = true, ...options }: LinearOptions = {}) {
+  constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
     super()
+    checkOptions('Linear', options, ['bias', 'dtype'])
     checkSizes('Linear', { inFeatures, outFeatures }, 0)
     this.inFeatures = inFeatures
     this.outFeatures = outFeatures
     const bound = fanInBound(inFeatures)
+    const { bias = true } = options
     this.weight = uniform([outFeatures, inFeatures], bound, options)
     this.bias = bias ? uniform([outFeatures], bound, options) : null
   }

@@ -2,7 +2,7 @@
 import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkSizes } from './check.js'
+import { checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
@@ -29,6 +29,7 @@ export class LayerNorm extends Module {
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
     super()
+    checkOptions('LayerNorm', options, ['eps', 'elementwiseAffine', 'dtype'])
     const { eps = 1e-5, elementwiseAffine = true, ...parameters } = options
     if (typeof normalizedShape !== 'number') checkIterable('LayerNorm', 'the shape to normalise, or a number,', normalizedShape)
     const shape = typeof normalizedShape === 'number' ? [normalizedShape] : [...normalizedShape]
@@ -72,8 +73,10 @@ export class GroupNorm extends Module {
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT unless the groups divide the channels, DTYPE_MISMATCH */
-  constructor(numGroups: number, numChannels: number, { eps = 1e-5, affine = true, ...parameters }: GroupNormOptions = {}) {
+  constructor(numGroups: number, numChannels: number, options: GroupNormOptions = {}) {
     super()
+    checkOptions('GroupNorm', options, ['eps', 'affine', 'dtype'])
+    const { eps = 1e-5, affine = true, ...parameters } = options
     checkSizes('GroupNorm', { numGroups, numChannels })
     if (numChannels % numGroups !== 0) throw invalidArgument('GroupNorm', `groups that divide ${numChannels} channels`, numGroups)
     this.numGroups = numGroups
@@ -113,8 +116,10 @@ abstract class InstanceNorm extends Module {
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  constructor(numFeatures: number, { eps = 1e-5, affine = false, ...parameters }: InstanceNormOptions = {}) {
+  constructor(numFeatures: number, options: InstanceNormOptions = {}) {
     super()
+    checkOptions(new.target.name, options, ['eps', 'affine', 'dtype'])
+    const { eps = 1e-5, affine = false, ...parameters } = options
     checkSizes(new.target.name, { numFeatures })
     this.numFeatures = numFeatures
     this.eps = eps

@@ -1,9 +1,18 @@
 /** Pooling. PyTorch: `torch.nn.MaxPool1d`, `MaxPool2d`, `AvgPool1d`, `AvgPool2d`, `AdaptiveAvgPool1d`, `AdaptiveAvgPool2d`. */
 import { adaptiveAvgPool1d, adaptiveAvgPool2d, avgPool1d, avgPool2d, maxPool1d, maxPool2d } from '@postgrad/autograd'
 import type { AvgPoolOptions, MaxPoolOptions, Pair, Tensor } from '@postgrad/tensor'
-import { sizes } from './check.js'
+import { checkOptions, sizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
+
+const MAX = ['stride', 'padding', 'ceilMode', 'dilation'] as const satisfies readonly (keyof MaxPoolOptions<Pair>)[]
+const AVG = [
+  'stride',
+  'padding',
+  'ceilMode',
+  'countIncludePad',
+  'divisorOverride',
+] as const satisfies readonly (keyof AvgPoolOptions<Pair>)[]
 
 /** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
 abstract class Pool<P extends Pair, Options extends object> extends Module {
@@ -12,8 +21,9 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
   /** As given. */
   readonly options: Options
 
-  protected constructor(dims: 1 | 2, kernelSize: P, options: Options) {
+  protected constructor(dims: 1 | 2, kernelSize: P, options: Options, known: readonly (keyof Options)[]) {
     super()
+    checkOptions(new.target.name, options, known)
     sizes(new.target.name, 'kernelSize', dims, kernelSize, 1)
     this.kernelSize = kernelSize
     this.options = options
@@ -28,7 +38,7 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
 export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
-    super(1, kernelSize, options)
+    super(1, kernelSize, options, MAX)
   }
 
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -41,7 +51,7 @@ export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
 export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
-    super(2, kernelSize, options)
+    super(2, kernelSize, options, MAX)
   }
 
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -54,7 +64,7 @@ export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
 export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
-    super(1, kernelSize, options)
+    super(1, kernelSize, options, AVG)
   }
 
   /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -67,7 +77,7 @@ export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
 export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
-    super(2, kernelSize, options)
+    super(2, kernelSize, options, AVG)
   }
 
   /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */

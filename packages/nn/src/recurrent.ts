@@ -5,7 +5,7 @@
 import { cat, dropout, linear, stack } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { checkTensor, checkTensors, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkDType, checkProbability, checkShapeIs, checkSizes } from './check.js'
+import { checkDType, checkOptions, checkProbability, checkShapeIs, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { fanInBound, type ParameterOptions, uniform } from './parameter.js'
@@ -63,6 +63,7 @@ export abstract class RecurrentModule extends Module {
   /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
     super()
+    checkOptions(new.target.name, options, ['numLayers', 'bias', 'batchFirst', 'dropout', 'bidirectional', 'dtype'])
     const { numLayers = 1, bias = true, batchFirst = false, dropout: p = 0, bidirectional = false, ...parameter } = options
     const op = new.target.name
     checkSizes(op, { inputSize, hiddenSize, numLayers })

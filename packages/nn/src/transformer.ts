@@ -1,7 +1,7 @@
 /** The encoder of a transformer. PyTorch: `torch.nn.TransformerEncoderLayer`, `TransformerEncoder`. */
 import type { Tensor } from '@postgrad/tensor'
 import { MultiheadAttention } from './attention.js'
-import { checkOneOf, checkSizes } from './check.js'
+import { checkOneOf, checkOptions, checkSizes } from './check.js'
 import { Dropout } from './dropout.js'
 import { Linear } from './linear.js'
 import { Module } from './module.js'
@@ -60,6 +60,15 @@ export class TransformerEncoderLayer extends Module {
   /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(dModel: number, nhead: number, options: TransformerEncoderLayerOptions = {}) {
     super()
+    checkOptions('TransformerEncoderLayer', options, [
+      'dimFeedforward',
+      'dropout',
+      'activation',
+      'layerNormEps',
+      'batchFirst',
+      'normFirst',
+      'dtype',
+    ])
     const { dimFeedforward = 2048, dropout = 0.1, activation = 'relu', layerNormEps: eps = 1e-5 } = options
     const { batchFirst = false, normFirst = false, dtype = 'float32' } = options
     if (typeof activation === 'string') checkOneOf('TransformerEncoderLayer', 'activation', activation, ['relu', 'gelu'])

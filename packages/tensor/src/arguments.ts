@@ -232,6 +232,9 @@ function refusal(op: string, slots: readonly Slot[], args: readonly unknown[]): 
 
 function remedy(kind: Kind, got: unknown, at: number): string {
   if (got instanceof Promise) return 'Await the promise first.'
+  if (isOptions(got) && kind !== 'options' && kind !== 'named or options' && kind !== 'tensor' && kind !== 'operand') {
+    return `Write the value itself as argument ${at + 1}, without braces: arguments go by their order here; a method's own tensor is argument 1.`
+  }
   if (kind === 'numbers' && typeof got === 'number') return 'Write [2, 3], not 2, 3.'
   if (kind === 'tensors' && isTensor(got)) return 'Put the tensors into an array: [x, y].'
   if ((kind === 'tensor' || kind === 'operand') && got !== undefined && got !== null) return 'Make a tensor of it: tensor(values).'

@@ -31,9 +31,21 @@ function finish(x: Tensor, options: TensorOptions | undefined): Tensor {
 }
 
 function dtypeOf(op: string, options: TensorOptions | undefined, otherwise: DType): DType {
+  if (options !== undefined) checkOptions(op, options)
   const dtype = options?.dtype ?? otherwise
   if (!isDType(dtype)) throw dtypeMismatch(op, `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
   return dtype
+}
+
+const OPTIONS: readonly string[] = ['dtype', 'requiresGrad', 'generator', 'base'] satisfies readonly (keyof RandomOptions | 'base')[]
+
+/** @throws INVALID_ARGUMENT for what is no object, or has names that would be passed over in silence */
+function checkOptions(op: string, options: object): void {
+  const remedy = "Write { dtype: 'float64', requiresGrad: true }."
+  if (typeof options !== 'object' || options === null) throw invalidArgument(op, 'an object with options', argumentText(options), remedy)
+  for (const name in options) {
+    if (!OPTIONS.includes(name)) throw invalidArgument(op, `the options ${OPTIONS.join(', ')}`, name, remedy)
+  }
 }
 
 /** The dtype that a typed array has of itself; null for those without a counterpart. */
@@ -213,7 +225,8 @@ export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
 
 /** n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`. */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
-  const out = zeros([n, m], { dtype: options?.dtype })
+  checkShape('eye', [n, m])
+  const out = zeros([n, m], { dtype: dtypeOf('eye', options, 'float32') })
   for (let i = 0; i < Math.min(n, m); i++) out.storage.array[i * m + i] = 1
   return finish(out, options)
 }
@@ -227,6 +240,9 @@ export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
 export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
   const [start, end, options] = typeof second === 'number' ? [first, second, last] : [0, first, second]
+  if (typeof start !== 'number' || typeof end !== 'number' || typeof step !== 'number') {
+    throw invalidArgument('arange', 'numbers: an end, or start, end and step', [first, second, step].map(argumentText).join(', '))
+  }
   const length = Math.max(0, Math.ceil((end - start) / step))
   // Not by the length, which rounds −0.5 up to 0.
   if (!Number.isFinite(length) || step === 0 || (end - start) / step < 0) {
@@ -269,7 +285,8 @@ function evenly(
   f: (x: number) => number,
 ): Tensor {
   if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
-  checkShape(op, [steps])
+  if (!Number.isSafeInteger(steps) || steps < 0)
+    throw invalidArgument(op, 'a number of steps ≥ 0', argumentText(steps), 'Pass start, end and steps.')
   const dtype = dtypeOf(op, options, 'float32')
   checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])

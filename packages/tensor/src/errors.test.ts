@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { arange, type DType, full, Generator, manualSeed, ones, rand, randint, type Tensor, tensor, zeros } from './index.js'
-import { raw } from './internal.js'
+import { rawOperations as operations, raw } from './internal.js'
 
 const x = ones([2, 3])
 const ints = ones([2, 3], { dtype: 'int32' })
@@ -96,6 +96,35 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
 
   ['matmul of inner extents that differ', 'SHAPE_MISMATCH', 'matmul: expected the last extent of a', 'matmul(a, b.T)', () => x.matmul(x)],
   ['matmul of 0-d', 'SHAPE_MISMATCH', 'at least one dimension', 'Use mul', () => x.matmul(ones([]))],
+  [
+    'zeros with an unknown option',
+    'INVALID_ARGUMENT',
+    'got requires_grad',
+    'requiresGrad',
+    () => zeros([1], { requires_grad: true } as never),
+  ],
+  [
+    'zeros with a dtype for options',
+    'INVALID_ARGUMENT',
+    "an object with options, got 'float64'",
+    '{',
+    () => zeros([1], 'float64' as never),
+  ],
+  [
+    'arange of a string',
+    'INVALID_ARGUMENT',
+    "arange: expected numbers: an end, or start, end and step, got '5'",
+    null,
+    () => arange('5' as never),
+  ],
+  [
+    'sum with options for a dim',
+    'INVALID_ARGUMENT',
+    'got (tensor [2, 3] of float32, an object)',
+    'without braces',
+    () => x.sum({ dim: 1 } as never),
+  ],
+  ['one-hot integers as classes', 'SHAPE_MISMATCH', 'a target [], [N]', "to('float32')", () => operations.crossEntropy(x, ints)],
   ['matmul of bool', 'DTYPE_MISMATCH', 'matmul: expected numbers, got bool', "to('int32')", () => bools.matmul(bools.T)],
   [
     'matmul of two dtypes',

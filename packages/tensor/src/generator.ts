@@ -91,7 +91,11 @@ export class Generator {
 
 function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {
   if (!Number.isSafeInteger(seed)) {
-    throw new PostgradError('INVALID_ARGUMENT', { op: 'manualSeed', expected: 'a safe integer', got: String(seed) })
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'manualSeed',
+      expected: 'a safe integer',
+      got: typeof seed === 'string' ? `'${String(seed)}'` : String(seed),
+    })
   }
   // The generator takes 32 bits; the upper bits of a larger seed are folded in.
   const source = xoroshiro128plus(Math.imul(Math.floor(seed / 2 ** 32), 0x9e3779b1) ^ (seed | 0))

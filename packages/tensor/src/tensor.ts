@@ -38,10 +38,6 @@ export function installOpHandler(next: OpHandler): void {
   handler = next
 }
 
-function* rows(this: Tensor): IterableIterator<Tensor> {
-  for (let i = 0; i < this.shape[0]!; i++) yield this.select(0, i)
-}
-
 /**
  * An array of numbers of one dtype in any number of dimensions, with its place in the graph of gradients. Operations are methods and functions of
  * the same name; `tensor`, `zeros`, `randn` and others make one. PyTorch: `torch.Tensor`.
@@ -278,14 +274,6 @@ export class Tensor {
   toJSON(): TensorJson {
     this.checkSynchronous('toJSON', 'data()')
     return toJson(this.snapshot(), this.shape, this.dtype)
-  }
-
-  /**
-   * `for (const row of x)`: views `x.select(0, i)`, recorded as such. A 0-d tensor is not iterable: a TypeError, as in PyTorch. (A getter, so that
-   * who asks whether it is, before comparing two, say, gets the right answer.)
-   */
-  get [Symbol.iterator](): () => IterableIterator<Tensor> {
-    return (this.ndim === 0 ? undefined : rows) as typeof rows
   }
 
   /** As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed. */

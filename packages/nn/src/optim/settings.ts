@@ -3,7 +3,7 @@ import type { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
 
 export function refusal(op: string, expected: string, got: unknown): PostgradError {
-  return invalidArgument(op, expected, got, 'Check the settings of the optimizer and of its groups.')
+  return invalidArgument(op, expected, typeof got === 'string' ? `'${got}'` : got, 'Check the settings of the optimizer and of its groups.')
 }
 
 /**

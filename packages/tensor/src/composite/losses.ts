@@ -346,9 +346,11 @@ function checkClassShapes(op: string, x: Tensor, target: Tensor): void {
     op,
     'scores [C], [N, C] or [N, C, d, …] and a target [], [N] or [N, d, …]',
     `${shapeText(x.shape)} and ${shapeText(target.shape)}`,
-    column
-      ? 'Take the classes out of their column with squeeze(1).'
-      : 'The classes are dimension 1 of the scores; the target has all the others.',
+    sameShape(x.shape, target.shape)
+      ? "Probabilities of the classes are floating point: convert with to('float32'). Otherwise pass one class for each row: argmax(1)."
+      : column
+        ? 'Take the classes out of their column with squeeze(1).'
+        : 'The classes are dimension 1 of the scores; the target has all the others.',
     { input: [...x.shape], target: [...target.shape] },
   )
 }
