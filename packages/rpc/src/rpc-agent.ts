@@ -543,7 +543,7 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
-        ? new ServedCall(peer.info, message.requestId, expiresMs)
+        ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : (message.body[0] as string))
         : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const account = accountOf(type, peer)
