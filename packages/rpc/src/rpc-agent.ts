@@ -258,7 +258,7 @@ export class RpcAgent {
   }
 
   /** @throws UNKNOWN_WORKER, WORKER_DIED for one that was never a peer because it died before (`noteDeath`) */
-  resolve(target: Target): Peer {
+  resolve(target: Target, op = 'call'): Peer {
     const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
     const peer = id === undefined ? undefined : this.peersById.get(id)
     if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
@@ -266,7 +266,7 @@ export class RpcAgent {
     if (death !== null) throw death
     const known = [...this.peersById.values()].map(({ info }) => `'${info.name}' (${info.id})`).join(', ')
     throw new PostgradError('UNKNOWN_WORKER', {
-      op: 'call',
+      op,
       expected: `one of the workers ${known}`,
       got:
         typeof target === 'object' && target !== null

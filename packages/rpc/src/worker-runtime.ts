@@ -229,8 +229,8 @@ export class WorkerRuntime {
   }
 
   /** @throws UNKNOWN_WORKER */
-  resolve(target: Target): WorkerInfo {
-    return this.agent.resolve(target).info
+  resolve(target: Target, op?: string): WorkerInfo {
+    return this.agent.resolve(target, op).info
   }
 
   /** Self included; the dead, and those that are leaving, excluded. */
