@@ -8,6 +8,8 @@
 const traced = new WeakSet<object>()
 /** Those of the library stand between the error and the program. */
 const FRAMES_MAX = 32
+/** Behind the lines of another worker. */
+const HOP = '    --- above: on worker '
 
 /** Rejects `promise`, whose own functions `settle` and `fail` are, with lines of the program that awaits it in `error.stack`. `then` runs right before. */
 export function rejectTraced(
@@ -40,10 +42,7 @@ export function traceAwait(error: unknown, below: (...args: never[]) => unknown 
 
 /** Behind the lines of another worker, whose name this is, and before those of this one. */
 export function markHop(error: unknown, worker: string): void {
-  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
-  const { stack } = error as { stack?: unknown }
-  if (typeof stack !== 'string') return
-  Object.defineProperty(error, 'stack', { value: `${stack}\n    --- above: on worker '${worker}' ---`, writable: true, configurable: true })
+  addToStack(error, () => `\n${HOP}'${worker}' ---`)
 }
 
 /**
@@ -61,13 +60,27 @@ export function withCallerInStack<T>(entry: (...args: never[]) => unknown, fn: (
 
 /** Those that are not in its stack yet. */
 function appendLines(error: unknown, lines: readonly string[]): void {
-  if (typeof error !== 'object' || error === null || traced.has(error) || !Object.isExtensible(error)) return
-  const { stack } = error as { stack?: unknown }
-  if (typeof stack !== 'string') return
-  const missing = lines.filter((line) => !stack.includes(placeOf(line)))
-  if (missing.length === 0) return
-  traced.add(error)
-  Object.defineProperty(error, 'stack', { value: [stack, ...missing].join('\n'), writable: true, configurable: true })
+  if (typeof error !== 'object' || error === null || traced.has(error)) return
+  addToStack(error, (stack) => {
+    // Another worker may have been at the same line.
+    const here = stack.slice(stack.lastIndexOf(HOP) + 1)
+    const missing = lines.filter((line) => !here.includes(placeOf(line)))
+    if (missing.length > 0) traced.add(error)
+    return missing.map((line) => `\n${line}`).join('')
+  })
+}
+
+/** What has no stack that can be written stays as it is: the error itself matters more. */
+function addToStack(error: unknown, textFor: (stack: string) => string): void {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
+  try {
+    const { stack } = error as { stack?: unknown }
+    if (typeof stack !== 'string') return
+    const text = textFor(stack)
+    if (text !== '') Object.defineProperty(error, 'stack', { value: stack + text, writable: true, configurable: true })
+  } catch {
+    // A getter that throws, a proxy, or a property that is for good.
+  }
 }
 
 /** The frames that called `below`, and those that await them. */

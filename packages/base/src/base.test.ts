@@ -96,7 +96,14 @@ describe('lines of who awaits', () => {
   })
 
   test('what cannot have a stack is thrown as it is, and an error gets its lines once', async () => {
-    for (const odd of ['text', null, Object.freeze(new Error('frozen'))]) expect(await thrownBy(async () => await later(odd))).toBe(odd)
+    const fixed = Object.defineProperty(new Error('for good'), 'stack', { value: 'Error: for good', writable: false, configurable: false })
+    const throwing = Object.defineProperty(new Error('hidden'), 'stack', {
+      get: () => {
+        throw new RangeError('no stack here')
+      },
+    })
+    for (const odd of ['text', null, Object.freeze(new Error('frozen')), fixed, throwing])
+      expect(await thrownBy(async () => await later(odd))).toBe(odd)
     const error = new Error('twice')
     const first = async () => await later(error)
     const second = async () => await later(error)
@@ -113,6 +120,11 @@ describe('lines of who awaits', () => {
     }
     const entry = (): never => withCallerInStack(entry, () => deep(40))
     const program = (): never => entry()
+    const odd = Object.defineProperty(new Error('odd'), 'stack', { value: 1 })
+    const throwsOdd = (): never => {
+      throw odd
+    }
+    expect(() => withCallerInStack(entry, throwsOdd)).toThrow(odd)
     expect(() => program()).toThrow(expect.objectContaining({ stack: expect.stringContaining('at program') }))
   })
 

@@ -7,7 +7,7 @@ import { type Edge, gradientEdge, type InputMeta, setHistory, watchScopes } from
 import { type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { Interceptor } from '@postgrad/rpc/internal'
+import { currentServing, type Interceptor } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { anomalyOf, type Message, MessageType, type OutgoingMessage, setAnomaly } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
@@ -76,6 +76,8 @@ export class AutogradInterceptor implements Interceptor {
     }
     const recorded = recordSend(context, this.ids, tensors, to.id, this.tell)
     if (recorded === null) return
+    // Only in FAST is it an error that no gradient comes back (DA-23).
+    if (context.mode === 'fast') context.sendFunctions.get(recorded.autogradId)!.what = whatOf(message)
     message.autogradId = recorded.autogradId
     message.lineage = recorded.room
   }
@@ -124,6 +126,14 @@ export class AutogradInterceptor implements Interceptor {
     watchScopes()
     return { ...patch, anomaly }
   }
+}
+
+function whatOf({ type, body }: OutgoingMessage): string {
+  const quoted = (name: unknown) => (typeof name === 'string' && name !== '' ? ` of '${name}'` : '')
+  if (type === MessageType.CALL) return `the call${quoted(body[0])}`
+  if (type === MessageType.REMOTE_CALL) return `the remote call${quoted(body[0])}`
+  if (type === MessageType.STREAM_ITEM) return `an item${quoted(currentServing()?.functionName)}`
+  return `the result${quoted(currentServing()?.functionName)}`
 }
 
 const NO_NODES: readonly LineageNode[] = Object.freeze([])

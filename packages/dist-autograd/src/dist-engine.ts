@@ -40,7 +40,7 @@ import { lineageBehind } from './lineage-walk.js'
 import { postIfAlive, tellLineage } from './notices.js'
 import { DistPass, type PassDriver, RootPass } from './pass.js'
 import { createGraphNeedsSmart, located, passCancelled, passGivenUp, passUnreadable } from './pass-errors.js'
-import type { PassReport } from './pass-ledger.js'
+import type { MissingSend, PassReport } from './pass-ledger.js'
 import { type PassPlan, planOf, readPlan } from './pass-plan.js'
 
 /** A node task in the mailbox. */
@@ -385,7 +385,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       if (contextId !== null && passId !== null) this.container.find(contextId)?.heardOfAbort(from.id, localOf(passId))
       return
     }
-    const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, bigint[]]
+    const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, MissingSend[]]
     pass.ledger.report(from.id, { version, received, sent, missingCount, missingSample })
     this.checkEnd(context, pass)
   }
@@ -508,10 +508,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
     const misses = incomplete.map(([worker, { missingCount, missingSample }]) => ({
       worker: this.nameOf(worker),
       count: missingCount,
-      messages: missingSample.map(String),
+      messages: missingSample.map(([id]) => String(id)),
+      sends: missingSample.map(([, to, what]) => `${what} to worker '${this.nameOf(to)}'`),
     }))
     const list = misses.map(
-      ({ worker, count, messages }) => `${count} of worker '${worker}'${messages.length === 0 ? '' : ` (${messages.join(', ')})`}`,
+      ({ worker, count, sends }) =>
+        `${count} message${count === 1 ? '' : 's'} of worker '${worker}'${sends.length === 0 ? '' : ` (${[...new Set(sends)].join(', ')})`}`,
     )
     return new PostgradError('UNUSED_SEND', {
       op: 'backward',

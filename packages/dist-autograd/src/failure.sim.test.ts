@@ -97,7 +97,11 @@ describe('DA-23 unused sends under FAST', () => {
         await call(1, pyAdd, [t1, t2])
         const error = (await ctx.backward([mul(t1, t2).sum()]).catch((e: unknown) => e)) as PostgradError
         expect(error.code).toBe('UNUSED_SEND')
-        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 1, messages: [String([...ctx.sendFunctions.keys()][0])] }])
+        const messages = [String([...ctx.sendFunctions.keys()][0])]
+        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 1, messages, sends: ["the call of 'pyAdd' to worker 'worker1'"] }])
+        expect(error.message).toContain(
+          "but 1 message of worker 'worker0' (the call of 'pyAdd' to worker 'worker1') sent tensors that no root depends on",
+        )
         expect(ctx.gradients().size).toBe(0)
         expect(cluster.contextOn(1, ctx.id).passes.size).toBe(0)
       }, fast)
@@ -109,8 +113,23 @@ describe('DA-23 unused sends under FAST', () => {
         const [t1, t2] = [wholeLeaf([[1, 2]]), wholeLeaf([[3, 4]])]
         for (let n = 0; n < 70; n++) await call(1, pyAdd, [t1, t2])
         const error = (await ctx.backward([mul(t1, t2).sum()]).catch((e: unknown) => e)) as PostgradError
-        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 70, messages: [] }])
-        expect(error.message).toContain("70 of worker 'worker0' sent tensors")
+        expect(error.values.misses).toEqual([{ worker: 'worker0', count: 70, messages: [], sends: [] }])
+        expect(error.message).toContain("70 messages of worker 'worker0' sent tensors")
+      }, fast)
+    }))
+
+  test('a result says whose it was', () =>
+    overSeeds(1, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const t = wholeLeaf([[1, 2]])
+        const used = await call(1, pyAdd, [t, t])
+        await call(1, firstOf, [t, ''])
+        const error = (await ctx.backward([used.sum()]).catch((e: unknown) => e)) as PostgradError
+        const { misses } = error.values as { misses: { worker: string; sends: string[] }[] }
+        expect({ code: error.code, sends: misses.flatMap(({ sends }) => sends) }).toEqual({
+          code: 'UNUSED_SEND',
+          sends: ["the call of 'failure.firstOf' to worker 'worker1'", "the result of 'failure.firstOf' to worker 'worker0'"],
+        })
       }, fast)
     }))
 
@@ -135,7 +154,12 @@ describe('DA-23 unused sends under FAST', () => {
         const error = (await ctx.backward([used.sum()]).catch((e: unknown) => e)) as PostgradError
         expect(error.code).toBe('UNUSED_SEND')
         // Worker 1 waits for the gradient of what it sent on, so worker 0 waits for that of t1.
-        expect((error.values.misses as { worker: string }[]).map(({ worker }) => worker)).toEqual(['worker0', 'worker1'])
+        const misses = error.values.misses as { worker: string; sends: string[] }[]
+        expect(misses.map(({ worker }) => worker)).toEqual(['worker0', 'worker1'])
+        expect(misses.map(({ sends }) => sends)).toEqual([
+          ["the call of 'addAndTell' to worker 'worker1'"],
+          [expect.stringMatching(/^the call of '.+' to worker 'worker2'$/)],
+        ])
         // No node failed.
         expect(error.cause).toBeUndefined()
       }, fast)

@@ -94,7 +94,16 @@ describe('PassLedger', () => {
     expect(ledger.balanced).toBe(false)
     expect(ledger.unbalanced()).toEqual([1])
     expect([...ledger.participants()]).toEqual([0, 1])
-    ledger.report(1, { version: 1, received: 1, sent: [], missingCount: 2, missingSample: [7n, 8n] })
+    ledger.report(1, {
+      version: 1,
+      received: 1,
+      sent: [],
+      missingCount: 2,
+      missingSample: [
+        [7n, 0, 'the call'],
+        [8n, 0, 'the result'],
+      ],
+    })
     expect(ledger.balanced).toBe(true)
     expect(ledger.incomplete().map(([worker]) => worker)).toEqual([1])
   })

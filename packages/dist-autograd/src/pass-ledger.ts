@@ -30,6 +30,9 @@
  */
 import type { WorkerId } from '@postgrad/base'
 
+/** A message whose gradients are awaited: its id, the worker that it went to, and what it was, for a reader. */
+export type MissingSend = readonly [autogradId: bigint, to: WorkerId, what: string]
+
 /** A worker's row. */
 export interface PassReport {
   /** Grows with every report of that worker in that pass. */
@@ -40,8 +43,8 @@ export interface PassReport {
   readonly sent: readonly (readonly [WorkerId, number])[]
   /** How many send functions of the worker have no gradient yet. */
   readonly missingCount: number
-  /** Autograd message ids of some of them. */
-  readonly missingSample: readonly bigint[]
+  /** Some of them. */
+  readonly missingSample: readonly MissingSend[]
 }
 
 export class PassLedger {

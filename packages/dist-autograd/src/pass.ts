@@ -23,7 +23,7 @@ import { needsNobody } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from './functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from './gradient-room.js'
-import { PassLedger, type PassReport } from './pass-ledger.js'
+import { type MissingSend, PassLedger, type PassReport } from './pass-ledger.js'
 import type { PassPlan } from './pass-plan.js'
 
 /** A report names the send functions that wait, once they are this few: before, their number says enough and naming them costs. */
@@ -126,11 +126,11 @@ export class DistPass implements GradSink, ReadyQueue {
   /** The worker's row for the root's ledger; taken while passive. */
   report(): PassReport {
     const missingCount = this.missing.size
-    const missingSample: bigint[] = []
+    const missingSample: MissingSend[] = []
     if (missingCount <= MISSING_LISTED_MAX) {
-      for (const id of this.missing.keys()) {
+      for (const [id, { to, what }] of this.missing) {
         if (missingSample.length === MISSING_SAMPLE) break
-        missingSample.push(id)
+        missingSample.push([id, to, what])
       }
     }
     return { version: ++this.version, received: this.received, sent: [...this.sent], missingCount, missingSample }

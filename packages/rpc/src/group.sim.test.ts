@@ -434,7 +434,10 @@ describe('barrier and allGather', () => {
     await everywhere(cluster, async ({ info: { id } }) => {
       expect(await failure(barrier([1 - id]))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
       expect(await failure(barrier([]))).toMatchObject({ code: 'INVALID_ARGUMENT' })
-      expect(await failure(barrier(['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER' })
+      expect(await failure(barrier(['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'barrier' })
+      for (const odd of ['worker1', null, { timeoutMs: 5 }]) {
+        expect(await failure(barrier(odd as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
+      }
       expect(await failure(barrier(undefined, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'barrier' })
       if (id === 0) expect(await failure(allGather(() => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
       expect([...(await allGather(id)).values()]).toEqual([0, 1])

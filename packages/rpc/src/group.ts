@@ -132,7 +132,15 @@ function roundName(op: GatherOp, round: string | number | undefined): string | n
 
 /** Sorted by name, each once. */
 function membersOf(worker: WorkerRuntime, op: GatherOp, names: readonly Target[] | undefined): readonly WorkerInfo[] {
-  const infos = names === undefined ? worker.workers() : names.map((name) => worker.resolve(name))
+  if (names !== undefined && !Array.isArray(names)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: 'a list of workers',
+      got: names === null ? 'null' : typeof names === 'string' ? `'${names}'` : typeof names,
+      remedy: `Name all that take part, this one among them: ${op === 'barrier' ? 'barrier(' : 'allGather(value, '}['a', 'b'], options); undefined is all workers.`,
+    })
+  }
+  const infos = names === undefined ? worker.workers() : names.map((name) => worker.resolve(name, op))
   const members = [...new Map(infos.map((info) => [info.id, info])).values()].sort(byName)
   if (!members.some(({ id }) => id === worker.info.id)) {
     throw new PostgradError('INVALID_ARGUMENT', {

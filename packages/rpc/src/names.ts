@@ -8,7 +8,7 @@ import type { Target, WorkerInfo } from './worker-info.js'
  */
 export function getWorkerInfo(target?: Target): WorkerInfo {
   const worker = currentWorker()
-  return target === undefined ? worker.info : worker.resolve(target)
+  return target === undefined ? worker.info : worker.resolve(target, 'getWorkerInfo')
 }
 
 /** All workers that this one knows to live, itself included; those that are leaving are left out. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_infos`. */

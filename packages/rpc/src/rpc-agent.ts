@@ -263,7 +263,7 @@ export class RpcAgent {
   }
 
   /** @throws UNKNOWN_WORKER, WORKER_DIED for one that was never a peer because it died before (`noteDeath`) */
-  resolve(target: Target): Peer {
+  resolve(target: Target, op = 'call'): Peer {
     const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
     const peer = id === undefined ? undefined : this.peersById.get(id)
     if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
@@ -271,7 +271,7 @@ export class RpcAgent {
     if (death !== null) throw death
     const known = [...this.peersById.values()].map(({ info }) => `'${info.name}' (${info.id})`).join(', ')
     throw new PostgradError('UNKNOWN_WORKER', {
-      op: 'call',
+      op,
       expected: `one of the workers ${known}`,
       got:
         typeof target === 'object' && target !== null
@@ -552,7 +552,7 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
-        ? new ServedCall(peer.info, message.requestId, expiresMs)
+        ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : (message.body[0] as string))
         : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const account = accountOf(type, peer)

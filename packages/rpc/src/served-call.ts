@@ -22,6 +22,8 @@ export class ServedCall {
   readonly requestId: number
   /** On this worker's clock; Infinity is never. */
   readonly expiresMs: number
+  /** What was called; '' of a fetch. */
+  readonly functionName: string
   /** Why nobody waits for it any more; null while somebody does. */
   givenUp: PostgradError | null = null
   /** Where the value of a remote call goes, from its turn on. */
@@ -42,10 +44,11 @@ export class ServedCall {
   private controller: AbortController | null = null
   private stopped: PostgradError | null = null
 
-  constructor(caller: WorkerInfo, requestId: number, expiresMs: number) {
+  constructor(caller: WorkerInfo, requestId: number, expiresMs: number, functionName = '') {
     this.caller = caller
     this.requestId = requestId
     this.expiresMs = expiresMs
+    this.functionName = functionName
   }
 
   /** The first reason counts. Listeners of the signal run now. */

@@ -250,8 +250,8 @@ export class WorkerRuntime {
   }
 
   /** The worker of that name or id. @throws UNKNOWN_WORKER */
-  resolve(target: Target): WorkerInfo {
-    return this.agent.resolve(target).info
+  resolve(target: Target, op?: string): WorkerInfo {
+    return this.agent.resolve(target, op).info
   }
 
   /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */

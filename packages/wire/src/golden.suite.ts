@@ -62,7 +62,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
       [65535, 1],
     ],
     1,
-    [A],
+    [[A, 1, "the call of 'f'"]],
   ],
   [MessageType.PASS_ERROR]: [failure()],
   [MessageType.PASS_ABORT]: [failure()],

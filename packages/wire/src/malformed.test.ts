@@ -79,6 +79,9 @@ describe('damaged frames', () => {
     ]) {
       expect(() => decoded(MessageType.PASS_REPORT, [1, 0, sent, 0, []], ids)).toThrow(code('WIRE_BAD_FIELD'))
     }
+    for (const missing of [[7n], [[7n]], [[7n, 1]], [[7, 1, 'call']], [[7n, -1, 'call']], [[7n, 1, 2]], [[7n, 1, 'call', 0]], 'call']) {
+      expect(() => decoded(MessageType.PASS_REPORT, [1, 0, [], 1, missing], ids)).toThrow(code('WIRE_BAD_FIELD'))
+    }
     expect(() => decoded(MessageType.CALL, ['f', []], { deadlineMs: Number.POSITIVE_INFINITY })).toThrow(code('WIRE_BAD_FIELD'))
   })
 

@@ -90,7 +90,7 @@ export interface MessageBodies {
     received: number,
     sent: readonly (readonly [workerId: number, count: number])[],
     missingCount: number,
-    missingSample: readonly bigint[],
+    missingSample: readonly (readonly [autogradId: bigint, to: number, what: string])[],
   ]
   [MessageType.PASS_ERROR]: readonly [error: unknown]
   [MessageType.PASS_ABORT]: readonly [error: unknown]
@@ -122,11 +122,14 @@ const name: FieldKind = { expected: 'a string', check: (value) => typeof value =
 const values: FieldKind = { expected: 'an array', check: Array.isArray }
 const anything: FieldKind = { expected: 'a value', check: () => true }
 const id: FieldKind = { expected: 'an id of 64 bits', check: isId }
-const ids: FieldKind = { expected: 'an array of ids', check: (value) => Array.isArray(value) && value.every(isId) }
 const count: FieldKind = { expected: 'an integer ≥ 0', check: isCount }
 const counts: FieldKind = {
   expected: 'an array of [worker, count], each worker once',
   check: (value) => Array.isArray(value) && value.every(isWorkerCount) && isEachOnce(value),
+}
+const sends: FieldKind = {
+  expected: 'an array of [autograd id, worker, what it was]',
+  check: (value) => Array.isArray(value) && value.every(isSend),
 }
 /** Bits, see PROPAGATE_GRADIENTS. */
 const how: FieldKind = { expected: 'an integer from 0 to 3', check: (value) => isCount(value) && (value as number) <= 3 }
@@ -257,7 +260,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
       ['received', count],
       ['sent', counts],
       ['missingCount', count],
-      ['missingSample', ids],
+      ['missingSample', sends],
     ],
     { ids: PASS },
   ),
@@ -298,3 +301,7 @@ const SPECS: readonly (MessageSpec | undefined)[] = Object.entries(MESSAGE_TABLE
   },
   [],
 )
+
+function isSend(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 3 && isId(value[0]) && isCount(value[1]) && typeof value[2] === 'string'
+}

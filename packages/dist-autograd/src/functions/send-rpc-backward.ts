@@ -10,6 +10,8 @@ export class SendRpcBackward extends Node {
   readonly autogradId: bigint
   /** The worker that the tensors went to. */
   readonly to: WorkerId
+  /** What the message was, where an error may name it. */
+  what = ''
 
   /** @param edges one per tensor of the message that requires grad, in order, with the shape and dtype of its gradient in `inputMeta` */
   constructor(autogradId: bigint, to: WorkerId, edges: readonly (Edge | null)[], inputMeta: readonly InputMeta[]) {
