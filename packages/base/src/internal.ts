@@ -1,6 +1,7 @@
 export { onAbort } from './abort-listeners.js'
 export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from './global-id.js'
 export { refuseWhileLoading } from './loading.js'
+export { ownFile } from './own-file.js'
 export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'
 export { checkTime, timeLimit } from './timeout.js'

@@ -5,11 +5,11 @@
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, locateModule, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
+import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
-import type { DeviceSpec } from '@postgrad/tensor'
+import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, RealClock } from '@postgrad/transport/internal'
 import { PayloadCodec } from '@postgrad/wire/internal'
@@ -20,7 +20,7 @@ import type { LeakPolicy } from './leaks.js'
 import { Members } from './members.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
-import type { OutputSink } from './worker-thread.js'
+import { type OutputSink, workerEntry } from './worker-thread.js'
 
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
@@ -90,6 +90,9 @@ const STALL_MS = 10_000
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   refuseWhileLoading('launch')
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)
+  check(() => ownFile('threads', workerEntry))
+  // Before a thread starts: each of them would die of it.
+  if (options.device !== undefined) check(() => device(options.device!))
   const url = check(() => programUrl(program))
   const names = check(() => workerNames(options.workers))
   const seed = check(() => checkSeed(options.seed ?? 0))
@@ -187,7 +190,8 @@ function programUrl(program: URL | string): string {
     op: 'program',
     expected: 'a file: URL or a path that exists',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
-    remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
+    remedy:
+      "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
     values: { program: url },
   })
 }
