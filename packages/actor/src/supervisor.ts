@@ -170,6 +170,12 @@ export class Supervisor<C extends Child = Child> implements Child {
     return this.restartsMs.length
   }
 
+  /** It does not run, and will not unless somebody asks; certain only when all is `settled`. @throws UNKNOWN_CHILD */
+  isDown(name: string): boolean {
+    const { running, isRetried, isDone } = this.find('isDown', name)
+    return running === null && !isRetried && isDone
+  }
+
   /** When all that was asked for and has happened so far is done: true if no child runs, and none will unless somebody asks. */
   async settled(): Promise<boolean> {
     let turn: Promise<unknown>

@@ -747,6 +747,7 @@ export type {
   JoinOptions,
   LeaveListener,
   LeaveOptions,
+  ReadyOptions,
   RecoveryListener,
   StallListener,
   WorkerDebugInfo,

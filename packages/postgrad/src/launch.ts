@@ -46,8 +46,8 @@ export interface LaunchOptions {
   /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
   readonly onStall?: 'report' | 'kill'
   /**
-   * What `close` does about references that nobody has given up: 'warn' (a process warning, RREF_LEAK), 'error' (it rejects), 'ignore'. A reference that the
-   * collector has not found yet counts. Default 'warn'.
+   * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
+   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program gives up what it makes.
    */
   readonly referenceLeaks?: LeakPolicy
   /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */
@@ -139,7 +139,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     launchTimeoutMs,
     stallMs,
     onStall,
-    referenceLeaks: options.referenceLeaks ?? 'warn',
+    referenceLeaks: options.referenceLeaks ?? 'ignore',
     supervision,
   })
   await cluster.begin(names)
