@@ -254,7 +254,8 @@ export class Cluster {
         // A supervisor has it as its child when onRestart is done with it.
         const isThere = supervisor === null ? !isStarting : supervisor.child(name)?.thread === thread
         if (thread !== undefined && !thread.dead && thread.leaving === null && isThere) return thread.info
-        if (!isStarting && (supervisor === null || isDown)) throw thread?.dead ? thread.death(op) : this.unknown(op, name)
+        const isLeaving = thread !== undefined && !thread.dead && thread.leaving !== null
+        if (!isStarting && !isLeaving && (supervisor === null || isDown)) throw thread?.dead ? thread.death(op) : this.unknown(op, name)
         if (isLate) throw notReady(op, name, limitMs)
         const news = new Promise<void>((resolve) => this.awaitingNews.push(resolve))
         void supervisor?.settled().then(() => {

@@ -48,6 +48,7 @@ export interface LaunchOptions {
   /**
    * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
    * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program gives up what it makes.
+   * A reference that the collector has not found yet counts.
    */
   readonly referenceLeaks?: LeakPolicy
   /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */

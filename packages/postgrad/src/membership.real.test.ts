@@ -160,6 +160,9 @@ describe('ready', () => {
     const ready = await cluster.ready('a')
     expect(ready).toEqual({ name: 'a', id: 3 })
     expect(await restarting).toEqual(ready)
+    const leaving = cluster.leave('c')
+    expect(await rejection(cluster.ready('c'))).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'left' } })
+    await leaving
     const late = rejection(Promise.all([cluster.restart('b'), cluster.ready('b')]).then(() => cluster.ready('nobody')))
     await cluster.close({ timeoutMs: 0 })
     expect(await late).toMatchObject({ code: 'CLUSTER_CLOSED' })
