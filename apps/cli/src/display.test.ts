@@ -77,6 +77,13 @@ describe('LiveDisplay', () => {
     ])
   })
 
+  test('a terminal that says it has no size is taken for one that has', () => {
+    let text = ''
+    const display = new LiveDisplay({ columns: 0, rows: 0, write: (piece) => (text += piece) }, ['a', 'b'])
+    display.close()
+    expect(text).toContain('b  starting')
+  })
+
   test('shows as many workers as there is room for', () => {
     const lines = Array.from({ length: 40 }, (_, i) => ({ name: `w${i}`, state: 'running', progress: null }) as const)
     expect(footLines(lines, 3, 80, 30)).toHaveLength(30)

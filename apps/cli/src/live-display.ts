@@ -7,7 +7,7 @@ import { type Display, oneLine, type WorkerState } from './display.js'
 
 const BAR_WIDTH = 24
 const FRAME_MS = 50
-/** Of a terminal that does not say. */
+/** Of a terminal that does not say, or says 0. */
 const [COLUMNS, ROWS] = [80, 24]
 
 const HIDE_CURSOR = '\x1b[?25l'
@@ -88,7 +88,8 @@ export class LiveDisplay implements Display {
   private draw(): void {
     if (this.frame !== null) clearTimeout(this.frame)
     this.frame = null
-    const { columns = COLUMNS, rows = ROWS } = this.terminal
+    const columns = this.terminal.columns || COLUMNS
+    const rows = this.terminal.rows || ROWS
     // A terminal that became narrower since has wrapped them.
     const height = this.drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0)
     this.drawn = footLines([...this.lines.values()], this.nameWidth, columns - 1, rows - 1)

@@ -610,6 +610,25 @@ describe('Supervisor', () => {
     expect(await house.said()).toEqual(['start c'])
   })
 
+  test('SUP-19 settled says whether anything will run unless somebody asks, and isDown of whom that is so', async () => {
+    const house = new House()
+    const supervisor = house.supervisor('one-for-one', 'ab', { intensity: 100 })
+    await supervisor.start()
+    expect(await supervisor.settled()).toBe(false)
+    house.current.get('a')!.end({ normal: false })
+    expect(await supervisor.settled()).toBe(false)
+    expect(supervisor.isDown('a')).toBe(false)
+    await supervisor.remove('b')
+    house.plan('a').failures = 1
+    await rejection(supervisor.restart('a'))
+    expect(await supervisor.settled()).toBe(true)
+    expect(supervisor.isDown('a')).toBe(true)
+    await supervisor.restart('a')
+    expect(supervisor.isDown('a')).toBe(false)
+    await supervisor.remove('a')
+    expect(await supervisor.settled()).toBe(true)
+  })
+
   test('SUP-15 a supervisor is a child itself: what it gives up, the one above it restarts', async () => {
     const house = new House()
     let tries = 0

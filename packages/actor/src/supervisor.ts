@@ -1,7 +1,7 @@
 /**
  * Keeps children running: starts them in order, restarts those that end when they should not, stops them in reverse order, and gives up when
  * that happens too often. It knows nothing of what a child is: worker threads and user actors are children alike, and so is a supervisor.
- * The semantics are Erlang's, the rules SUP-1 to SUP-18 in SPEC.md.
+ * The semantics are Erlang's, the rules SUP-1 to SUP-19 in SPEC.md.
  *
  * One thing happens at a time. Exits, retries and what users ask for wait in one queue, in the order in which they came:
  *
@@ -197,6 +197,12 @@ export class Supervisor<C extends Child = Child> implements Child {
   get restarts(): number {
     this.forget()
     return this.restartsMs.length
+  }
+
+  /** It does not run, and will not unless somebody asks; certain only when all is `settled`. @throws UNKNOWN_CHILD */
+  isDown(name: string): boolean {
+    const { running, isRetried, isDone } = this.find('isDown', name)
+    return running === null && !isRetried && isDone
   }
 
   /** When all that was asked for and has happened so far is done: true if no child runs, and none will unless somebody asks. */

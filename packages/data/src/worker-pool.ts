@@ -4,7 +4,7 @@
  * again, perhaps to die again.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { refuseWhileLoading } from '@postgrad/base/internal'
+import { ownFile, refuseWhileLoading } from '@postgrad/base/internal'
 import { JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -15,10 +15,10 @@ export class WorkerPool {
   private readonly payloads = new PayloadCodec(null)
   private closing: Promise<void> | null = null
 
-  /** @throws THREADS_WHILE_LOADING */
+  /** @throws THREADS_WHILE_LOADING, POSTGRAD_BUNDLED */
   constructor(data: WorkerBoot, workers: number) {
     refuseWhileLoading('DataLoader')
-    const program = new URL('./worker-task.js', import.meta.url).href
+    const program = ownFile('DataLoader', () => new URL('./worker-task.js', import.meta.url)).href
     const places = new ThreadPlaces({ boot: { program, data, device: null }, threads: workers })
     // How many batches are asked for ahead is bounded by the DataLoader.
     this.queue = new JobQueue(places, { threads: workers, queueMax: Number.POSITIVE_INFINITY, clock: new RealClock() })

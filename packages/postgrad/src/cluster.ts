@@ -58,11 +58,16 @@ export interface LeaveOptions {
   readonly timeoutMs?: number
 }
 
+export interface ReadyOptions {
+  /** How long a worker that is being started may take, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
+  readonly timeoutMs?: number
+}
+
 /** How a cluster ended. */
 export interface ClusterEnd {
   /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
-  /** References that nobody had given up when the cluster was closed. */
+  /** References that nobody had given up when the cluster was closed, if `referenceLeaks` of launch asks for them. */
   readonly leaks: readonly ReferenceLeak[]
   /** SUPERVISOR_GAVE_UP, if that ended it. */
   readonly error?: PostgradError
@@ -105,6 +110,8 @@ const ASK_MS = 10_000
 const END_NEWS_MS = 1000
 /** How long a worker that should be idle may take to answer while the cluster closes. */
 const ANSWER_MS = 1000
+/** Once more, for one that did not. */
+const LAST_ANSWER_MS = 200
 
 /** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs something there, `close()` ends all. */
 export class Cluster {
@@ -136,8 +143,12 @@ export class Cluster {
   /** Until when a closing cluster lets what is under way go on, by its clock. */
   private quietDeadline = Number.POSITIVE_INFINITY
   private graceMs = EXIT_GRACE_MS
+  /** Those that did not answer while the cluster closes: they are not waited for as long again. */
+  private readonly silent = new Set<WorkerThread>()
   /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
   private changes = 0
+  /** Those that look again when somebody has come or gone. */
+  private awaitingNews: (() => void)[] = []
   private resolveClosed!: (end: ClusterEnd) => void
 
   constructor({ members, main, pools, payloads, clock, launchTimeoutMs, stallMs, onStall, referenceLeaks, supervision }: ClusterParts) {
@@ -244,6 +255,46 @@ export class Cluster {
         this.restarting.delete(name)
       }
     })
+  }
+
+  /**
+   * The worker that has this name, as soon as it is a member: at once, or when the `join`, `restart` or supervisor that starts it is done with it. Use it before
+   * calling again after a WORKER_DIED.
+   * Rejects with UNKNOWN_WORKER, WORKER_DIED when it is dead and nobody starts it anew, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
+   */
+  async ready(name: string, options: ReadyOptions = {}): Promise<WorkerInfo> {
+    const op = 'cluster.ready'
+    const limitMs = options.timeoutMs === undefined ? this.launchTimeoutMs : timeLimit(op, options.timeoutMs)
+    let [isLate, isDown] = [false, false]
+    const timer =
+      limitMs === Number.POSITIVE_INFINITY
+        ? null
+        : this.clock.setTimer(limitMs, () => {
+            isLate = true
+            this.noteNews()
+          })
+    try {
+      for (;;) {
+        this.admit(op)
+        const thread = this.members.threads.find(({ info }) => info.name === name)
+        const supervisor = this.supervisor?.names.includes(name) ? this.supervisor : null
+        const isStarting = this.members.isStarting(name) || this.restarting.has(name)
+        // A supervisor has it as its child when onRestart is done with it.
+        const isThere = supervisor === null ? !isStarting : supervisor.child(name)?.thread === thread
+        if (thread !== undefined && !thread.dead && thread.leaving === null && isThere) return thread.info
+        const isLeaving = thread !== undefined && !thread.dead && thread.leaving !== null
+        if (!isStarting && !isLeaving && (supervisor === null || isDown)) throw thread?.dead ? thread.death(op) : this.unknown(op, name)
+        if (isLate) throw notReady(op, name, limitMs)
+        const news = new Promise<void>((resolve) => this.awaitingNews.push(resolve))
+        void supervisor?.settled().then(() => {
+          isDown = supervisor.names.includes(name) && supervisor.isDown(name)
+          this.clock.defer(() => this.noteNews())
+        })
+        await news
+      }
+    } finally {
+      timer?.cancel()
+    }
   }
 
   /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
@@ -411,8 +462,7 @@ export class Cluster {
   /**
    * Ends the cluster: lets what is under way finish (at most `timeoutMs`), closes every runtime and its ports, and lets the threads end; one that
    * does not end by itself is ended. Runs that were not done are rejected with CLUSTER_CLOSED. Idempotent: a second call can only hasten the first.
-   * References that nobody has given up are said in a warning (RREF_LEAK), or, if `launch` was told so, rejected with when all threads have ended; nothing
-   * else rejects.
+   * Rejects with RREF_LEAK, when all threads have ended, if references are held and `referenceLeaks` of launch is 'error'; with nothing else.
    * @throws TIMEOUT_INVALID
    */
   close(options: CloseOptions = {}): Promise<void> {
@@ -420,6 +470,7 @@ export class Cluster {
     this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
     if (options.graceMs !== undefined) this.graceMs = checkTime('cluster.close', options.graceMs, '0 for at once')
     this.closing ??= this.shutDown()
+    this.noteNews()
     return this.closing
   }
 
@@ -434,7 +485,11 @@ export class Cluster {
     this.stalls?.stop()
     const left = this.quietDeadline - this.clock.now()
     // Who wants the end at once does not wait for this.
-    if (this.leakPolicy !== 'ignore' && left > 0) this.leaks = await leaksOf(this.members.running, Math.min(left, ANSWER_MS))
+    if (this.leakPolicy !== 'ignore' && left > 0)
+      this.leaks = await leaksOf(
+        this.members.running.filter((thread) => !this.silent.has(thread)),
+        Math.min(left, ANSWER_MS),
+      )
     for (const thread of this.members.running) thread.rejectAll((op) => this.closedError(op))
     await this.main.close()
     if (this.supervisor !== null) await this.supervisor.stop()
@@ -469,7 +524,11 @@ export class Cluster {
     const answers = await Promise.allSettled(asked)
     const reports = new Map<number, Counts>(here)
     for (const [i, answer] of answers.entries()) {
-      if (answer.status === 'rejected') continue
+      if (answer.status === 'rejected') {
+        if (timeoutMs === ANSWER_MS) this.silent.add(threads[i]!)
+        continue
+      }
+      this.silent.delete(threads[i]!)
       if (answer.value === null) return false
       reports.set(threads[i]!.info.id, answer.value)
     }
@@ -607,8 +666,13 @@ export class Cluster {
       return await work()
     } finally {
       this.changes--
+      this.noteNews()
       this.endIfEmpty()
     }
+  }
+
+  private noteNews(): void {
+    for (const lookAgain of this.awaitingNews.splice(0)) lookAgain()
   }
 
   private endIfEmpty(): void {
@@ -631,7 +695,7 @@ export class Cluster {
   private async end(thread: WorkerThread, leaveMs: number): Promise<void> {
     if (!thread.dead) {
       const ask = (facade: WorkerFacade): Promise<Payload> => (leaveMs === 0 ? facade.close() : facade.leave(leaveMs))
-      const asked = await thread.request('close', ask, leaveMs + ANSWER_MS).then(
+      const asked = await thread.request('close', ask, leaveMs + (this.silent.has(thread) ? LAST_ANSWER_MS : ANSWER_MS)).then(
         () => true,
         () => false,
       )
@@ -658,12 +722,14 @@ export class Cluster {
     this.stalls?.watch(thread, thread.heartbeat)
     thread.onInspected = (post) => this.inspection.onPost(thread.info, post)
     this.inspection.saw(thread.info, { kind: 'joined' })
+    this.noteNews()
     if (this.inspection.isWanted) void this.askToTell(thread)
     const end = await thread.ended
     this.stalls?.unwatch(thread)
     this.inspection.saw(thread.info, end.cause === 'left' ? { kind: 'left' } : { kind: 'died', cause: end.cause })
     if (!thread.isExpectedToEnd) this.onDeath(thread, end)
     else if (this.closing === null) this.tell(this.leaveListeners, (listener) => listener(thread.info))
+    this.noteNews()
     this.endIfEmpty()
   }
 
@@ -756,5 +822,14 @@ function nameTaken(op: string, name: string, why: string): PostgradError {
     message: `worker '${name}' ${why}`,
     remedy: 'Use another name, or await what is being done with this one first; cluster.restart(name) makes a new worker in its place.',
     values: { worker: name },
+  })
+}
+
+function notReady(op: string, name: string, limitMs: number): PostgradError {
+  return new PostgradError('RUN_TIMEOUT', {
+    op,
+    message: `worker '${name}' has not become ready within ${limitMs} ms`,
+    remedy: 'Pass a larger timeoutMs, or look at what starts it: the program, or onRestart of supervision.',
+    values: { worker: name, timeoutMs: limitMs },
   })
 }

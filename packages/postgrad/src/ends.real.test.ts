@@ -177,6 +177,16 @@ describe('a worker that stands still', () => {
 
 const pause = (delayMs: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, delayMs))
 
+test('CLU-19 close waits once for a worker that does not come to itself, and ends the others in order', async () => {
+  const cluster = await launch(PROGRAM, { workers: ['spins', 'other'], referenceLeaks: 'warn' })
+  const given = rejection(cluster.on('spins', { timeoutMs: 50 }).run(ends.spin))
+  expect(await given).toMatchObject({ code: 'RUN_TIMEOUT' })
+  const begun = performance.now()
+  await cluster.close()
+  expect(performance.now() - begun).toBeLessThan(2500)
+  expect((await cluster.closed).deaths).toEqual([])
+})
+
 describe('a cluster that is closed right after a worker has died', () => {
   const small = { maxOldGenerationSizeMb: 32 }
   const closed = async (body: (cluster: Awaited<ReturnType<typeof launch>>) => Promise<unknown>) => {

@@ -757,6 +757,7 @@ export type {
   JoinOptions,
   LeaveListener,
   LeaveOptions,
+  ReadyOptions,
   RecoveryListener,
   StallListener,
   WorkerDebugInfo,

@@ -1,11 +1,11 @@
 /** `jobs(url)`: a pool of threads for the exposed functions of a module. `cluster-jobs.ts` opens it to workers. The rules JOB-n are in `packages/jobs/SPEC.md`. */
 import type { ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
-import { locateModule, refuseWhileLoading } from '@postgrad/base/internal'
+import { locateModule, ownFile, refuseWhileLoading } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
 import { checkQueueMax, checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
-import type { DeviceSpec } from '@postgrad/tensor'
+import { type DeviceSpec, device as deviceOf } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
 import type { JobProgramData } from './job-program.js'
 
@@ -35,7 +35,7 @@ export interface OpenPool {
  * A pool of threads without a cluster. The module exposes functions (`expose({ rollout })`); whoever holds the pool names them by passing the function
  * itself. Threads start at once and load the module at their first job.
  * @param url the module: a `file:` URL, or a path from the working directory
- * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, THREADS_WHILE_LOADING
+ * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, DEVICE_UNKNOWN, POSTGRAD_BUNDLED, THREADS_WHILE_LOADING
  */
 export function jobs(url: URL | string, options: JobsOptions = {}): Jobs {
   return openPool('jobs', url, options, 'jobs').jobs
@@ -52,14 +52,15 @@ export function openPool(op: string, url: URL | string, options: JobsOptions, su
       op,
       expected: 'the file: URL or path of a module that exists',
       got: found.url,
-      remedy: "new URL('./my-jobs.js', import.meta.url) names a file beside the running one.",
+      remedy: "new URL('./my-jobs.js', import.meta.url) names a file beside the running one. In a bundle, emit it as an entry of its own.",
       values: { url: found.url },
     })
   }
   const data: JobProgramData = { url: found.url, typescript: options.typescript ?? null }
-  const program = new URL('./job-program.js', import.meta.url).href
+  const program = ownFile(op, () => new URL('./job-program.js', import.meta.url)).href
   const clock = new RealClock()
   const { device = null, resourceLimits, seed = 0 } = options
+  if (device !== null) deviceOf(device)
   const queue = new JobQueue(new ThreadPlaces({ boot: { program, data, device }, threads, resourceLimits }), { threads, queueMax, clock })
   const nameOf = (fn: JobFunction): string => threadRegistry.nameOf(fn)
   const generator = workerGenerator(seed, submitter)

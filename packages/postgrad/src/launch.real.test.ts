@@ -164,15 +164,18 @@ describe('launch fails', () => {
     expect((error.cause as PostgradError).remoteStack).toContain('throws-at-import')
   })
 
-  test('when the program does not finish loading', async () => {
+  test('CLU-57 when the program does not finish loading, with where to look', async () => {
     const error = await failureOf(launch(new URL('./fixtures/never-loads.js', import.meta.url), { workers: 1, launchTimeoutMs: 300 }))
     expect(error.code).toBe('LAUNCH_FAILED')
     expect(error.cause).toMatchObject({ code: 'RUN_TIMEOUT' })
+    expect(error.message).toContain('has not loaded the program within 300 ms. Look at the top level of its modules')
+    expect(error.message).not.toContain('cluster.kill')
   })
 
-  test('when the device is unknown', async () => {
+  test('CLU-57 when the device is unknown, before a thread starts', async () => {
     const error = await failureOf(launch(BASICS, { workers: 1, device: 'abacus' as 'wasm' }))
     expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error).toMatchObject({ values: {}, cause: { code: 'DEVICE_UNKNOWN' } })
     expect(error.message).toContain('abacus')
   })
 })

@@ -5,11 +5,11 @@
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime, locateModule, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
+import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
-import type { DeviceSpec } from '@postgrad/tensor'
+import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, RealClock } from '@postgrad/transport/internal'
 import { Cluster } from './cluster.js'
@@ -21,7 +21,7 @@ import { Members } from './members.js'
 import { runPayloads } from './run-payloads.js'
 import type { SupervisionOptions } from './supervision.js'
 import { workerNames } from './worker-names.js'
-import type { OutputSink } from './worker-thread.js'
+import { type OutputSink, workerEntry } from './worker-thread.js'
 
 /** Of `launch`. */
 export interface LaunchOptions {
@@ -50,8 +50,9 @@ export interface LaunchOptions {
   /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
   readonly onStall?: 'report' | 'kill'
   /**
-   * What `close` does about references that nobody has given up: 'warn' (a process warning, RREF_LEAK), 'error' (it rejects), 'ignore'. A reference that the
-   * collector has not found yet counts. Default 'warn'.
+   * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
+   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program gives up what it makes.
+   * A reference that the collector has not found yet counts.
    */
   readonly referenceLeaks?: LeakPolicy
   /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */
@@ -96,6 +97,9 @@ const STALL_MS = 10_000
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   refuseWhileLoading('launch')
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)
+  check(() => ownFile('threads', workerEntry))
+  // Before a thread starts: each of them would die of it.
+  if (options.device !== undefined) check(() => device(options.device!))
   const url = check(() => programUrl(program))
   const names = check(() => workerNames(options.workers))
   const seed = check(() => checkSeed(options.seed ?? 0))
@@ -147,7 +151,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     launchTimeoutMs,
     stallMs,
     onStall,
-    referenceLeaks: options.referenceLeaks ?? 'warn',
+    referenceLeaks: options.referenceLeaks ?? 'ignore',
     supervision,
   })
   await cluster.begin(names)
@@ -198,7 +202,8 @@ function programUrl(program: URL | string): string {
     op: 'program',
     expected: 'a file: URL or a path that exists',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
-    remedy: "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one.",
+    remedy:
+      "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
     values: { program: url },
   })
 }

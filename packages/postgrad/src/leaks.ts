@@ -23,7 +23,7 @@ export function referencesLeft(leaks: readonly ReferenceLeak[]): PostgradError {
     op: 'cluster.close',
     message: `${leaks.length} reference${leaks.length === 1 ? ' was' : 's were'} left:\n${describeLeaks(leaks)}\n`,
     remedy:
-      "Give each up with dispose() or using; launch with { referenceStacks: true } to see where they were made, or with { referenceLeaks: 'ignore' }.",
+      'Give each up with dispose() or using; launch with { referenceStacks: true } to see where they were made, or without referenceLeaks.',
     values: { leaks: leaks.map(({ rrefId, ...leak }) => ({ ...leak, rrefId: String(rrefId) })) },
   })
 }

@@ -145,6 +145,47 @@ describe('join', () => {
   })
 })
 
+describe('ready', () => {
+  test('CLU-58 waits for who is being started, and for nobody else', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+    cluster.onWorkerDeath(() => {})
+    expect(await cluster.ready('a')).toEqual({ name: 'a', id: 0 })
+    expect(await rejection(cluster.ready('c'))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'cluster.ready' })
+    const joining = cluster.join('c')
+    expect(await cluster.ready('c')).toEqual(await joining)
+    await cluster.kill('a')
+    expect(await rejection(cluster.ready('a'))).toMatchObject({ code: 'WORKER_DIED', op: 'cluster.ready' })
+    const restarting = cluster.restart('a')
+    expect(await rejection(cluster.ready('a', { timeoutMs: 1 }))).toMatchObject({ code: 'RUN_TIMEOUT', values: { worker: 'a' } })
+    const ready = await cluster.ready('a')
+    expect(ready).toEqual({ name: 'a', id: 3 })
+    expect(await restarting).toEqual(ready)
+    const leaving = cluster.leave('c')
+    expect(await rejection(cluster.ready('c'))).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'left' } })
+    await leaving
+    const late = rejection(Promise.all([cluster.restart('b'), cluster.ready('b')]).then(() => cluster.ready('nobody')))
+    await cluster.close({ timeoutMs: 0 })
+    expect(await late).toMatchObject({ code: 'CLUSTER_CLOSED' })
+  })
+
+  test('CLU-58 waits for a supervisor, too', async () => {
+    let prepared = 0
+    const onRestart = async (): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      prepared++
+    }
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], supervision: { intensity: 5, onRestart } })
+    await rejection(cluster.on('a').run(members.exit, 1))
+    expect(await cluster.ready('a')).toEqual({ name: 'a', id: 2 })
+    expect(prepared).toBe(1)
+    expect(await cluster.ready('b')).toEqual({ name: 'b', id: 1 })
+    await cluster.leave('b')
+    expect(await rejection(cluster.ready('b'))).toMatchObject({ code: 'UNKNOWN_WORKER' })
+    expect(await cluster.on('a').run(members.whoIsThere)).toEqual(expect.any(Array))
+    await cluster.close()
+  })
+})
+
 describe('leave', () => {
   test('CLU-7 its runs and calls end, the others know, and it is no death', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c'] })

@@ -77,6 +77,9 @@ export interface ThreadEnd {
   readonly rejected: number
 }
 
+/** What a thread loads first. */
+export const workerEntry = (): URL => new URL('./worker-entry.js', import.meta.url)
+
 interface Waiting {
   readonly op: string
   reject(error: unknown): void
@@ -118,7 +121,7 @@ export class WorkerThread {
     this.clock = clock
     const { port1, port2 } = new MessageChannel()
     const workerData: BootData = { ...boot, control: port2 }
-    this.worker = new Worker(new URL('./worker-entry.js', import.meta.url), {
+    this.worker = new Worker(workerEntry(), {
       name: boot.info.name,
       workerData,
       transferList: [port2, ...boot.peers.map(({ port }): MessagePort => port)],
@@ -285,11 +288,20 @@ export class WorkerThread {
   }
 
   private timedOut(op: string, timeoutMs: number): PostgradError {
+    const { name } = this.info
+    const [what, remedy] =
+      this.standing === 'starting'
+        ? [
+            'loaded the program',
+            'Look at the top level of its modules for an await of what never comes, or for an endless loop: a module must come to its end, so start such work in a function. ' +
+              'Or give it more time: launchTimeoutMs of launch, timeoutMs of join and restart.',
+          ]
+        : ['answered', 'Pass a larger timeoutMs, or end the worker with cluster.kill(name): the function goes on running there.']
     return new PostgradError('RUN_TIMEOUT', {
       op,
-      message: `worker '${this.info.name}' has not answered within ${timeoutMs} ms`,
-      remedy: 'Pass a larger timeoutMs, or end the worker with cluster.kill(name): the function goes on running there.',
-      values: { worker: this.info.name, timeoutMs },
+      message: `worker '${name}' has not ${what} within ${timeoutMs} ms`,
+      remedy,
+      values: { worker: name, timeoutMs },
     })
   }
 }
