@@ -17,6 +17,7 @@ export interface EpochBegin {
   readonly sampler: unknown
 }
 
+/** Where a DataLoader stands: plain data, for `loadStateDict`. PyTorch: `StatefulDataLoader.state_dict()` of torchdata. */
 export interface DataLoaderState {
   /** How many batches of the epoch were handed out. */
   readonly batches: number

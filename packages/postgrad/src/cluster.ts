@@ -58,6 +58,7 @@ export interface LeaveOptions {
   readonly timeoutMs?: number
 }
 
+/** Of `cluster.ready`. */
 export interface ReadyOptions {
   /** How long a worker that is being started may take, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
   readonly timeoutMs?: number

@@ -7,6 +7,7 @@ import type { DType } from './dtype.js'
 import { type NestedArray, nest } from './read.js'
 import type { Shape } from './shape.js'
 
+/** A tensor as JSON has it, which `tensor()` takes back with the same bits: its elements as nested lists; NaN, infinities and -0 as strings. */
 export interface TensorJson {
   readonly dtype: DType
   readonly shape: readonly number[]
