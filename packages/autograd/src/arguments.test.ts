@@ -1,7 +1,25 @@
 /** Arguments of a wrong kind: whatever stands in whichever place of whichever operation, it works or is refused in words, never by a TypeError from inside. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
-import { bernoulli, coalesce, full, isTensor, memoryScope, ones, type Tensor, tensor, withDevice, zerosLike } from '@postgrad/tensor'
+import {
+  bernoulli,
+  coalesce,
+  fromTypedArray,
+  full,
+  isTensor,
+  logspace,
+  memoryScope,
+  multinomial,
+  normal,
+  ones,
+  rand,
+  randperm,
+  type Tensor,
+  tensor,
+  withDevice,
+  zeros,
+  zerosLike,
+} from '@postgrad/tensor'
 import { decode, goldenCasesByOp } from '@postgrad/tensor/suite'
 import { operations } from './functions.js'
 import * as F from './index.js'
@@ -76,6 +94,28 @@ test.each<[string, () => unknown]>([
   ['cat: expected (tensor[], number or nothing), got (tensor [2, 3] of float32). Put the tensors into an array', () => F.cat(x as never)],
   ['stack: expected (tensor[], number or nothing), got ()', () => F.stack(undefined as never)],
   ['sum: expected (tensor, number or number[] or nothing, boolean or nothing', () => x.sum(0, { keepdim: true } as never)],
+  ['maxPool2d: expected the options stride, padding, ceilMode, dilation, got strides', () => F.maxPool2d(x, 3, { strides: 2 } as never)],
+  [
+    'conv1d: expected the options stride, padding, dilation, groups, got outputPadding',
+    () => F.conv1d(x, x, null, { outputPadding: 1 } as never),
+  ],
+  ['crossEntropy: expected the options reduction, weight, ignoreIndex', () => F.crossEntropy(x, x, { label_smoothing: 1 } as never)],
+  ['dropout: expected the options training, generator, got train', () => F.dropout(x, 0.5, { train: false } as never)],
+  ['div: expected the options roundingMode, got rounding_mode', () => x.div(2, { rounding_mode: 'floor' } as never)],
+  ['nanToNum_: expected the options nan, posinf, neginf, got inf', () => (operations.nanToNum_ as Call)(x, { inf: 1 })],
+  ['zeros: expected the options dtype, requiresGrad, got generator', () => zeros([2], { generator: 1 } as never)],
+  [
+    "zeros: expected the options dtype, requiresGrad, got device. Write { dtype: 'float64', requiresGrad: true }; the device",
+    () => zeros([2], { device: 'wasm' } as never),
+  ],
+  ['logspace: expected the options dtype, requiresGrad, base, got bas', () => logspace(0, 1, 2, { bas: 2 } as never)],
+  ['fromTypedArray: expected the options requiresGrad', () => fromTypedArray(new Float32Array(1), [1], { dtype: 'float32' } as never)],
+  ['rand: expected a Generator as generator, got 1', () => rand([2], { generator: 1 as never })],
+  ['bernoulli: expected a Generator as generator, got an object', () => bernoulli(x.sigmoid(), { generator: {} as never })],
+  ['bernoulli: expected the options generator, got seed', () => bernoulli(x.sigmoid(), { seed: 1 } as never)],
+  ['multinomial: expected the options replacement, generator, got replace', () => multinomial(x.abs(), 1, { replace: true } as never)],
+  ['normal: expected the options dtype, requiresGrad, generator, got gen', () => normal(0, 1, [2], { gen: 1 } as never)],
+  ['randperm: expected an object with options (dtype, requiresGrad, generator), got null', () => randperm(3, null as never)],
   ['relu: expected (tensor), got (a Promise). Await the promise first', () => F.relu(Promise.resolve(x) as never)],
   ['exp_: expected (tensor), got (2)', () => (operations.exp_ as Call)(2)],
   ['detach: expected (tensor), got (null)', () => F.detach(null as never)],

@@ -10,7 +10,7 @@
 import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import { checkOptions as checkNames, invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
@@ -364,23 +364,12 @@ const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
 
 /** @throws INVALID_ARGUMENT for options that are none: one that is passed over would be another training than was asked for */
 function checkOptions<T, B>(options: DataLoaderOptions<T, B>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw invalidArgument(
-      'DataLoader',
-      'an object with options',
-      argumentText(options),
-      'Write them in braces: { batchSize: 32, shuffle: true }.',
-    )
-  }
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name))
-  if (unknown.length > 0) {
-    throw invalidArgument(
-      'DataLoader',
-      `the options ${Object.keys(OPTIONS).join(', ')}`,
-      unknown.join(', '),
-      "Check the names; PyTorch's num_workers, collate_fn and timeout are workers, collate and timeoutMs.",
-    )
-  }
+  checkNames(
+    'DataLoader',
+    options,
+    Object.keys(OPTIONS) as (keyof typeof OPTIONS)[],
+    "Write { batchSize: 32, shuffle: true }; PyTorch's num_workers, collate_fn and timeout are workers, collate and timeoutMs.",
+  )
   if ((options.batchSize as number | null | undefined) === null) {
     throw invalidArgument(
       'DataLoader',

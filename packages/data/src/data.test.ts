@@ -432,3 +432,17 @@ describe('DataLoader', () => {
     expect(refusal(() => loader[Symbol.asyncIterator]()).code).toBe('LOADER_CLOSED')
   })
 })
+
+test.each<[string, () => unknown]>([
+  [
+    'RandomSampler: expected the options replacement, numSamples, generator, got replace',
+    () => new RandomSampler([1], { replace: true } as never),
+  ],
+  ['RandomSampler: expected an object with options (', () => new RandomSampler([1], null as never)],
+  ['SubsetRandomSampler: expected indices, which can be iterated, got number', () => new SubsetRandomSampler(3 as never)],
+  ['SubsetRandomSampler: expected the options generator, got seed', () => new SubsetRandomSampler([0], { seed: 1 } as never)],
+  ['WeightedRandomSampler: expected the options replacement', () => new WeightedRandomSampler([1], 1, { replace: false } as never)],
+  ['DistributedSampler: expected the options numReplicas, rank', () => new DistributedSampler([1], { num_replicas: 1, rank: 0 } as never)],
+])('%s', (message, make) => {
+  expect(make).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }))
+})

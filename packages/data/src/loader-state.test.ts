@@ -236,6 +236,13 @@ describe('a bad state is refused with STATE_DICT_MISMATCH, and changes nothing',
     expect(() => make({ shuffle: false, sampler: plain }).loadStateDict(state)).toThrow(refused)
   })
 
+  test('the state of a sampler that is no plain data', () => {
+    const sampler = { length: 11, stateDict: () => () => 1, loadStateDict: () => {}, [Symbol.iterator]: () => [0][Symbol.iterator]() }
+    expect(() => new DataLoader(dataset, { sampler }).stateDict()).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('got a function') }),
+    )
+  })
+
   test('more batches than the epoch has: when the loop comes to it', async () => {
     const loader = make()
     loader.loadStateDict({ ...(await good()), batches: 7 })

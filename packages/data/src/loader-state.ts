@@ -41,8 +41,20 @@ export interface Stateful {
   loadStateDict?(state: unknown): void
 }
 
+/** A copy: what the sampler changes later is no part of it. @throws INVALID_ARGUMENT for what is no plain data */
 export function samplerState(sampler: Stateful | null): unknown {
-  return sampler?.stateDict?.() ?? null
+  const state = sampler?.stateDict?.() ?? null
+  try {
+    return structuredClone(state)
+  } catch (cause) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'DataLoader',
+      expected: "plain data as a sampler's stateDict()",
+      got: argumentText(state),
+      remedy: 'Return numbers, text, and arrays or objects of them.',
+      cause,
+    })
+  }
 }
 
 /** @throws STATE_DICT_MISMATCH, or what the sampler throws */

@@ -3,7 +3,7 @@
  * PyTorch: `torch.utils.data.sampler` and `distributed`; the same sequences where they do not depend on the random generator.
  */
 import { Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument, shapeText } from '@postgrad/tensor/internal'
+import { argumentText, checkOptions, invalidArgument, shapeText } from '@postgrad/tensor/internal'
 import { checkGeneratorState, loadSamplerState, mismatch, type Stateful, samplerState } from './loader-state.js'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
@@ -69,6 +69,7 @@ export class RandomSampler extends SeededSampler implements Sampler {
   /** @throws INVALID_ARGUMENT for a bad numSamples, or for an empty dataset from which something shall be drawn */
   constructor(dataset: Sized, options: RandomSamplerOptions = {}) {
     super()
+    checkOptions('RandomSampler', options, ['replacement', 'numSamples', 'generator'])
     if (options.numSamples !== undefined) checkCount('RandomSampler', 'numSamples', options.numSamples)
     if (dataset.length === 0 && options.numSamples !== undefined) {
       throw invalidArgument('RandomSampler', 'a dataset with samples to draw from', 'an empty one', 'Leave numSamples out.')
@@ -106,6 +107,8 @@ export class SubsetRandomSampler extends SeededSampler implements Sampler {
 
   constructor(indices: readonly number[], options: RandomSource = {}) {
     super()
+    checkOptions('SubsetRandomSampler', options, ['generator'])
+    checkIterable('SubsetRandomSampler', 'indices', indices)
     this.indices = [...indices]
     this.source = options
   }
@@ -139,6 +142,7 @@ export class WeightedRandomSampler extends SeededSampler implements Sampler {
    */
   constructor(weights: Iterable<number> | Tensor, numSamples: number, options: WeightedRandomSamplerOptions = {}) {
     super()
+    checkOptions('WeightedRandomSampler', options, ['replacement', 'generator'])
     if (isTensor(weights) && weights.ndim !== 1)
       throw invalidArgument('WeightedRandomSampler', 'weights of shape [n]', shapeText(weights.shape))
     this.weights = [...(isTensor(weights) ? weights.dataSync() : weights)]
@@ -272,6 +276,7 @@ export class DistributedSampler implements Sampler {
 
   /** @throws INVALID_ARGUMENT */
   constructor(dataset: Sized, options: DistributedSamplerOptions) {
+    checkOptions('DistributedSampler', options, ['numReplicas', 'rank', 'shuffle', 'seed', 'dropLast'])
     const { numReplicas, rank, seed = 0, dropLast = false } = options
     checkCount('DistributedSampler', 'numReplicas', numReplicas)
     if (!Number.isSafeInteger(rank) || rank < 0 || rank >= numReplicas) {

@@ -4,7 +4,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
-import { checkSizes } from './check.js'
+import { checkOptions, checkSizes } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 import { constant, type ParameterOptions } from './parameter.js'
@@ -25,8 +25,10 @@ export class PReLU extends Module {
   readonly weight: Tensor
 
   /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  constructor({ numParameters = 1, init = 0.25, ...parameters }: PReLUOptions = {}) {
+  constructor(options: PReLUOptions = {}) {
     super()
+    checkOptions('PReLU', options, ['numParameters', 'init', 'dtype'])
+    const { numParameters = 1, init = 0.25, ...parameters } = options
     checkSizes('PReLU', { numParameters })
     this.numParameters = numParameters
     this.weight = constant([numParameters], init, parameters)

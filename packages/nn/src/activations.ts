@@ -1,5 +1,6 @@
 /** Activations as modules, for Sequential. What they compute stands at the operations of the same names. PyTorch: `torch.nn.ReLU` and its siblings. */
 import type { GeluOptions, SoftplusOptions, Tensor } from '@postgrad/tensor'
+import { checkOptions } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
@@ -64,8 +65,10 @@ export class GELU extends Module {
   /** As given. */
   readonly options: GeluOptions
 
+  /** @throws INVALID_ARGUMENT */
   constructor(options: GeluOptions = {}) {
     super()
+    checkOptions('GELU', options, ['approximate'])
     this.options = options
   }
 
@@ -100,8 +103,10 @@ export class Softplus extends Module {
   /** As given. */
   readonly options: SoftplusOptions
 
+  /** @throws INVALID_ARGUMENT */
   constructor(options: SoftplusOptions = {}) {
     super()
+    checkOptions('Softplus', options, ['beta', 'threshold'])
     this.options = options
   }
 

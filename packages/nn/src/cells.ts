@@ -38,10 +38,11 @@ abstract class Cell extends Module implements DirectionWeights {
   /** [gates · hiddenSize], or null */
   readonly biasHh: Tensor | null
 
-  protected constructor(gates: number, inputSize: number, hiddenSize: number, given: CellOptions) {
+  protected constructor(gates: number, inputSize: number, hiddenSize: number, given: CellOptions, others: readonly string[] = []) {
     super()
-    checkOptions(new.target.name, given, ['bias', 'dtype'])
-    const { bias = true, ...options } = given
+    checkOptions<object>(new.target.name, given, ['bias', 'dtype', ...others] as never[])
+    const { bias = true, dtype } = given
+    const options: ParameterOptions = dtype === undefined ? {} : { dtype }
     checkSizes(new.target.name, { inputSize, hiddenSize })
     this.inputSize = inputSize
     this.hiddenSize = hiddenSize
@@ -91,8 +92,9 @@ export class RNNCell extends Cell {
   readonly nonlinearity: RnnNonlinearity
 
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  constructor(inputSize: number, hiddenSize: number, { nonlinearity = 'tanh', ...options }: RNNCellOptions = {}) {
-    super(1, inputSize, hiddenSize, options)
+  constructor(inputSize: number, hiddenSize: number, options: RNNCellOptions = {}) {
+    super(1, inputSize, hiddenSize, options, ['nonlinearity'])
+    const { nonlinearity = 'tanh' } = options
     checkOneOf('RNNCell', 'nonlinearity', nonlinearity, ['tanh', 'relu'])
     this.nonlinearity = nonlinearity
   }

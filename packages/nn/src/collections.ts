@@ -6,72 +6,91 @@
 type Item = (name: string, item: object) => void
 type Change = (item: object) => object
 
-/** Calls `visit` with each object in `value` that is no collection, and with its path below `name`; '' as a name adds nothing to paths. */
-export function eachItem(name: string, value: object, visit: Item, above: Above = null): void {
-  if (Array.isArray(value)) {
-    if (isBelow(value, above)) return
-    const path = { value, above }
-    for (let i = 0; i < value.length; i++) below(name, i, value[i], visit, path)
-  } else if (value instanceof Map) {
-    if (isBelow(value, above)) return
-    const path = { value, above }
-    for (const [key, item] of value) below(name, String(key), item, visit, path)
-  } else if (value instanceof Set) {
-    if (isBelow(value, above)) return
-    const path = { value, above }
-    let i = 0
-    for (const item of value) below(name, i++, item, visit, path)
-  } else if (isPlain(value)) {
-    if (isBelow(value, above)) return
-    const path = { value, above }
-    for (const key in value) below(name, key, (value as Record<string, unknown>)[key], visit, path)
-  } else visit(name, value)
-}
-
-/** Puts what `change` returns in the place of each object in the collection `value` that is none itself. */
-export function replaceItems(value: object, change: Change, above: Above = null): void {
-  if (isBelow(value, above)) return
-  const path = { value, above }
-  const other = (item: unknown): unknown => {
-    if (typeof item !== 'object' || item === null) return item
-    if (!isCollection(item)) return change(item)
-    replaceItems(item, change, path)
-    return item
+/**
+ * Calls `visit` with each object in `value` that is no collection, and with its path below `name`; '' as a name adds nothing to paths. A collection that
+ * is reached in several ways is walked in the first: a graph of plain objects has more paths than a walk can end. Without recursion, which ends at
+ * some thousand levels: a long list may be linked.
+ */
+export function eachItem(name: string, value: object, visit: Item): void {
+  if (!isCollection(value)) {
+    visit(name, value)
+    return
   }
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const next = other(value[i])
-      if (next !== value[i]) value[i] = next
+  // Nearly all are flat; walks are on the way of every training step.
+  if (!hasNested(value)) {
+    const keys = keysOf(value)
+    const items = itemsOf(value)
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i]
+      if (typeof item === 'object' && item !== null) visit(pathOf(name, keys === null ? i : keys[i]), item)
     }
-  } else if (value instanceof Map) {
-    for (const [key, item] of value) value.set(key, other(item))
-  } else if (value instanceof Set) {
-    const items = [...value].map(other)
-    value.clear()
-    for (const item of items) value.add(item)
-  } else {
-    const fields = value as Record<string, unknown>
-    for (const key in fields) {
-      const next = other(fields[key])
-      if (next !== fields[key]) fields[key] = next
+    return
+  }
+  const seen = new Set<object>()
+  const ahead: (readonly [path: string, value: object])[] = [[name, value]]
+  for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+    const [path, at] = next
+    if (!isCollection(at)) visit(path, at)
+    if (!isCollection(at) || seen.has(at)) continue
+    seen.add(at)
+    const keys = keysOf(at)
+    const items = itemsOf(at)
+    // What comes first is put on top.
+    for (let i = items.length - 1; i >= 0; i--) {
+      const item = items[i]
+      if (typeof item === 'object' && item !== null) ahead.push([pathOf(path, keys === null ? i : keys[i]), item])
     }
   }
 }
 
-export function isCollection(value: object): boolean {
-  return isPlain(value) || Array.isArray(value) || value instanceof Map || value instanceof Set
+function pathOf(above: string, key: unknown): string {
+  return above === '' ? String(key) : `${above}.${String(key)}`
 }
 
-/** The collections on the way to one, so that one that holds itself ends the walk. */
-type Above = { readonly value: object; readonly above: Above } | null
-
-function isBelow(value: object, above: Above): boolean {
-  for (let each = above; each !== null; each = each.above) if (each.value === value) return true
+function hasNested(value: object): boolean {
+  for (const item of itemsOf(value)) if (typeof item === 'object' && item !== null && isCollection(item)) return true
   return false
 }
 
-function below(name: string, key: string | number, item: unknown, visit: Item, path: Above): void {
-  if (typeof item === 'object' && item !== null) eachItem(name === '' ? `${key}` : `${name}.${key}`, item, visit, path)
+/** Puts what `change` returns in the place of each object in the collection `value` that is none itself. */
+export function replaceItems(value: object, change: Change): void {
+  const seen = new Set<object>([value])
+  const other = (item: unknown): unknown => {
+    if (typeof item !== 'object' || item === null) return item
+    if (!isCollection(item)) return change(item)
+    seen.add(item)
+    return item
+  }
+  // Those that are added on the way come as well.
+  for (const at of seen) {
+    const items = itemsOf(at)
+    const next = items.map(other)
+    if (next.every((item, i) => item === items[i])) continue
+    const keys = keysOf(at)
+    if (at instanceof Set) {
+      at.clear()
+      for (const item of next) at.add(item)
+    } else if (at instanceof Map) for (const [i, item] of next.entries()) at.set(keys![i], item)
+    else
+      for (const [i, item] of next.entries())
+        if (item !== items[i]) (at as Record<PropertyKey, unknown>)[keys === null ? i : (keys[i] as string)] = item
+  }
+}
+
+/** The keys of a Map or plain object; null where they are 0, 1, 2, …. */
+function keysOf(value: object): readonly unknown[] | null {
+  if (Array.isArray(value) || value instanceof Set) return null
+  return value instanceof Map ? [...value.keys()] : Object.keys(value)
+}
+
+/** In the order of the keys. */
+function itemsOf(value: object): readonly unknown[] {
+  if (Array.isArray(value)) return value
+  return value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value)
+}
+
+export function isCollection(value: object): boolean {
+  return Array.isArray(value) || value instanceof Map || value instanceof Set || isPlain(value)
 }
 
 /** Of any realm: the prototype is null, or has none itself. */

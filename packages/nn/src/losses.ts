@@ -28,7 +28,7 @@ import type {
   SmoothL1Options,
   Tensor,
 } from '@postgrad/tensor'
-import { checkOneOf } from './check.js'
+import { checkOneOf, checkOptions } from './check.js'
 import { extraRepr } from './extra-repr.js'
 import { Module } from './module.js'
 
@@ -40,8 +40,10 @@ abstract class Loss<R extends string = Reduction> extends Module {
   /** What it gives of all elements: their mean, their sum, or each. */
   readonly reduction: R
 
-  protected constructor(options: R | { readonly reduction?: R }, known: readonly R[]) {
+  /** @param others the names of its options beside `reduction` */
+  protected constructor(options: R | { readonly reduction?: R }, known: readonly R[], others: readonly string[] = []) {
     super()
+    if (typeof options !== 'string') checkOptions<Record<string, unknown>>(new.target.name, options, ['reduction', ...others])
     const given = typeof options === 'string' ? options : (options.reduction ?? ('mean' as R))
     checkOneOf(new.target.name, 'reduction', given, known)
     this.reduction = given
@@ -91,7 +93,7 @@ export class SmoothL1Loss extends Loss {
   readonly beta: number
 
   constructor(options: LossArg<SmoothL1Options> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['beta'])
     this.beta = others(options).beta ?? 1
   }
 
@@ -107,7 +109,7 @@ export class HuberLoss extends Loss {
   readonly delta: number
 
   constructor(options: LossArg<HuberOptions> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['delta'])
     this.delta = others(options).delta ?? 1
   }
 
@@ -123,7 +125,7 @@ export class BCELoss extends Loss {
   readonly weight: Tensor | null
 
   constructor(options: LossArg<BceOptions<Tensor>> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['weight'])
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
   }
 
@@ -144,7 +146,7 @@ export class BCEWithLogitsLoss extends Loss {
   readonly posWeight: Tensor | null
 
   constructor(options: LossArg<BceWithLogitsOptions<Tensor>> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['weight', 'posWeight'])
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
     this.posWeight = this.registerBuffer('posWeight', others(options).posWeight ?? null)
   }
@@ -170,7 +172,7 @@ export class NLLLoss extends Loss {
   readonly ignoreIndex: number
 
   constructor(options: LossArg<NllLossOptions<Tensor>> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['weight', 'ignoreIndex'])
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
     this.ignoreIndex = others(options).ignoreIndex ?? -100
   }
@@ -197,7 +199,7 @@ export class CrossEntropyLoss extends Loss {
   readonly labelSmoothing: number
 
   constructor(options: LossArg<CrossEntropyOptions<Tensor>> = {}) {
-    super(options, REDUCTIONS)
+    super(options, REDUCTIONS, ['weight', 'ignoreIndex', 'labelSmoothing'])
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
     this.ignoreIndex = others(options).ignoreIndex ?? -100
     this.labelSmoothing = others(options).labelSmoothing ?? 0
@@ -224,7 +226,7 @@ export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
   readonly logTarget: boolean
 
   constructor(options: Reduction | 'batchmean' | KlDivOptions = {}) {
-    super(options, [...REDUCTIONS, 'batchmean'])
+    super(options, [...REDUCTIONS, 'batchmean'], ['logTarget'])
     this.logTarget = others(options).logTarget ?? false
   }
 
@@ -239,7 +241,7 @@ export class GaussianNLLLoss extends Loss {
   private readonly options: GaussianNllOptions
 
   constructor(options: GaussianNllOptions = {}) {
-    super(options as LossOptions, REDUCTIONS)
+    super(options as LossOptions, REDUCTIONS, ['full', 'eps'])
     this.options = options
   }
 

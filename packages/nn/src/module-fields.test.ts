@@ -65,6 +65,37 @@ describe('collections in fields', () => {
   })
 })
 
+test('a graph of plain objects is walked once, though it has more paths than a walk can end', () => {
+  const nodes = Array.from({ length: 30 }, () => ({ next: [] as unknown[], own: null as Linear | null }))
+  for (const node of nodes) node.next.push(...nodes)
+  nodes[3]!.own = layer()
+  class Graph extends Module {
+    readonly nodes = nodes
+  }
+  const module = new Graph()
+  expect(names(module)).toEqual(['nodes.0.next.1.next.2.next.3.own.weight'])
+  expect(module.to('float64').parameters()[0]!.dtype).toBe('float64')
+  const other = new Graph()
+  other.loadStateDict(module.stateDict())
+})
+
+test('a list of plain objects may be linked, however long', () => {
+  let last: { next: unknown; own: Linear | null } = { next: null, own: layer() }
+  for (let i = 0; i < 20_000; i++) last = { next: last, own: null }
+  class List extends Module {
+    readonly first = last
+  }
+  expect(new List().to('float64').parameters()[0]!.dtype).toBe('float64')
+})
+
+test('collections that hold nothing to convert stay as they are, frozen ones too', () => {
+  class Frozen extends Module {
+    readonly sizes = Object.freeze([1, [2], Object.freeze({ a: 'x' }), new Set([1])])
+    readonly layer = layer()
+  }
+  expect(new Frozen().to('float64').layer.weight.dtype).toBe('float64')
+})
+
 class Hidden extends Module {
   readonly seen = layer()
   readonly #layer = layer()

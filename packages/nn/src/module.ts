@@ -14,7 +14,7 @@
  * Note [Fields]
  * A field, or an item of an array, Map, Set or plain object in a field (to any depth: `collections.ts`), belongs to the module if it is a Module, a
  * registered buffer, or a parameter: a leaf that was made with `requiresGrad` (also if it was switched off since). Its path is that of the fields and
- * keys: `parts.a.weight`. Nothing is kept of this: every walk reads the fields, so that replacing one is enough. `#private` fields cannot be read, so the
+ * keys: `parts.a.weight`; a collection that a field reaches in several ways counts once. Nothing is kept of this: every walk reads the fields, so that replacing one is enough. `#private` fields cannot be read, so the
  * first walk for parameters or state looks whether they hide any, and refuses then (MODULE_HIDDEN). What a function or an instance of another class
  * holds is not the module's: `target = () => network` is the way to keep a module that is not to be trained along.
  */
@@ -333,19 +333,20 @@ function each(module: Module, visit: Visit): void {
     const value = fields[field]
     if (typeof value !== 'object' || value === null) continue
     const name = module.fieldName(field)
-    if (value instanceof Module) visit(name, value, 'module')
-    else if (Array.isArray(value) || (!isTensor(value) && isCollection(value))) {
+    if (!one(module, field, name, value, visit) && isCollection(value)) {
       eachItem(name, value, (path, item) => one(module, field, path, item, visit))
-    } else one(module, field, name, value, visit)
+    }
   }
 }
 
-function one(module: Module, field: string, name: string, value: object, visit: Visit): void {
+/** Whether it is a module or a tensor, which no collection is. */
+function one(module: Module, field: string, name: string, value: object, visit: Visit): boolean {
   if (value instanceof Module) visit(name, value, 'module')
   else if (isTensor(value)) {
     const kind = module.kindOf(field, value)
     if (kind !== null) visit(name, value, kind)
-  }
+  } else return false
+  return true
 }
 
 /** @throws MODULE_HIDDEN for modules and parameters in #private fields that no walk from `root` reaches, unless they have it below them themselves */

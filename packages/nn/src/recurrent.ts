@@ -60,11 +60,13 @@ export abstract class RecurrentModule extends Module {
   readonly dropout: number
   private readonly bias: boolean
 
-  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+  /** @param others the names of options that the class adds @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions, others: readonly string[] = []) {
     super()
-    checkOptions(new.target.name, options, ['numLayers', 'bias', 'batchFirst', 'dropout', 'bidirectional', 'dtype'])
-    const { numLayers = 1, bias = true, batchFirst = false, dropout: p = 0, bidirectional = false, ...parameter } = options
+    const known = ['numLayers', 'bias', 'batchFirst', 'dropout', 'bidirectional', 'dtype', ...others]
+    checkOptions<object>(new.target.name, options, known as never[])
+    const { numLayers = 1, bias = true, batchFirst = false, dropout: p = 0, bidirectional = false, dtype } = options
+    const parameter: ParameterOptions = dtype === undefined ? {} : { dtype }
     const op = new.target.name
     checkSizes(op, { inputSize, hiddenSize, numLayers })
     checkProbability(op, 'dropout', p)

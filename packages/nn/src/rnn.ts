@@ -27,8 +27,9 @@ export class RNN extends RecurrentModule {
   readonly nonlinearity: RnnNonlinearity
 
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
-  constructor(inputSize: number, hiddenSize: number, { nonlinearity = 'tanh', ...options }: RNNOptions = {}) {
-    super(1, inputSize, hiddenSize, options)
+  constructor(inputSize: number, hiddenSize: number, options: RNNOptions = {}) {
+    super(1, inputSize, hiddenSize, options, ['nonlinearity'])
+    const { nonlinearity = 'tanh' } = options
     checkOneOf('RNN', 'nonlinearity', nonlinearity, ['tanh', 'relu'])
     this.nonlinearity = nonlinearity
   }

@@ -3,7 +3,7 @@
  * of which property was read of undefined. It stands between tensors' methods and the public functions above and the operations below, which call
  * each other without it. Only kinds are checked here; which values and shapes fit is the operation's own affair.
  */
-import { argumentText } from './check-argument.js'
+import { argumentText, checkOptions, hasOnly } from './check-argument.js'
 import { invalidArgument } from './errors.js'
 import type { Ops } from './ops.js'
 import type { DerivativeOps } from './ops-derivative.js'
@@ -133,35 +133,93 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
   ...each(['tensor', 'tensor??', 'tensor??', 'options?'], ['instanceNorm']),
 }
 
+/** The names of the options of an operation that takes some. */
+type NamesOf<P> = P extends readonly unknown[] | Tensor | string | number | boolean | null | undefined
+  ? never
+  : P extends object
+    ? keyof P & string
+    : never
+type OptionNames<F> = F extends (...args: infer P) => unknown ? NamesOf<P[number]> : never
+type WithOptions = { [K in Checked]: [OptionNames<Ops<Tensor>[K]>] extends [never] ? never : K }[Checked]
+type OptionsOf = { readonly [K in WithOptions]: Readonly<Record<OptionNames<Ops<Tensor>[K]>, true>> }
+
+const some = <const N extends string>(...names: readonly N[]): Readonly<Record<N, true>> =>
+  Object.fromEntries(names.map((name) => [name, true])) as Readonly<Record<N, true>>
+const all = <const K extends string, const V>(value: V, keys: readonly K[]): Readonly<Record<K, V>> =>
+  Object.fromEntries(keys.map((key) => [key, value])) as Readonly<Record<K, V>>
+
+/** An operation with options without a line, or a line that lacks one of them, does not compile. */
+const OPTIONS: OptionsOf = {
+  gelu: some('approximate'),
+  softplus: some('beta', 'threshold'),
+  nanToNum: some('nan', 'posinf', 'neginf'),
+  div: some('roundingMode'),
+  ...all(some('dtype'), ['sum', 'mean']),
+  ...all(some('correction'), ['var', 'std', 'varMean']),
+  ...all(some('descending'), ['argsort', 'sort']),
+  topk: some('largest'),
+  dropout: some('training', 'generator'),
+  pad: some('mode', 'value'),
+  ...all(some('beta', 'alpha'), ['addmm', 'baddbmm']),
+  ...all(some('value'), ['addcmul', 'addcdiv']),
+  ...all(some('rtol', 'atol', 'equalNan'), ['isclose', 'allclose']),
+  cosineSimilarity: some('dim', 'eps'),
+  pairwiseDistance: some('p', 'eps', 'keepdim'),
+  embedding: some('paddingIdx', 'sparse'),
+  embeddingBag: some('mode', 'offsets', 'perSampleWeights', 'includeLastOffset', 'paddingIdx', 'sparse'),
+  ...all(some('stride', 'padding', 'dilation', 'groups'), ['conv1d', 'conv2d']),
+  ...all(some('stride', 'padding', 'outputPadding', 'dilation', 'groups'), ['convTranspose1d', 'convTranspose2d']),
+  ...all(some('reduction'), ['mseLoss', 'l1Loss']),
+  smoothL1Loss: some('reduction', 'beta'),
+  huberLoss: some('reduction', 'delta'),
+  bceLoss: some('reduction', 'weight'),
+  bceWithLogits: some('reduction', 'weight', 'posWeight'),
+  klDiv: some('reduction', 'logTarget'),
+  gaussianNllLoss: some('reduction', 'full', 'eps'),
+  nllLoss: some('reduction', 'weight', 'ignoreIndex'),
+  crossEntropy: some('reduction', 'weight', 'ignoreIndex', 'labelSmoothing'),
+  scaledDotProductAttention: some('attnMask', 'isCausal', 'dropoutP', 'scale', 'generator'),
+  ...all(some('stride', 'padding', 'ceilMode', 'dilation'), ['maxPool1d', 'maxPool2d', 'maxPool2dWithIndices']),
+  ...all(some('stride', 'padding', 'ceilMode', 'countIncludePad', 'divisorOverride'), ['avgPool1d', 'avgPool2d']),
+  ...all(some('eps'), ['layerNorm', 'groupNorm', 'instanceNorm']),
+  batchNorm: some('eps', 'training', 'momentum'),
+}
+
 /** The operations again, each behind the check of its arguments; in-place forms take what their operations take, with a tensor first. */
 export function checkedOperations<O extends Ops<Tensor>>(operations: O): O {
   const slots: [string, readonly Slot[]][] = Object.entries(SLOTS)
   for (const form of IN_PLACE_FORMS) slots.push([`${form}_`, ['tensor', ...(SLOTS[form] as readonly Slot[]).slice(1)]])
   const unchecked = operations as unknown as Readonly<Record<string, Operation>>
-  return { ...operations, ...Object.fromEntries(slots.map(([op, of]) => [op, checkedOperation(op, unchecked[op]!, of)])) }
+  const options: Readonly<Record<string, object>> = OPTIONS
+  const checked = ([op, of]: [string, readonly Slot[]]): [string, Operation] => {
+    // An in-place form takes the options of its operation.
+    const names = options[op] ?? options[op.replace(/_$/, '')]
+    return [op, checkedOperation(op, unchecked[op]!, of, names && Object.keys(names))]
+  }
+  return { ...operations, ...Object.fromEntries(slots.map(checked)) }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: of any signature.
 type Operation = (...args: any[]) => unknown
 
-/** Functions of one and two arguments, the most called, without an array of them. */
-export function checkedOperation<F extends Operation>(op: string, call: F, slots: readonly Slot[]): F {
-  const fits = slots.map(fitOf)
+/** Functions of one and two arguments, the most called, without an array of them. `options`: the names that options may have. */
+export function checkedOperation<F extends Operation>(op: string, call: F, slots: readonly Slot[], options?: readonly string[]): F {
+  const fits = slots.map((slot) => fitOf(slot, options))
   const [first, second] = fits as [Fit, Fit]
   let wrapper: Operation
   if (slots.length === 1) {
     wrapper = (x) => {
-      if (!first(x)) throw refusal(op, slots, [x])
+      if (!first(x)) throw refusal(op, slots, [x], options)
       return call(x)
     }
   } else if (slots.length === 2) {
     wrapper = (x, y) => {
-      if (!first(x) || !second(y)) throw refusal(op, slots, [x, y])
+      if (!first(x) || !second(y)) throw refusal(op, slots, [x, y], options)
       return call(x, y)
     }
   } else {
     wrapper = (...args) => {
-      for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) throw refusal(op, slots, args)
+      for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) throw refusal(op, slots, args, options)
       return call(...args)
     }
   }
@@ -173,8 +231,12 @@ type Fit = (x: unknown) => boolean
 
 const kindOf = (slot: Slot): Kind => slot.replace(/\?+$/, '') as Kind
 
-function fitOf(slot: Slot): Fit {
-  const fits = FITS[kindOf(slot)]
+function fitOf(slot: Slot, options?: readonly string[]): Fit {
+  const kind = kindOf(slot)
+  const fits: Fit =
+    options !== undefined && (kind === 'options' || kind === 'named or options')
+      ? (x) => FITS[kind](x) && (typeof x === 'string' || hasOnly(x as object, options))
+      : FITS[kind]
   if (slot.endsWith('??')) return (x) => x === undefined || x === null || fits(x)
   return slot.endsWith('?') ? (x) => x === undefined || fits(x) : fits
 }
@@ -215,10 +277,13 @@ const WORDS: Readonly<Record<Kind, string>> = {
   'number or list': 'number or list',
 }
 
-function refusal(op: string, slots: readonly Slot[], args: readonly unknown[]): Error {
+function refusal(op: string, slots: readonly Slot[], args: readonly unknown[], options?: readonly string[]): Error {
   // Of a function of two arguments that was called with one, say one.
   const given = args.slice(0, args.findLastIndex((x) => x !== undefined) + 1)
-  const at = slots.findIndex((slot, i) => !fitOf(slot)(args[i]))
+  const at = slots.findIndex((slot, i) => !fitOf(slot, options)(args[i]))
+  // Of the right kind, so its names are wrong.
+  if (options !== undefined && fitOf(slots[at]!)(args[at]))
+    checkOptions<Record<string, unknown>>(op, args[at] as Record<string, unknown>, options)
   const expected = slots.map(
     (slot) => `${WORDS[kindOf(slot)]}${slot.endsWith('??') ? ' or null' : ''}${slot.endsWith('?') ? ' or nothing' : ''}`,
   )

@@ -27,6 +27,28 @@ export function checkIterable(op: string, what: string, items: unknown): asserts
   throw invalidArgument(op, `an array as ${what}`, argumentText(items), 'Write [a, b].')
 }
 
+/**
+ * `known`: the names of all options. The `remedy` is for all refusals.
+ * @throws INVALID_ARGUMENT for what is no object, or has other names: passed over in silence they would compute something else than was asked for
+ */
+export function checkOptions<O extends object>(op: string, options: O, known: readonly (keyof O)[], remedy?: string): void {
+  const names = known as readonly string[]
+  const example = remedy ?? `Write them in braces, as in { ${names[0]}: … }; names are camelCase here, as batchFirst for batch_first.`
+  if (typeof options !== 'object' || options === null || Array.isArray(options) || isTensor(options)) {
+    throw invalidArgument(op, `an object with options (${names.join(', ')})`, argumentText(options), example)
+  }
+  if (hasOnly(options, names)) return
+  const unknown: string[] = []
+  for (const name in options) if (!names.includes(name)) unknown.push(name)
+  throw invalidArgument(op, `the options ${names.join(', ')}`, unknown.join(', '), example)
+}
+
+/** Whether an object has no other names than these. */
+export function hasOnly(options: object, names: readonly string[]): boolean {
+  for (const name in options) if (!names.includes(name)) return false
+  return true
+}
+
 /** An argument as a message shows it. */
 export function argumentText(x: unknown): string {
   if (isTensor(x)) return `tensor ${shapeText(x.shape)} of ${x.dtype}`

@@ -1,7 +1,7 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
 
 import { PostgradError } from '@postgrad/base'
-import { argumentText, checkTensor } from './check-argument.js'
+import { argumentText, checkOptions, checkTensor } from './check-argument.js'
 import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from './dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from './errors.js'
 import { fromJson, isTensorJson } from './from-json.js'
@@ -30,23 +30,21 @@ function finish(x: Tensor, options: TensorOptions | undefined): Tensor {
   return options?.requiresGrad ? x.requiresGrad_(true) : x
 }
 
-function dtypeOf(op: string, options: TensorOptions | undefined, otherwise: DType): DType {
-  if (options !== undefined) checkOptions(op, options)
+function dtypeOf<O extends TensorOptions>(
+  op: string,
+  options: O | undefined,
+  otherwise: DType,
+  known: readonly (keyof O & string)[] = OPTIONS,
+): DType {
+  if (options !== undefined) checkOptions(op, options, known, REMEDY)
   const dtype = options?.dtype ?? otherwise
   if (!isDType(dtype)) throw dtypeMismatch(op, `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
   return dtype
 }
 
-const OPTIONS: readonly string[] = ['dtype', 'requiresGrad', 'generator', 'base'] satisfies readonly (keyof RandomOptions | 'base')[]
-
-/** @throws INVALID_ARGUMENT for what is no object, or has names that would be passed over in silence */
-function checkOptions(op: string, options: object): void {
-  const remedy = "Write { dtype: 'float64', requiresGrad: true }."
-  if (typeof options !== 'object' || options === null) throw invalidArgument(op, 'an object with options', argumentText(options), remedy)
-  for (const name in options) {
-    if (!OPTIONS.includes(name)) throw invalidArgument(op, `the options ${OPTIONS.join(', ')}`, name, remedy)
-  }
-}
+const OPTIONS = ['dtype', 'requiresGrad'] as const satisfies readonly (keyof TensorOptions)[]
+const RANDOM_OPTIONS = [...OPTIONS, 'generator'] as const satisfies readonly (keyof RandomOptions)[]
+const REMEDY = "Write { dtype: 'float64', requiresGrad: true }; the device is that of withDevice('wasm', fn)."
 
 /** The dtype that a typed array has of itself; null for those without a counterpart. */
 function dtypeOfArray(array: ArrayBufferView): DType | null {
@@ -123,6 +121,7 @@ export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<
   if (dtype === 'bool' && array.some((value) => value > 1)) {
     throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
   }
+  if (options !== undefined) checkOptions('fromTypedArray', options, ['requiresGrad'])
   return finish(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
 }
 
@@ -272,8 +271,9 @@ export function linspace(start: number, end: number, steps: number, options?: Te
 
 /** base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT */
 export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
-  const base = options?.base ?? 10
-  return evenly('logspace', start, end, steps, options, (x) => base ** x)
+  if (options !== undefined) checkOptions('logspace', options, [...OPTIONS, 'base'], REMEDY)
+  const { base = 10, ...others } = options ?? {}
+  return evenly('logspace', start, end, steps, others, (x) => base ** x)
 }
 
 function evenly(
@@ -297,12 +297,20 @@ function evenly(
   return finish(out, options)
 }
 
+/** The options' generator, else the scope's or the thread's. @throws INVALID_ARGUMENT */
+export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'> | undefined): Generator {
+  const generator: unknown = options?.generator
+  if (generator === undefined) return currentGenerator()
+  if (typeof (generator as Partial<Generator> | null)?.uniform === 'function') return generator as Generator
+  throw invalidArgument(op, 'a Generator as generator', argumentText(generator), 'Write { generator: new Generator(7) }.')
+}
+
 function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
   checkShape(op, shape)
-  const dtype = dtypeOf(op, options, 'float32')
+  const dtype = dtypeOf(op, options, 'float32', RANDOM_OPTIONS)
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
   checkRoom(op, dtype, numelOf(shape))
-  const generator = options?.generator ?? currentGenerator()
+  const generator = generatorOf(op, options)
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
@@ -343,12 +351,12 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
     throw invalidArgument('randint', 'integers low < high', `${low} and ${high}`, `The range is ${shapeText([low, high])} without its end.`)
   }
   checkShape('randint', shape)
-  const dtype = dtypeOf('randint', options, 'int32')
+  const dtype = dtypeOf('randint', options, 'int32', RANDOM_OPTIONS)
   if (dtype === 'int32' && (low < -INT32_SPAN || high > INT32_SPAN)) {
     throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
   }
   checkRoom('randint', dtype, numelOf(shape))
-  const generator = options?.generator ?? currentGenerator()
+  const generator = generatorOf('randint', options)
   const out = Tensor.uninitialized(dtype, shape.slice())
   const { array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))

@@ -56,6 +56,26 @@ describe('JSON', () => {
   })
 })
 
+test('a test framework that prints a tensor without elements passes no key and gets words; JSON.stringify gets the error', async () => {
+  const x = ones([2])
+  x.close()
+  const shown = { dtype: 'float32', shape: [2], data: 'TENSOR_CLOSED' }
+  expect(x.toJSON()).toEqual(shown)
+  expect(() => expect({ x }).toBe(1)).toThrow('"data": "TENSOR_CLOSED"')
+  expect(() => JSON.stringify({ x })).toThrow(expect.objectContaining({ code: 'TENSOR_CLOSED' }))
+  expect(() => tensor(shown as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  await withDevice(deferredDevice(), async () => {
+    const y = ones([1]).add(1)
+    expect(y.toJSON().data).toBe('READ_NOT_SYNCHRONOUS')
+    await y.data()
+  })
+})
+
+/** They read every property of what they compare to print it. */
+test.each([[[2]], [[]], [[2, 2]]])('a test framework prints how tensors of shape %j differ', (shape) => {
+  expect(() => expect({ x: ones(shape) }).toEqual({ x: zeros([1, 3]) })).toThrow('"dtype": "float32"')
+})
+
 /**
  * A tensor with an iterator would be one to test frameworks, too: they iterate what they compare, each row is a new view that leads to its base, and the
  * comparison of two matrices never ends.

@@ -2,12 +2,12 @@
  * Drawing from distributions that tensors describe: bernoulli, multinomial, normal, and permutations. Beside `create.ts`, whose rand and randn need
  * no tensor. Results have no history: a draw is not differentiable. They read their arguments synchronously. Public.
  */
-import { checkTensor } from './check-argument.js'
+import { checkOptions, checkTensor } from './check-argument.js'
 import type { RandomOptions } from './create.js'
-import { randn } from './create.js'
+import { generatorOf, randn } from './create.js'
 import { allocate, INT32_SPAN, isDType, isFloating } from './dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from './errors.js'
-import { currentGenerator, type Generator } from './generator.js'
+import type { Generator } from './generator.js'
 import { add, mul } from './raw/elementwise.js'
 import { broadcastShapes, type Shape } from './shape.js'
 import { Tensor } from './tensor.js'
@@ -31,7 +31,8 @@ export interface MultinomialOptions extends SampleOptions {
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
   checkTensor('bernoulli', 'probabilities', p)
   if (!isFloating(p.dtype)) throw dtypeMismatch('bernoulli', 'probabilities in float32 or float64', p.dtype, "Convert with to('float32').")
-  const generator = options?.generator ?? currentGenerator()
+  if (options !== undefined) checkOptions('bernoulli', options, ['generator'])
+  const generator = generatorOf('bernoulli', options)
   const array = p.dataSync()
   for (let i = 0; i < array.length; i++) {
     const probability = array[i]!
@@ -56,7 +57,8 @@ export function multinomial(weights: Tensor, count: number, options?: Multinomia
   if (!Number.isInteger(count) || count < 1) throw invalidArgument('multinomial', 'a count ≥ 1', count)
   const n = weights.shape.at(-1)!
   const rows = weights.ndim === 1 ? 1 : weights.shape[0]!
-  const generator = options?.generator ?? currentGenerator()
+  if (options !== undefined) checkOptions('multinomial', options, ['replacement', 'generator'])
+  const generator = generatorOf('multinomial', options)
   const values = weights.dataSync()
   const out = new Int32Array(rows * count)
   for (let r = 0; r < rows; r++) {
@@ -116,6 +118,7 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
  * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
+  if (options !== undefined) checkOptions('normal', options, ['dtype', 'requiresGrad', 'generator'])
   if (typeof std === 'number' && !(std >= 0)) throw invalidArgument('normal', 'a standard deviation ≥ 0', std)
   if (typeof mean !== 'number') checkTensor('normal', 'the mean, or a number', mean)
   if (typeof std !== 'number') {
@@ -135,9 +138,10 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
 /** 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT */
 export function randperm(n: number, options?: RandomOptions): Tensor {
   if (!Number.isInteger(n) || n < 0 || n > INT32_SPAN) throw invalidArgument('randperm', 'a count from 0 to 2^31', n)
+  if (options !== undefined) checkOptions('randperm', options, ['dtype', 'requiresGrad', 'generator'])
   const dtype = options?.dtype ?? 'int32'
   if (!isDType(dtype) || dtype === 'bool') throw dtypeMismatch('randperm', 'int32, float32 or float64', String(dtype), 'Pass one of these.')
-  const generator = options?.generator ?? currentGenerator()
+  const generator = generatorOf('randperm', options)
   const array = allocate(dtype, n)
   for (let i = 0; i < n; i++) {
     // Fisher and Yates, from the inside out.

@@ -1,6 +1,6 @@
 /** Rule INDEX of tensor's KERNELS.md: whole numbers in float32 and float64 are indices; every operation that takes indices, with its gradients. */
 import { describe, expect, test } from '@jest/globals'
-import { arange, type DType, ones, type Tensor, tensor } from '@postgrad/tensor'
+import { arange, type DType, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import * as F from '../index.js'
 
 /** From a table [4, 3] that requires grad, and numbers as indices of a dtype. */
@@ -104,4 +104,21 @@ describe('INDEX: a floating target of crossEntropy', () => {
     )
     expect(() => F.crossEntropy(logits, tensor([0, 1, 2]))).toThrow(expect.objectContaining({ code: 'SHAPE_MISMATCH' }))
   })
+})
+
+test.each<[string, Parameters<typeof F.crossEntropy>[2]]>([
+  ['alone', undefined],
+  ['with smoothing', { labelSmoothing: 0.1 }],
+  ['with weights', { weight: tensor([1, 2, 3]) }],
+  ['with classes to ignore', { ignoreIndex: 0 }],
+])('a class out of range is an error of crossEntropy itself, %s', (_, options) => {
+  for (const classes of [tensor([0, 3]), tensor([0, 3], { dtype: 'int32' })]) {
+    expect(() => F.crossEntropy(zeros([2, 3]), classes, options)).toThrow(
+      expect.objectContaining({
+        code: 'INDEX_OUT_OF_RANGE',
+        op: 'crossEntropy',
+        message: expect.stringContaining('from 0 to 2, got 3 at [1]'),
+      }),
+    )
+  }
 })

@@ -11,7 +11,9 @@ export function refusal(op: string, expected: string, got: unknown): PostgradErr
  * @throws INVALID_ARGUMENT for what is no object: the rate alone, which is PyTorch's second argument, would be left out in silence
  */
 export function settingsOf<D extends object, O extends object>(op: string, defaults: D, options: O): D & O {
-  if (typeof options !== 'object' || options === null) throw refusal(op, 'an object of settings, such as { lr: 0.01 }', options)
+  // Left out, it is `check` that names the setting that must be given, behind the check of the parameters.
+  if (options !== undefined && (typeof options !== 'object' || options === null))
+    throw refusal(op, 'an object of settings, such as { lr: 0.01 }', options)
   return { ...defaults, ...options }
 }
 

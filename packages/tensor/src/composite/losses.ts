@@ -19,7 +19,7 @@ import type {
   SmoothL1Options,
 } from '../ops-neural.js'
 import { checkReduction } from '../raw/indexing.js'
-import { wholeIndices } from '../raw/indices.js'
+import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { promoteAll } from '../raw/promotion.js'
 import { isReadable, readable } from '../raw/readable.js'
 import { numelOf, sameShape } from '../shape.js'
@@ -233,8 +233,22 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
     if (weight != null && (weight.ndim !== 1 || weight.shape[0] !== x.shape[1])) {
       throw shapeMismatch(op, `a weight [${x.shape[1]}], one for each class`, shapeText(weight.shape), 'Pass a vector of class weights.')
     }
-    if (weight == null && !occurs(target, ignoreIndex)) return each(x, target, reduction)
-    const ignored = ops.eq(target, ignoreIndex)
+    const ignored = occurs(target, ignoreIndex) ? ops.eq(target, ignoreIndex) : null
+    // Here, where the name of the operation is known; below it would be that of a part.
+    checkedIndices(op, ignored === null ? target : ops.where(ignored, 0, target), x.shape[1]!)
+    if (weight == null && ignored === null) return each(x, target, reduction)
+    return weightedLoss(x, target, ignored ?? ops.eq(target, ignoreIndex), weight, reduction, each)
+  }
+
+  /** As pickedLoss, with weights or with rows that are ignored. */
+  function weightedLoss(
+    x: Tensor,
+    target: Tensor,
+    ignored: Tensor,
+    weight: Tensor | null | undefined,
+    reduction: Reduction,
+    each: (x: Tensor, target: Tensor, reduction: Reduction) => Tensor,
+  ): Tensor {
     const weights = rowWeights(target, ignored, weight, x)
     const losses = ops.where(ignored, 0, ops.mul(each(x, ops.where(ignored, 0, target), 'none'), weights))
     if (reduction === 'none') return losses

@@ -65,9 +65,13 @@ function checkClasses(op: string, x: Tensor, target: Tensor): void {
 export function nllLoss(logp: Tensor, target: Tensor, reduction: Reduction = 'mean'): Tensor {
   checkReduction('nllLoss', reduction)
   checkClasses('nllLoss', logp, target)
-  const at = checkedIndices('nllLoss', target, logp.shape[1]!)
+  return picked(logp, checkedIndices('nllLoss', target, logp.shape[1]!), reduction)
+}
+
+/** Minus the log-probability at each class; `at` is checked. */
+function picked(logp: Tensor, at: Tensor, reduction: Reduction): Tensor {
   const x = contiguous(logp)
-  const each = Tensor.uninitialized(logp.dtype, target.shape)
+  const each = Tensor.uninitialized(logp.dtype, at.shape)
   const kernel = currentKernels().nll[logp.dtype] as NllKernel<TypedArray>
   kernel.run(at.numel, logp.shape[1]!, x.storage.array, x.offset, at.storage.array as Int32Array, at.offset, each.storage.array, 0)
   return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
@@ -99,5 +103,5 @@ export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): 
 export function crossEntropy(logits: Tensor, target: Tensor, reduction: Reduction = 'mean'): Tensor {
   checkReduction('crossEntropy', reduction)
   checkClasses('crossEntropy', logits, target)
-  return nllLoss(logSoftmax(logits, 1), target, reduction)
+  return picked(logSoftmax(logits, 1), checkedIndices('crossEntropy', target, logits.shape[1]!), reduction)
 }
