@@ -49,7 +49,7 @@ abstract class Table extends Module {
   }
 }
 
-/** A table of vectors [numEmbeddings, embeddingDim], looked up by int32 indices; it begins standard normal. PyTorch: `torch.nn.Embedding`. */
+/** A table of vectors [numEmbeddings, embeddingDim], looked up by indices; it begins standard normal. PyTorch: `torch.nn.Embedding`. */
 export class Embedding extends Table {
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
@@ -87,7 +87,7 @@ export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
 
 /** What `EmbeddingBag.forward` takes beside the indices. */
 export interface EmbeddingBagCall {
-  /** int32 [bags]: where in the indices [n] each bag begins. */
+  /** [bags], int32 or whole numbers: where in the indices [n] each bag begins. */
   readonly offsets?: Tensor | null
   /** Factors of the rows, of the indices' shape; for 'sum' alone. */
   readonly perSampleWeights?: Tensor | null

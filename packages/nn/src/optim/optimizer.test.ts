@@ -145,7 +145,7 @@ test.each([
   // As in Adam(params, 1e-2) of PyTorch, where the second argument is the rate.
   ['an object of settings', () => new Adam([p(1)], 1e-2 as unknown as object)],
   ['an object of settings', () => new AdamW([p(1)], 1e-2 as unknown as object)],
-  ['an object of settings', () => new SGD([p(1)], undefined as unknown as { lr: number })],
+  ['lr ≥ 0', () => new SGD([p(1)], undefined as unknown as { lr: number })],
   ['parameters, or groups of them', () => new Adam((() => [p(1)]) as unknown as Tensor[])],
   ['parameters, or groups of them', () => new Adam(undefined as unknown as Tensor[])],
   ['a group { params, … }', () => new Adam([['weight', p(1)]] as unknown as Tensor[])],
