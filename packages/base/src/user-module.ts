@@ -7,6 +7,7 @@ import nodeModule, { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { PostgradError } from './errors.js'
+import { whileItCanEnd } from './import-watch.js'
 import { whileLoading } from './loading.js'
 import { resolveSync } from './typescript-format.js'
 
@@ -27,11 +28,11 @@ export function locateModule(module: URL | string): { readonly url: string; read
 /**
  * @param url `file:` URL of the module
  * @param typescript URL of `tsx/esm/api` if it is known, else null
- * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, or whatever the module throws while it is evaluated
+ * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   if (isTypeScript(url)) await registerTypeScript(url, typescript)
-  return whileLoading(async () => (await import(url)) as Record<string, unknown>)
+  return whileItCanEnd(url, () => whileLoading(async () => (await import(url)) as Record<string, unknown>))
 }
 
 export function isTypeScript(url: string): boolean {
@@ -80,6 +81,8 @@ export function typescriptLoader(program: string, tsx: string | null, nodeVersio
 /** tsx beside the module, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
 function resolveTsx(program: string): string | null {
   for (const from of [program, import.meta.url]) {
+    // Unknown in a bundle in CommonJS.
+    if (from === undefined) continue
     try {
       const require = createRequire(from)
       const { exports } = require('tsx/package.json') as { exports: { './esm/api': { import: { default: string } } } }

@@ -157,7 +157,7 @@ export class Cluster {
     this.members = members
     this.main = new MainThread(main, {
       closedError: (op) => (this.closing === null ? null : this.closedError(op)),
-      deathOf: (op, workerId) => this.endOf(workerId, op),
+      endOf: (workerId) => this.endOf(workerId),
     })
     this.pools = pools
     this.payloads = payloads
@@ -741,10 +741,10 @@ export class Cluster {
   }
 
   /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
-  private async endOf(workerId: number, op = 'cluster'): Promise<PostgradError | null> {
+  private async endOf(workerId: number): Promise<PostgradError | null> {
     const thread = this.members.threads.find(({ info }) => info.id === workerId)
     if (thread === undefined) return this.deaths.find(({ values }) => values.workerId === workerId) ?? null
-    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death(op) : null
+    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death('cluster') : null
   }
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
