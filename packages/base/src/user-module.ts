@@ -2,7 +2,7 @@
  * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs a loader before Node 22.18; it is
  * registered only when the module is TypeScript, because it costs 160 ms.
  */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -14,13 +14,24 @@ import { resolveSync } from './typescript-format.js'
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
 
-/** What a URL, or a path from the working directory, names; `isThere` is false for what cannot be found. */
+/**
+ * What a URL, or a path from the working directory, names; `isThere` is false for what is no file.
+ * @throws INVALID_ARGUMENT
+ */
 export function locateModule(module: URL | string): { readonly url: string; readonly isThere: boolean } {
+  if (typeof module !== 'string' && typeof (module as URL | undefined)?.href !== 'string') {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'module',
+      expected: 'a URL, or a path',
+      got: module === null ? 'null' : typeof module,
+      remedy: "new URL('./program.js', import.meta.url) names a file beside the running one.",
+    })
+  }
   const url = typeof module !== 'string' ? module : module.startsWith('file:') ? new URL(module) : pathToFileURL(resolve(module))
   if (url.protocol === 'file:') {
     // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
     for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')])
-      if (existsSync(fileURLToPath(href))) return { url: href, isThere: true }
+      if (statSync(fileURLToPath(href), { throwIfNoEntry: false })?.isFile()) return { url: href, isThere: true }
   }
   return { url: url.href, isThere: false }
 }

@@ -10,7 +10,7 @@
 import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
@@ -96,7 +96,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
   constructor(dataset: Dataset<T> | readonly T[] | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
-    checkOptions(options)
+    checkLoaderOptions(options)
     const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
     checkCount('DataLoader', 'batchSize', batchSize)
     checkCount('DataLoader', 'prefetchFactor', prefetchFactor)
@@ -363,24 +363,9 @@ function tooFew(number: number, skip: number): PostgradError {
 const ENDS_POOL = new Set(['WORKER_DIED', 'BATCH_TIMEOUT'])
 
 /** @throws INVALID_ARGUMENT for options that are none: one that is passed over would be another training than was asked for */
-function checkOptions<T, B>(options: DataLoaderOptions<T, B>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw invalidArgument(
-      'DataLoader',
-      'an object with options',
-      argumentText(options),
-      'Write them in braces: { batchSize: 32, shuffle: true }.',
-    )
-  }
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(OPTIONS, name))
-  if (unknown.length > 0) {
-    throw invalidArgument(
-      'DataLoader',
-      `the options ${Object.keys(OPTIONS).join(', ')}`,
-      unknown.join(', '),
-      "Check the names; PyTorch's num_workers, collate_fn and timeout are workers, collate and timeoutMs.",
-    )
-  }
+function checkLoaderOptions<T, B>(options: DataLoaderOptions<T, B>): void {
+  const remedy = "Write { batchSize: 32, shuffle: true }; PyTorch's num_workers, collate_fn and timeout are workers, collate and timeoutMs."
+  checkOptions('DataLoader', options, Object.keys(OPTIONS), remedy)
   if ((options.batchSize as number | null | undefined) === null) {
     throw invalidArgument(
       'DataLoader',

@@ -1,20 +1,25 @@
 /** The checks of modules' arguments, worded once. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, Pair, Tensor } from '@postgrad/tensor'
-import { argumentText, checkTensor, dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import {
+  argumentText,
+  checkOptions as checkNames,
+  checkTensor,
+  dtypeMismatch,
+  invalidArgument,
+  isFloating,
+  shapeMismatch,
+  shapeText,
+} from '@postgrad/tensor/internal'
 
 /**
  * `known`: the names of all options.
- * @throws INVALID_ARGUMENT for what is no object, or has other names: passed over in silence they would make another model than was asked for
+ * @throws INVALID_ARGUMENT for what is no object, or has other names
  */
 export function checkOptions<O extends object>(op: string, options: O, known: readonly (keyof O)[]): void {
   const names = known as readonly string[]
   const example = `Write them in braces, as in { ${names[0]}: … }; names are camelCase here, as batchFirst for batch_first.`
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw invalidArgument(op, `an object with options (${names.join(', ')})`, argumentText(options), example)
-  }
-  const unknown = Object.keys(options).filter((name) => !names.includes(name))
-  if (unknown.length > 0) throw invalidArgument(op, `the options ${names.join(', ')}`, unknown.join(', '), example)
+  checkNames(op, options, names, example)
 }
 
 /** @throws INVALID_ARGUMENT unless each of `sizes` is an integer of at least `least` */

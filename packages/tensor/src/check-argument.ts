@@ -27,6 +27,19 @@ export function checkIterable(op: string, what: string, items: unknown): asserts
   throw invalidArgument(op, `an array as ${what}`, argumentText(items), 'Write [a, b].')
 }
 
+/**
+ * @param known the names of all options
+ * @throws INVALID_ARGUMENT for what is no object, or has other names: passed over in silence they would do something else than was asked for
+ */
+export function checkOptions(op: string, options: unknown, known: readonly string[], remedy: string): asserts options is object {
+  const names = known.join(', ')
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw invalidArgument(op, `an object with options (${names})`, argumentText(options), remedy)
+  }
+  const unknown = Object.keys(options).filter((name) => !known.includes(name))
+  if (unknown.length > 0) throw invalidArgument(op, `the options ${names}`, unknown.join(', '), remedy)
+}
+
 /** An argument as a message shows it. */
 export function argumentText(x: unknown): string {
   if (isTensor(x)) return `tensor ${shapeText(x.shape)} of ${x.dtype}`

@@ -2,7 +2,7 @@
 import './install.js'
 
 export { checkedOperation, checkedOperations } from './arguments.js'
-export { argumentText, checkFunction, checkIterable, checkTensor, checkTensors } from './check-argument.js'
+export { argumentText, checkFunction, checkIterable, checkOptions, checkTensor, checkTensors } from './check-argument.js'
 export { roundedDivision } from './composite/division.js'
 export { withComposites } from './composite/index.js'
 export { embedDiagonal } from './composite/shape.js'
