@@ -300,6 +300,25 @@ describeTerminal('run, on a terminal', () => {
     }
   })
 
+  test('CLU-60 a warning of the main process comes above the bars, in the write that draws them anew', async () => {
+    const warns = `import { isMainThread } from 'node:worker_threads'; 
+      if (isMainThread) {
+        const { write } = process.stdout
+        process.stdout.write = function (text, ...rest) {
+          if (text.includes('worker0 waits')) setTimeout(() => process.emitWarning('of the main process'), 200)
+          return write.call(this, text, ...rest)
+        }
+      }`
+    const node = `${process.execPath} --import 'data:text/javascript,${encodeURIComponent(warns).replaceAll("'", '%27')}'`
+    const command = `stty cols 120 2>/dev/null; ${node} ${MAIN} run ${PROGRAM} --workers 2 --timeout 4000 -- forever`
+    const { out } = await run('/usr/bin/script', ['-qec', command, '/dev/null'])
+    expect(out.split('of the main process')).toHaveLength(2)
+    const erased = '\u001b[0J'
+    expect(out.slice(out.lastIndexOf(erased, out.indexOf('of the main process')) + erased.length)).toMatch(
+      /^\(node:\d+\) Warning: of the main process\r?\n/,
+    )
+  })
+
   test('one line per worker that is redrawn, with what the program prints above', async () => {
     const command = `stty cols 120 2>/dev/null; ${process.execPath} ${MAIN} run ${PROGRAM} --workers 2`
     const { code, out } = await run('/usr/bin/script', ['-qec', command, '/dev/null'])

@@ -17,6 +17,17 @@ const around: Surroundings = {
     process.on('SIGINT', fn).on('SIGTERM', fn)
     return () => process.off('SIGINT', fn).off('SIGTERM', fn)
   },
+  onWarning: (fn) => {
+    // Node's own listener, which prints them; none with --no-warnings.
+    const others = process.listeners('warning')
+    const own = (warning: Error): void => fn(`(node:${process.pid}) ${warning.name}: ${warning.message}`)
+    process.removeAllListeners('warning')
+    if (others.length > 0) process.on('warning', own)
+    return () => {
+      process.off('warning', own)
+      for (const other of others) process.on('warning', other)
+    }
+  },
   exit: (code) => process.exit(code),
 }
 

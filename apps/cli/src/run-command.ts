@@ -28,6 +28,8 @@ export interface Surroundings {
   readonly now: () => number
   /** Calls `fn` on each of these signals until the returned function is called. */
   onSignal(fn: (signal: 'SIGINT' | 'SIGTERM') => void): () => void
+  /** Hands `fn` the warnings that Node would print, until the returned function is called. */
+  onWarning(fn: (text: string) => void): () => void
   /** Ends the process without waiting for anything. */
   exit(code: number): never
 }
@@ -46,7 +48,10 @@ export async function run(program: string, args: readonly string[], options: Run
         around.now,
       )
   const printed = new Printed(display, around)
+  // Node writes them past the streams: between the bars of a terminal.
+  const stopWarnings = around.stdout.isTTY ? around.onWarning(printed.errLine) : () => {}
   const end = (): void => {
+    stopWarnings()
     printed.flush()
     display.close()
   }
@@ -143,11 +148,13 @@ function namedCulprit(error: unknown, reporter: string): { worker: string; error
 class Printed {
   readonly out: WholeLines
   readonly err: WholeLines
+  /** A whole line for stderr, above the bars only if it would land on the same terminal. */
+  readonly errLine: (line: string) => void
 
   constructor(display: Display, { stdout, stderr }: Surroundings) {
     this.out = new WholeLines((line) => display.print(line))
-    // Above the bars only if it would land on the same terminal.
-    this.err = new WholeLines((line) => (stdout.isTTY && stderr.isTTY ? display.print(line) : stderr.write(`${line}\n`)))
+    this.errLine = (line) => (stdout.isTTY && stderr.isTTY ? display.print(line) : stderr.write(`${line}\n`))
+    this.err = new WholeLines(this.errLine)
   }
 
   flush(): void {

@@ -164,8 +164,11 @@ function originValues(origin: Origin | null): { readonly forward: string | null;
   return { forward: origin?.frames[0] ?? null, frames: origin?.frames ?? [] }
 }
 
-/** The packages that are not the user's: this one's siblings, in the repository (`packages/x/dist`) or installed (`@postgrad/x/dist`). */
-const house = new URL('../../', import.meta.url).pathname
+/**
+ * The packages that are not the user's: this one's siblings, in the repository (`packages/x/dist`) or installed (`@postgrad/x/dist`). Unknown in a
+ * bundle in CommonJS, which has no `import.meta.url`: there all frames count as the user's.
+ */
+const house = import.meta.url === undefined ? null : new URL('../../', import.meta.url).pathname
 const INNER = /^[a-z-]+\/(?:dist|src)\/(?!.*\.test\.)/
 const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
 const FRAMES = 64
@@ -179,5 +182,9 @@ function userFrames(): string[] {
   return stack
     .split('\n')
     .map((line) => /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^()]*:\d+:\d+)\)?$/.exec(line)?.[1] ?? '')
-    .filter((at) => at !== '' && !INSTALLED.test(at) && !(at.startsWith(house) && INNER.test(at.slice(house.length))))
+    .filter((at) => at !== '' && !INSTALLED.test(at) && !isOfHouse(at))
+}
+
+function isOfHouse(at: string): boolean {
+  return house !== null && at.startsWith(house) && INNER.test(at.slice(house.length))
 }

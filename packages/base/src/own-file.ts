@@ -1,4 +1,4 @@
-/** Files of postgrad's own that threads load by their URL. In a bundle they are missing, which has to be said before a thread starts. */
+/** Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a bundle they are missing, which has to be said before a thread starts. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from './errors.js'
@@ -19,7 +19,7 @@ export function ownFile(op: string, locate: () => URL): URL {
   }
   throw new PostgradError('POSTGRAD_BUNDLED', {
     op,
-    message: `postgrad is part of a bundle, which lacks the files that its threads load${url === null ? '' : ` (${fileURLToPath(url)})`}`,
+    message: `postgrad is part of a bundle, which lacks the files that it loads by their place${url === null ? '' : ` (${fileURLToPath(url)}; where this is no bundle, it is not installed or built as a whole)`}`,
     remedy:
       "Leave it out of the bundle (esbuild: --external:postgrad; rollup, vite: external: ['postgrad']; webpack: externals: { postgrad: 'module postgrad' }), " +
       'and emit the program that threads load as an entry of its own.',

@@ -2,24 +2,36 @@
  * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs a loader before Node 22.18; it is
  * registered only when the module is TypeScript, because it costs 160 ms.
  */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { PostgradError } from './errors.js'
+import { whileItCanEnd } from './import-watch.js'
 import { whileLoading } from './loading.js'
 import { resolveSync } from './typescript-format.js'
 
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
 
-/** What a URL, or a path from the working directory, names; `isThere` is false for what cannot be found. */
+/**
+ * What a URL, or a path from the working directory, names; `isThere` is false for what is no file.
+ * @throws INVALID_ARGUMENT
+ */
 export function locateModule(module: URL | string): { readonly url: string; readonly isThere: boolean } {
+  if (typeof module !== 'string' && typeof (module as URL | undefined)?.href !== 'string') {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'module',
+      expected: 'a URL, or a path',
+      got: module === null ? 'null' : typeof module,
+      remedy: "new URL('./program.js', import.meta.url) names a file beside the running one.",
+    })
+  }
   const url = typeof module !== 'string' ? module : module.startsWith('file:') ? new URL(module) : pathToFileURL(resolve(module))
   if (url.protocol === 'file:') {
     // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
     for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')])
-      if (existsSync(fileURLToPath(href))) return { url: href, isThere: true }
+      if (statSync(fileURLToPath(href), { throwIfNoEntry: false })?.isFile()) return { url: href, isThere: true }
   }
   return { url: url.href, isThere: false }
 }
@@ -27,11 +39,11 @@ export function locateModule(module: URL | string): { readonly url: string; read
 /**
  * @param url `file:` URL of the module
  * @param typescript URL of `tsx/esm/api` if it is known, else null
- * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, or whatever the module throws while it is evaluated
+ * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   if (isTypeScript(url)) await registerTypeScript(url, typescript)
-  return whileLoading(async () => (await import(url)) as Record<string, unknown>)
+  return whileItCanEnd(url, () => whileLoading(async () => (await import(url)) as Record<string, unknown>))
 }
 
 export function isTypeScript(url: string): boolean {
@@ -80,6 +92,8 @@ export function typescriptLoader(program: string, tsx: string | null, nodeVersio
 /** tsx beside the module, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
 function resolveTsx(program: string): string | null {
   for (const from of [program, import.meta.url]) {
+    // Unknown in a bundle in CommonJS.
+    if (from === undefined) continue
     try {
       const require = createRequire(from)
       const { exports } = require('tsx/package.json') as { exports: { './esm/api': { import: { default: string } } } }

@@ -5,6 +5,7 @@
  * A thread that dies takes its one job with it; piscina starts another.
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, receiveMessageOnPort } from 'node:worker_threads'
+import { dropUnread } from '@postgrad/base/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import type { Piscina } from 'piscina'
 import type { JobRequest } from './job-host.js'
@@ -59,6 +60,8 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Pr
     recordTiming: false,
     ...(resourceLimits === undefined ? {} : { resourceLimits }),
   })
+  for (const thread of piscina.threads) dropUnread(thread)
+  piscina.on('workerCreate', () => piscina.threads.forEach(dropUnread))
   // A thread that dies between two jobs is replaced: nobody waits for it. Without a listener the event would be thrown.
   piscina.on('error', () => {})
   return piscina

@@ -21,13 +21,16 @@ import {
   type WorkerMetrics,
 } from '@postgrad/rpc'
 import { type Counts, type Rest, unsettled } from '@postgrad/rpc/internal'
+import { checkFunction, invalidArgument } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import { checkNames, type OptionNames } from './check-options.js'
 import type { ClusterJobs, ClusterJobsOptions } from './cluster-jobs.js'
 import { Controller, type ControllerOptions } from './controller.js'
 import { StallWatch } from './heartbeat.js'
 import { type ClusterEventListener, ClusterInspection } from './inspect-road.js'
+import { JOBS_OPTIONS } from './job-pool.js'
 import { attempt } from './launch-failed.js'
 import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from './leaks.js'
 import { type MainOptions, MainThread } from './main-thread.js'
@@ -63,6 +66,8 @@ export interface ReadyOptions {
   /** How long a worker that is being started may take, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
   readonly timeoutMs?: number
 }
+
+const JOIN: OptionNames<JoinOptions> = { timeoutMs: true }
 
 /** How a cluster ended. */
 export interface ClusterEnd {
@@ -157,7 +162,7 @@ export class Cluster {
     this.members = members
     this.main = new MainThread(main, {
       closedError: (op) => (this.closing === null ? null : this.closedError(op)),
-      deathOf: (op, workerId) => this.endOf(workerId, op),
+      endOf: (workerId) => this.endOf(workerId),
     })
     this.pools = pools
     this.payloads = payloads
@@ -205,6 +210,9 @@ export class Cluster {
   join(name: string, options?: JoinOptions): Promise<WorkerInfo>
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
   async join(names: string | readonly string[], options: JoinOptions = {}): Promise<WorkerInfo | readonly WorkerInfo[]> {
+    if (typeof names === 'number')
+      throw invalidArgument('cluster.join', 'a name, or a list of names', names, "Write join(['worker2', 'worker3']).")
+    checkNames('cluster.join', options, JOIN)
     const wanted = workerNames(typeof names === 'string' ? [names] : names)
     const { supervisor } = this
     const infos = await (supervisor === null
@@ -222,6 +230,7 @@ export class Cluster {
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.admit('cluster.leave')
+    checkNames('cluster.leave', options, { timeoutMs: true })
     const thread = this.thread('cluster.leave', target)
     const { name } = thread.info
     const { supervisor } = this
@@ -239,6 +248,7 @@ export class Cluster {
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
     this.admit('cluster.restart')
+    checkNames('cluster.restart', options, { ...JOIN, leaveTimeoutMs: true })
     const thread = this.thread('cluster.restart', target)
     const { name } = thread.info
     const op = 'cluster.restart'
@@ -265,6 +275,7 @@ export class Cluster {
    */
   async ready(name: string, options: ReadyOptions = {}): Promise<WorkerInfo> {
     const op = 'cluster.ready'
+    checkNames(op, options, { timeoutMs: true })
     const limitMs = options.timeoutMs === undefined ? this.launchTimeoutMs : timeLimit(op, options.timeoutMs)
     let [isLate, isDown] = [false, false]
     const timer =
@@ -337,7 +348,8 @@ export class Cluster {
    * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
-  runHere<T>(fn: () => T): Promise<Awaited<T>> {
+  async runHere<T>(fn: () => T): Promise<Awaited<T>> {
+    checkFunction('cluster.runHere', 'what to run', fn)
     return this.main.run('cluster.runHere', fn)
   }
 
@@ -347,6 +359,7 @@ export class Cluster {
    */
   jobs(url: URL | string, options: ClusterJobsOptions = {}): Jobs {
     this.admit('cluster.jobs')
+    checkNames('cluster.jobs', options, { ...JOBS_OPTIONS, name: true })
     return this.pools.open(url, options)
   }
 
@@ -365,12 +378,14 @@ export class Cluster {
 
   /** Called when a worker's thread ends by itself, with WORKER_DIED, also when it was dying as the cluster was closed. Returns what takes the listener away. */
   onWorkerDeath(listener: DeathListener): () => void {
+    checkFunction('cluster.onWorkerDeath', 'the listener', listener)
     this.deathListeners.add(listener)
     return () => this.deathListeners.delete(listener)
   }
 
   /** Called when a worker has left, by `leave` or for a `restart`, and its thread has ended; not when it is `close` that ends it. Returns what takes the listener away. */
   onWorkerLeft(listener: LeaveListener): () => void {
+    checkFunction('cluster.onWorkerLeft', 'the listener', listener)
     this.leaveListeners.add(listener)
     return () => this.leaveListeners.delete(listener)
   }
@@ -380,12 +395,14 @@ export class Cluster {
    * blocks. A worker that waits, or that is in a long kernel, is not stalled. Returns what takes the listener away.
    */
   onWorkerStalled(listener: StallListener): () => void {
+    checkFunction('cluster.onWorkerStalled', 'the listener', listener)
     this.stallListeners.add(listener)
     return () => this.stallListeners.delete(listener)
   }
 
   /** Called when a worker that was stalled goes on. Returns what takes the listener away. */
   onWorkerRecovered(listener: RecoveryListener): () => void {
+    checkFunction('cluster.onWorkerRecovered', 'the listener', listener)
     this.recoveryListeners.add(listener)
     return () => this.recoveryListeners.delete(listener)
   }
@@ -407,6 +424,7 @@ export class Cluster {
    */
   async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.admit('cluster.inspect')
+    checkFunction('cluster.inspect', 'the listener', listener)
     const threads = this.members.running
     const inspector = this.inspection.add(
       listener,
@@ -467,6 +485,7 @@ export class Cluster {
    * @throws TIMEOUT_INVALID
    */
   close(options: CloseOptions = {}): Promise<void> {
+    checkNames('cluster.close', options, { timeoutMs: true, graceMs: true })
     const timeoutMs = checkTime('cluster.close', options.timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     this.quietDeadline = Math.min(this.quietDeadline, this.clock.now() + timeoutMs)
     if (options.graceMs !== undefined) this.graceMs = checkTime('cluster.close', options.graceMs, '0 for at once')
@@ -741,10 +760,10 @@ export class Cluster {
   }
 
   /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
-  private async endOf(workerId: number, op = 'cluster'): Promise<PostgradError | null> {
+  private async endOf(workerId: number): Promise<PostgradError | null> {
     const thread = this.members.threads.find(({ info }) => info.id === workerId)
     if (thread === undefined) return this.deaths.find(({ values }) => values.workerId === workerId) ?? null
-    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death(op) : null
+    return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death('cluster') : null
   }
 
   private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
@@ -781,14 +800,14 @@ export class Cluster {
   }
 
   private thread(op: string, target: Target): WorkerThread {
-    const wanted = typeof target === 'object' ? target.id : target
+    const wanted = typeof target === 'object' ? target?.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found
     throw this.unknown(op, wanted)
   }
 
   private unknown(op: string, target: Target): PostgradError {
-    const wanted = String(typeof target === 'object' ? target.id : target)
+    const wanted = String((typeof target === 'object' ? target?.id : target) ?? target) || "''"
     const known = this.workers.map(({ name }) => name)
     return new PostgradError('UNKNOWN_WORKER', {
       op,

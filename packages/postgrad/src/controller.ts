@@ -6,8 +6,10 @@ import type { PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
+import { checkNames } from './check-options.js'
 import { explainDeaths } from './death-cause.js'
 import type { WorkerFacade } from './protocol.js'
 import type { WorkerThread } from './worker-thread.js'
@@ -36,8 +38,9 @@ export class Controller {
   private readonly timeoutMs: number
   private readonly cluster: ClusterView
 
-  /** @throws TIMEOUT_INVALID */
+  /** @throws TIMEOUT_INVALID, INVALID_ARGUMENT */
   constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, cluster: ClusterView) {
+    checkNames('cluster.on', options, { timeoutMs: true })
     this.info = thread.info
     this.thread = thread
     this.payloads = payloads
@@ -65,6 +68,7 @@ export class Controller {
    */
   async runMain(args: readonly string[] = []): Promise<void> {
     this.cluster.admit('runMain')
+    if (!Array.isArray(args)) throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
     const { workers } = this.cluster
     const rank = workers.findIndex(({ id }) => id === this.info.id)
     await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))

@@ -1,6 +1,6 @@
 /**
  * Why a worker died, in the errors of others: its peers see a closed link, and the main thread sees what ended the thread, a moment later. Whoever gets
- * such an error on the main thread gets it with the cause. `controller.ts` above hands it out.
+ * such an error on the main thread gets it with the cause. `controller.ts` and `main-thread.ts` above hand it out.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 
@@ -22,12 +22,11 @@ export async function explainDeaths(error: unknown, findDeath: FindDeath): Promi
   }
 }
 
-/** The error is this thread's own: it was decoded for whoever gets it. */
+/** The error is this thread's own: it was made, or decoded, for whoever gets it. What is printed of it is the stack, which begins with the message. */
 function explain(error: PostgradError, death: PostgradError): void {
   const { cause, exitCode } = death.values
-  Object.assign(error, {
-    message: error.message.replace('link-closed', String(cause)),
-    values: { ...error.values, cause, exitCode },
-    cause: death,
-  })
+  const told = error.message.replace('link-closed', String(cause))
+  const stack = error.stack?.replace(error.message, () => told)
+  Object.assign(error, { message: told, values: { ...error.values, cause, exitCode }, cause: death })
+  if (stack !== undefined) error.stack = stack
 }

@@ -7,6 +7,7 @@ import { checkQueueMax, checkThreads, JobQueue, ThreadPlaces } from '@postgrad/j
 import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device as deviceOf } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
+import { checkNames, type OptionNames } from './check-options.js'
 import type { JobProgramData } from './job-program.js'
 
 /** Of `jobs`. */
@@ -23,6 +24,15 @@ export interface JobsOptions {
   readonly resourceLimits?: ResourceLimits
   /** URL of `tsx/esm/api` for TypeScript modules; by default it is looked for beside the module. */
   readonly typescript?: string
+}
+
+export const JOBS_OPTIONS: OptionNames<JobsOptions> = {
+  threads: true,
+  queueMax: true,
+  seed: true,
+  device: true,
+  resourceLimits: true,
+  typescript: true,
 }
 
 /** A pool, and the queue that others may submit to. */
@@ -44,6 +54,7 @@ export function jobs(url: URL | string, options: JobsOptions = {}): Jobs {
 /** @param submitter whose calls' order decides the seeds */
 export function openPool(op: string, url: URL | string, options: JobsOptions, submitter: string, onClose?: () => void): OpenPool {
   refuseWhileLoading(op)
+  checkNames(op, options, JOBS_OPTIONS)
   const threads = checkThreads(op, options.threads)
   const queueMax = checkQueueMax(op, options.queueMax)
   const found = locateModule(url)

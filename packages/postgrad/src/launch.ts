@@ -12,6 +12,7 @@ import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, RealClock } from '@postgrad/transport/internal'
+import { checkFunctions, checkNames, checkOneOf, type OptionNames } from './check-options.js'
 import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
 import { attempt } from './launch-failed.js'
@@ -75,6 +76,27 @@ export interface LaunchOptions {
   readonly typescript?: string
 }
 
+const OPTIONS: OptionNames<LaunchOptions> = {
+  workers: true,
+  device: true,
+  seed: true,
+  mainName: true,
+  rpcTimeoutMs: true,
+  mailbox: true,
+  launchTimeoutMs: true,
+  supervision: true,
+  stallMs: true,
+  onStall: true,
+  referenceLeaks: true,
+  referenceStacks: true,
+  stdout: true,
+  stderr: true,
+  onProgress: true,
+  workerOptions: true,
+  typescript: true,
+}
+const WORKER_OPTIONS: OptionNames<NonNullable<LaunchOptions['workerOptions']>> = { resourceLimits: true, env: true }
+
 const LAUNCH_TIMEOUT_MS = 60_000
 const STALL_MS = 10_000
 
@@ -97,6 +119,9 @@ const STALL_MS = 10_000
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   refuseWhileLoading('launch')
   const check = <T>(fn: () => T): T => attempt('launch', null, fn)
+  check(() => checkNames('options', options, OPTIONS))
+  check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
+  if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
   check(() => ownFile('threads', workerEntry))
   // Before a thread starts: each of them would die of it.
   if (options.device !== undefined) check(() => device(options.device!))
@@ -107,7 +132,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
   const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
   check(() => checkMailbox(options.mailbox))
-  const onStall = check(() => checkOnStall(options.onStall ?? 'report'))
+  const onStall = check(() => checkOneOf<'report' | 'kill'>('onStall', options.onStall ?? 'report', ['report', 'kill']))
+  const referenceLeaks = check(() =>
+    checkOneOf<LeakPolicy>('referenceLeaks', options.referenceLeaks ?? 'ignore', ['ignore', 'warn', 'error']),
+  )
   const mainName = options.mainName ?? MAIN_NAME
   check(() => workerNames([mainName]))
   const payloads = runPayloads(null)
@@ -151,7 +179,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     launchTimeoutMs,
     stallMs,
     onStall,
-    referenceLeaks: options.referenceLeaks ?? 'ignore',
+    referenceLeaks,
     supervision,
   })
   await cluster.begin(names)
@@ -180,17 +208,6 @@ function checkSeed(seed: number): number {
     expected: 'a safe integer',
     got: String(seed),
     remedy: 'Leave it out for 0.',
-  })
-}
-
-/** @throws INVALID_ARGUMENT */
-function checkOnStall(onStall: 'report' | 'kill'): 'report' | 'kill' {
-  if (onStall === 'report' || onStall === 'kill') return onStall
-  throw new PostgradError('INVALID_ARGUMENT', {
-    op: 'onStall',
-    expected: "'report' or 'kill'",
-    got: String(onStall),
-    remedy: "Leave it out for 'report'.",
   })
 }
 

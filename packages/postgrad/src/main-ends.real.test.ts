@@ -121,6 +121,20 @@ describe('deaths', () => {
     expect((await cluster.call('worker0', program.ask, ['worker1'])) as string).toBe('worker1')
   })
 
+  test('CLU-81: a death that a worker tells of has its cause as well, also where it is printed', async () => {
+    const cluster = await launch(url, { workers: 2 })
+    cluster.onWorkerDeath(() => {})
+    const error = await cluster.call('worker0', program.askToExit, ['worker1']).catch((error) => error)
+    expect(error).toMatchObject({
+      code: 'WORKER_DIED',
+      values: { worker: 'worker1', cause: 'exited', exitCode: 3 },
+      workers: [{ name: 'worker0' }],
+      cause: { code: 'WORKER_DIED', message: expect.stringContaining('process.exit') },
+    })
+    for (const text of [error.message, error.stack]) expect(text).not.toContain('link-closed')
+    expect(error.stack).toContain(error.message)
+  })
+
   test('CLU-81: a death that a call of the main thread or of its reference was rejected with is heard; another one is warned of', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     try {

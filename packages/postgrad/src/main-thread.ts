@@ -11,6 +11,7 @@ import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@po
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
+import { explainDeaths, type FindDeath } from './death-cause.js'
 import { type Linked, MAIN_ID, type Members } from './members.js'
 import { PeerLinks } from './peer-links.js'
 import type { BootData } from './protocol.js'
@@ -32,8 +33,7 @@ export interface MainOptions {
 export interface MainHost {
   /** Null while the cluster takes work. */
   closedError(op: string): PostgradError | null
-  /** WORKER_DIED with what ended the thread of a worker whose link has ended; null if it goes on, or is forgotten. */
-  deathOf(op: string, workerId: number): Promise<PostgradError | null>
+  readonly endOf: FindDeath
 }
 
 export class MainThread {
@@ -59,7 +59,7 @@ export class MainThread {
   async run<T>(op: string, fn: () => T): Promise<Awaited<T>> {
     this.admit(op)
     // In the turn of the caller if possible, so that its calls and those of its references leave in their order.
-    const runtime = this.isLinked ? this.runtime! : await this.enter()
+    const runtime = this.isLinked ? this.runtime! : await this.enter(op)
     this.admit(op)
     try {
       return await (currentScope().worker === runtime ? fn() : runtime.run(fn))
@@ -96,16 +96,18 @@ export class MainThread {
     await this.runtime?.close()
   }
 
-  private enter(): Promise<WorkerRuntime> {
-    this.entering ??= this.join().finally(() => {
+  private enter(op: string): Promise<WorkerRuntime> {
+    this.entering ??= this.join(op).finally(() => {
       this.entering = null
     })
     return this.entering
   }
 
-  private async join(): Promise<WorkerRuntime> {
+  private async join(op: string): Promise<WorkerRuntime> {
     const { name, members, common } = this.options
     if (common.device !== null) await device(common.device as DeviceSpec).ready()
+    // It may have been closed meanwhile, which nobody would tell a runtime that is made now.
+    this.admit(op)
     await members.enter(name, (gone) => this.begin(gone))
     this.isLinked = true
     return this.runtime!
@@ -149,12 +151,10 @@ export class MainThread {
     if (error !== null) throw error
   }
 
-  /** What rpc knows by the end of a link alone, this thread knows better. What was said of others by a worker stays as it is. */
   private async explained(op: string, error: unknown): Promise<unknown> {
-    if (!isPostgradError(error) || error.workers.length > 0) return error
-    const { code, values } = error
-    if (code === 'RPC_SHUT_DOWN' && values.worker === this.options.name) return this.host.closedError(op) ?? error
-    if (code !== 'WORKER_DIED' || values.cause !== 'link-closed') return error
-    return (await this.host.deathOf(error.op, values.workerId as number)) ?? error
+    const isOwnEnd = isPostgradError(error, 'RPC_SHUT_DOWN') && error.workers.length === 0 && error.values.worker === this.options.name
+    if (isOwnEnd) return this.host.closedError(op) ?? error
+    await explainDeaths(error, this.host.endOf)
+    return error
   }
 }

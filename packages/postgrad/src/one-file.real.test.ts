@@ -42,6 +42,13 @@ test('CLU-55: a DataLoader in the file of its dataset', async () => {
   expect(lines.filter((line) => line.startsWith('worker'))).toEqual(lines.slice(1).fill('worker: THREADS_WHILE_LOADING'))
 })
 
+test('CLU-59: a dataset in the file whose top level awaits it is an error, where Node would end without a word', async () => {
+  const { code, out, err } = await script(new URL('./fixtures/one-file-data.js', import.meta.url), 'awaited')
+  expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(err).toMatch(/DATASET_FAILED[\s\S]*MODULE_NEVER_LOADED/)
+  expect(err).toContain('one-file-data.js awaits the import of this module itself')
+})
+
 test('CLU-55: behind isMainThread one file is enough', async () => {
   expect(await run('guarded')).toEqual({ code: 0, out: '8\n', err: '' })
 })

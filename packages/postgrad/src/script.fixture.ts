@@ -12,6 +12,15 @@ export interface ScriptEnd {
 const PATIENCE_MS = 30_000
 
 export function script(url: URL, ...args: readonly string[]): Promise<ScriptEnd> {
+  return run(url, args, false)
+}
+
+/** Its output goes to a pipe that is closed when something has come, as by `| head -1`. */
+export function scriptToHead(url: URL, ...args: readonly string[]): Promise<ScriptEnd> {
+  return run(url, args, true)
+}
+
+function run(url: URL, args: readonly string[], isHead: boolean): Promise<ScriptEnd> {
   return new Promise((resolve) => {
     // jest's own flags (and their warnings) must not reach the child.
     const { NODE_OPTIONS: _, ...env } = process.env
@@ -19,6 +28,7 @@ export function script(url: URL, ...args: readonly string[]): Promise<ScriptEnd>
     let [out, err] = ['', '']
     child.stdout.setEncoding('utf8').on('data', (text) => {
       out += text
+      if (isHead) child.stdout.destroy()
     })
     child.stderr.setEncoding('utf8').on('data', (text) => {
       err += text

@@ -6,6 +6,7 @@ import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@po
 import type { WorkerInfo } from '@postgrad/rpc'
 import { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
+import { checkFunctions, checkNames, type OptionNames } from './check-options.js'
 import type { WorkerThread } from './worker-thread.js'
 
 /** When `launch` starts a worker anew that has died. */
@@ -17,6 +18,17 @@ export interface SupervisionOptions extends RestartOptions {
    * (`cluster.on(worker).run(…)`). What it throws fails the restart, which is tried again.
    */
   readonly onRestart?: (worker: WorkerInfo) => unknown
+}
+
+const OPTIONS: OptionNames<SupervisionOptions> = {
+  strategy: true,
+  intensity: true,
+  periodMs: true,
+  minBackoffMs: true,
+  maxBackoffMs: true,
+  randomFactor: true,
+  shutdownMs: true,
+  onRestart: true,
 }
 
 /** A worker as its supervisor holds it. */
@@ -60,6 +72,8 @@ export function superviseWorkers(
   options: SupervisionOptions,
   starter: WorkerStarter,
 ): Supervisor<WorkerChild> {
+  checkNames('supervision', options, OPTIONS)
+  checkFunctions('supervision', { onRestart: options.onRestart })
   // For `randomFactor`: clusters of several processes are not to come back at once.
   const generator = new Generator(process.pid)
   const children = names.map((name) => workerSpec(name, options, starter))

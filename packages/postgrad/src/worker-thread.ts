@@ -9,7 +9,7 @@
 
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
-import { markHop, traceAwait } from '@postgrad/base/internal'
+import { dropUnread, markHop, traceAwait } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -130,6 +130,7 @@ export class WorkerThread {
       ...(resourceLimits === undefined ? {} : { resourceLimits }),
       ...(env === undefined ? {} : { env }),
     })
+    dropUnread(this.worker)
     if (stdout !== undefined) this.worker.stdout.setEncoding('utf8').on('data', (text: string) => stdout(text, boot.info.name))
     if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
     this.endpoint = new NodeEndpoint(port1)

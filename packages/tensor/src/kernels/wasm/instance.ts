@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
-import { PostgradError } from '@postgrad/base'
+import { ownFile } from '@postgrad/base/internal'
 import type { TypedArray } from '../../dtype.js'
 import type { KernelHeap } from './memory.js'
 import type { NeuralExports } from './neural-exports.js'
@@ -232,19 +232,8 @@ let compiled: object | null = null
 function kernelModule(): object {
   if (compiled === null) {
     // From dist/kernels/wasm/ to dist/kernels.wasm, where scripts/build-kernels.mjs puts it.
-    const url = new URL('../../kernels.wasm', import.meta.url)
-    let bytes: Uint8Array
-    try {
-      bytes = readFileSync(url)
-    } catch (cause) {
-      throw new PostgradError('KERNELS_MISSING', {
-        op: 'device',
-        message: `the compiled kernels are not at ${url.pathname}`,
-        remedy: 'Run node scripts/build-kernels.mjs, or reinstall @postgrad/tensor.',
-        cause,
-      })
-    }
-    compiled = new WebAssembly.Module(bytes)
+    const url = ownFile('device', () => new URL('../../kernels.wasm', import.meta.url))
+    compiled = new WebAssembly.Module(readFileSync(url))
   }
   return compiled
 }

@@ -1,0 +1,35 @@
+/**
+ * What threads print when whoever read it has gone (`node run.js | head -1`). A write to such a pipe fails with EPIPE: Node's console drops what it could
+ * not write, but what threads print is piped by Node, and an error there would end the process. Here it is dropped as well, and threads are read on:
+ * one that waits for room could not end.
+ */
+import type { Readable, Writable } from 'node:stream'
+import type { Worker } from 'node:worker_threads'
+
+/** By the stream of this process, what is piped into it. */
+const piped = new Map<Writable, Set<Readable>>()
+
+/** To be called in the turn in which a thread is started; once more does no harm. */
+export function dropUnread(worker: Worker): void {
+  watch(worker.stdout, process.stdout)
+  watch(worker.stderr, process.stderr)
+}
+
+function watch(from: Readable, to: Writable): void {
+  let sources = piped.get(to)
+  if (sources === undefined) {
+    sources = new Set()
+    piped.set(to, sources)
+    to.on('error', (error: NodeJS.ErrnoException) => onError(error, to))
+  }
+  if (sources.has(from)) return
+  sources.add(from)
+  from.once('close', () => sources.delete(from))
+}
+
+function onError(error: NodeJS.ErrnoException, to: Writable): void {
+  // The program's own listener decides; without one it is uncaught, as it was before there was this one.
+  if (error.code !== 'EPIPE' && to.listenerCount('error') === 1) throw error
+  // The pipes' own listeners stand before this one and have ended them.
+  for (const from of piped.get(to)!) from.resume()
+}

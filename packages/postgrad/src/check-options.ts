@@ -1,0 +1,22 @@
+/** Checks of what the functions of a cluster are given besides names and programs: an option passed over in silence would start another cluster than was asked for. */
+import { checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+
+/** The names of all options of a type: one that is missing does not compile. */
+export type OptionNames<O> = { readonly [name in keyof Required<O>]: true }
+
+/** @throws INVALID_ARGUMENT for what is no object, or has other names */
+export function checkNames<O extends object>(op: string, options: O, known: OptionNames<O>): void {
+  const names = Object.keys(known) as (keyof O)[]
+  checkOptions(op, options, names, `Write them in braces, as in { ${String(names[0])}: … }.`)
+}
+
+/** @throws INVALID_ARGUMENT unless each that is given is a function */
+export function checkFunctions(op: string, functions: Readonly<Record<string, unknown>>): void {
+  for (const [name, fn] of Object.entries(functions)) if (fn !== undefined) checkFunction(op, name, fn)
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkOneOf<T extends string>(op: string, value: T, known: readonly T[]): T {
+  if (known.includes(value)) return value
+  throw invalidArgument(op, known.map((each) => `'${each}'`).join(' or '), String(value), `Leave it out for '${known[0]}'.`)
+}
