@@ -7,4 +7,4 @@ export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scop
 export { isThenable } from './thenable.js'
 export { checkTime, timeLimit } from './timeout.js'
 export { Tombstones } from './tombstones.js'
-export { importModule, locateModule } from './user-module.js'
+export { importModule, isScript, locateModule } from './user-module.js'
