@@ -11,13 +11,19 @@ import { currentScope, withScope } from './scope.js'
 
 /** A module while it is loaded, and all that its top level has set going. */
 export class Loading {
+  /** Of the module. */
+  readonly url: string
   /** What was refused: the program may have caught it. */
   refused: PostgradError | null = null
+
+  constructor(url: string) {
+    this.url = url
+  }
 }
 
 /** What `load` gives. Rejects as `load` does, and with THREADS_WHILE_LOADING also when the module caught it. */
-export async function whileLoading<T>(load: () => Promise<T>): Promise<T> {
-  const loading = new Loading()
+export async function whileLoading<T>(url: string, load: () => Promise<T>): Promise<T> {
+  const loading = new Loading(url)
   const loaded = await withScope({ loading }, load)
   if (loading.refused !== null) throw loading.refused
   return loaded
@@ -25,11 +31,12 @@ export async function whileLoading<T>(load: () => Promise<T>): Promise<T> {
 
 /**
  * @param op what was called, as it is called
+ * @param url what it would load, if that alone makes it wrong: a module that waits for itself never comes to its end
  * @throws THREADS_WHILE_LOADING on a thread that runs this because it loads a module. The main thread may start what it likes.
  */
-export function refuseWhileLoading(op: string): void {
+export function refuseWhileLoading(op: string, url?: string): void {
   const loading = currentScope().loading as Loading | null
-  if (loading === null || isMainThread) return
+  if (loading === null || isMainThread || (url !== undefined && url !== loading.url)) return
   loading.refused ??= new PostgradError('THREADS_WHILE_LOADING', {
     op,
     message: `a thread that was started by postgrad loads this module, and would start threads that load it again, without end. Let only the main thread do so, below expose(…):

@@ -2,10 +2,11 @@
  * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs a loader before Node 22.18; it is
  * registered only when the module is TypeScript, because it costs 160 ms.
  */
-import { statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { isMainThread } from 'node:worker_threads'
 import { PostgradError } from './errors.js'
 import { whileItCanEnd } from './import-watch.js'
 import { whileLoading } from './loading.js'
@@ -43,7 +44,18 @@ export function locateModule(module: URL | string): { readonly url: string; read
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   if (isTypeScript(url)) await registerTypeScript(url, typescript)
-  return whileItCanEnd(url, () => whileLoading(async () => (await import(url)) as Record<string, unknown>))
+  return whileItCanEnd(url, () => whileLoading(url, async () => (await import(url)) as Record<string, unknown>))
+}
+
+/** Whether it is the script that Node was started with, on the thread that runs it. While that script awaits something, an import of it waits for its end. */
+export function isScript(url: string): boolean {
+  const script = process.argv[1]
+  return (
+    isMainThread &&
+    script !== undefined &&
+    statSync(script, { throwIfNoEntry: false }) !== undefined &&
+    pathToFileURL(realpathSync(script)).href === url
+  )
 }
 
 export function isTypeScript(url: string): boolean {

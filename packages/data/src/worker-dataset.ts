@@ -3,7 +3,7 @@
  * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
  */
 import { PostgradError } from '@postgrad/base'
-import { importModule, locateModule } from '@postgrad/base/internal'
+import { importModule, isScript, locateModule, refuseWhileLoading } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -48,11 +48,12 @@ export class WorkerDataset<T> implements Dataset<T> {
 /**
  * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. Arguments are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
+ * for the same arguments. A script that exports the function itself exports it under the function's own name, and makes this call behind `isMainThread`. Arguments
+ * are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
  *
- * @throws (rejects) INVALID_ARGUMENT, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
+ * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
  * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
  */
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
@@ -71,9 +72,13 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
       values: { url: found.url },
     })
   }
-  const name = typeof factory === 'string' ? factory : await nameIn(found.url, factory as DatasetFactory<never, unknown>)
+  refuseWhileLoading('workerDataset', found.url)
+  // A script that awaits this cannot be imported before its end: its function is taken as it is. Workers look for the export.
+  const own = typeof factory === 'function' && factory.name !== '' && isScript(found.url) ? factory : null
+  const name = typeof factory === 'string' ? factory : (own?.name ?? (await nameIn(found.url, factory as DatasetFactory<never, unknown>)))
   const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
-  return new WorkerDataset(source, (await makeDataset(source)) as Dataset<T>)
+  const here = own === null ? makeDataset(source) : datasetOf(source, own as DatasetFactory<never, unknown>)
+  return new WorkerDataset(source, (await here) as Dataset<T>)
 }
 
 /** @throws INVALID_ARGUMENT */
@@ -92,12 +97,16 @@ const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeData
  * Imports the module and calls the factory; in each thread anew.
  * @throws (rejects) as `workerDataset`
  */
-export async function makeDataset({ url, name, args }: WorkerSource): Promise<Dataset<unknown>> {
-  const factory = (await load(url))[name]
-  if (typeof factory !== 'function') throw exportMissing(url, `a function exported as '${name}'`, typeof factory)
+export async function makeDataset(source: WorkerSource): Promise<Dataset<unknown>> {
+  const factory = (await load(source.url))[source.name]
+  if (typeof factory !== 'function') throw exportMissing(source.url, `a function exported as '${source.name}'`, typeof factory)
+  return datasetOf(source, factory as DatasetFactory<never, unknown>)
+}
+
+async function datasetOf({ url, name, args }: WorkerSource, factory: DatasetFactory<never, unknown>): Promise<Dataset<unknown>> {
   let made: unknown
   try {
-    made = await factory(...new PayloadCodec(null).decodeCall(args).args)
+    made = await factory(...(new PayloadCodec(null).decodeCall(args).args as never))
   } catch (error) {
     throw failed(`${name}() of ${url}`, error, { url, name })
   }

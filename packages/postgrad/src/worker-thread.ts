@@ -309,6 +309,6 @@ export class WorkerThread {
 
 function describe(thrown: unknown): string {
   return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined
-    ? `${(thrown as Error).name}: ${(thrown as Error).message}`
+    ? `${(thrown as Error).name}: ${(thrown as Error).message.replace(/\.$/, '')}`
     : String(thrown)
 }
