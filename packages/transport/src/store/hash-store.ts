@@ -43,7 +43,13 @@ export class HashStore implements Store {
   async add(key: string, amount: number): Promise<number> {
     this.checkOpen('add')
     if (!Number.isSafeInteger(amount)) {
-      throw new PostgradError('INVALID_ARGUMENT', { op: 'add', expected: 'an integer', got: String(amount), values: { key } })
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'add',
+        expected: 'an integer',
+        got: typeof amount === 'number' ? String(amount) : amount === null ? 'null' : typeof amount,
+        remedy: 'Write add(key, 1); set() keeps other values, as text or bytes.',
+        values: { key },
+      })
     }
     const text = decoder.decode(this.values.get(checkKey('add', key)) ?? ZERO)
     const sum = Number(text) + amount
@@ -184,7 +190,12 @@ function bytesOf(op: string, key: string, value: StoreValue): Uint8Array {
 /** @throws INVALID_ARGUMENT */
 function checkKey(op: string, key: string): string {
   if (typeof key === 'string') return key
-  throw new PostgradError('INVALID_ARGUMENT', { op, expected: 'a string as the key', got: typeof key })
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a string as the key',
+    got: key === null ? 'null' : typeof key,
+    remedy: 'Turn it into text first, as in String(key).',
+  })
 }
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {
