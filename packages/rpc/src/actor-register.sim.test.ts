@@ -308,10 +308,11 @@ describe('handles where a reference is asked for', () => {
         const { ended } = host.cellOf(own, own.localValue())
         let listeners = 0
         const listen = ended.then.bind(ended)
-        ended.then = ((...args: Parameters<typeof listen>) => {
+        const counting = (...args: Parameters<typeof listen>) => {
           listeners++
           return listen(...args)
-        }) as never
+        }
+        Object.defineProperty(ended, 'then', { value: counting })
         using a = remote('worker1', Part, [])
         for (let n = 0; n < 5; n++) {
           await link(own, a)

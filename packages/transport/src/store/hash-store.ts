@@ -74,6 +74,7 @@ export class HashStore implements Store {
 
   async check(keys: readonly string[]): Promise<boolean> {
     this.checkOpen('check')
+    checkKeys('check', keys)
     return this.missing(keys).length === 0
   }
 
@@ -107,7 +108,7 @@ export class HashStore implements Store {
   /** `take` runs in the same turn in which the last of the keys is set: nobody can delete one in between. */
   private async whenThere<T>(op: string, keys: readonly string[], take: () => T, options: StoreWaitOptions): Promise<T> {
     this.checkOpen(op)
-    for (const key of keys) checkKey(op, key)
+    checkKeys(op, keys)
     const { timeoutMs = this.timeoutMs, signal } = options
     const limitMs = timeLimit(op, timeoutMs)
     if (this.missing(keys).length === 0) return take()
@@ -196,6 +197,19 @@ function checkKey(op: string, key: string): string {
     got: key === null ? 'null' : typeof key,
     remedy: 'Turn it into text first, as in String(key).',
   })
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkKeys(op: string, keys: readonly string[]): void {
+  if (!Array.isArray(keys)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: 'a list of keys',
+      got: keys === null ? 'null' : typeof keys,
+      remedy: `Write ${op}(['key']), also for one.`,
+    })
+  }
+  for (const key of keys) checkKey(op, key)
 }
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {
