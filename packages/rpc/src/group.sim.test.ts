@@ -379,6 +379,20 @@ describe('barrier and allGather', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
+  test('GRP-15: what is known of rounds with a worker ends with that worker', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      await failure(barrier(undefined, { timeoutMs: 5 }))
+      await failure(barrier(undefined, { timeoutMs: 5, round: 'named' }))
+      const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, { size?: number; meetings?: { size: number } }> }
+      const kept = () => [...slots.values()].map(({ meetings, size }) => meetings?.size ?? size).filter((count) => count !== 0)
+      expect(kept()).toEqual([2, 2])
+      cluster.world.crash('worker1')
+      await sleep(50)
+      expect(kept()).toEqual([])
+    })
+  })
+
   test('GRP-17: who is given up while it waits has not come: its next call joins the same round', async () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id, name } }) => {

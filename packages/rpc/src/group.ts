@@ -74,6 +74,7 @@ export async function leave(options?: GroupOptions): Promise<void> {
 
 /** What a member knows of a meeting: see Note [Rounds given up] in `gather.ts`. */
 interface Standing {
+  readonly members: readonly WorkerInfo[]
   readonly isNamed: boolean
   /** 0 at first; null after a failure, until an answer says it. */
   era: number | null
@@ -94,9 +95,9 @@ async function gather(
   const members = membersOf(worker, op, names)
   const leader = members[0]!
   const hasLimit = limitMs !== Number.POSITIVE_INFINITY
-  const standings = worker.slot(STANDINGS, () => new Map<string, Standing>())
+  const standings = worker.slot(STANDINGS, () => makeStandings(worker))
   const key = meetingKey(op, members, round)
-  const standing = standings.get(key) ?? { isNamed: round !== null, era: 0, failures: 0 }
+  const standing = standings.get(key) ?? { members, isNamed: round !== null, era: 0, failures: 0 }
   const { era, failures } = standing
   const coming: Coming = { op, members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
   try {
@@ -116,6 +117,15 @@ async function gather(
     }
     throw isSilent ? leaderSilent(op, limitMs, leader) : error
   }
+}
+
+function makeStandings(worker: WorkerRuntime): Map<string, Standing> {
+  const standings = new Map<string, Standing>()
+  // Its members never meet again: who is started anew is another.
+  worker.onPeerDeath((peer) => {
+    for (const [key, { members }] of standings) if (members.some(({ id }) => id === peer.id)) standings.delete(key)
+  })
+  return standings
 }
 
 /** Of named rounds there may be any number; what is known of the others stays. */
