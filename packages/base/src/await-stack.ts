@@ -37,7 +37,7 @@ export function rejectTraced(
 
 /** Puts the lines that await what runs now behind the stack of an error. To be called in an async function behind an `await`. */
 export function traceAwait(error: unknown, below: (...args: never[]) => unknown = traceAwait): void {
-  appendLines(error, stackLines(below))
+  appendLines(error, below)
 }
 
 /** Behind the lines of another worker, whose name this is, and before those of this one. */
@@ -53,18 +53,18 @@ export function withCallerInStack<T>(entry: (...args: never[]) => unknown, fn: (
   try {
     return fn()
   } catch (error) {
-    appendLines(error, stackLines(entry))
+    appendLines(error, entry)
     throw error
   }
 }
 
-/** Those that are not in its stack yet. */
-function appendLines(error: unknown, lines: readonly string[]): void {
+/** The lines that lead to `below` and are not in its stack yet. */
+function appendLines(error: unknown, below: (...args: never[]) => unknown): void {
   if (typeof error !== 'object' || error === null || traced.has(error)) return
   addToStack(error, (stack) => {
     // Another worker may have been at the same line.
     const here = stack.slice(stack.lastIndexOf(HOP) + 1)
-    const missing = lines.filter((line) => !here.includes(placeOf(line)))
+    const missing = stackLines(below).filter((line) => !here.includes(placeOf(line)))
     if (missing.length > 0) traced.add(error)
     return missing.map((line) => `\n${line}`).join('')
   })
@@ -79,7 +79,7 @@ function addToStack(error: unknown, textFor: (stack: string) => string): void {
     const text = textFor(stack)
     if (text !== '') Object.defineProperty(error, 'stack', { value: stack + text, writable: true, configurable: true })
   } catch {
-    // A getter that throws, a proxy, or a property that is for good.
+    // A getter that throws, a proxy, a property that is for good, a stackTraceLimit that cannot be set.
   }
 }
 

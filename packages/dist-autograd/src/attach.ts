@@ -7,7 +7,7 @@ import { type Edge, gradientEdge, type InputMeta, setHistory, watchScopes } from
 import { type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
-import { currentServing, type Interceptor } from '@postgrad/rpc/internal'
+import { currentServing, functionOf, type Interceptor } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { anomalyOf, type Message, MessageType, type OutgoingMessage, setAnomaly } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from './dist-autograd-container.js'
@@ -129,9 +129,9 @@ export class AutogradInterceptor implements Interceptor {
 }
 
 function whatOf({ type, body }: OutgoingMessage): string {
-  const quoted = (name: unknown) => (typeof name === 'string' && name !== '' ? ` of '${name}'` : '')
-  if (type === MessageType.CALL) return `the call${quoted(body[0])}`
-  if (type === MessageType.REMOTE_CALL) return `the remote call${quoted(body[0])}`
+  const quoted = (name = '') => (name === '' ? '' : ` of '${name}'`)
+  if (type === MessageType.CALL) return `the call${quoted(functionOf(body))}`
+  if (type === MessageType.REMOTE_CALL) return `the remote call${quoted(functionOf(body))}`
   if (type === MessageType.STREAM_ITEM) return `an item${quoted(currentServing()?.functionName)}`
   return `the result${quoted(currentServing()?.functionName)}`
 }

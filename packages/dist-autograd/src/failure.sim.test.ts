@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { add, defineFunction, enableGrad, mul } from '@postgrad/autograd'
 import type { Node } from '@postgrad/autograd/internal'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose } from '@postgrad/rpc'
+import { call, currentWorker, expose, type RRef, remote } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { distAutograd } from './api.js'
 import { sleep } from './ends.suite.js'
@@ -21,7 +21,15 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 
 const firstOf = (a: Tensor, _text: string): Tensor => mul(a, 2)
 const lengthOf = (text: string): number => text.length
-expose({ 'failure.firstOf': firstOf, lengthOf })
+class Twice {
+  of(a: Tensor): Tensor {
+    return mul(a, 2)
+  }
+  *each(a: Tensor) {
+    yield mul(a, 2)
+  }
+}
+expose({ 'failure.Twice': Twice, 'failure.firstOf': firstOf, lengthOf })
 
 test('DA-8 a call whose bytes could not be made leaves no send function behind, and the pass is right', () =>
   overSeeds(1, 2, async () => {
@@ -62,7 +70,13 @@ describe('DA-14 what cannot be a root', () => {
         expect(await codeOf(ctx.backward([]))).toBe('NO_ROOTS')
         const one = await ctx.backward(ones([1]) as never).catch((e: unknown) => e)
         expect(one).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('backward([loss])') })
-        expect(await codeOf(ctx.backward([ones([1])]))).toBe('ROOT_REQUIRES_NO_GRAD')
+        expect(await ctx.backward([ones([1])]).catch((e: unknown) => e)).toMatchObject({
+          code: 'ROOT_REQUIRES_NO_GRAD',
+          message: expect.stringMatching(
+            /^backward: expected root 0 to require grad, got a tensor that does not, and that no recorded operation made\./,
+          ),
+          remedy: expect.stringContaining('has a history within distAutograd.context(…) alone: call there, and use ctx.backward()'),
+        })
         expect(await codeOf(ctx.backward([mul(t, t)]))).toBe('ROOT_NOT_SCALAR')
         expect(await codeOf(ctx.backward([tensor(1, { requiresGrad: true })]))).toBe('ROOT_HAS_NO_GRAD_FN')
         expect(ctx.passes.size).toBe(0)
@@ -81,11 +95,28 @@ describe('DA-14 what cannot be a root', () => {
       const [ctx, loss] = await distAutograd.context(
         async (open) => [open, (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()] as const,
       )
-      expect(await codeOf(ctx.backward([loss]))).toBe('CONTEXT_RELEASED')
+      expect(await ctx.backward([loss]).catch((e: unknown) => e)).toMatchObject({
+        code: 'CONTEXT_RELEASED',
+        message: expect.stringMatching(/^backward: autograd context \d+ has been released\. Await everything/),
+      })
       expect(await codeOf(distAutograd.backward(ctx.id, [loss]))).toBe('CONTEXT_RELEASED')
       expect(() => ctx.gradients()).toThrow('has been released')
     }))
 })
+
+test('DA-11 a pass that was not awaited is told so', () =>
+  overSeeds(SEEDS, 2, async () => {
+    let pass: Promise<unknown> = Promise.resolve()
+    await distAutograd.context(async (ctx) => {
+      const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
+      pass = ctx.backward([loss]).catch((e: unknown) => e)
+    })
+    expect(await pass).toMatchObject({
+      code: 'CONTEXT_RELEASED',
+      message: expect.stringMatching(/^backward: autograd context \d+ was released while this backward pass was under way\./),
+      remedy: expect.stringContaining('Write `await ctx.backward(…)`, also before ctx.gradients()'),
+    })
+  }))
 
 describe('DA-23 unused sends under FAST', () => {
   const fast = { mode: 'fast' } as const
@@ -131,6 +162,26 @@ describe('DA-23 unused sends under FAST', () => {
           sends: ["the call of 'failure.firstOf' to worker 'worker1'", "the result of 'failure.firstOf' to worker 'worker0'"],
         })
       }, fast)
+    }))
+
+  test('a method says its own name, and so do the items of a stream', () =>
+    overSeeds(1, 2, async () => {
+      const t = wholeLeaf([[1, 2]])
+      const sendsOf = async (use: (twice: RRef<Twice>) => Promise<unknown>): Promise<string[]> => {
+        using twice = remote('worker1', Twice)
+        await twice.created()
+        return await distAutograd.context(async (ctx) => {
+          await use(twice)
+          const error = (await ctx.backward([mul(t, 2).sum()]).catch((e: unknown) => e)) as PostgradError
+          return (error.values as { misses: { sends: string[] }[] }).misses.flatMap(({ sends }) => sends)
+        }, fast)
+      }
+      const called = ["the call of 'of' to worker 'worker1'"]
+      expect(await sendsOf((twice) => twice.call('of', [t]))).toEqual(called)
+      const streamed = await sendsOf(async (twice) => {
+        for await (const _ of twice.stream('each', [t]));
+      })
+      expect(streamed).toEqual(["the call of 'each' to worker 'worker1'"])
     }))
 
   test('a call that failed has sent its tensors all the same; another context is free of it', () =>

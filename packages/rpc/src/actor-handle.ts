@@ -11,6 +11,7 @@ import { WHEREIS } from './actor-register-host.js'
 import { currentWorker } from './api.js'
 import { checkSignal, isSignal } from './call-options.js'
 import { Future } from './future.js'
+import { LEADER_GRACE_MS } from './group-errors.js'
 import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from './rref.js'
 import { callCancelled } from './served-call.js'
 import { letTravel } from './travelling.js'
@@ -77,13 +78,13 @@ export class ActorHandle<T> {
 
   /**
    * Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING, with the reason as its cause: at once when none will, else after `timeoutMs` (default the worker's);
-   * CALL_CANCELLED; of a handle that was sent also WORKER_DIED and UNKNOWN_ACTOR, when its supervision has ended
+   * CALL_CANCELLED; of a handle that was sent also UNKNOWN_ACTOR, when the actor was taken away or its supervision has ended, WORKER_DIED, and RPC_TIMEOUT when its home does not answer
    */
   async ready({ timeoutMs, signal }: RRefOptions = {}): Promise<RRef<T>> {
     const worker = currentWorker()
     const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
     checkSignal(signal, 'ready', this.address.home)
-    if (this.isFar) return await this.ask(limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs, { timeoutMs: 0, ...(signal && { signal }) })
+    if (this.isFar) return await this.askUntilReady(limitMs, signal)
     if (this.rref !== null) return this.rref
     if (this.gone !== null) throw this.notRunning()
     return await new Promise((resolve, reject) => {
@@ -112,6 +113,11 @@ export class ActorHandle<T> {
   /** The reference to the one that runs now, also of a handle that was sent. @throws (rejects) ACTOR_NOT_RUNNING, and as a call @internal */
   async reference(options: RRefOptions = {}): Promise<RRef<T>> {
     return this.isFar ? await this.ask(null, options) : this.current
+  }
+
+  /** Its home counts the time and knows why none runs; only if that does not answer, the call's own deadline ends the wait. */
+  private askUntilReady(limitMs: number, signal: AbortSignal | undefined): Promise<RRef<T>> {
+    return this.ask(toOption(limitMs), { timeoutMs: toOption(limitMs + LEADER_GRACE_MS), ...(signal && { signal }) })
   }
 
   private ask(waitMs: number | null, options: RRefOptions): Promise<RRef<T>> {

@@ -3,6 +3,7 @@ import { workerOf } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import { OwnerRRef, RRef } from './rref.js'
 import { METHOD_CALL } from './rref-context.js'
+import { STREAM_CALL } from './stream.js'
 
 type Called = Pick<Message, 'type' | 'body'>
 
@@ -22,6 +23,13 @@ export function actorName(rref: RRef): string {
 
 export function nameOfActor(className: string, rrefId: bigint): string {
   return `${className}#${workerOf(rrefId)}.${rrefId & 0xffffffffffffn}`
+}
+
+/** The name of the function or the method that a call, or a stream, is for. */
+export function functionOf([name, args]: readonly unknown[]): string {
+  if (name === STREAM_CALL && Array.isArray(args)) return functionOf(args)
+  const called: unknown = name === METHOD_CALL && Array.isArray(args) ? args[1] : name
+  return typeof called === 'string' ? called : ''
 }
 
 /** The function's name, or `Observer#0.17.step`; empty for what is no call. */

@@ -36,7 +36,8 @@ export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> 
     throw new PostgradError('UNKNOWN_ACTOR', {
       op: 'whereis',
       message: `no actor has the name '${String(name)}' on worker '${worker.info.name}'`,
-      remedy: 'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor, its supervision has ended.',
+      remedy:
+        'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor: it is gone for good, or its supervision has ended.',
       values: { name: String(name), worker: worker.info.name },
     })
   }

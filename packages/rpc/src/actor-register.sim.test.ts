@@ -3,12 +3,14 @@ import { describe, expect, test } from '@jest/globals'
 import { Actor } from './actor.js'
 import type { ActorHandle } from './actor-handle.js'
 import { registerActor, unregisterActor, whereis } from './actor-register.js'
-import { call, currentWorker, remote } from './api.js'
+import { call, currentWorker, remote, rref } from './api.js'
 import { expose } from './function-registry.js'
+import { LEADER_GRACE_MS } from './group-errors.js'
 import { link, monitor, stopActor, unlink } from './monitor.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
 import { supervise } from './supervise.js'
+import type { WatchesHost } from './watches.js'
 import { workerLocal } from './worker-local.js'
 
 const SEEDS = 15
@@ -224,6 +226,25 @@ describe('handles that travel', () => {
       },
       { except: [1] },
     ))
+
+  test('ACS-13 `ready` with a deadline ends, though the worker that supervises is silent', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      const supervision = await supervise({ children: [child] })
+      await call('worker1', keep, [supervision.actor('p')])
+      await cluster.workers[1]!.run(async () => {
+        cluster.gate(1, 0).shut()
+        const { clock } = currentWorker()
+        const startMs = clock.now()
+        const ready = failure(held().handle!.ready({ timeoutMs: 50 }))
+        const ended = await Promise.race([ready, sleep(5000).then(() => null)])
+        expect(ended).toMatchObject({ code: 'RPC_TIMEOUT' })
+        expect(clock.now() - startMs).toBeLessThan(50 + LEADER_GRACE_MS + 20)
+        cluster.gate(1, 0).unshut()
+      })
+      await supervision.stop()
+    })
+  })
 })
 
 describe('handles where a reference is asked for', () => {
@@ -282,7 +303,23 @@ describe('handles where a reference is asked for', () => {
           }
           expect(await down).toMatchObject({ normal: false, reason: unlinks ? { message: 'it broke' } : { code: 'LINKED_ACTOR_DOWN' } })
         }
+        using own = rref(new Part())
+        const { host } = currentWorker().watches as unknown as { host: WatchesHost }
+        const { ended } = host.cellOf(own, own.localValue())
+        let listeners = 0
+        const listen = ended.then.bind(ended)
+        const counting = (...args: Parameters<typeof listen>) => {
+          listeners++
+          return listen(...args)
+        }
+        Object.defineProperty(ended, 'then', { value: counting })
         using a = remote('worker1', Part, [])
+        for (let n = 0; n < 5; n++) {
+          await link(own, a)
+          await unlink(own, a)
+        }
+        expect(listeners).toBe(1)
+        await stopActor(own)
         using b = remote('worker2', Part, [])
         await link(a, b)
         await link(a, b)

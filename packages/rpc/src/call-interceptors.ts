@@ -169,6 +169,7 @@ export class ObservedCall implements PendingCall {
   deadlineMs = Number.POSITIVE_INFINITY
   readonly op: string
   readonly onItem?: (item: StreamItem) => void
+  readonly onCancelled?: (error: unknown) => void
   private readonly inner: PendingCall
   private readonly end: (error: unknown) => void
 
@@ -177,6 +178,12 @@ export class ObservedCall implements PendingCall {
     this.op = inner.op
     this.end = end
     if (inner.onItem !== undefined) this.onItem = (item) => inner.onItem!(item)
+    if (inner.onCancelled !== undefined) {
+      this.onCancelled = (error) => {
+        end(error)
+        inner.onCancelled!(error)
+      }
+    }
   }
 
   onReply(message: Message): void {

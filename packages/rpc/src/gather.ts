@@ -164,7 +164,7 @@ class Gathers {
 
   private complete(meeting: Meeting, round: Round): void {
     remove(meeting.open, round)
-    // A name that is used once must leave nothing behind: it begins anew, with era 0.
+    // All know of what was given up: a name that is used once must leave nothing behind, and begins anew with era 0.
     const isOver = meeting.name !== null && meeting.open.length === 0
     if (isOver) this.meetings.delete(meeting.key)
     const values = meeting.members.map(({ name }) => round.arrived.get(name)!.value)
@@ -192,6 +192,7 @@ class Gathers {
     arrival.timer?.cancel()
     arrival.reject(callCancelled(meeting.op, null, undefined))
     if (round.arrived.size === 0) remove(meeting.open, round)
+    if (meeting.name !== null && meeting.open.length === 0 && meeting.givenUp === null) this.meetings.delete(meeting.key)
   }
 
   private tooLate({ op, givenUp }: Meeting, from: string): PostgradError {

@@ -18,6 +18,7 @@ const echo = <T>(value: T) => value
 const never = () => new Promise<never>(() => {})
 /** A round that is part of a call. */
 const gatherFor = (timeoutMs: number) => allGather(currentWorker().info.name, undefined, { timeoutMs }).then(() => {})
+const roundFor = (round: string) => barrier(undefined, { round })
 /** How a call to another worker ends that is made a while later. */
 const askLater = async (to: string, pauseMs: number): Promise<string> => {
   await sleep(pauseMs)
@@ -50,7 +51,7 @@ const callBack = async (times: number): Promise<void> => {
   for (let i = 0; i < times; i++) await call((currentWorker().info.id + 1) % 3, echo, [i])
   note('called back')
 }
-expose({ gatherFor, askLater, echo, never, sleep, note, hop, callBack })
+expose({ gatherFor, roundFor, askLater, echo, never, sleep, note, hop, callBack })
 
 const SEEDS = 20
 
@@ -352,6 +353,44 @@ describe('barrier and allGather', () => {
     const sizes = [...slots.values()].map((slot) => slot.meetings?.size ?? slot.size)
     expect(sizes.filter((size) => size > 2)).toEqual([NAMES_KEPT, NAMES_KEPT])
     expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-16, GRP-17: names whose rounds were cancelled leave nothing behind', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(1, async () => {
+      for (let n = 0; n < 50; n++) await failure(call('worker1', roundFor, [`lost ${n}`], { timeoutMs: 5 }))
+      await sleep(20)
+    })
+    const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, { meetings?: Map<string, unknown> }> }
+    expect([...slots.values()].flatMap(({ meetings }) => (meetings === undefined ? [] : [meetings.size]))).toEqual([0])
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-15, GRP-16: many names that were given up take nothing from what is known of rounds without a name', async () => {
+    const cluster = new Cluster(1, 2)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 0) await failure(barrier(undefined, { timeoutMs: 5 }))
+      else await sleep(20)
+      if (id === 1) expect(await failure(barrier())).toMatchObject({ values: { late: true } })
+      await barrier()
+      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
+      await barrier()
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('GRP-15: what is known of rounds with a worker ends with that worker', async () => {
+    const cluster = new Cluster(1, 2)
+    await cluster.run(0, async () => {
+      await failure(barrier(undefined, { timeoutMs: 5 }))
+      await failure(barrier(undefined, { timeoutMs: 5, round: 'named' }))
+      const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, { size?: number; meetings?: { size: number } }> }
+      const kept = () => [...slots.values()].map(({ meetings, size }) => meetings?.size ?? size).filter((count) => count !== 0)
+      expect(kept()).toEqual([2, 2])
+      cluster.world.crash('worker1')
+      await sleep(50)
+      expect(kept()).toEqual([])
+    })
   })
 
   test('GRP-17: who is given up while it waits has not come: its next call joins the same round', async () => {

@@ -74,6 +74,8 @@ export async function leave(options?: GroupOptions): Promise<void> {
 
 /** What a member knows of a meeting: see Note [Rounds given up] in `gather.ts`. */
 interface Standing {
+  readonly members: readonly WorkerInfo[]
+  readonly isNamed: boolean
   /** 0 at first; null after a failure, until an answer says it. */
   era: number | null
   failures: number
@@ -93,15 +95,15 @@ async function gather(
   const members = membersOf(worker, op, names)
   const leader = members[0]!
   const hasLimit = limitMs !== Number.POSITIVE_INFINITY
-  const standings = worker.slot(STANDINGS, () => new Map<string, Standing>())
+  const standings = worker.slot(STANDINGS, () => makeStandings(worker))
   const key = meetingKey(op, members, round)
-  const standing = standings.get(key) ?? { era: 0, failures: 0 }
+  const standing = standings.get(key) ?? { members, isNamed: round !== null, era: 0, failures: 0 }
   const { era, failures } = standing
   const coming: Coming = { op, members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
   try {
     const met = (await worker.call(leader, arrive, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })) as Met
     if (failures === standing.failures) standing.era = met.era
-    if (standing.era === 0) standings.delete(key)
+    if (standing.era === 0 && standings.get(key) === standing) standings.delete(key)
     return { members, values: met.values }
   } catch (error) {
     const isSilent = isPostgradError(error, 'RPC_TIMEOUT')
@@ -111,11 +113,25 @@ async function gather(
       known.failures++
       standings.delete(key)
       standings.set(key, known)
-      // Of named rounds there may be any number.
-      if (standings.size > NAMES_KEPT) standings.delete(standings.keys().next().value!)
+      if (known.isNamed) forgetOldNames(standings)
     }
     throw isSilent ? leaderSilent(op, limitMs, leader) : error
   }
+}
+
+function makeStandings(worker: WorkerRuntime): Map<string, Standing> {
+  const standings = new Map<string, Standing>()
+  // Its members never meet again: who is started anew is another.
+  worker.onPeerDeath((peer) => {
+    for (const [key, { members }] of standings) if (members.some(({ id }) => id === peer.id)) standings.delete(key)
+  })
+  return standings
+}
+
+/** Of named rounds there may be any number; what is known of the others stays. */
+function forgetOldNames(standings: Map<string, Standing>): void {
+  const named = [...standings].filter(([, { isNamed }]) => isNamed)
+  for (const [key] of named.slice(0, -NAMES_KEPT)) standings.delete(key)
 }
 
 function roundName(op: GatherOp, round: string | number | undefined): string | null {

@@ -16,6 +16,7 @@ export function intercept(interceptor: CallInterceptor): () => void {
       op: 'intercept',
       expected: '{ outgoing, incoming }, at least one of them, functions',
       got: wrong ? 'something else under these names' : 'neither',
+      remedy: 'Write intercept({ outgoing(call) { … }, incoming(call, next) { return next() } }), with one of them or both.',
     })
   }
   return currentWorker().interceptCalls(interceptor)

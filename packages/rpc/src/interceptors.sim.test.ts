@@ -271,8 +271,11 @@ describe('interceptors of users', () => {
       expect(await call('worker1', echo, [1])).toBe(1)
       expect([cluster.bugs, ends]).toEqual([[bug], ['still told']])
     })
-    for (const wrong of [{}, null, { incoming: 1 }, { outgoing: () => {}, incoming: 'x' }]) {
-      expect(thrown(() => cluster.workers[0]!.run(() => intercept(wrong as CallInterceptor))).code).toBe('INVALID_ARGUMENT')
+    for (const wrong of [{}, null, 3, { incoming: 1 }, { outgoing: () => {}, incoming: 'x' }]) {
+      expect(thrown(() => cluster.workers[0]!.run(() => intercept(wrong as CallInterceptor)))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        remedy: expect.stringContaining('intercept({ outgoing'),
+      })
     }
     expect(thrown(() => intercept({ incoming: (_, next) => next() })).code).toBe('RPC_NOT_INITIALIZED')
   })

@@ -1,4 +1,5 @@
 export type { travels } from '@postgrad/wire/internal'
+export { functionOf } from './actor-name.js'
 export type { Rest } from './api.js'
 export { isAsyncExecution } from './async-execution.js'
 export { checkMailbox } from './call-credits.js'

@@ -275,7 +275,9 @@ describe('monitors', () => {
         using own = rref(none as object)
         expect(await monitor(own).down).toMatchObject({ normal: false, reason: { code: 'NOT_AN_ACTOR' } })
       }
-      expect(thrown(() => monitor('nobody')).code).toBe('UNKNOWN_WORKER')
+      for (const nobody of ['nobody', 3, {}, null]) {
+        expect(thrown(() => monitor(nobody as never))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'monitor' })
+      }
     }))
 
   test('MON-5 a worker that dies while a watch waits for room in its mailbox is told as well', async () => {

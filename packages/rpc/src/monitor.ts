@@ -30,7 +30,7 @@ export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
   const worker = currentWorker()
   const { watches } = worker
   if (target instanceof ActorHandle) return target.isLocal ? monitor(target.current) : monitorFar(target)
-  const watch = target instanceof RRef ? watches.watchActor(target) : watches.watchWorker(worker.resolve(target))
+  const watch = target instanceof RRef ? watches.watchActor(target) : watches.watchWorker(worker.resolve(target, 'monitor'))
   const dispose = () => watches.unwatch(watch)
   return { down: watch.down, dispose, [Symbol.dispose]: dispose }
 }

@@ -28,6 +28,7 @@ import {
   requestHead,
   setChain,
 } from '@postgrad/wire/internal'
+import { functionOf } from './actor-name.js'
 import { BlockPost } from './block-post.js'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from './call-credits.js'
 import { type CallInterceptors, ObservedCall } from './call-interceptors.js'
@@ -552,7 +553,7 @@ export class RpcAgent {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
-        ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : (message.body[0] as string))
+        ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : functionOf(message.body))
         : null
     let lane = MESSAGE_TABLE[type].lane as MessageLane
     const account = accountOf(type, peer)

@@ -22,7 +22,7 @@ export class ServedCall {
   readonly requestId: number
   /** On this worker's clock; Infinity is never. */
   readonly expiresMs: number
-  /** What was called; '' of a fetch. */
+  /** The function or the method; '' of a fetch. */
   readonly functionName: string
   /** Why nobody waits for it any more; null while somebody does. */
   givenUp: PostgradError | null = null

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { Store } from '@postgrad/transport'
 import { describeStore } from '@postgrad/transport/store-suite'
 import { currentWorker } from './api.js'
-import { Cluster, failure, withSeed } from './sim-cluster.suite.js'
+import { Cluster, failure, thrown, withSeed } from './sim-cluster.suite.js'
 import { hostedStore } from './store-host.js'
 import { storeOn } from './store-over-rpc.js'
 import type { WorkerRuntime } from './worker-runtime.js'
@@ -98,6 +98,13 @@ describe('a store over RPC', () => {
         values: { worker: 'worker0' },
       })
     })
+  })
+
+  test('STO-11: a worker that is none is refused by the name of what was called', async () => {
+    const cluster = new Cluster(1, 1)
+    for (const nobody of [3, 'nobody', null]) {
+      expect(thrown(() => cluster.workers[0]!.run(() => storeOn(nobody as never)))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'storeOn' })
+    }
   })
 
   test('STO-8: workers that race for a token agree on who has it', async () => {

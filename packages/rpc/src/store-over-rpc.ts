@@ -16,7 +16,7 @@ import type { Target, WorkerInfo } from './worker-info.js'
  * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
  */
 export function storeOn(target: Target): Store {
-  return new RpcStore(currentWorker().resolve(target))
+  return new RpcStore(currentWorker().resolve(target, 'storeOn'))
 }
 
 class RpcStore implements Store {

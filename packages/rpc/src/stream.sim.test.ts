@@ -6,6 +6,7 @@ import { call, currentSignal, currentWorker, remote, rref, stream } from './api.
 import { asyncExecution } from './async-execution.js'
 import { type AnyFunction, expose } from './function-registry.js'
 import { Future } from './future.js'
+import { intercept } from './intercept.js'
 import type { RRef } from './rref.js'
 import { Cluster, failure, overSeeds, withSeed } from './sim-cluster.suite.js'
 
@@ -382,6 +383,22 @@ describe('a stream', () => {
       await sleep(50)
       expect(log.filter((word) => word === 'taken after the end')).toEqual([])
       expect(log.at(-1)).toBe('slow taker: CALL_CANCELLED')
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('CAN-1, INT-5: so it is where an interceptor hears of the end of the stream', async () => {
+    const cluster = await inCluster(2, async () => {
+      const ends: unknown[] = []
+      const remove = intercept({ outgoing: () => (outcome) => ends.push(outcome.error) })
+      const controller = new AbortController()
+      const items = stream('worker1', countTo, [1000], { signal: controller.signal })
+      await items.next()
+      await sleep(20)
+      controller.abort('enough')
+      expect(await failure(items.next())).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })
+      expect(ends).toMatchObject([{ code: 'CALL_CANCELLED' }])
+      remove()
     })
     expect(await cluster.leftovers()).toEqual([])
   })

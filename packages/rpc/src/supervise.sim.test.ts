@@ -1,6 +1,8 @@
 /** Supervised actors over workers that crash. The strategies and counts themselves are tested in actor; here, that they hold for actors. */
 import { describe, expect, test } from '@jest/globals'
 import { Actor } from './actor.js'
+import type { ActorHandle } from './actor-handle.js'
+import { namesOf } from './actor-register-host.js'
 import { call, currentWorker } from './api.js'
 import { expose } from './function-registry.js'
 import type { RRef } from './rref.js'
@@ -400,6 +402,45 @@ describe('supervise', () => {
       expect((await call('worker1', readLog)).slice(-2)).toEqual(['stop b2', 'stop a'])
       expect(await call('worker2', readLog)).toEqual(['start b', 'stop b', 'start b', 'stop b'])
     }))
+
+  test('ACS-11 of temporary actors that were added and have ended nothing is kept', () =>
+    seeds(2, async ({ workers }) => {
+      const supervision = await supervise({ children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1', restart: 'temporary' }] })
+      const kept: ActorHandle<Part>[] = []
+      for (let n = 0; n < 5; n++) {
+        const handle = await supervision.add({ name: `job ${n}`, actor: Part, args: ['job'], worker: 'worker1', restart: 'temporary' })
+        await handle.call('finish', [])
+        kept.push(handle)
+      }
+      await supervision.actor('a').call('finish', [])
+      await sleep(20)
+      expect(supervision.names).toEqual([])
+      for (const handle of kept) expect((await failure(handle.ready())).message).toContain("'temporary' as it is, it is not made anew")
+      expect(thrown(() => supervision.actor('job 1' as 'a')).code).toBe('UNKNOWN_CHILD')
+      expect((await failure(supervision.actor('a').ready())).code).toBe('ACTOR_NOT_RUNNING')
+      expect(namesOf(workers[0]!).size).toBe(1)
+      await supervision.stop()
+      expect(namesOf(workers[0]!).size).toBe(0)
+    }))
+
+  test('ACS-1 what is no list of children, and no class, is refused before anything starts', async () => {
+    const cluster = new Cluster(1, 1)
+    await cluster.run(0, async () => {
+      const good = { name: 'a', actor: Bare, worker: 'worker0' }
+      const odd: unknown[] = [undefined, null, 3, {}, { children: good }, { children: 'a' }, { children: [null] }, { children: [{}] }]
+      odd.push({ children: [{ ...good, name: 3 }] }, { children: [{ ...good, actor: 'Bare' }] }, { children: [{ ...good, args: 1 }] })
+      for (const wrong of odd) expect(await failure(supervise(wrong as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'supervise' })
+      await using supervision = await supervise({ children: [] })
+      for (const wrong of [undefined, 'a', {}, { ...good, actor: undefined }]) {
+        expect(await failure(supervision.add(wrong as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'add' })
+      }
+      for (const wrong of [undefined, 3, {}]) {
+        expect(await failure(supervision.remove(wrong as never))).toMatchObject({ code: 'UNKNOWN_CHILD' })
+        expect(thrown(() => supervision.actor(wrong as never))).toMatchObject({ code: 'UNKNOWN_CHILD' })
+      }
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
 
   test('ACS-12 a restart waits as `minBackoffMs` says, on the clock of the worker, and draws from a copy of its generator', async () => {
     const runs = [1, 1].map(async (seed) => {

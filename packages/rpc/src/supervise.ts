@@ -108,6 +108,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   /** @internal */
   constructor(worker: WorkerRuntime, options: SuperviseOptions<S>) {
+    checkChildren(options)
     this.worker = worker
     this.options = options
     this.number = running(worker).next++
@@ -212,11 +213,17 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   // --- changes by hand: they touch that one actor, and do not count as restarts
 
-  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what makes it fail; then it is not kept */
+  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, INVALID_ARGUMENT, what makes it fail; then it is not kept */
   async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
+    checkSpec('add', spec)
     const handle = this.handle(spec)
-    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, () => handle)))
-    this.keep(spec.name, handle)
+    let isGone = false
+    const forget = () => {
+      isGone = true
+      if (this.handles.get(spec.name) === handle) this.drop(spec.name)
+    }
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, () => handle, forget)))
+    if (!isGone) this.keep(spec.name, handle)
     return handle as ActorHandle<InstanceType<C>>
   }
 
@@ -294,8 +301,10 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     return `supervision ${this.number}/${name}`
   }
 
-  /** `handleOf`: the one that its users hold, whichever supervisor makes it. */
-  private childSpec(spec: ActorSpec, handleOf: () => ActorHandle<unknown>): ChildSpec {
+  /**
+   * `handleOf`: the one that its users hold, whichever supervisor makes it. `forget`: of one that was added by hand, when the supervisor has forgotten it. There may be any number of those.
+   */
+  private childSpec(spec: ActorSpec, handleOf: () => ActorHandle<unknown>, forget: () => void = () => {}): ChildSpec {
     const { name, restart, shutdownMs } = spec
     let starts = 0
     return {
@@ -303,7 +312,10 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
       ...(restart === undefined ? {} : { restart }),
       ...(shutdownMs === undefined ? {} : { shutdownMs }),
       start: () => this.worker.run(() => this.begin(spec, handleOf(), starts++)),
-      onGone: (exit) => handleOf().over(goneBy(name, restart, exit)),
+      onGone: (exit) => {
+        handleOf().over(goneBy(name, restart, exit))
+        if (restart === 'temporary' || exit === null) forget()
+      },
     }
   }
 
@@ -390,6 +402,46 @@ class Incarnation implements Child {
   private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
     return await this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
   }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkChildren(options: SuperviseOptions): void {
+  const children: unknown = options?.children
+  if (!Array.isArray(children)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'supervise',
+      expected: 'a list of children',
+      got: kindOf(children),
+      remedy: `Write supervise({ children: [${CHILD}] }).`,
+    })
+  }
+  for (const spec of children) checkSpec('supervise', spec)
+}
+
+const CHILD = "{ name: 'agent', actor: Agent, args: [], worker: 'worker0' }"
+
+/** @throws INVALID_ARGUMENT */
+function checkSpec(op: string, spec: unknown): void {
+  const { name, actor, args = [] } = (spec ?? {}) as Record<keyof ActorSpec, unknown>
+  const wrong =
+    typeof name !== 'string'
+      ? `${kindOf(name)} as its name`
+      : typeof actor !== 'function'
+        ? `${kindOf(actor)} as the actor of '${name}'`
+        : Array.isArray(args)
+          ? null
+          : `${kindOf(args)} as the args of '${name}'`
+  if (wrong === null) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a child with a name, an exposed class as its actor, and a list of args',
+    got: wrong,
+    remedy: `Write ${CHILD}.`,
+  })
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : typeof value
 }
 
 /** @throws INVALID_ARGUMENT */

@@ -71,8 +71,8 @@ export class Watches {
   private readonly watching = new Map<number, Watch>()
   /** By watcher and its number: what ends the watch of an actor here. */
   private readonly watched = new Map<string, () => void>()
-  /** Links of actors here, by both ends: each may be bound more than once. */
-  private readonly links = new Map<string, Set<Watch>>()
+  /** Links of actors here, by their references, then by those of the other ends: each pair may be bound more than once. */
+  private readonly links = new Map<bigint, Map<bigint, Set<Watch>>>()
   private nextId = 1
 
   constructor(host: WatchesHost) {
@@ -188,29 +188,39 @@ export class Watches {
     void watch.down.then(({ normal, reason }) => {
       if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
     })
-    const key = linkKey(owned, other)
-    const bound = this.links.get(key) ?? new Set()
-    this.links.set(key, bound.add(watch))
-    const forget = () => {
+    const links = this.linksOf(owned, cell)
+    const bound = links.get(other.rrefId) ?? new Set()
+    links.set(other.rrefId, bound.add(watch))
+    void watch.down.then(() => {
       bound.delete(watch)
-      if (bound.size === 0 && this.links.get(key) === bound) this.links.delete(key)
-    }
-    void watch.down.then(forget)
-    void cell.ended.then(() => {
-      forget()
-      this.unwatch(watch)
+      if (bound.size === 0 && links.get(other.rrefId) === bound) links.delete(other.rrefId)
     })
     await watch.registered
     other.dispose()
+  }
+
+  /** Its end undoes them; that is listened to once, however many there have been. */
+  private linksOf({ rrefId }: OwnerRRef, cell: ActorCell): Map<bigint, Set<Watch>> {
+    let links = this.links.get(rrefId)
+    if (links === undefined) {
+      const made = new Map<bigint, Set<Watch>>()
+      links = made
+      this.links.set(rrefId, made)
+      void cell.ended.then(() => {
+        this.links.delete(rrefId)
+        for (const bound of made.values()) for (const watch of bound) this.unwatch(watch)
+      })
+    }
+    return links
   }
 
   /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
   onUnlink(rref: unknown, other: unknown): void {
     const owned = ownedActor(UNLINK_ACTOR, rref)
     if (!(other instanceof RRef)) throw notAnActor(UNLINK_ACTOR, typeof other)
-    const key = linkKey(owned, other)
-    for (const watch of this.links.get(key) ?? []) this.unwatch(watch)
-    this.links.delete(key)
+    const links = this.links.get(owned.rrefId)
+    for (const watch of links?.get(other.rrefId) ?? []) this.unwatch(watch)
+    links?.delete(other.rrefId)
     other.dispose()
   }
 
@@ -232,10 +242,6 @@ export class Watches {
   onClose(closedBy: () => PostgradError): void {
     for (const watch of [...this.watching.values()]) this.tell(watch, downBy(closedBy()))
   }
-}
-
-function linkKey(actor: RRef, other: RRef): string {
-  return `${actor.rrefId} ${other.rrefId}`
 }
 
 /** What came from another worker need not be what this code sends. */

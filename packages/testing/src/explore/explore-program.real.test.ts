@@ -46,6 +46,22 @@ test('TK-8: a run of the search that fails comes with the line that repeats it',
   await expect(replayProgram(replay)).rejects.toThrow(message)
 })
 
+test.each([
+  { strategy: 'exhaustive' as const, ordersMax: 200 },
+  { strategy: 'seeds' as const, seeds: 50 },
+])('TK-65: of two orders with different results, by $strategy, it gives the line that shows one', async (how) => {
+  const program = { program: racy.program, export: 'unordered', workers: RACY_WORKERS }
+  const error = (await exploreProgram({ ...program, ...how, threads: 2 }).catch((e: unknown) => e)) as Error & {
+    replay: string
+    remoteStack?: string
+  }
+  expect(error).toMatchObject({ code: 'ORDERS_DIFFER' })
+  expect(`${error.stack}\n${error.remoteStack}`).toMatch(/See this order: npx postgrad replay pg1\.\S+ --trace/)
+  // By itself it is as good as the other.
+  const [token] = /pg1\.\S+/.exec(`${error.stack}\n${error.remoteStack}`)!
+  await expect(replayProgram(token)).resolves.toBeDefined()
+})
+
 test('TK-8: a signal ends it with what there is, and no thread is left', async () => {
   const abort = new AbortController()
   const options = { program: ring, workers: 3, strategy: 'seeds' as const, seeds: 5000, threads: 2, signal: abort.signal }

@@ -43,7 +43,13 @@ export class HashStore implements Store {
   async add(key: string, amount: number): Promise<number> {
     this.checkOpen('add')
     if (!Number.isSafeInteger(amount)) {
-      throw new PostgradError('INVALID_ARGUMENT', { op: 'add', expected: 'an integer', got: String(amount), values: { key } })
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'add',
+        expected: 'an integer',
+        got: typeof amount === 'number' ? String(amount) : amount === null ? 'null' : typeof amount,
+        remedy: 'Write add(key, 1); set() keeps other values, as text or bytes.',
+        values: { key },
+      })
     }
     const text = decoder.decode(this.values.get(checkKey('add', key)) ?? ZERO)
     const sum = Number(text) + amount
@@ -68,6 +74,7 @@ export class HashStore implements Store {
 
   async check(keys: readonly string[]): Promise<boolean> {
     this.checkOpen('check')
+    checkKeys('check', keys)
     return this.missing(keys).length === 0
   }
 
@@ -101,7 +108,7 @@ export class HashStore implements Store {
   /** `take` runs in the same turn in which the last of the keys is set: nobody can delete one in between. */
   private async whenThere<T>(op: string, keys: readonly string[], take: () => T, options: StoreWaitOptions): Promise<T> {
     this.checkOpen(op)
-    for (const key of keys) checkKey(op, key)
+    checkKeys(op, keys)
     const { timeoutMs = this.timeoutMs, signal } = options
     const limitMs = timeLimit(op, timeoutMs)
     if (this.missing(keys).length === 0) return take()
@@ -184,7 +191,25 @@ function bytesOf(op: string, key: string, value: StoreValue): Uint8Array {
 /** @throws INVALID_ARGUMENT */
 function checkKey(op: string, key: string): string {
   if (typeof key === 'string') return key
-  throw new PostgradError('INVALID_ARGUMENT', { op, expected: 'a string as the key', got: typeof key })
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a string as the key',
+    got: key === null ? 'null' : typeof key,
+    remedy: 'Turn it into text first, as in String(key).',
+  })
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkKeys(op: string, keys: readonly string[]): void {
+  if (!Array.isArray(keys)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: 'a list of keys',
+      got: keys === null ? 'null' : typeof keys,
+      remedy: `Write ${op}(['key']), also for one.`,
+    })
+  }
+  for (const key of keys) checkKey(op, key)
 }
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {

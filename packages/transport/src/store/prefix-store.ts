@@ -39,14 +39,11 @@ export class PrefixStore implements Store {
   }
 
   wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void> {
-    return this.underlyingStore.wait(
-      keys.map((key) => this.full(key)),
-      this.timed(options),
-    )
+    return this.underlyingStore.wait(this.allFull(keys), this.timed(options))
   }
 
   check(keys: readonly string[]): Promise<boolean> {
-    return this.underlyingStore.check(keys.map((key) => this.full(key)))
+    return this.underlyingStore.check(this.allFull(keys))
   }
 
   deleteKey(key: string): Promise<boolean> {
@@ -62,8 +59,13 @@ export class PrefixStore implements Store {
     this.timeoutMs = timeoutMs
   }
 
+  /** What is no key goes on as it is: the store below refuses it. */
   private full(key: string): string {
-    return `${this.prefix}/${key}`
+    return typeof key === 'string' ? `${this.prefix}/${key}` : key
+  }
+
+  private allFull(keys: readonly string[]): readonly string[] {
+    return Array.isArray(keys) ? keys.map((key) => this.full(key)) : keys
   }
 
   private timed(options: StoreWaitOptions = {}): StoreWaitOptions {

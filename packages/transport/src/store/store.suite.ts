@@ -155,7 +155,10 @@ export function describeStore(name: string, { run, ownKeys = 0, fullKey = (key) 
         expect((await failure(a.add('big', 1))).code).toBe('STORE_NOT_A_NUMBER')
         expect(await a.getText('big')).toBe(String(Number.MAX_SAFE_INTEGER))
         for (const amount of [1.5, Number.NaN, 2 ** 53, '1' as unknown as number]) {
-          expect((await failure(a.add('n', amount))).code).toBe('INVALID_ARGUMENT')
+          expect(await failure(a.add('n', amount))).toMatchObject({
+            code: 'INVALID_ARGUMENT',
+            remedy: expect.stringContaining('add(key, 1)'),
+          })
         }
       }))
 
@@ -213,6 +216,18 @@ export function describeStore(name: string, { run, ownKeys = 0, fullKey = (key) 
         for (const value of [1, null, {}, [1]]) {
           expect((await failure(a.set('k', value as unknown as string))).code).toBe('INVALID_ARGUMENT')
           expect((await failure(a.compareSet('k', '', value as unknown as string))).code).toBe('INVALID_ARGUMENT')
+        }
+        for (const key of [3, null, {}]) {
+          const wrong = key as unknown as string
+          for (const tried of [a.set(wrong, 'v'), a.get(wrong), a.add(wrong, 1), a.deleteKey(wrong), a.check([wrong])]) {
+            expect(await failure(tried)).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('String(key)') })
+          }
+        }
+        for (const keys of ['k', null, 3, {}]) {
+          const wrong = keys as unknown as string[]
+          for (const tried of [a.check(wrong), a.wait(wrong)]) {
+            expect(await failure(tried)).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining("['key']") })
+          }
         }
         for (const odd of ['__proto__', 'constructor', 'a/b', ' ', 'x'.repeat(5000)]) {
           expect(await a.check([odd])).toBe(false)
