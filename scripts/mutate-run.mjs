@@ -34,7 +34,7 @@ for (seed = 0; seed < seeds; seed++) await Promise.resolve(catcher(seed)).catch(
 tell({ seeds, error: null })
 
 async function callPrograms() {
-  const { callProgramProblems } = await import(pathToFileURL(join(root, 'packages/rpc/dist/call-programs.suite.js')).href)
+  const { callProgramProblems } = await import(pathToFileURL(join(root, 'packages/rpc/dist/calls/call-programs.suite.js')).href)
   return async (number) => {
     const [first] = await callProgramProblems(number)
     if (first !== undefined) throw new Error(first)

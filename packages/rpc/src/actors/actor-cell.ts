@@ -1,0 +1,533 @@
+/**
+ * What a worker keeps about one actor, an object whose methods others call: whose turn it is if the actor is serial, what waits and what
+ * is stashed, its timers, and how it ended. `actors.ts` above finds the cell of an object; the rules ACT-1 to ACT-18 are in SPEC.md.
+ *
+ * A serial actor serves one chain of calls at a time. Calls of that chain are let in at once, since what is being served may wait for them:
+ *
+ *   call ─→ nothing runs and nothing waits? ─ yes ─→ runs ──────── its function ends ──→ the next that waits,
+ *             │ no                                    ↑                                 through the mailbox
+ *             ├─ of the chain that runs ──────────────┘
+ *             └─ else ─→ queue, in order of arrival; what waits there has not begun, so it keeps its place in its sender's account
+ */
+import type { Exit } from '@postgrad/actor/internal'
+import { PostgradError } from '@postgrad/base'
+import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
+import type { Clock, Timer } from '@postgrad/transport'
+import { type Outlet, OwnCall, type ServedCall, servedIn } from '../core/served-call.js'
+
+/** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
+export const ACTOR_WAITING_MAX = 16_384
+
+/** What an actor may do about its own end, if its class says so (`Actor` does). */
+export interface ActorHooks {
+  /** Before it ends, unless it crashes. */
+  onStop?(): unknown
+}
+
+/** What a cell needs of its worker. */
+export interface CellHost {
+  readonly clock: Clock
+  /** The scope of this worker's own work. */
+  readonly scope: Scope
+  /** A fresh id for a chain of calls. */
+  takeId(): bigint
+  /** Behind the calls that wait in the mailbox, in the worker's own scope. */
+  later(fn: () => void): void
+  /** What is said to oneself, as a call. */
+  ownCall(): OwnCall
+  /** Nobody waits for this call any more: what was called for it is given up. */
+  giveUp(served: ServedCall, reason: PostgradError): void
+  /** A call that waited was not run: nobody waits for it any more. */
+  onDropped(reason: 'cancelled' | 'expired', what: string): void
+  /** Whether anybody knows how it ended. */
+  onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void
+}
+
+interface InvokeOptions {
+  readonly endsAtReturn?: boolean
+  readonly isOwn?: boolean
+}
+
+/** A method that runs, and who waits for it. */
+interface Open {
+  readonly method: string
+  readonly served: ServedCall | null
+  readonly reject: (error: unknown) => void
+}
+
+/** One call of a method. */
+class Invocation {
+  readonly method: string
+  readonly run: () => unknown
+  /** The scope in which it was called, in which it runs whenever that is. */
+  readonly scope: Scope
+  resolve: (value: unknown) => void = () => {}
+  reject: (error: unknown) => void = () => {}
+  /** It gave its turn up, to be run anew. */
+  isStashed = false
+
+  /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */
+  readonly endsAtReturn: boolean
+  /** The actor said it to itself: nobody waits for it. */
+  readonly isOwn: boolean
+
+  constructor(method: string, run: () => unknown, scope: Scope, { endsAtReturn = false, isOwn = false }: InvokeOptions) {
+    this.method = method
+    this.run = run
+    this.scope = scope
+    this.endsAtReturn = endsAtReturn
+    this.isOwn = isOwn
+  }
+
+  /** What its caller waits for when it does not run at once. */
+  promise(): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+}
+
+export class ActorCell {
+  readonly value: object
+  /** The name of its class, for a reader. */
+  readonly what: string
+  readonly isSerial: boolean
+  /** Methods that are the actor's own affair. */
+  hidden: ReadonlySet<string> | null = null
+  /** How it ended; null while it has not. */
+  exit: Exit | null = null
+  /** Told of its end, once. */
+  readonly watchers = new Set<(exit: Exit) => void>()
+  /** Who made it hears of its end, though the word of that may not have come yet. */
+  isMakerWatching = false
+  private readonly host: CellHost
+  /** Methods that have begun and not ended. */
+  private running = 0
+  /** The chain of calls that a serial actor serves. */
+  private chain: bigint | null = null
+  /** The first call of that chain here; null if this worker made it itself. */
+  holder: ServedCall | null = null
+  private queue: Invocation[] = []
+  /** The turn of the first in the queue is in the mailbox. */
+  private isTurnSet = false
+  private stashed: Invocation[] = []
+  /** Self-sends that have not begun. */
+  private sends = 0
+  /** The method whose first stretch, up to its first await, is running now. */
+  private current: Invocation | null = null
+  /** Methods that run and are not answered: their callers are told if it ends before. */
+  private readonly open = new Set<Open>()
+  /** Calls whose streams are open, and their methods: they give items between the methods, and end with it. */
+  private readonly streams = new Map<ServedCall, string>()
+  private readonly timers = new Set<Timer>()
+  /** It was asked to end. */
+  private stopping: Promise<void> | null = null
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>
+  private settle: () => void = () => {}
+  private onIdle: (() => void) | null = null
+
+  constructor(host: CellHost, value: object) {
+    this.host = host
+    this.value = value
+    this.what = value.constructor?.name || 'an actor'
+    this.isSerial = isSerialClass(value.constructor)
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve
+    })
+  }
+
+  /** Calls that wait for their turn, and those that were put aside. */
+  get waiting(): number {
+    return this.queue.length + this.stashed.length
+  }
+
+  get timerCount(): number {
+    return this.timers.size
+  }
+
+  // --- calls
+
+  /** Runs a method in the current scope, now or when its turn has come, and gives its result or a promise of it. @throws ACTOR_STOPPED, MAILBOX_FULL */
+  invoke(method: string, run: () => unknown, options: InvokeOptions = {}): unknown {
+    const scope = currentScope()
+    // What is being served may wait for a call of its own chain, also while the actor is asked to end.
+    const isNested = this.isSerial && this.running > 0 && scope.chain !== null && scope.chain === this.chain
+    if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.refusal(method, scope)
+    const invocation = new Invocation(method, run, scope, options)
+    if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
+    const served = servedIn(scope)
+    if (served !== null) {
+      served.isPutOff = true
+      served.turnAt = this
+    }
+    this.queue.push(invocation)
+    return invocation.promise()
+  }
+
+  /** The result, or a promise of it. */
+  private begin(invocation: Invocation): unknown {
+    let { scope } = invocation
+    if (this.isSerial) {
+      if (scope.chain === null) scope = new Scope({ chain: this.host.takeId() }, scope)
+      this.chain = scope.chain
+      if (this.running === 0) this.holder = servedIn(scope)
+    }
+    this.running++
+    const served = servedIn(scope)
+    if (served !== null && served.outlet !== null) this.keepStream(served, served.outlet, invocation.method)
+    const before = this.current
+    this.current = invocation
+    let result: unknown
+    try {
+      result = inScope(scope, invocation.run)
+    } catch (error) {
+      this.release()
+      throw error
+    } finally {
+      this.current = before
+    }
+    if (invocation.isStashed || !isThenable(result)) {
+      this.release()
+      return result
+    }
+    const followed = this.follow(Promise.resolve(result), invocation)
+    if (invocation.endsAtReturn) this.release()
+    return followed
+  }
+
+  private keepStream(served: ServedCall, outlet: Outlet, method: string): void {
+    this.streams.set(served, method)
+    void outlet.ended.then(() => this.streams.delete(served))
+  }
+
+  /** A promise of the same; the end of the actor ends it, though the function may go on. */
+  private follow(result: Promise<unknown>, { method, endsAtReturn, scope }: Invocation): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const open: Open = { method, served: servedIn(scope), reject }
+      this.open.add(open)
+      const ended = () => {
+        this.open.delete(open)
+        if (!endsAtReturn) this.release()
+      }
+      result.then(
+        (value) => {
+          resolve(value)
+          ended()
+        },
+        (error) => {
+          reject(error)
+          ended()
+        },
+      )
+    })
+  }
+
+  /** A method has ended. */
+  private release(): void {
+    this.running--
+    this.next()
+  }
+
+  /** When nothing runs, the first that waits has its turn: through the mailbox, so that a long queue leaves room for everything else. */
+  private next(): void {
+    if (this.running > 0) return
+    this.chain = null
+    this.holder = null
+    if (this.queue.length === 0) this.onIdle?.()
+    else if (!this.isTurnSet) {
+      this.isTurnSet = true
+      this.host.later(this.turn)
+    }
+  }
+
+  private readonly turn = (): void => {
+    this.isTurnSet = false
+    const invocation = this.queue.shift()
+    if (invocation !== undefined) this.rerun(invocation)
+    this.next()
+  }
+
+  /** Runs what had to wait, unless nobody waits for it any more. */
+  private rerun(invocation: Invocation): void {
+    const { scope, method, resolve, reject } = invocation
+    const served: ServedCall | null = servedIn(scope)
+    if (served !== null) served.turnAt = null
+    const isCancelled = (served?.givenUp ?? null) !== null
+    const problem = served?.givenUp ?? (scope.deadlineMs < this.host.clock.now() ? this.expiredError(method) : null)
+    if (problem !== null) {
+      if (served !== null) served.isRefused = true
+      // So nobody is answered who has given up.
+      served?.giveUp(problem)
+      this.host.onDropped(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
+      reject(problem)
+      return
+    }
+    invocation.isStashed = false
+    if (served !== null) {
+      served.onBegin?.()
+      served.onBegin = null
+    }
+    try {
+      resolve(this.begin(invocation))
+    } catch (error) {
+      reject(error)
+    }
+  }
+
+  // --- stash
+
+  /** Puts the call that runs now aside. @throws STASH_OUTSIDE_CALL, MAILBOX_FULL */
+  stash(): Promise<unknown> {
+    const { current } = this
+    if (current === null || current.isStashed) {
+      throw new PostgradError('STASH_OUTSIDE_CALL', {
+        op: 'stash',
+        message: `no method of ${this.what} has just begun here`,
+        remedy: "Write `return this.stash()` in a method, before its first await; it puts that method's call aside.",
+      })
+    }
+    this.checkRoom('stash', this.stashed.length)
+    current.isStashed = true
+    this.stashed.push(current)
+    const again = current.promise()
+    // A method that does not return it has nobody who waits for it.
+    again.catch(() => {})
+    return again
+  }
+
+  /** What was put aside goes before what waits, in its own order. */
+  unstashAll(): void {
+    const { stashed } = this
+    this.stashed = []
+    if (this.isSerial) {
+      this.queue.unshift(...stashed)
+      this.next()
+    } else {
+      for (const invocation of stashed) {
+        // A stop that comes behind waits for it.
+        this.running++
+        this.host.later(() => {
+          if (this.exit === null) this.rerun(invocation)
+          else this.refuse([invocation])
+          this.release()
+        })
+      }
+    }
+  }
+
+  // --- what the actor says to itself: an error of it is nobody's, and ends the actor
+
+  /** Behind the calls that wait in the mailbox. Not of any chain, and without a deadline. */
+  send(method: string, run: () => unknown): void {
+    if (this.exit !== null) throw this.stoppedError(method)
+    this.checkRoom('send', this.sends)
+    this.sends++
+    let waits = true
+    const begin = () => {
+      // Once, though it may be put aside and begin anew.
+      if (waits) this.sends--
+      waits = false
+      return run()
+    }
+    this.host.later(() => this.perform(method, begin))
+  }
+
+  /** @returns what cancels it */
+  setTimer(delayMs: number, method: string, run: () => unknown): Timer {
+    if (this.exit !== null) throw this.stoppedError(method)
+    const timer = this.host.clock.setTimer(delayMs, () => {
+      this.timers.delete(timer)
+      inScope(this.host.scope, () => this.perform(method, run))
+    })
+    const own: Timer = {
+      cancel: () => {
+        this.timers.delete(timer)
+        timer.cancel()
+      },
+    }
+    this.timers.add(timer)
+    return own
+  }
+
+  private perform(method: string, run: () => unknown): void {
+    if (this.exit !== null || this.stopping !== null) return
+    const own = this.host.ownCall()
+    const fail = (error: unknown) => this.end({ normal: false, reason: error })
+    const begin = () => this.invoke(method, run, { isOwn: true })
+    try {
+      const result = inScope(new Scope({ serving: own }, this.host.scope), begin)
+      if (isThenable(result))
+        void Promise.resolve(result)
+          .catch(fail)
+          .then(() => own.close())
+      else own.close()
+    } catch (error) {
+      own.close()
+      fail(error)
+    }
+  }
+
+  // --- ends
+
+  /**
+   * What was called before is done (what is stashed is refused), its streams are ended (`endsStreams`) or awaited, `onStop` runs; then it has ended, normally
+   * unless that throws. After `deadlineMs` it is ended whatever it does.
+   */
+  stop(deadlineMs: number, { endsStreams = true } = {}): Promise<void> {
+    if (this.exit !== null) return Promise.resolve()
+    if (deadlineMs === 0) {
+      this.end({ normal: false, reason: this.killedError(0) })
+      return Promise.resolve()
+    }
+    if (this.stopping === null) {
+      this.refuse(this.stashed.splice(0))
+      this.stopping = this.wind(endsStreams)
+    }
+    if (deadlineMs !== Number.POSITIVE_INFINITY) {
+      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError(deadlineMs) }))
+      void this.ended.then(() => timer.cancel())
+    }
+    return this.ended
+  }
+
+  private async wind(endsStreams: boolean): Promise<void> {
+    if (this.running > 0 || this.queue.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.onIdle = resolve
+      })
+    }
+    if (this.exit === null && this.streams.size > 0) await this.endStreams(endsStreams)
+    if (this.exit !== null) return
+    try {
+      await inScope(this.host.scope, () => (this.value as ActorHooks).onStop?.())
+      // What it has just answered comes before its end.
+      if (this.open.size > 0) await this.laterTurn()
+      this.end({ normal: true })
+    } catch (reason) {
+      this.end({ normal: false, reason })
+    }
+  }
+
+  /** Waits until the generators have ended. */
+  private async endStreams(isAsked: boolean): Promise<void> {
+    if (isAsked) {
+      // A generator that stops its actor may be at its own end.
+      await this.laterTurn()
+      for (const [served, method] of [...this.streams]) this.endStream(served, this.stoppedError(method))
+    }
+    await Promise.race([Promise.all([...this.streams.keys()].map(({ outlet }) => outlet!.ended)), this.ended])
+  }
+
+  private endStream(served: ServedCall, error: PostgradError): void {
+    served.outlet!.fail(error)
+    served.stop(error)
+  }
+
+  private laterTurn(): Promise<void> {
+    return new Promise((resolve) => this.host.clock.defer(resolve))
+  }
+
+  /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
+  end(exit: Exit, { isKnown = this.isMakerWatching || this.watchers.size > 0 } = {}): void {
+    if (this.exit !== null) return
+    this.exit = exit
+    for (const timer of this.timers) timer.cancel()
+    this.timers.clear()
+    this.refuse([...this.stashed.splice(0), ...this.queue.splice(0)])
+    this.endOpen(!exit.normal)
+    this.onIdle?.()
+    this.host.onEnded(this, exit, isKnown)
+    this.settle()
+    const watchers = [...this.watchers]
+    this.watchers.clear()
+    for (const watcher of watchers) watcher(exit)
+  }
+
+  /** Whoever waits for what runs is told, and what runs finds its signal aborted. */
+  private endOpen(isCrash: boolean): void {
+    const streams = [...this.streams].map(([served, method]) => ({ method, served, reject: () => {} }))
+    for (const { method, served, reject } of [...streams, ...this.open]) {
+      const error = this.stoppedError(method)
+      reject(error)
+      if (served === null) continue
+      if (isCrash) this.lose(served, error)
+      if (served.outlet === null) served.stop(error)
+      else this.endStream(served, error)
+    }
+    this.open.clear()
+  }
+
+  /** What was called for it is given up, when its caller has been told. */
+  private lose(served: ServedCall, error: PostgradError): void {
+    if (served instanceof OwnCall) this.host.giveUp(served, error)
+    else served.crash = error
+  }
+
+  /** What the actor said to itself is dropped: an error of it would be a crash. */
+  private refuse(waiting: readonly Invocation[]): void {
+    for (const { isOwn, method, reject, scope } of waiting) if (!isOwn) reject(this.refusal(method, scope))
+  }
+
+  private refusal(method: string, scope: Scope): PostgradError {
+    const served = servedIn(scope)
+    if (served !== null) served.isRefused = true
+    return this.stoppedError(method)
+  }
+
+  // --- errors
+
+  stoppedError(method: string): PostgradError {
+    const { what, exit } = this
+    const how = exit === null ? 'is being stopped' : exit.normal ? 'has been stopped' : `has crashed: ${textOf(exit.reason)}`
+    return new PostgradError('ACTOR_STOPPED', {
+      op: `call of '${method}'`,
+      message: `this ${what} ${how}`,
+      remedy: 'Make a new one with remote(); supervise() does so by itself.',
+      values: { actor: what, crashed: exit !== null && !exit.normal },
+      ...(exit?.reason === undefined ? {} : { cause: exit.reason }),
+    })
+  }
+
+  private killedError(shutdownMs: number): PostgradError {
+    const isAtOnce = shutdownMs === 0
+    return new PostgradError('ACTOR_KILLED', {
+      op: 'stopActor',
+      message: `this ${this.what} ${isAtOnce ? 'was ended at once, as { shutdownMs: 0 } asks' : `had not ended by itself within ${shutdownMs} ms`}`,
+      remedy: isAtOnce
+        ? 'Give it a { shutdownMs } if it is to end what it does, and to run its onStop.'
+        : 'Give it a longer { shutdownMs }, or look at the method that it is in.',
+      values: { actor: this.what },
+    })
+  }
+
+  private expiredError(method: string): PostgradError {
+    return new PostgradError('RPC_TIMEOUT', {
+      op: `call of '${method}'`,
+      message: `its time had passed before ${this.what} was free`,
+      remedy: 'Pass a longer { timeoutMs }, or look at what keeps the actor busy.',
+      values: { actor: this.what, method },
+    })
+  }
+
+  private checkRoom(op: 'stash' | 'send', waiting: number): void {
+    if (waiting < ACTOR_WAITING_MAX) return
+    throw new PostgradError('MAILBOX_FULL', {
+      op,
+      message: `${waiting} ${op === 'stash' ? 'calls are stashed' : 'self-sends wait'} in this ${this.what} already`,
+      remedy:
+        op === 'stash' ? 'Call unstashAll() before, or refuse calls by throwing.' : 'Send the next one from the method that was sent to.',
+      values: { actor: this.what, waiting },
+    })
+  }
+}
+
+/** `static readonly serial = true`, the class's own or inherited. */
+export function isSerialClass(target: unknown): boolean {
+  return typeof target === 'function' && (target as { serial?: unknown }).serial === true
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}

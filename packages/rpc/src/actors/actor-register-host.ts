@@ -1,0 +1,48 @@
+/**
+ * The names of actors that one worker keeps, and the built-in function by which others ask for them. Handles of supervised actors that were sent elsewhere find the one that runs by
+ * names of their own here. `actor-register.ts` is what users write.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import { currentServing } from '../core/served-call.js'
+import { RRef, type RRefOptions } from '../references/rref.js'
+
+/** The built-in function that gives the reference to an actor by its name. */
+export const WHEREIS = 'postgrad.whereis'
+
+/** The worker that keeps them. */
+interface Host {
+  readonly info: { readonly name: string }
+  slot<T>(key: symbol, make: () => T): T
+}
+
+/** A handle. */
+interface Leading {
+  reference(): Promise<RRef>
+  ready(options: RRefOptions): Promise<RRef>
+}
+
+const NAMES = Symbol('postgrad.actorNames')
+
+export function namesOf(worker: Host): Map<string, RRef | Leading> {
+  return worker.slot(NAMES, () => new Map())
+}
+
+/** Serves WHEREIS; `waitMs` is how long to wait for one that runs, 0 for ever, null not at all. */
+export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> {
+  const worker = currentScope().worker as unknown as Host
+  const actor = namesOf(worker).get(name as string)
+  if (actor === undefined) {
+    throw new PostgradError('UNKNOWN_ACTOR', {
+      op: 'whereis',
+      message: `no actor has the name '${String(name)}' on worker '${worker.info.name}'`,
+      remedy:
+        'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor: it is gone for good, or its supervision has ended.',
+      values: { name: String(name), worker: worker.info.name },
+    })
+  }
+  if (actor instanceof RRef) return actor
+  if (waitMs === null) return actor.reference()
+  const { signal } = currentServing()!
+  return actor.ready({ timeoutMs: waitMs as number, signal })
+}

@@ -1,0 +1,275 @@
+/**
+ * Who watches which actor or worker, on both sides: what this worker waits to hear, and whom it must tell. Each is told once, whatever happens first:
+ * the actor's end, its worker's death, this worker's shutdown. `monitor.ts` above is what users write; the rules MON-1 to MON-7 are in SPEC.md.
+ *
+ *   watcher ── call of WATCH_ACTOR [rref, watcher, watchId] ──→ owner     at once if it has ended
+ *           ←── ACTOR_DOWN [watchId, normal, reason] ──────────           once; then both have forgotten it
+ *           ── ACTOR_UNWATCH [watchId] ────────────────────────→          when the watcher gives it up before
+ */
+import type { Exit } from '@postgrad/actor/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import type { Future } from '../calls/future.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { OwnerRRef, RRef } from '../references/rref.js'
+import type { ActorCell } from './actor-cell.js'
+
+/** The built-in functions behind `monitor`, `link`, `unlink` and `stopActor`. */
+export const WATCH_ACTOR = 'postgrad.watchActor'
+export const LINK_ACTOR = 'postgrad.linkActor'
+export const UNLINK_ACTOR = 'postgrad.unlinkActor'
+export const STOP_ACTOR = 'postgrad.stopActor'
+
+/** How something ended. */
+export interface Down {
+  /** It was stopped, nobody referred to it any more, or its worker left in peace. */
+  readonly normal: boolean
+  /** What ended it: the error of a crash, WORKER_DIED, RREF_DELETED (it had gone before), RPC_SHUT_DOWN (this worker ends); null if there is none. */
+  readonly reason: unknown
+}
+
+/** What the register needs of its worker. */
+export interface WatchesHost {
+  readonly info: WorkerInfo
+  /** One way; nothing is sent to who is dead, or when this worker is. */
+  post(to: number, type: MessageType, body: readonly unknown[]): void
+  /** In the worker's own scope, without a deadline. */
+  callByName(to: number, name: string, args: readonly unknown[]): Future<unknown>
+  /** Resolves when there is room for a call. */
+  ready(to: number): Future<void>
+  deathOf(id: number): PostgradError | null
+  /** The cell of what a reference refers to. @throws NOT_AN_ACTOR */
+  cellOf(rref: OwnerRRef, value: unknown): ActorCell
+}
+
+/** One thing that this worker waits to hear of. */
+export class Watch {
+  readonly id: number
+  /** The worker that it is on, or that it is. */
+  readonly owner: number
+  readonly down: Promise<Down>
+  /** The owner knows that it is watched, or it is down. */
+  registered: Promise<void> = Promise.resolve()
+  private settle!: (down: Down) => void
+
+  constructor(id: number, owner: number) {
+    this.id = id
+    this.owner = owner
+    this.down = new Promise((resolve) => {
+      this.settle = resolve
+    })
+  }
+
+  tell(down: Down): void {
+    this.settle(down)
+  }
+}
+
+export class Watches {
+  private readonly host: WatchesHost
+  private readonly watching = new Map<number, Watch>()
+  /** By watcher and its number: what ends the watch of an actor here. */
+  private readonly watched = new Map<string, () => void>()
+  /** Links of actors here, by their references, then by those of the other ends: each pair may be bound more than once. */
+  private readonly links = new Map<bigint, Map<bigint, Set<Watch>>>()
+  private nextId = 1
+
+  constructor(host: WatchesHost) {
+    this.host = host
+  }
+
+  debugInfo(): { monitors: number; watchers: number } {
+    return { monitors: this.watching.size, watchers: this.watched.size }
+  }
+
+  // --- the watcher's side
+
+  watchWorker({ id }: WorkerInfo): Watch {
+    const watch = this.add(id)
+    const death = this.host.deathOf(id)
+    if (death !== null) this.tell(watch, downBy(death))
+    return watch
+  }
+
+  watchActor(rref: RRef): Watch {
+    const watch = this.add(rref.owner().id)
+    watch.registered = this.register(watch, rref)
+    return watch
+  }
+
+  /** Nothing is told of it any more. */
+  unwatch(watch: Watch): void {
+    if (!this.watching.delete(watch.id)) return
+    // Behind the call that made it known there; a call waits in a lower lane.
+    void watch.registered.then(() => this.host.post(watch.owner, MessageType.ACTOR_UNWATCH, [watch.id]))
+  }
+
+  private add(owner: number): Watch {
+    const watch = new Watch(this.nextId++, owner)
+    this.watching.set(watch.id, watch)
+    return watch
+  }
+
+  private async register(watch: Watch, rref: RRef): Promise<void> {
+    for (;;) {
+      try {
+        await this.host.callByName(watch.owner, WATCH_ACTOR, [rref, this.host.info.id, watch.id])
+        return
+      } catch (error) {
+        if (!isPostgradError(error, 'MAILBOX_FULL')) {
+          this.tell(watch, downBy(error))
+          return
+        }
+      }
+      try {
+        await this.host.ready(watch.owner)
+      } catch (error) {
+        this.tell(watch, downBy(error))
+        return
+      }
+    }
+  }
+
+  onDown({ body: [id, normal, reason] }: Message, from: WorkerInfo): void {
+    const watch = this.watching.get(id as number)
+    if (watch?.owner === from.id) this.tell(watch, { normal: normal as boolean, reason })
+  }
+
+  private tell(watch: Watch, down: Down): void {
+    if (this.watching.delete(watch.id)) watch.tell(down)
+  }
+
+  // --- the owner's side
+
+  /** Serves WATCH_ACTOR. */
+  onWatch(rref: unknown, watcher: unknown, id: unknown): Promise<void> | void {
+    const owned = ownedActor(WATCH_ACTOR, rref)
+    const to = watcher as number
+    const watchId = id as number
+    const begin = (value: unknown) => this.begin(this.host.cellOf(owned, value), to, watchId)
+    if (owned.hasValue) return begin(owned.localValue())
+    // A constructor that fails is the end of what it was to make.
+    return owned.toHere({ timeoutMs: 0 }).then(begin, (reason) => this.say(to, watchId, { normal: false, reason }))
+  }
+
+  private begin(cell: ActorCell, to: number, watchId: number): void {
+    if (cell.exit !== null) {
+      this.say(to, watchId, cell.exit)
+      return
+    }
+    const key = `${to}:${watchId}`
+    const watcher = (exit: Exit) => {
+      this.watched.delete(key)
+      this.say(to, watchId, exit)
+    }
+    cell.watchers.add(watcher)
+    this.watched.set(key, () => cell.watchers.delete(watcher))
+  }
+
+  private say(to: number, watchId: number, { normal, reason = null }: Exit): void {
+    this.host.post(to, MessageType.ACTOR_DOWN, [watchId, normal, reason])
+  }
+
+  onUnwatch({ body: [id] }: Message, from: WorkerInfo): void {
+    this.endWatched(`${from.id}:${id}`)
+  }
+
+  private endWatched(key: string): void {
+    this.watched.get(key)?.()
+    this.watched.delete(key)
+  }
+
+  /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
+  async onLink(rref: unknown, other: RRef): Promise<void> {
+    const owned = ownedActor(LINK_ACTOR, rref)
+    const cell = this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 }))
+    const watch = this.watchActor(other)
+    void watch.down.then(({ normal, reason }) => {
+      if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
+    })
+    const links = this.linksOf(owned, cell)
+    const bound = links.get(other.rrefId) ?? new Set()
+    links.set(other.rrefId, bound.add(watch))
+    void watch.down.then(() => {
+      bound.delete(watch)
+      if (bound.size === 0 && links.get(other.rrefId) === bound) links.delete(other.rrefId)
+    })
+    await watch.registered
+    other.dispose()
+  }
+
+  /** Its end undoes them; that is listened to once, however many there have been. */
+  private linksOf({ rrefId }: OwnerRRef, cell: ActorCell): Map<bigint, Set<Watch>> {
+    let links = this.links.get(rrefId)
+    if (links === undefined) {
+      const made = new Map<bigint, Set<Watch>>()
+      links = made
+      this.links.set(rrefId, made)
+      void cell.ended.then(() => {
+        this.links.delete(rrefId)
+        for (const bound of made.values()) for (const watch of bound) this.unwatch(watch)
+      })
+    }
+    return links
+  }
+
+  /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
+  onUnlink(rref: unknown, other: unknown): void {
+    const owned = ownedActor(UNLINK_ACTOR, rref)
+    if (!(other instanceof RRef)) throw notAnActor(UNLINK_ACTOR, typeof other)
+    const links = this.links.get(owned.rrefId)
+    for (const watch of links?.get(other.rrefId) ?? []) this.unwatch(watch)
+    links?.delete(other.rrefId)
+    other.dispose()
+  }
+
+  /** Serves STOP_ACTOR. */
+  async onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
+    const owned = ownedActor(STOP_ACTOR, rref)
+    const limitMs = checkTime('stopActor', shutdownMs as number, '0 to end it at once')
+    await this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(limitMs)
+  }
+
+  // --- ends
+
+  /** Of a worker that was watched, and of the watchers and the actors on it. */
+  onPeerDeath({ id }: WorkerInfo, error: PostgradError): void {
+    for (const watch of [...this.watching.values()]) if (watch.owner === id) this.tell(watch, downBy(error))
+    for (const key of [...this.watched.keys()]) if (key.startsWith(`${id}:`)) this.endWatched(key)
+  }
+
+  onClose(closedBy: () => PostgradError): void {
+    for (const watch of [...this.watching.values()]) this.tell(watch, downBy(closedBy()))
+  }
+}
+
+/** What came from another worker need not be what this code sends. */
+function ownedActor(op: string, rref: unknown): OwnerRRef {
+  if (rref instanceof OwnerRRef) return rref
+  throw notAnActor(op, typeof rref)
+}
+
+export function notAnActor(op: string, got: string): PostgradError {
+  return new PostgradError('NOT_AN_ACTOR', {
+    op,
+    expected: 'a reference to an instance of an exposed class',
+    got,
+    remedy: 'Make it with remote(to, Class, args), and expose the class.',
+  })
+}
+
+/** A worker that left in peace has ended as it should, and what was on it with it. */
+function downBy(reason: unknown): Down {
+  return { normal: isPostgradError(reason, 'WORKER_DIED') && reason.values.cause === 'left', reason }
+}
+
+function linkedDown(what: string, cause: unknown): PostgradError {
+  return new PostgradError('LINKED_ACTOR_DOWN', {
+    op: 'link',
+    message: `an actor that this ${what} was linked to has crashed: ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy: 'Look at the cause.',
+    values: { actor: what },
+    cause,
+  })
+}

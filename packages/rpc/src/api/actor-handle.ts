@@ -1,0 +1,249 @@
+/**
+ * What users hold of a supervised actor: the way to the one that runs now, whichever it is. On the worker that supervises it knows that one; sent to another worker it asks there
+ * by its name, each time (`actor-register.ts`). `supervise.ts` keeps it up to date. Rules ACS-2 and ACS-13 in SPEC.md.
+ */
+import assert from 'node:assert'
+import { PostgradError } from '@postgrad/base'
+import { onAbort, timeLimit } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
+import type { travels } from '@postgrad/wire/internal'
+import { WHEREIS } from '../actors/actor-register-host.js'
+import { Future } from '../calls/future.js'
+import { checkSignal, isSignal } from '../core/call-options.js'
+import { callCancelled } from '../core/served-call.js'
+import { letTravel } from '../core/travelling.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { LEADER_GRACE_MS } from '../groups/group-errors.js'
+import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from '../references/rref.js'
+import { currentWorker } from './api.js'
+
+/** Where the one that runs is known, and under which name there. */
+export interface HandleAddress {
+  readonly home: WorkerInfo
+  readonly key: string
+}
+
+/** Why no more of an actor will run. */
+export interface Gone {
+  readonly why: string
+  readonly remedy: string
+  readonly cause: unknown
+  /** Else it may be brought back by hand, or with others. */
+  readonly isForGood: boolean
+}
+
+interface Waiter<T> {
+  resolve(rref: RRef<T>): void
+  reject(error?: unknown): void
+}
+
+/**
+ * The way to the supervised actor that runs now. It may be sent: elsewhere `call` and `ready` ask the supervising worker each time which one that is, so for many calls
+ * await `ready()` and use the reference; what needs to know it at once (`current`, proxies) is HANDLE_NOT_LOCAL there.
+ */
+export class ActorHandle<T> {
+  /** @internal */
+  declare readonly [travels]: true
+  /** The child's name. */
+  readonly name: string
+  private readonly address: HandleAddress
+  /** It was sent here. */
+  private readonly isFar: boolean
+  /** No more of it will run. */
+  private gone: Gone | null = null
+  private readonly what: string
+  private rref: RRef<T> | null = null
+  private readonly waiting = new Set<Waiter<T>>()
+
+  /** @internal */
+  constructor(name: string, what: string, address: HandleAddress, isFar = false) {
+    this.name = name
+    this.what = what
+    this.address = address
+    this.isFar = isFar
+  }
+
+  /** The reference to the one that runs now; it does not go with later ones. @throws ACTOR_NOT_RUNNING while none does; HANDLE_NOT_LOCAL */
+  get current(): RRef<T> {
+    this.checkLocal()
+    if (this.rref !== null) return this.rref
+    throw this.notRunning()
+  }
+
+  /** Whether one runs now. @throws HANDLE_NOT_LOCAL */
+  get isRunning(): boolean {
+    this.checkLocal()
+    return this.rref !== null
+  }
+
+  /**
+   * Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING, with the reason as its cause: at once when none will, else after `timeoutMs` (default the worker's);
+   * CALL_CANCELLED; of a handle that was sent also UNKNOWN_ACTOR, when the actor was taken away or its supervision has ended, WORKER_DIED, and RPC_TIMEOUT when its home does not answer
+   */
+  async ready({ timeoutMs, signal }: RRefOptions = {}): Promise<RRef<T>> {
+    const worker = currentWorker()
+    const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
+    checkSignal(signal, 'ready', this.address.home)
+    if (this.isFar) return await this.askUntilReady(limitMs, signal)
+    if (this.rref !== null) return this.rref
+    if (this.gone !== null) throw this.notRunning()
+    return await new Promise((resolve, reject) => {
+      const end = () => {
+        timer?.cancel()
+        unlisten()
+        this.waiting.delete(waiter)
+      }
+      const waiter: Waiter<T> = {
+        resolve: (rref) => {
+          end()
+          resolve(rref)
+        },
+        reject: (error = this.notRunning(true)) => {
+          end()
+          reject(error)
+        },
+      }
+      const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, () => waiter.reject())
+      const cancel = () => waiter.reject(callCancelled('ready', null, signal!.reason))
+      const unlisten = signal === undefined ? () => {} : onAbort(signal, cancel)
+      this.waiting.add(waiter)
+    })
+  }
+
+  /** The reference to the one that runs now, also of a handle that was sent. @throws (rejects) ACTOR_NOT_RUNNING, and as a call @internal */
+  async reference(options: RRefOptions = {}): Promise<RRef<T>> {
+    return this.isFar ? await this.ask(null, options) : this.current
+  }
+
+  /** Its home counts the time and knows why none runs; only if that does not answer, the call's own deadline ends the wait. */
+  private askUntilReady(limitMs: number, signal: AbortSignal | undefined): Promise<RRef<T>> {
+    return this.ask(toOption(limitMs), { timeoutMs: toOption(limitMs + LEADER_GRACE_MS), ...(signal && { signal }) })
+  }
+
+  private ask(waitMs: number | null, options: RRefOptions): Promise<RRef<T>> {
+    const { home, key } = this.address
+    return currentWorker().callBuiltIn(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
+  }
+
+  /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options?: RRefOptions): Future<MethodResult<T, K>> {
+    if (this.isFar) return this.callFar(method, args, options)
+    return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
+  }
+
+  /** Two calls, in one time: which one runs, then that one's method. */
+  private callFar<K extends MethodNames<T>>(
+    method: K,
+    args: Sendable<MethodArgs<T, K>>,
+    options: RRefOptions = {},
+  ): Future<MethodResult<T, K>> {
+    const future = new Future<MethodResult<T, K>>()
+    const controller = new AbortController()
+    future.cancelWith({ cancel: (reason) => controller.abort(reason) })
+    const both = async () => {
+      const { clock, rpcTimeoutMs } = currentWorker()
+      const limitMs = timeLimit('call', options.timeoutMs ?? rpcTimeoutMs)
+      checkSignal(options.signal, 'call', this.address.home)
+      const { signal } = controller
+      const startMs = clock.now()
+      const rref = await this.reference({ timeoutMs: toOption(limitMs), signal })
+      try {
+        return await rref.call(method, args, { timeoutMs: toOption(Math.max(1, limitMs - (clock.now() - startMs))), signal })
+      } finally {
+        rref.dispose()
+      }
+    }
+    both().then(
+      (value) => future.resolve(value),
+      (error) => future.reject(error),
+    )
+    if (!future.done && isSignal(options.signal)) future.cancelOn(options.signal)
+    return future
+  }
+
+  /** As `RRef.rpcSync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  rpcSync(options?: RRefOptions): RpcProxy<T> {
+    return this.current.rpcSync(options)
+  }
+
+  /** As `RRef.rpcAsync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  rpcAsync(options?: RRefOptions): RpcProxy<T> {
+    return this.current.rpcAsync(options)
+  }
+
+  /** As `RRef.remote`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  remote(options?: RRefOptions): RemoteProxy<T> {
+    return this.current.remote(options)
+  }
+
+  /** @internal */
+  begin(rref: RRef): void {
+    this.rref = rref as RRef<T>
+    this.gone = null
+    for (const { resolve } of [...this.waiting]) resolve(this.rref)
+  }
+
+  /** @internal */
+  end(): void {
+    this.rref = null
+  }
+
+  /** @internal */
+  over(gone: Gone): void {
+    if (this.gone?.isForGood !== true) this.gone = gone
+    for (const { reject } of [...this.waiting]) reject()
+  }
+
+  /** Whether this is the worker that supervises it, or was when the handle was made. @internal */
+  get isLocal(): boolean {
+    return !this.isFar
+  }
+
+  /** @internal */
+  toPlain(): readonly unknown[] {
+    const { home, key } = this.address
+    return [home.name, home.id, key, this.name, this.what]
+  }
+
+  private checkLocal(): void {
+    if (!this.isFar) return
+    throw new PostgradError('HANDLE_NOT_LOCAL', {
+      op: this.name,
+      message: `this handle of '${this.name}' was sent here; worker '${this.address.home.name}', which supervises it, knows what runs`,
+      remedy: 'Await its ready() for the reference, or use its call().',
+      values: { child: this.name, worker: this.address.home.name },
+    })
+  }
+
+  /** `hasWaited`: `ready` has, in vain. */
+  private notRunning(hasWaited = false): PostgradError {
+    const { gone } = this
+    const remedy = hasWaited ? "Pass a longer { timeoutMs }, or look at the supervision's exited." : 'Await its ready() first.'
+    return new PostgradError('ACTOR_NOT_RUNNING', {
+      op: this.name,
+      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made anew' : `: ${gone.why}`}`,
+      remedy: gone === null ? remedy : gone.remedy,
+      values: { child: this.name, actor: this.what },
+      ...(gone?.cause === undefined || gone.cause === null ? {} : { cause: gone.cause }),
+    })
+  }
+}
+
+/** 0 is no limit there. */
+function toOption(limitMs: number): number {
+  return limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs
+}
+
+letTravel<ActorHandle<unknown>>({
+  name: 'ActorHandle',
+  type: ActorHandle,
+  encode: (handle) => handle.toPlain(),
+  decode: (plain) => {
+    // An assertion that fails here makes the message unreadable.
+    assert(Array.isArray(plain) && plain.length === 5)
+    const [home, id, key, name, what] = plain as readonly unknown[]
+    for (const text of [home, key, name, what]) assert(typeof text === 'string')
+    assert(typeof id === 'number')
+    return new ActorHandle(name as string, what as string, { home: { name: home as string, id }, key: key as string }, true)
+  },
+})

@@ -1,0 +1,57 @@
+/**
+ * Names of actors, kept by the worker on which they were given, and asked for from any: `registerActor`, `unregisterActor`, `whereis`, as in Erlang.
+ * `actor-register-host.ts` below serves them. Rules NAM-1 and NAM-2 in SPEC.md. PyTorch has no counterpart.
+ */
+import { PostgradError } from '@postgrad/base'
+import { namesOf, WHEREIS } from '../actors/actor-register-host.js'
+import { notAnActor } from '../actors/watches.js'
+import type { Target } from '../core/worker-info.js'
+import { RRef, type RRefOptions } from '../references/rref.js'
+import { ActorHandle } from './actor-handle.js'
+import { currentWorker } from './api.js'
+
+/**
+ * Gives an actor a name on this worker, under which `whereis` finds it from any: a reference to it, which lives on while it is registered, or the handle of a supervised one, whose
+ * name goes with the one that runs. It stays until `unregisterActor`, also when the actor has ended: calls then say so.
+ * @throws ACTOR_NAME_TAKEN, NOT_AN_ACTOR, INVALID_ARGUMENT, RPC_NOT_INITIALIZED
+ */
+export function registerActor(name: string, actor: RRef | ActorHandle<unknown>): void {
+  const names = namesOf(currentWorker())
+  checkName('registerActor', name)
+  if (!(actor instanceof RRef) && !(actor instanceof ActorHandle)) throw notAnActor('registerActor', typeof actor)
+  if (names.has(name)) {
+    throw new PostgradError('ACTOR_NAME_TAKEN', {
+      op: 'registerActor',
+      message: `an actor is registered as '${name}' on this worker already`,
+      remedy: 'Take another name, or unregisterActor() that one first.',
+      values: { name },
+    })
+  }
+  names.set(name, actor)
+}
+
+/** Takes a name away; whether there was one. The actor itself goes on. @throws RPC_NOT_INITIALIZED */
+export function unregisterActor(name: string): boolean {
+  checkName('unregisterActor', name)
+  return namesOf(currentWorker()).delete(name)
+}
+
+/**
+ * The reference to the actor that is registered under this name on a worker; of a supervised one to the one that runs now. Give it up as any other.
+ * @throws (rejects) UNKNOWN_ACTOR, ACTOR_NOT_RUNNING, INVALID_ARGUMENT, and as a call
+ */
+export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
+  checkName('whereis', name)
+  return (await currentWorker().callBuiltIn(worker, WHEREIS, [name, null], options)) as RRef<T>
+}
+
+/** Names with a slash are those of supervisions. @throws INVALID_ARGUMENT */
+function checkName(op: string, name: unknown): void {
+  if (typeof name === 'string' && name.length > 0 && name.length <= 255 && !name.includes('/')) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: "a name of 1 to 255 characters without '/'",
+    got: typeof name === 'string' ? `'${name.slice(0, 40)}'` : typeof name,
+    remedy: `Write ${op === 'whereis' ? "whereis(worker, 'agent')" : `${op}('agent'${op === 'registerActor' ? ', actor' : ''})`}.`,
+  })
+}

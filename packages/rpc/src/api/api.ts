@@ -1,0 +1,120 @@
+/**
+ * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
+ * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import type { Sendable } from '@postgrad/wire'
+import { Future } from '../calls/future.js'
+import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
+import type { CallOptions } from '../core/call-options.js'
+import type { AnyClass, AnyFunction } from '../core/function-registry.js'
+import { currentServing } from '../core/served-call.js'
+import type { Target } from '../core/worker-info.js'
+import type { OwnerRRef, RRef } from '../references/rref.js'
+import type { WorkerRuntime } from '../worker/worker-runtime.js'
+
+/** Arguments may be left out for a function that takes none. What cannot be sent is refused by the compiler. */
+export type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
+  ? [args?: Sendable<A>, options?: Options]
+  : [args: Sendable<A>, options?: Options]
+
+/** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
+export function currentWorker(): WorkerRuntime {
+  const worker = currentScope().worker
+  if (worker === null) {
+    throw new PostgradError('RPC_NOT_INITIALIZED', {
+      op: 'currentWorker',
+      message: 'no worker is current here',
+      remedy:
+        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+    })
+  }
+  return worker as WorkerRuntime
+}
+
+/**
+ * Runs an exposed function on another worker (or on this one) and gives its result. Arguments and result travel by value: any structured-clone
+ * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
+ * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, MAILBOX_FULL, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
+ * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
+ * @example const y = await call('worker1', addOne, [x]) // the program has: expose({ addOne })
+ */
+export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
+  let worker: WorkerRuntime
+  try {
+    worker = currentWorker()
+  } catch (error) {
+    return Future.rejected(error)
+  }
+  return worker.call(to, fn, (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
+}
+
+/**
+ * The signal of the call that is being served here (of the job, in one of a pool): it aborts when nobody waits for the call any more, because its caller cancelled it, ran out of
+ * time, or died. When an actor crashes or is killed it aborts for all that runs of it, also for what it sent to itself. Outside of any call, it is the worker's own, which aborts at its shutdown. A long function looks at `aborted` now and then, or
+ * passes it to what it waits for. After the call has ended it stays as it is. @throws RPC_NOT_INITIALIZED outside of any worker
+ */
+export function currentSignal(): AbortSignal {
+  const job = currentScope().job as { readonly signal: AbortSignal } | null
+  return job?.signal ?? currentServing()?.signal ?? currentWorker().agent.shutdownSignal
+}
+
+/**
+ * Resolves when a worker has room for a call of this one: fewer than `mailbox.callsMax` (16,384) calls and `mailbox.bytesMax` (64 MiB) wait there. The
+ * place is kept until the end of the turn, so call then without awaiting anything else. Needed only by who sends faster than the other works:
+ * a call that finds no room is rejected with MAILBOX_FULL.
+ * Rejects with UNKNOWN_WORKER, WORKER_DIED, RPC_TIMEOUT, RPC_SHUT_DOWN, CALL_CANCELLED. PyTorch has none: its queues grow.
+ */
+export function ready(to: Target, options?: CallOptions): Future<void> {
+  try {
+    return currentWorker().ready(to, options)
+  } catch (error) {
+    return Future.rejected(error)
+  }
+}
+
+/**
+ * Runs an exposed generator function on another worker (or on this one) and gives its items one by one, in order, at most `window` (32) of them ahead
+ * of the loop that takes them. Leaving the loop ends the generator there: its `finally` runs, and the loop waits for that. A function may also
+ * give an array or anything else that can be gone through. Items are values like results: tensors and RRefs in them, recorded under a distributed
+ * context. Errors come behind the items before them; they are those of `call`, and STREAM_NOT_ITERABLE. @throws RPC_NOT_INITIALIZED
+ */
+export function stream<F extends AnyFunction>(
+  to: Target,
+  fn: F,
+  ...[args, options]: Rest<Parameters<F>, StreamOptions>
+): RemoteStream<ItemOf<Awaited<ReturnType<F>>>> {
+  return currentWorker().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
+}
+
+/** What the worker that runs this holds and waits for: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`. */
+export function getDebugInfo(): Record<string, number> {
+  return currentWorker().getDebugInfo()
+}
+
+/** PyTorch's name for `call`, to be awaited at once. */
+export const rpcSync = call
+/** PyTorch's name for `call`. */
+export const rpcAsync = call
+
+/**
+ * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there; the reference comes back at once.
+ * An error of the function is thrown by `toHere` and `localValue`. `timeoutMs` is the time in which the owner must know of the reference
+ * (RREF_CREATION_TIMEOUT), not that of the function; `signal` cancels the function. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
+ * PyTorch: `rpc.remote`.
+ * @example const model = remote('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
+ */
+export function remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): RRef<InstanceType<C>>
+export function remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): RRef<Awaited<ReturnType<F>>>
+export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[] = [], options?: CallOptions): RRef {
+  return currentWorker().remote(to, fn, args, options)
+}
+
+/**
+ * A reference, owned by this worker, to a value of its own. PyTorch: `RRef(value)`.
+ * @example const reference = rref(new Linear(2, 4))
+ */
+export function rref<T>(value: T): OwnerRRef<T> {
+  return currentWorker().rrefs.createOwner({ value })
+}

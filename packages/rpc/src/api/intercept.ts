@@ -1,0 +1,23 @@
+/** The door by which users put something around the calls of their worker. */
+import { PostgradError } from '@postgrad/base'
+import type { CallInterceptor } from '../observe/call-interceptors.js'
+import { currentWorker } from './api.js'
+
+/**
+ * Puts an interceptor around the calls that the current worker makes and serves, behind those that are there. Each worker has its own; a program that
+ * calls this where it calls `expose` has it on every worker of `launch`. Returns what takes it away.
+ * @throws INVALID_ARGUMENT, RPC_NOT_INITIALIZED. PyTorch has nothing like it.
+ */
+export function intercept(interceptor: CallInterceptor): () => void {
+  const { outgoing, incoming } = (interceptor ?? {}) as Partial<CallInterceptor>
+  const wrong = [outgoing, incoming].some((fn) => fn !== undefined && typeof fn !== 'function')
+  if (wrong || (outgoing === undefined && incoming === undefined)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'intercept',
+      expected: '{ outgoing, incoming }, at least one of them, functions',
+      got: wrong ? 'something else under these names' : 'neither',
+      remedy: 'Write intercept({ outgoing(call) { … }, incoming(call, next) { return next() } }), with one of them or both.',
+    })
+  }
+  return currentWorker().interceptCalls(interceptor)
+}

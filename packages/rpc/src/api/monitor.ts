@@ -1,0 +1,115 @@
+/**
+ * Hearing of the end of others, and ending them: `monitor`, `link`, `unlink`, `stopActor`. What watches is the worker that runs the code; `watches.ts` below does
+ * the work. PyTorch has no counterpart: nobody hears of a worker's death there.
+ */
+
+import { SHUTDOWN_MS } from '@postgrad/actor/internal'
+import { checkTime } from '@postgrad/base/internal'
+import { type Down, LINK_ACTOR, notAnActor, STOP_ACTOR, UNLINK_ACTOR } from '../actors/watches.js'
+import type { Target } from '../core/worker-info.js'
+import { RRef } from '../references/rref.js'
+import { ActorHandle } from './actor-handle.js'
+import { currentWorker } from './api.js'
+
+/** Tells of the end of an actor or a worker: what `monitor` gives. */
+export interface Monitor {
+  /** Resolves once, when what is watched has ended, or had ended before; never rejects. Nothing is told after `dispose`. */
+  readonly down: Promise<Down>
+  /** Stops watching. */
+  dispose(): void
+  [Symbol.dispose](): void
+}
+
+/**
+ * Watches a worker, or the actor that a reference refers to, until it ends. It keeps nothing alive: the reference may be given up meanwhile. Of a handle it watches the actor that
+ * runs now, and not those that are made after it; this follows them:
+ * `for (;;) { const { down } = monitor(await handle.ready()); … await down }`.
+ * @throws UNKNOWN_WORKER, NOT_AN_ACTOR; of a handle ACTOR_NOT_RUNNING; of a reference NOT_AN_ACTOR, of a handle that was sent ACTOR_NOT_RUNNING, is the reason of its `down`
+ */
+export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
+  const worker = currentWorker()
+  const { watches } = worker
+  if (target instanceof ActorHandle) return target.isLocal ? monitor(target.current) : monitorFar(target)
+  const watch = target instanceof RRef ? watches.watchActor(target) : watches.watchWorker(worker.resolve(target, 'monitor'))
+  const dispose = () => watches.unwatch(watch)
+  return { down: watch.down, dispose, [Symbol.dispose]: dispose }
+}
+
+/** Which one runs is asked first. */
+function monitorFar(handle: ActorHandle<unknown>): Monitor {
+  let isDisposed = false
+  let inner: Monitor | null = null
+  const begin = async (): Promise<Down> => {
+    let rref: RRef
+    try {
+      rref = await handle.reference()
+    } catch (reason) {
+      return isDisposed ? await new Promise(() => {}) : { normal: false, reason }
+    }
+    if (isDisposed) {
+      rref.dispose()
+      return await new Promise(() => {})
+    }
+    inner = monitor(rref)
+    rref.dispose()
+    return await inner.down
+  }
+  const dispose = () => {
+    isDisposed = true
+    inner?.dispose()
+  }
+  return { down: begin(), dispose, [Symbol.dispose]: dispose }
+}
+
+/**
+ * Binds two actors: when one of them crashes (its worker's death included), the other does, with LINKED_ACTOR_DOWN. A normal end of one is nothing to the other. It
+ * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made anew is another, and bound to nothing.
+ * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
+ */
+export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
+  return onBoth('link', LINK_ACTOR, a, b)
+}
+
+/** Undoes `link`, however often it was said of these two; where there was none it does nothing. Both references must be those that were bound, or copies of them. @throws (rejects) as `link` */
+export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
+  return onBoth('unlink', UNLINK_ACTOR, a, b)
+}
+
+async function onBoth(op: string, builtIn: string, first: unknown, second: unknown): Promise<void> {
+  const worker = currentWorker()
+  await using a = await referenceOf(op, first)
+  await using b = await referenceOf(op, second)
+  const { rref: left } = a
+  const { rref: right } = b
+  await Promise.all([worker.callBuiltIn(left.owner(), builtIn, [left, right]), worker.callBuiltIn(right.owner(), builtIn, [right, left])])
+}
+
+interface Borrowed extends AsyncDisposable {
+  readonly rref: RRef
+}
+
+/** The reference itself, or the one that a handle leads to now. @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING */
+async function referenceOf(op: string, actor: unknown): Promise<Borrowed> {
+  if (actor instanceof RRef) return { rref: actor, [Symbol.asyncDispose]: async () => {} }
+  if (!(actor instanceof ActorHandle)) throw notAnActor(op, actor === null ? 'null' : typeof actor)
+  const rref = await actor.reference()
+  // The supervision's own is not ours to give up.
+  return { rref, [Symbol.asyncDispose]: async () => (actor.isLocal ? undefined : rref.dispose()) }
+}
+
+/** Of `stopActor`. */
+export interface StopOptions {
+  /** How long it may take before it is ended whatever it does; 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */
+  readonly shutdownMs?: number
+}
+
+/**
+ * Ends an actor: what was called before is done, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
+ * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make anew.
+ * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
+ */
+export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {
+  const limitMs = checkTime('stopActor', shutdownMs, '0 to end it at once')
+  await using borrowed = await referenceOf('stopActor', actor)
+  await currentWorker().callBuiltIn(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
+}

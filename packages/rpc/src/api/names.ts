@@ -1,0 +1,31 @@
+/** PyTorch's words for who is who and how long calls may take: `get_worker_info`, `get_worker_infos`, `_set_rpc_timeout`, `_get_rpc_timeout`. */
+
+import type { Target, WorkerInfo } from '../core/worker-info.js'
+import { currentWorker } from './api.js'
+
+/**
+ * Name and id of a worker; of the current one if none is named. It may be sent, and be used as a target anywhere; equal are those with the same
+ * name and id. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_info`.
+ */
+export function getWorkerInfo(target?: Target): WorkerInfo {
+  const worker = currentWorker()
+  return target === undefined ? worker.info : worker.resolve(target, 'getWorkerInfo')
+}
+
+/** All workers that this one knows to live, itself included; those that are leaving are left out. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_infos`. */
+export function getWorkerInfos(): WorkerInfo[] {
+  return currentWorker().workers()
+}
+
+/**
+ * The default deadline of this worker's calls, in ms, for those that are made from now on; 0 is no limit. (PyTorch's -1, "not set", is leaving
+ * `timeoutMs` out.) @throws TIMEOUT_INVALID, RPC_NOT_INITIALIZED. PyTorch: `_set_rpc_timeout`.
+ */
+export function setRpcTimeout(timeoutMs: number): void {
+  currentWorker().setRpcTimeout(timeoutMs)
+}
+
+/** In ms; 0 is no limit. @throws RPC_NOT_INITIALIZED. PyTorch: `_get_rpc_timeout`. */
+export function getRpcTimeout(): number {
+  return currentWorker().rpcTimeoutMs
+}

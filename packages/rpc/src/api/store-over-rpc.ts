@@ -1,0 +1,86 @@
+/**
+ * A store that one worker keeps (`store-host.ts`) and all others reach by calls: the same on threads and in the simulation. It ends with the worker,
+ * which ends every wait. The rules are those of transport's SPEC.md.
+ */
+import { isPostgradError } from '@postgrad/base'
+import { timeLimit } from '@postgrad/base/internal'
+import type { Store, StoreValue, StoreWaitOptions } from '@postgrad/transport'
+import { STORE_TIMEOUT_MS, storeCancelled } from '@postgrad/transport/internal'
+import type { Target, WorkerInfo } from '../core/worker-info.js'
+import { LEADER_GRACE_MS } from '../groups/group-errors.js'
+import { callStore } from '../groups/store-host.js'
+import { currentWorker } from './api.js'
+
+/**
+ * The store that a worker keeps, for the current worker. Whoever names the same worker has the same store; a `PrefixStore` keeps groups apart.
+ * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
+ */
+export function storeOn(target: Target): Store {
+  return new RpcStore(currentWorker().resolve(target, 'storeOn'))
+}
+
+class RpcStore implements Store {
+  private readonly host: WorkerInfo
+  private timeoutMs = STORE_TIMEOUT_MS
+
+  constructor(host: WorkerInfo) {
+    this.host = host
+  }
+
+  async set(key: string, value: StoreValue): Promise<void> {
+    await this.call('set', [key, value])
+  }
+
+  async get(key: string, options?: StoreWaitOptions): Promise<Uint8Array> {
+    return (await this.waitFor('get', key, options)) as Uint8Array
+  }
+
+  async getText(key: string, options?: StoreWaitOptions): Promise<string> {
+    return new TextDecoder().decode(await this.get(key, options))
+  }
+
+  async add(key: string, amount: number): Promise<number> {
+    return (await this.call('add', [key, amount])) as number
+  }
+
+  async compareSet(key: string, expected: StoreValue, desired: StoreValue): Promise<Uint8Array> {
+    return (await this.call('compareSet', [key, expected, desired])) as Uint8Array
+  }
+
+  async wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void> {
+    await this.waitFor('wait', keys, options)
+  }
+
+  async check(keys: readonly string[]): Promise<boolean> {
+    return (await this.call('check', [keys])) as boolean
+  }
+
+  async deleteKey(key: string): Promise<boolean> {
+    return (await this.call('deleteKey', [key])) as boolean
+  }
+
+  async numKeys(): Promise<number> {
+    return (await this.call('numKeys', [])) as number
+  }
+
+  setTimeout(timeoutMs: number): void {
+    timeLimit('setTimeout', timeoutMs)
+    this.timeoutMs = timeoutMs
+  }
+
+  private call(method: string, args: readonly unknown[]): Promise<unknown> {
+    return currentWorker().call(this.host, callStore, [method, args])
+  }
+
+  /** The host counts the time and knows which keys are missing; only if it does not answer, the call's own deadline ends the wait. */
+  private async waitFor(method: string, what: unknown, { timeoutMs = this.timeoutMs, signal }: StoreWaitOptions = {}): Promise<unknown> {
+    const limitMs = timeLimit(method, timeoutMs)
+    const callMs = limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs + LEADER_GRACE_MS
+    const options = signal === undefined ? { timeoutMs: callMs } : { timeoutMs: callMs, signal }
+    try {
+      return await currentWorker().call(this.host, callStore, [method, [what, timeoutMs]], options)
+    } catch (error) {
+      throw isPostgradError(error, 'CALL_CANCELLED') && signal?.aborted ? storeCancelled(method, signal.reason) : error
+    }
+  }
+}

@@ -1,0 +1,514 @@
+/**
+ * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
+ * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
+ * counterpart is Erlang's `supervisor`; PyTorch has none.
+ */
+import { type Child, type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
+import { currentGenerator, Generator } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import { namesOf } from '../actors/actor-register-host.js'
+import { STOP_ACTOR, type Watch } from '../actors/watches.js'
+import type { AnyClass } from '../core/function-registry.js'
+import type { Target } from '../core/worker-info.js'
+import { type RRef, type RRefOptions, UserRRef } from '../references/rref.js'
+import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import { ActorHandle, type Gone } from './actor-handle.js'
+import { currentWorker } from './api.js'
+
+/** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
+export type Placement = Target | readonly Target[] | ((start: number) => Target)
+
+/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made anew. */
+export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
+  /** Unique among the children. */
+  readonly name: N
+  /** An exposed class. */
+  readonly actor: C
+  /** Sent at each start, so what they refer to must live as long. */
+  readonly args?: readonly unknown[]
+  /** Where it runs. */
+  readonly worker: Placement
+  /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
+  readonly restart?: Restart
+  /** How long it may take to end when it is stopped, in ms, before it is ended whatever it does; 0: at once. Default 5000. */
+  readonly shutdownMs?: number
+}
+
+/** Of `supervise`. */
+export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
+  /** In the order in which they start. */
+  readonly children: S
+  /**
+   * The supervision that this one belongs to, and its name there: when this one gives up, that is a crash of a child there, whose `strategy` and `intensity` decide (it is begun anew,
+   * or that one gives up as well). Both run on the same worker.
+   */
+  readonly parent?: { readonly supervision: Supervision; readonly name: string }
+  /** How long a start waits for a worker that has died to be there again (the cluster may be starting it anew), in ms. Default 5000. */
+  readonly workerWaitMs?: number
+}
+
+/** With what its constructor takes. */
+type WithArgs<A extends AnyClass> =
+  [] extends ConstructorParameters<A>
+    ? { readonly args?: Readonly<Sendable<ConstructorParameters<A>>> }
+    : { readonly args: Readonly<Sendable<ConstructorParameters<A>>> }
+/** The children, each checked against its own class. */
+type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] & WithArgs<S[I]['actor']> }
+type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
+
+const WORKER_WAIT_MS = 5000
+/** How often a start looks whether its worker is there again. */
+const WORKER_LOOK_MS = 10
+/** How long the word that ends an actor at once is waited for: a worker that hears nothing would otherwise keep this one from ending. */
+const KILL_MS = 5000
+
+/**
+ * Makes actors and keeps them running. When one crashes or its worker dies it is made anew, with others as `strategy` has it ('one-for-one', the default,
+ * 'one-for-all', 'rest-for-one'); `intensity` (1) restarts within `periodMs` (5000) are borne, one more stops all of them (`supervision.exited`).
+ *
+ * ```ts
+ * await using supervision = await supervise({
+ *   strategy: 'one-for-all',
+ *   children: [
+ *     { name: 'agent', actor: Agent, args: [128], worker: 'worker0' },
+ *     { name: 'observer', actor: Observer, worker: ['worker1', 'worker2'] },
+ *   ],
+ * })
+ * await supervision.actor('agent').call('step', [])
+ * ```
+ *
+ * It runs on the worker that calls it, and its actors end with that worker.
+ * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped those that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ */
+export async function supervise<const S extends readonly ActorSpec[]>(
+  options: Omit<SuperviseOptions, 'children'> & { readonly children: Checked<S> },
+): Promise<Supervision<S>> {
+  const supervision = new Supervision<S>(currentWorker(), options as SuperviseOptions<S>)
+  await supervision.start()
+  return supervision
+}
+
+/** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
+export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
+  private readonly worker: WorkerRuntime
+  private readonly options: SuperviseOptions<S>
+  /** Of one with a parent: the one that runs now. */
+  private supervisor: Supervisor
+  private readonly handles = new Map<string, ActorHandle<unknown>>()
+  private readonly workerWaitMs: number
+  /** On its worker. */
+  private readonly number: number
+  private readonly random: () => number
+  private readonly ended: Promise<Exit>
+  private settle!: (exit: Exit) => void
+  private isEndWatched = false
+  private isStopping = false
+
+  /** @internal */
+  constructor(worker: WorkerRuntime, options: SuperviseOptions<S>) {
+    checkChildren(options)
+    this.worker = worker
+    this.options = options
+    this.number = running(worker).next++
+    this.workerWaitMs = checkTime('workerWaitMs', options.workerWaitMs ?? WORKER_WAIT_MS, '0 for no wait')
+    checkParent(worker, options.parent)
+    // A copy: what the program draws does not depend on what crashes.
+    const generator = new Generator()
+    generator.restore(currentGenerator().state())
+    this.random = () => generator.uniform()
+    this.ended = new Promise((resolve) => {
+      this.settle = resolve
+    })
+    this.supervisor = this.make()
+    for (const spec of options.children) this.keep(spec.name, this.handle(spec))
+    void this.ended.then((exit) => this.onEnd(exit))
+  }
+
+  private make(): Supervisor {
+    const { children, workerWaitMs: _, parent: __, ...restarts } = this.options
+    return new Supervisor({
+      ...restarts,
+      clock: this.worker.clock,
+      children: children.map((spec) => this.childSpec(spec, () => this.handles.get(spec.name) ?? this.keep(spec.name, this.handle(spec)))),
+      random: this.random,
+      onBadStop: (name, { reason }) => {
+        // Of a worker's death there are other words.
+        if (!isPostgradError(reason, 'WORKER_DIED'))
+          this.worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
+      },
+    })
+  }
+
+  /** @internal */
+  async start(): Promise<void> {
+    running(this.worker).all.add(this)
+    await this.worker.run(() => (this.options.parent === undefined ? this.startAlone() : this.startUnder(this.options.parent)))
+  }
+
+  private startAlone(): Promise<void> {
+    void this.supervisor.exited.then(this.settle)
+    return this.supervisor.start()
+  }
+
+  /** Its parent starts it, each time with a supervisor of its own. */
+  private async startUnder({ supervision, name }: NonNullable<SuperviseOptions['parent']>): Promise<void> {
+    let isFirst = true
+    void supervision.ended.then(this.settle)
+    try {
+      await supervision.supervisor.add({
+        name,
+        shutdownMs: Number.POSITIVE_INFINITY,
+        start: async () => {
+          if (!isFirst) this.beginAnew()
+          isFirst = false
+          await this.supervisor.start()
+          return this.supervisor
+        },
+        onGone: (exit) => this.settle(exit ?? { normal: true }),
+      })
+    } catch (reason) {
+      this.settle({ normal: false, reason })
+      throw reason
+    }
+  }
+
+  /** With the children that it was made with. */
+  private beginAnew(): void {
+    const kept = new Set(this.options.children.map(({ name }) => name))
+    for (const [name, handle] of [...this.handles]) {
+      if (kept.has(name)) continue
+      const why = 'its supervision was begun anew, and it was added by hand'
+      handle.over({ why, remedy: 'Use add() to have it again.', cause: undefined, isForGood: true })
+      this.drop(name)
+    }
+    this.supervisor = this.make()
+  }
+
+  private onEnd({ normal, reason }: Exit): void {
+    this.isStopping = true
+    running(this.worker).all.delete(this)
+    for (const name of this.handles.keys()) namesOf(this.worker).delete(this.keyOf(name))
+    const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
+    for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
+    // Of one that belongs to another the caller of `supervise`, or that other, has been told.
+    const isKnown = this.isEndWatched || this.options.parent !== undefined || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
+    if (!normal && !isKnown) this.worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
+  }
+
+  /**
+   * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it is not begun
+   * anew any more.
+   */
+  get exited(): Promise<Exit> {
+    this.isEndWatched = true
+    return this.ended
+  }
+
+  /** How many restarts there were within the last period. */
+  get restarts(): number {
+    return this.supervisor.restarts
+  }
+
+  // --- changes by hand: they touch that one actor, and do not count as restarts
+
+  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, INVALID_ARGUMENT, what makes it fail; then it is not kept */
+  async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
+    checkSpec('add', spec)
+    const handle = this.handle(spec)
+    let isGone = false
+    const forget = () => {
+      isGone = true
+      if (this.handles.get(spec.name) === handle) this.drop(spec.name)
+    }
+    await this.worker.run(() => this.supervisor.add(this.childSpec(spec, () => handle, forget)))
+    if (!isGone) this.keep(spec.name, handle)
+    return handle as ActorHandle<InstanceType<C>>
+  }
+
+  /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  async remove(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.remove(name))
+    this.drop(name)
+  }
+
+  /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
+  async restart(name: string): Promise<void> {
+    await this.worker.run(() => this.supervisor.restart(name))
+  }
+
+  /** The names of the actors, in the order of their start; a temporary one that has ended is forgotten. */
+  get names(): readonly string[] {
+    return this.supervisor.names
+  }
+
+  /** The actor that runs under this name, whichever it is by then. @throws UNKNOWN_CHILD */
+  actor<N extends S[number]['name']>(name: N): ActorHandle<InstanceNamed<S, N>> {
+    const handle = this.handles.get(name)
+    if (handle !== undefined) return handle as ActorHandle<InstanceNamed<S, N>>
+    throw new PostgradError('UNKNOWN_CHILD', {
+      op: 'actor',
+      expected: `one of ${[...this.handles.keys()].map((known) => `'${known}'`).join(', ')}`,
+      got: `'${name}'`,
+      remedy: 'Use the name that was given to supervise().',
+      values: { child: name },
+    })
+  }
+
+  /** Stops the actors in reverse order, each when the one behind it has ended, and resolves when all have. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    const { parent } = this.options
+    // Its parent would make it anew. If that has ended, or is about to, this one has its end from there.
+    if (parent?.supervision.names.includes(parent.name)) await parent.supervision.remove(parent.name).catch(() => {})
+    else await this.worker.run(() => this.supervisor.stop())
+    await this.ended
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  /** @internal */
+  isOn(worker: WorkerRuntime): boolean {
+    return worker === this.worker
+  }
+
+  /** Its worker ends. @internal */
+  kill(): void {
+    this.isStopping = true
+    this.worker.run(() => this.supervisor.kill())
+  }
+
+  private handle({ name, actor }: ActorSpec): ActorHandle<unknown> {
+    return new ActorHandle(name, actor.name, { home: this.worker.info, key: this.keyOf(name) })
+  }
+
+  /** Others find it by its name, too. */
+  private keep(name: string, handle: ActorHandle<unknown>): ActorHandle<unknown> {
+    this.handles.set(name, handle)
+    namesOf(this.worker).set(this.keyOf(name), handle)
+    return handle
+  }
+
+  private drop(name: string): void {
+    this.handles.delete(name)
+    namesOf(this.worker).delete(this.keyOf(name))
+  }
+
+  private keyOf(name: string): string {
+    return `supervision ${this.number}/${name}`
+  }
+
+  /**
+   * `handleOf`: the one that its users hold, whichever supervisor makes it. `forget`: of one that was added by hand, when the supervisor has forgotten it. There may be any number of those.
+   */
+  private childSpec(spec: ActorSpec, handleOf: () => ActorHandle<unknown>, forget: () => void = () => {}): ChildSpec {
+    const { name, restart, shutdownMs } = spec
+    let starts = 0
+    return {
+      name,
+      ...(restart === undefined ? {} : { restart }),
+      ...(shutdownMs === undefined ? {} : { shutdownMs }),
+      start: () => this.worker.run(() => this.begin(spec, handleOf(), starts++)),
+      onGone: (exit) => {
+        handleOf().over(goneBy(name, restart, exit))
+        if (restart === 'temporary' || exit === null) forget()
+      },
+    }
+  }
+
+  /** Makes an actor, and waits until it has been made. */
+  private async begin(
+    { name, actor, args = [], worker: place }: ActorSpec,
+    handle: ActorHandle<unknown>,
+    start: number,
+  ): Promise<Incarnation> {
+    const { worker } = this
+    const to = await this.place(place, start)
+    const rref = worker.remote(to, actor, args, { isWatched: true })
+    try {
+      await rref.created()
+    } catch (error) {
+      rref.dispose()
+      throw error
+    }
+    const watch = worker.watches.watchActor(rref)
+    const incarnation = new Incarnation(worker, rref, watch)
+    handle.begin(rref)
+    void incarnation.exited.then(({ reason }) => {
+      handle.end()
+      worker.watches.unwatch(watch)
+      retire(worker, rref, staleError(name, actor.name, reason))
+    })
+    return incarnation
+  }
+
+  /** The first that lives, from the one whose turn it is; if there is none, one of them may be about to be started anew. */
+  private async place(place: Placement, start: number): Promise<Target> {
+    const { clock } = this.worker
+    const untilMs = clock.now() + this.workerWaitMs
+    for (;;) {
+      const candidates = typeof place === 'function' ? [place(start)] : isList(place) ? place : [place]
+      for (let i = 0; i < candidates.length; i++) {
+        const target = candidates[(start + i) % candidates.length] as Target
+        if (this.lives(target)) return target
+      }
+      const first = candidates[start % candidates.length]
+      if (first === undefined || clock.now() >= untilMs || this.isStopping) return first as Target
+      await new Promise<void>((resolve) => clock.setTimer(WORKER_LOOK_MS, resolve))
+    }
+  }
+
+  private lives(target: Target): boolean {
+    try {
+      return this.worker.deathOf(this.worker.resolve(target).id) === null
+    } catch {
+      // It may be on its way, or had died before this worker began.
+      return false
+    }
+  }
+}
+
+/** One life of a supervised actor. */
+class Incarnation implements Child {
+  readonly exited: Promise<Exit>
+  private readonly worker: WorkerRuntime
+  private readonly rref: RRef
+  private readonly stopping = new AbortController()
+  private settle!: (exit: Exit) => void
+
+  constructor(worker: WorkerRuntime, rref: RRef, watch: Watch) {
+    this.worker = worker
+    this.rref = rref
+    this.exited = new Promise((resolve) => {
+      this.settle = resolve
+    })
+    void watch.down.then((down) => this.settle(down))
+  }
+
+  stop(shutdownMs: number): Promise<unknown> {
+    return this.ask(shutdownMs, { timeoutMs: 0, signal: this.stopping.signal })
+  }
+
+  /** Its worker may not even hear of it: here it has ended from now on, and no answer is waited for. */
+  kill(): void {
+    this.stopping.abort()
+    void this.ask(0, { timeoutMs: KILL_MS }).catch(() => {})
+    this.settle({ normal: false, reason: killed(this.rref) })
+  }
+
+  private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
+    return await this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkChildren(options: SuperviseOptions): void {
+  const children: unknown = options?.children
+  if (!Array.isArray(children)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'supervise',
+      expected: 'a list of children',
+      got: kindOf(children),
+      remedy: `Write supervise({ children: [${CHILD}] }).`,
+    })
+  }
+  for (const spec of children) checkSpec('supervise', spec)
+}
+
+const CHILD = "{ name: 'agent', actor: Agent, args: [], worker: 'worker0' }"
+
+/** @throws INVALID_ARGUMENT */
+function checkSpec(op: string, spec: unknown): void {
+  const { name, actor, args = [] } = (spec ?? {}) as Record<keyof ActorSpec, unknown>
+  const wrong =
+    typeof name !== 'string'
+      ? `${kindOf(name)} as its name`
+      : typeof actor !== 'function'
+        ? `${kindOf(actor)} as the actor of '${name}'`
+        : Array.isArray(args)
+          ? null
+          : `${kindOf(args)} as the args of '${name}'`
+  if (wrong === null) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a child with a name, an exposed class as its actor, and a list of args',
+    got: wrong,
+    remedy: `Write ${CHILD}.`,
+  })
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : typeof value
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkParent(worker: WorkerRuntime, parent: SuperviseOptions['parent']): void {
+  if (parent === undefined) return
+  if (parent?.supervision instanceof Supervision && typeof parent.name === 'string' && parent.supervision.isOn(worker)) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'supervise',
+    expected: 'parent: { supervision, name }, with a supervision of this worker',
+    got: parent?.supervision instanceof Supervision ? 'one of another worker, or no name' : typeof parent,
+    remedy: 'Call both on the same worker; leave parent out for a supervision that stands alone.',
+  })
+}
+
+function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null): Gone {
+  if (exit === null) return { why: 'it was taken away', remedy: 'Use add() to have it again.', cause: undefined, isForGood: true }
+  const { normal, reason } = exit
+  const how = normal ? 'it has ended normally' : `it has ended: ${textOf(reason)}`
+  const why =
+    restart === 'permanent' ? `its restart by hand has failed: ${textOf(reason)}` : `${how}; '${restart}' as it is, it is not made anew`
+  const remedy = restart === 'temporary' ? 'Use add() to have it again.' : `Use restart('${name}') to have it again.`
+  return { why, remedy, cause: reason, isForGood: false }
+}
+
+/** The supervisions of a worker, which end with it. */
+const SUPERVISIONS = Symbol('postgrad.supervisions')
+
+function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next: number } {
+  return worker.slot(SUPERVISIONS, () => {
+    const all = new Set<Supervision>()
+    worker.onClose(() => {
+      for (const supervision of [...all]) supervision.kill()
+    })
+    return { all, next: 0 }
+  })
+}
+
+/** Gives a reference up; whoever uses it later reads that the actor has been made anew. */
+function retire(worker: WorkerRuntime, rref: RRef, error: PostgradError): void {
+  if (!(rref instanceof UserRRef)) return
+  worker.rrefs.failUser(rref, error)
+  rref.failure = error
+}
+
+function staleError(name: string, what: string, cause: unknown): PostgradError {
+  return new PostgradError('ACTOR_STOPPED', {
+    op: `supervised actor '${name}'`,
+    message: `this reference is to an earlier ${what}, which has ended${cause instanceof Error ? `: ${cause.message}` : ''}`,
+    remedy: `Use supervision.actor('${name}'), which goes with the one that runs now.`,
+    values: { actor: what, child: name, stale: true },
+    ...(cause === null || cause === undefined ? {} : { cause }),
+  })
+}
+
+function killed(rref: RRef): PostgradError {
+  return new PostgradError('ACTOR_KILLED', {
+    op: 'supervise',
+    message: `an actor on worker '${rref.ownerName()}' did not end in the time that it was given`,
+    remedy: 'Give it a longer { shutdownMs } (0 ends it at once), or look at the method that it is in.',
+    values: { worker: rref.ownerName() },
+  })
+}
+
+function isList(place: Placement): place is readonly Target[] {
+  return Array.isArray(place)
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}

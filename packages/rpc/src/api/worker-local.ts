@@ -1,0 +1,32 @@
+/**
+ * State of a module that each worker has for itself. A user's module is shared by all workers of a thread (a simulation's are all in one), so what it
+ * keeps in a variable they share; what it keeps here they do not.
+ */
+
+import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import { currentWorker } from './api.js'
+
+/**
+ * Gives an accessor of a value that is made once per worker, when that worker first asks for it, and ends with it:
+ *
+ * ```ts
+ * const policy = workerLocal(() => new Policy())
+ * const act = (state: Tensor) => policy().forward(state)
+ * ```
+ *
+ * An `init` that throws is tried again by the next access. @throws (the accessor) RPC_NOT_INITIALIZED outside of any worker
+ */
+export function workerLocal<T>(init: (worker: WorkerInfo) => T): () => T {
+  const values = new WeakMap<WorkerRuntime, { readonly value: T }>()
+  return () => {
+    const worker = currentWorker()
+    let entry = values.get(worker)
+    if (entry === undefined) {
+      // In the worker's own scope: what is kept belongs to no call, no context and no deadline.
+      entry = { value: worker.run(() => init(worker.info)) }
+      values.set(worker, entry)
+    }
+    return entry.value
+  }
+}

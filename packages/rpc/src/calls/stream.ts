@@ -1,0 +1,231 @@
+/**
+ * Results that come one by one, at the worker that wanted them: an async iterator whose items are sent ahead, a window of them at most.
+ * The callee's side is `stream-serving.ts`. The rules STR-1 to STR-10 are in SPEC.md. PyTorch has no counterpart.
+ *
+ *   caller                          callee
+ *   CALL postgrad.stream ─────────→ runs the generator while there is room
+ *        ←─────────── STREAM_ITEM   one per item; takes one of the room
+ *   STREAM_CREDIT n ──────────────→ n items were taken here: that much room more
+ *   STREAM_CREDIT 0 ──────────────→ (break) no more are wanted: its `return()` is called
+ *        ←─── RESULT or EXCEPTION   behind the last item
+ * Everything else (death, deadline, cancellation, shutdown) is as of any call, which this one is until its RESULT.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Message } from '@postgrad/wire/internal'
+import type { CallOptions } from '../core/call-options.js'
+import { outOfTime, type ServedCall } from '../core/served-call.js'
+import { Future } from './future.js'
+import type { PendingCall } from './pending-calls.js'
+
+/** The built-in function behind `stream`. */
+export const STREAM_CALL = 'postgrad.stream'
+export const STREAM_WINDOW = 32
+
+/** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
+export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
+  /** How long the next item may take from when it is asked for, in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. The stream as a whole has none but what is left to the call that is being served. */
+  readonly timeoutMs?: number
+  /** How many items may be on their way or wait here; default 32. */
+  readonly window?: number
+}
+
+/** What a function gives that can be streamed, and its items. */
+export type ItemOf<R> = R extends AsyncIterable<infer T> | Iterable<infer T> ? T : unknown
+
+/** What a stream needs of its worker. */
+export interface StreamPort {
+  /** Items were taken; 0: no more are wanted. */
+  credit(items: number): void
+  /** Ends the call at both ends. */
+  cancel(reason: unknown): void
+  /** Waits for an item; the function that is returned ends the wait. @throws RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN */
+  wait(fail: (error: unknown) => void): () => void
+  /** Nobody gets this item: references in it are given up. */
+  discard(item: StreamItem): void
+  /** It has ended, in whatever way, and nothing waits to be taken. */
+  ended(): void
+}
+
+export interface StreamItem {
+  readonly value: unknown
+  /** References in it; the worker's own form. */
+  readonly received: unknown
+}
+
+interface Waiter {
+  readonly settle: (step: IteratorResult<unknown, unknown>) => void
+  readonly fail: (error: unknown) => void
+  readonly end: () => void
+}
+
+/**
+ * The items of a stream, in order. To be gone through once, by `for await`, which ends it in every way in which it can be left; who calls `next` by
+ * hand ends it by `return()`, `await using` or the signal. Its error is thrown behind the items that came before it, once.
+ */
+export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable, PendingCall {
+  /** @internal */
+  deadlineMs = Number.POSITIVE_INFINITY
+  /** @internal */
+  parent: ServedCall | null = null
+  /** @internal */
+  readonly op: string
+  private port: StreamPort | null = null
+  private readonly window: number
+  private readonly items: StreamItem[] = []
+  private readonly waiters: Waiter[] = []
+  private taken = 0
+  private state: 'open' | 'closing' | 'ended' = 'open'
+  /** Thrown by the next `next`. */
+  private error: { readonly thrown: unknown } | null = null
+  private result: unknown
+
+  constructor(op: string, window: number) {
+    this.op = op
+    this.window = window
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** The next item, or the end. Rejects with the stream's error behind the last item, with RPC_TIMEOUT, and as `call` does. */
+  next(): Promise<IteratorResult<T, unknown>> {
+    const item = this.items.shift()
+    if (item !== undefined) {
+      this.count()
+      if (this.state === 'ended' && this.items.length === 0) this.port?.ended()
+      return Promise.resolve({ done: false, value: item.value as T })
+    }
+    if (this.state !== 'ended') return this.wait() as Promise<IteratorResult<T, unknown>>
+    return this.last() as Promise<IteratorResult<T, unknown>>
+  }
+
+  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are given up. */
+  async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
+    this.drop()
+    if (this.state === 'ended') this.port?.ended()
+    if (this.state === 'open') {
+      this.state = 'closing'
+      this.port!.credit(0)
+    }
+    if (this.state === 'closing') await this.wait()
+    else if (this.error !== null) this.error = null
+    return { done: true, value }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return()
+  }
+
+  // --- the worker's side
+
+  /** Whether items are still wanted. @internal */
+  get isOpen(): boolean {
+    return this.state === 'open'
+  }
+
+  /** @internal */
+  begin(port: StreamPort): void {
+    this.port = port
+  }
+
+  /** @internal */
+  onItem(item: StreamItem): void {
+    if (this.state !== 'open') {
+      this.port!.discard(item)
+      return
+    }
+    const waiter = this.waiters.shift()
+    if (waiter === undefined) {
+      this.items.push(item)
+      return
+    }
+    waiter.end()
+    this.count()
+    waiter.settle({ done: false, value: item.value })
+  }
+
+  /** @internal */
+  onReply(message: Pick<Message, 'body'>): void {
+    this.result = message.body[0]
+    this.finish()
+  }
+
+  /** @internal */
+  onError(thrown: unknown): void {
+    this.error = { thrown }
+    this.finish()
+  }
+
+  /** At once: what waits to be taken is given up, also when the generator had ended. @internal */
+  onCancelled(thrown: unknown): void {
+    this.drop()
+    this.onError(thrown)
+  }
+
+  /** Of the stream as a whole: what was left to the call that it is part of. @internal */
+  timedOut(): PostgradError {
+    return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
+  }
+
+  private finish(): void {
+    this.state = 'ended'
+    if (this.items.length === 0) this.port?.ended()
+    for (const waiter of this.waiters.splice(0)) {
+      waiter.end()
+      this.last().then(waiter.settle, waiter.fail)
+    }
+  }
+
+  /** The error, once, then the end for ever. */
+  private last(): Promise<IteratorResult<unknown, unknown>> {
+    const { error, result } = this
+    this.error = null
+    this.result = undefined
+    return error === null ? Promise.resolve({ done: true, value: result }) : Future.rejected(error.thrown)
+  }
+
+  private wait(): Promise<IteratorResult<unknown, unknown>> {
+    const future = new Future<IteratorResult<unknown, unknown>>()
+    let end: () => void
+    const giveUp = (error: unknown) => {
+      const at = this.waiters.indexOf(waiter)
+      if (at >= 0) this.waiters.splice(at, 1)
+      future.reject(error)
+      this.port!.cancel(error)
+      // The error has been thrown.
+      this.error = null
+    }
+    const waiter: Waiter = { settle: (item) => future.resolve(item), fail: (error) => future.reject(error), end: () => end() }
+    try {
+      end = this.port!.wait(giveUp)
+      this.waiters.push(waiter)
+    } catch (error) {
+      giveUp(error)
+    }
+    return future
+  }
+
+  /** One more was taken; the callee hears of it after each half window. */
+  private count(): void {
+    this.taken++
+    if (this.state !== 'open' || this.taken * 2 < this.window) return
+    this.port!.credit(this.taken)
+    this.taken = 0
+  }
+
+  private drop(): void {
+    for (const item of this.items.splice(0)) this.port!.discard(item)
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkWindow(op: string, window: number): number {
+  if (Number.isSafeInteger(window) && window >= 1) return window
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'a window of at least 1 item',
+    got: String(window),
+    remedy: `Leave it out for ${STREAM_WINDOW}.`,
+  })
+}

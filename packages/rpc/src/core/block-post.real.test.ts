@@ -1,0 +1,168 @@
+/**
+ * Blocks between two workers of one thread and one heap, over a real port: what is counted, and what the pauses of kernels come in between.
+ * Names begin with the rule of tensor's HEAP.md or of SPEC.md that they hold.
+ */
+import { MessageChannel } from 'node:worker_threads'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { memoryScope, type Tensor, zeros } from '@postgrad/tensor'
+import { HeapRoad, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
+import type { Link } from '@postgrad/transport'
+import { messagePortLink, RealClock } from '@postgrad/transport/internal'
+import { MessageType, requestHead } from '@postgrad/wire/internal'
+import { rref } from '../api/api.js'
+import { WorkerRuntime } from '../worker/worker-runtime.js'
+import { FunctionRegistry } from './function-registry.js'
+
+const heap = threadHeap()
+const clock = new RealClock()
+/** Numbers large enough for a copy with pauses in it. */
+const WIDE = 1024
+let kept: unknown[] = []
+const make = (): Tensor => {
+  const made = large()
+  kept.push(made)
+  return made
+}
+const keep = (...args: unknown[]): number => kept.push(args)
+
+interface End {
+  readonly runtime: WorkerRuntime
+  readonly link: Link
+  readonly road: HeapRoad
+}
+
+let a: End
+let b: End
+let removePause: () => void
+
+beforeEach(() => {
+  kept = []
+  removePause = () => {}
+  const { port1, port2 } = new MessageChannel()
+  const registry = new FunctionRegistry()
+  registry.expose({ keep, make })
+  const end = (id: number, port: typeof port1): End => ({
+    runtime: new WorkerRuntime({ name: `w${id}`, id, clock, registry }),
+    link: messagePortLink(port),
+    road: new HeapRoad(heap),
+  })
+  a = end(0, port1)
+  b = end(1, port2)
+  a.runtime.connect(b.runtime.info, a.link, a.road)
+  b.runtime.connect(a.runtime.info, b.link, b.road)
+})
+
+afterEach(async () => {
+  removePause()
+  await a.runtime.close()
+  await b.runtime.close()
+})
+
+/** Not row by row: it is copied when it is sent. */
+const turned = (): Tensor => zeros([WIDE, WIDE]).T
+const large = (): Tensor => zeros([10_000]).add(1)
+
+/** In the first pause of the kernels of `a`, one message of `b` with a block is read. */
+function readInPause(): Promise<unknown> {
+  const arriving = b.runtime.call(0, keep, [large()])
+  b.runtime.lookAround()
+  removePause = installKernelPause(() => {
+    a.runtime.lookAround()
+    a.runtime.lookAround()
+  })
+  return arriving
+}
+
+test('HEAP-4 a block stays held until its own message is read, also when another was read and answered while that was written', async () => {
+  const args = [large(), turned()]
+  const arriving = readInPause()
+  let sent = 0
+  let atCall = 0
+  const send = a.link.send.bind(a.link)
+  a.link.send = (frame) => {
+    send(frame)
+    sent++
+    if (requestHead(frame)?.type === MessageType.CALL) atCall = sent
+  }
+  const departing = a.runtime.call(1, keep, args)
+  const both = Promise.allSettled([arriving, departing])
+  a.road.taken(atCall - 1)
+  expect(a.road.inFlight).toBe(2)
+  expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect([a.road.inFlight, b.road.inFlight]).toEqual([0, 0])
+})
+
+test('RPC-16 a reference is known to have left with its message, also when another was answered while that was written', async () => {
+  const args = [a.runtime.run(() => rref('value')), turned()]
+  const arriving = readInPause()
+  const departing = a.runtime.call(1, keep, args)
+  const both = Promise.allSettled([arriving, departing])
+  expect(a.runtime.debugInfo().forks).toBe(1)
+  expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+})
+
+test('what a worker sends to itself within a memoryScope is not closed with the scope', async () => {
+  let call: Promise<unknown> | null = null
+  memoryScope(() => {
+    call = a.runtime.call(0, keep, [large()])
+  })
+  await call
+  const [[received]] = kept as [[Tensor]]
+  expect(received.isClosed).toBe(false)
+})
+
+/** `a` closes as soon as its reply, with a block, has left, and keeps nothing of it. */
+async function closeAfterReply(drainMs: number): Promise<PromiseSettledResult<unknown>> {
+  const { inFlight } = heap
+  const send = a.link.send.bind(a.link)
+  const closed = new Promise<void>((resolve) => {
+    const leave = (): void => {
+      resolve(a.runtime.close({ drainMs }))
+      ;(kept[0] as Tensor).close()
+    }
+    a.link.send = (frame) => {
+      send(frame)
+      if (requestHead(frame)?.type === MessageType.RESULT) queueMicrotask(leave)
+    }
+  })
+  const [reply] = await Promise.allSettled([b.runtime.call(0, make, [])])
+  await closed
+  expect(heap.inFlight).toBe(inFlight)
+  return reply!
+}
+
+test('HEAP-4 who closes with patience waits until its blocks are read', async () => {
+  const reply = await closeAfterReply(10_000)
+  expect(reply.status === 'fulfilled' ? (reply.value as Tensor).numel : reply.reason).toBe(10_000)
+})
+
+test('HEAP-4 who closes at once takes what is not read with it, and holds nothing on; its reader learns that it has ended', async () => {
+  const reply = await closeAfterReply(0)
+  expect(reply.status === 'rejected' && reply.reason.code).toBe('WORKER_DIED')
+})
+
+test('CRE-12: a call counts the elements of the blocks that it names, alike at both ends, and gives them back when it begins', async () => {
+  const { outgoing } = a.runtime.agent.resolve(1)
+  const { incoming } = b.runtime.agent.resolve(0)
+  const tensors = [large(), large()]
+  const bytes = tensors.length * 10_000 * 4
+  let waiting = 0
+  const run = b.runtime.agent.begun
+  b.runtime.agent.begun = function (this: typeof b.runtime.agent, item) {
+    waiting = Math.max(waiting, incoming.bytes)
+    run.call(this, item)
+  }
+  const called = a.runtime.run(() => a.runtime.call(1, keep, tensors))
+  const sent = outgoing.bytes
+  expect(sent).toBeGreaterThan(bytes)
+  // What is not an element is a small header.
+  expect(sent).toBeLessThan(bytes + 1000)
+  await called
+  expect(waiting).toBe(sent)
+  expect({ calls: incoming.calls, bytes: incoming.bytes, begunBytes: incoming.begunBytes }).toEqual({
+    calls: 0,
+    bytes: 0,
+    begunBytes: sent,
+  })
+})

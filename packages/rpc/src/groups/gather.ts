@@ -1,0 +1,282 @@
+/**
+ * The leader's side of `barrier` and `allGather`: it holds what has arrived until all have, then everybody's call returns the same values. Calls
+ * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
+ * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
+ *
+ * Note [Rounds given up]
+ *
+ * Members that count their rounds, each for itself, are out of step for good once one has missed a round that the others gave up. So the leader counts. Where
+ * the same members meet under the same name (or none) is a meeting; an arrival joins its first open round that this member has not come to, or begins one.
+ * When time runs out all open rounds of a meeting fail, and its era goes up by one. Arrivals say in which era their member takes itself to be:
+ *
+ *     the era of the meeting         joins
+ *     an earlier one                 made by one that does not know of the failure: told so at once
+ *     none (null)                    made by one that has failed or was told: joins whatever is current
+ *
+ * So each member hears once of what was given up, however many rounds that were, and its next call meets the others. An answer says the era.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope, timeLimit } from '@postgrad/base/internal'
+import type { Clock, Timer } from '@postgrad/transport'
+import { keyOf, type Wait } from '../agent/waits.js'
+import { callCancelled, currentServing, type ServedCall } from '../core/served-call.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { groupTimeout, roundText } from './group-errors.js'
+
+export type GatherOp = 'allGather' | 'barrier'
+
+/** What it needs of its worker. */
+interface GatherHost {
+  readonly clock: Clock
+  slot<T>(key: symbol, make: () => T): T
+  deathOf(id: number): PostgradError | null
+  onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void
+  onClose(fn: (closedBy: () => PostgradError) => void): void
+  contribute(fn: () => Record<string, number>): void
+  contributeWaits(fn: () => Iterable<Wait>): void
+}
+
+/** What a member says when it comes. */
+export interface Coming {
+  readonly op: GatherOp
+  /** Sorted by name. */
+  readonly members: readonly WorkerInfo[]
+  /** The name that the user gave; null for the next of the unnamed. */
+  readonly round: string | null
+  readonly era: number | null
+  readonly from: string
+  readonly value: unknown
+  /** 0 is no limit. */
+  readonly timeoutMs: number
+}
+
+/** To all, in the order of the members. */
+export interface Met {
+  readonly era: number
+  readonly values: readonly unknown[]
+}
+
+interface Arrival {
+  readonly served: ServedCall | null
+  readonly value: unknown
+  readonly timer: Timer | null
+  resolve(met: Met): void
+  reject(error: PostgradError): void
+}
+
+interface Round {
+  /** Its name, or the how many-th of its meeting it is, from 1 on. */
+  readonly name: string | number
+  readonly arrived: Map<string, Arrival>
+}
+
+interface Meeting {
+  readonly key: string
+  readonly op: GatherOp
+  readonly members: readonly WorkerInfo[]
+  readonly name: string | null
+  era: number
+  begun: number
+  /** In the order in which they began. */
+  open: Round[]
+  /** The failure that ended the last era, for those who have not heard of it. */
+  givenUp: { readonly round: Round; readonly timeoutMs: number; readonly missing: readonly string[] } | null
+}
+
+/** The built-in function behind both. */
+export const ARRIVE = 'postgrad.arrive'
+const SLOT = Symbol('postgrad.gathers')
+/** So many named rounds that were given up are remembered for those who still come to them. */
+export const NAMES_KEPT = 1000
+
+/** What the members of a round call on their leader. */
+export function arrive(coming: Coming): Promise<Met> {
+  const serving = currentServing()
+  // What came from another worker need not be what `gather` sends.
+  if (!isComing(coming) || (serving !== null && serving.caller.name !== coming.from)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: String(coming?.op),
+      expected: 'the arguments of a member of the round',
+      got: 'something else',
+      remedy: 'Use allGather() or barrier().',
+    })
+  }
+  const worker = currentScope().worker as unknown as GatherHost
+  return worker.slot(SLOT, () => new Gathers(worker)).arrive(coming)
+}
+
+class Gathers {
+  private readonly worker: GatherHost
+  private readonly meetings = new Map<string, Meeting>()
+
+  constructor(worker: GatherHost) {
+    this.worker = worker
+    worker.onPeerDeath((peer, error) => {
+      // Who comes later asks for the death itself.
+      for (const meeting of [...this.meetings.values()]) if (meeting.members.some(({ id }) => id === peer.id)) this.forget(meeting, error)
+    })
+    worker.onClose((closedBy) => {
+      for (const meeting of [...this.meetings.values()]) this.forget(meeting, closedBy())
+    })
+    worker.contribute(() => ({ gathers: [...this.meetings.values()].reduce((sum, { open }) => sum + open.length, 0) }))
+    worker.contributeWaits(() => this.waits())
+  }
+
+  async arrive({ op, members, round: name, era, from, value, timeoutMs }: Coming): Promise<Met> {
+    const limitMs = timeLimit(op, timeoutMs)
+    for (const { id } of members) {
+      const death = this.worker.deathOf(id)
+      if (death !== null) throw death
+    }
+    const meeting = this.meeting(op, members, name)
+    // A later era than the meeting's is that of one which has been forgotten since: all was well then.
+    if (meeting.givenUp !== null && era !== null && era < meeting.era) throw this.tooLate(meeting, from)
+    return new Promise((resolve, reject) => {
+      const round = this.roundFor(meeting, from)
+      const expire = () => this.giveUp(meeting, round, timeoutMs)
+      const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.worker.clock.setTimer(limitMs, expire)
+      const served = currentServing()
+      round.arrived.set(from, { served, value, timer, resolve, reject })
+      if (round.arrived.size === members.length) this.complete(meeting, round)
+      else served?.signal.addEventListener('abort', () => this.takeBack(meeting, round, from), { once: true })
+    })
+  }
+
+  private meeting(op: GatherOp, members: readonly WorkerInfo[], name: string | null): Meeting {
+    const key = meetingKey(op, members, name)
+    let meeting = this.meetings.get(key)
+    if (meeting === undefined) {
+      meeting = { key, op, members, name, era: 0, begun: 0, open: [], givenUp: null }
+      this.meetings.set(key, meeting)
+    }
+    return meeting
+  }
+
+  private roundFor(meeting: Meeting, from: string): Round {
+    let round = meeting.open.find(({ arrived }) => !arrived.has(from))
+    if (round === undefined) {
+      meeting.begun++
+      round = { name: meeting.name ?? meeting.begun, arrived: new Map() }
+      meeting.open.push(round)
+    }
+    return round
+  }
+
+  private complete(meeting: Meeting, round: Round): void {
+    remove(meeting.open, round)
+    // All know of what was given up: a name that is used once must leave nothing behind, and begins anew with era 0.
+    const isOver = meeting.name !== null && meeting.open.length === 0
+    if (isOver) this.meetings.delete(meeting.key)
+    const values = meeting.members.map(({ name }) => round.arrived.get(name)!.value)
+    for (const { timer, resolve } of round.arrived.values()) {
+      timer?.cancel()
+      resolve({ era: isOver ? 0 : meeting.era, values })
+    }
+  }
+
+  /** One that has come has run out of time: see Note [Rounds given up]. */
+  private giveUp(meeting: Meeting, round: Round, timeoutMs: number): void {
+    const missing = missingIn(meeting, round)
+    meeting.givenUp = { round, timeoutMs, missing }
+    meeting.era++
+    const elsewhere = this.elsewhere(meeting, round, missing)
+    this.fail(meeting, groupTimeout(meeting.op, timeoutMs, missing, [], { round: round.name, elsewhere }))
+    if (meeting.name !== null) this.forgetOldNames()
+  }
+
+  /** The caller of an arrival has given it up: its next one joins the same round, if that still waits. */
+  private takeBack(meeting: Meeting, round: Round, from: string): void {
+    const arrival = round.arrived.get(from)
+    if (arrival === undefined || !meeting.open.includes(round)) return
+    round.arrived.delete(from)
+    arrival.timer?.cancel()
+    arrival.reject(callCancelled(meeting.op, null, undefined))
+    if (round.arrived.size === 0) remove(meeting.open, round)
+    if (meeting.name !== null && meeting.open.length === 0 && meeting.givenUp === null) this.meetings.delete(meeting.key)
+  }
+
+  private tooLate({ op, givenUp }: Meeting, from: string): PostgradError {
+    const { round, timeoutMs, missing } = givenUp!
+    return groupTimeout(op, timeoutMs, missing, [], { round: round.name, late: from })
+  }
+
+  private fail(meeting: Meeting, error: PostgradError): void {
+    const failed = meeting.open
+    meeting.open = []
+    for (const { arrived } of failed) {
+      for (const { timer, reject } of arrived.values()) {
+        timer?.cancel()
+        reject(error)
+      }
+    }
+  }
+
+  private forget(meeting: Meeting, error: PostgradError): void {
+    this.meetings.delete(meeting.key)
+    this.fail(meeting, error)
+  }
+
+  private forgetOldNames(): void {
+    const idle = [...this.meetings.values()].filter(({ name, open }) => name !== null && open.length === 0)
+    for (const { key } of idle.slice(0, -NAMES_KEPT)) this.meetings.delete(key)
+  }
+
+  /** Where those wait instead who are missing: members that disagree about a name, or about the operation, wait for each other. */
+  private elsewhere(meeting: Meeting, missed: Round, missing: readonly string[]): string[] {
+    const lines: string[] = []
+    for (const other of this.meetings.values()) {
+      if (groupKey(other.members) !== groupKey(meeting.members)) continue
+      for (const round of other.open) {
+        const there = round === missed ? [] : missing.filter((name) => round.arrived.has(name))
+        for (const name of there) lines.push(`'${name}' waits in ${other.op}() ${roundText(round.name)}`)
+      }
+    }
+    return lines
+  }
+
+  /** Each that has come waits for those that have not. */
+  private *waits(): Generator<Wait> {
+    for (const meeting of this.meetings.values()) {
+      for (const round of meeting.open) {
+        const on = meeting.members.filter(({ name }) => !round.arrived.has(name))
+        const named = meeting.name === null ? '' : ` (${roundText(meeting.name)})`
+        for (const [name, { served }] of round.arrived) {
+          const what = `${meeting.op}${named} of ${meeting.members.length} workers, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
+          yield { kind: 'gather', what, on, requestId: null, within: keyOf(served) }
+        }
+      }
+    }
+  }
+}
+
+function missingIn({ members }: Meeting, { arrived }: Round): string[] {
+  return members.filter(({ name }) => !arrived.has(name)).map(({ name }) => name)
+}
+
+function remove(open: Round[], round: Round): void {
+  const at = open.indexOf(round)
+  if (at >= 0) open.splice(at, 1)
+}
+
+function isComing(coming: Coming): boolean {
+  if (typeof coming !== 'object' || coming === null) return false
+  const { op, members, round, era, from } = coming
+  return (
+    (op === 'allGather' || op === 'barrier') &&
+    Array.isArray(members) &&
+    members.every((member) => typeof member?.name === 'string' && typeof member.id === 'number') &&
+    members.some(({ name }) => name === from) &&
+    (round === null || typeof round === 'string') &&
+    (era === null || Number.isSafeInteger(era))
+  )
+}
+
+/** What is counted, or named, together. */
+export function meetingKey(op: GatherOp, members: readonly WorkerInfo[], round: string | null): string {
+  return `${op} ${groupKey(members)}${round === null ? '' : ` ${round}`}`
+}
+
+/** Names do not suffice: a worker that was started anew is another. */
+function groupKey(members: readonly WorkerInfo[]): string {
+  return members.map(({ name, id }) => `${name}#${id}`).join(',')
+}

@@ -1,0 +1,72 @@
+/** Errors of what a group of workers does together. */
+import { PostgradError } from '@postgrad/base'
+import type { WorkerInfo } from '../core/worker-info.js'
+
+/**
+ * How much longer than its own time a member waits for the one who leads, in ms: the leader counts the same time and knows who is missing. Only
+ * if the leader itself does not answer, this passes.
+ */
+export const LEADER_GRACE_MS = 1000
+
+/** Of a barrier or a gather: which round it was. */
+export interface GivenUpRound {
+  readonly round: string | number
+  /** Where those who are missing wait instead. */
+  readonly elsewhere?: readonly string[]
+  /** Who comes after it was given up. */
+  readonly late?: string
+}
+
+/** GROUP_TIMEOUT; values: missing and busy, the names, timeoutMs, and of a round its name or number, and whether this call came too late for it. */
+export function groupTimeout(
+  op: string,
+  timeoutMs: number,
+  missing: readonly string[],
+  busy: readonly string[] = [],
+  givenUp: GivenUpRound | null = null,
+): PostgradError {
+  const parts = [
+    missing.length > 0 && `${list(missing)} did not take part`,
+    busy.length > 0 && `${list(busy)} still had calls under way`,
+    ...(givenUp?.elsewhere ?? []),
+    givenUp?.late !== undefined && `this call of worker '${givenUp.late}' came after that`,
+  ].filter(Boolean)
+  const round = givenUp === null ? '' : `${roundText(givenUp.round)} `
+  return new PostgradError('GROUP_TIMEOUT', {
+    op,
+    message: `${round}timed out after ${Math.round(timeoutMs)} ms: ${parts.join(', ') || 'the last word was still on its way'}`,
+    remedy: remedyOf(op, givenUp),
+    values: { missing, busy, timeoutMs, ...(givenUp === null ? {} : { round: givenUp.round, late: givenUp.late !== undefined }) },
+  })
+}
+
+function remedyOf(op: string, givenUp: GivenUpRound | null): string {
+  if (givenUp?.late !== undefined) {
+    return `The next ${op}() of this worker joins the round in which the others are then. Where a round belongs to a step, name it: { round: 'step 3' }.`
+  }
+  if ((givenUp?.elsewhere ?? []).length > 0) return 'All members must call the same, with the same { round }, in the same order.'
+  return `Every worker that is meant must call ${op}(); pass a longer { timeoutMs } (0 is no limit), or look at what keeps those busy.`
+}
+
+/** A name in quotes, or a number. */
+export function roundText(round: string | number): string {
+  return typeof round === 'number' ? `round ${round}` : `round '${round}'`
+}
+
+export function leaderSilent(op: string, timeoutMs: number, leader: WorkerInfo): PostgradError {
+  return new PostgradError('GROUP_TIMEOUT', {
+    op,
+    message: `timed out after ${Math.round(timeoutMs)} ms: '${leader.name}', which leads, has not answered`,
+    remedy: 'Look at what keeps that worker busy; a long stretch of computing lets nothing else in.',
+    values: { missing: [leader.name], busy: [], timeoutMs },
+  })
+}
+
+/** By order of code units, which is the same on every worker. */
+export function byName(a: WorkerInfo, b: WorkerInfo): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+}
+
+function list(names: readonly string[]): string {
+  return `${names.length === 1 ? 'worker' : 'workers'} ${names.map((name) => `'${name}'`).join(', ')}`
+}

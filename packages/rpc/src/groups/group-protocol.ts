@@ -1,0 +1,60 @@
+/**
+ * What workers say to each other about the group that they are, to be read alone: the body of GROUP_UPDATE is `[what, data, error]`.
+ *
+ *     leaving                               the end of all
+ *     L → each   LEAVE                      member → leader   JOIN [timeoutMs]           it has called shutdown()
+ *     each → L   SEEN                       member → leader   REPORT [phase, counts]     it is quiet, and what it has sent and received
+ *                                           leader → member   RELEASE [ids]              all of these are quiet: references are given up
+ *                                           leader → member   DONE                       all are quiet again: everybody closes
+ *                                           leader → member   FAILED error               it cannot come about: everybody closes
+ *
+ * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
+ */
+import type { WorkerId } from '@postgrad/base'
+import type { Counts } from '../core/traffic.js'
+
+export const GroupWhat = {
+  LEAVE: 0,
+  SEEN: 1,
+  JOIN: 2,
+  REPORT: 3,
+  RELEASE: 4,
+  DONE: 5,
+  FAILED: 6,
+} as const
+
+export type GroupWhat = (typeof GroupWhat)[keyof typeof GroupWhat]
+
+/** 0: until all are quiet; 1: after the references were given up. */
+export type Phase = 0 | 1
+
+/** 0 for no limit. */
+export type JoinData = readonly [timeoutMs: number]
+/** The workers that end together. */
+export type ReleaseData = readonly WorkerId[]
+export type ReportData = readonly [phase: Phase, counts: Counts]
+
+export function isJoin(data: unknown): data is JoinData {
+  return Array.isArray(data) && data.length === 1 && isNumber(data[0])
+}
+
+export function isRelease(data: unknown): data is ReleaseData {
+  return Array.isArray(data) && data.every(isCount)
+}
+
+export function isReport(data: unknown): data is ReportData {
+  return (
+    Array.isArray(data) &&
+    (data[0] === 0 || data[0] === 1) &&
+    Array.isArray(data[1]) &&
+    data[1].every((row) => Array.isArray(row) && row.length === 3 && row.every(isCount))
+  )
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,0 +1,317 @@
+/**
+ * The end of a whole group: every worker calls `shutdown`, and all of them end when nothing is under way anywhere, which is known by counting
+ * and not by time. The rules SHD-1 to SHD-8 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
+ *
+ * Note [The end of a group]. The worker with the smallest name leads. Each member tells it, whenever it is quiet (`quiet.ts`) and has something new to
+ * say, how many messages it has sent to and received from each other member. Messages count at the receiver when they come off the link.
+ * The leader looks at the last report of each: if for every pair what the one has sent is what the other has received, nothing is under way.
+ * Why: take the moments of these reports as a cut through the run. Links keep order, so if some message had been sent behind the cut of its sender
+ * and received before the cut of its receiver, the latter would have received more than the former says to have sent. So every message
+ * received before the cut was sent before it, and, the numbers being equal, every message sent before the cut was received before it. All
+ * were quiet there: nobody had a call to wait for or to serve, nor anything in the mailbox. What makes a quiet worker busy again is a message, and the
+ * first such message would have been sent by a worker that was quiet. (One that a program sends on its own, from a timer say, after its
+ * worker has called `shutdown`, nobody can foresee.) A worker that leaves is no member but may still send: its link is among the numbers of each member until
+ * its end has been noticed there, and as long as one is, the end of all waits.
+ * Then the references are given up, which sends messages and may run user code; so it is counted once more, and then everybody closes. Who
+ * connects in between is none of those who end: they leave it, each by its own word.
+ */
+import type { PostgradError, WorkerId } from '@postgrad/base'
+import type { Timer } from '@postgrad/transport'
+import type { Quiet } from '../core/quiet.js'
+import { type Counts, unsettled } from '../core/traffic.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
+import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
+
+export interface GroupEndHost {
+  readonly info: WorkerInfo
+  readonly quiet: Quiet
+  /** This worker and its living peers, without those that are leaving. */
+  members(): WorkerInfo[]
+  /** Who is linked with this worker and is no member. */
+  guests(): WorkerInfo[]
+  say(to: WorkerId, what: GroupWhat, data?: unknown, error?: PostgradError): void
+  /** Of every peer but guests. */
+  counts(): Counts
+  /** From now on the end of any peer is in order. */
+  expectEnds(): void
+  releaseAll(): void
+  setTimer(delayMs: number, fn: () => void): Timer
+  close(): Promise<void>
+  shutDownError(): PostgradError
+}
+
+/** One worker's own part: it has called `shutdown` and waits. */
+interface Own {
+  readonly timeoutMs: number
+  /** Changes only when a leader leaves. */
+  leader: WorkerInfo
+  phase: Phase
+  /** The last report, as text. */
+  said: string
+  readonly unwatch: () => void
+  readonly timer: Timer | null
+  end(error: PostgradError | null): void
+}
+
+/** What the leader knows of a member that has called `shutdown`. */
+interface Joined {
+  readonly timer: Timer | null
+  phase: Phase
+  counts: Counts | null
+}
+
+export class GroupEnd {
+  private readonly host: GroupEndHost
+  private own: Own | null = null
+  private ending: Promise<void> | null = null
+  /** On the leader. */
+  private readonly joined = new Map<WorkerId, Joined>()
+  private phase: Phase = 0
+  /** Who ends together, known from RELEASE on. Who comes later is none of them, and is told that they leave. */
+  private circle: ReadonlySet<WorkerId> | null = null
+  /** Why it cannot come about any more. */
+  private failed: PostgradError | null = null
+  private isOver = false
+
+  constructor(host: GroupEndHost) {
+    this.host = host
+  }
+
+  // --- as a member
+
+  shutdown(timeoutMs: number): Promise<void> {
+    this.ending ??= this.isOver ? Promise.resolve() : this.run(timeoutMs)
+    return this.ending
+  }
+
+  private async run(timeoutMs: number): Promise<void> {
+    const error = this.failed ?? (await this.over(timeoutMs))
+    this.isOver = true
+    await this.host.close()
+    if (error !== null) throw error
+  }
+
+  private over(timeoutMs: number): Promise<PostgradError | null> {
+    return new Promise((resolve) => {
+      const { host } = this
+      const end = (error: PostgradError | null) => {
+        this.own!.unwatch()
+        this.own!.timer?.cancel()
+        this.own = null
+        resolve(error)
+      }
+      const leader = this.leader()
+      this.own = {
+        timeoutMs,
+        leader,
+        phase: 0,
+        said: '',
+        unwatch: host.quiet.watch(() => this.report()),
+        timer: this.timer(timeoutMs + LEADER_GRACE_MS, () => end(leaderSilent('shutdown', timeoutMs, this.own!.leader))),
+        end,
+      }
+      this.join()
+    })
+  }
+
+  private leader(): WorkerInfo {
+    return this.members().sort(byName)[0]!
+  }
+
+  private members(): WorkerInfo[] {
+    return this.host.members().filter(({ id }) => this.isInCircle(id))
+  }
+
+  private isInCircle(id: WorkerId): boolean {
+    return this.circle === null || this.circle.has(id)
+  }
+
+  private join(): void {
+    const { leader, timeoutMs } = this.own!
+    const limitMs = timeoutMs === Number.POSITIVE_INFINITY ? 0 : timeoutMs
+    if (leader.id === this.host.info.id) this.onJoin(leader.id, limitMs)
+    else this.host.say(leader.id, GroupWhat.JOIN, [limitMs])
+  }
+
+  /** Another one leads now. */
+  private follow(leader: WorkerInfo): void {
+    const own = this.own!
+    own.leader = leader
+    own.said = ''
+    this.join()
+    this.report()
+  }
+
+  onConnect({ id }: WorkerInfo): void {
+    if (this.own === null) return
+    if (this.own.phase === 1) {
+      // It has come too late to end with this group.
+      this.host.say(id, GroupWhat.LEAVE)
+      return
+    }
+    const leader = this.leader()
+    if (leader.id !== this.own.leader.id) this.follow(leader)
+  }
+
+  /** Only what is new is said. */
+  private report(): void {
+    const { own, host } = this
+    if (own === null || host.quiet.isBusy) return
+    const data: ReportData = [own.phase, host.counts().filter(([peer]) => this.isInCircle(peer))]
+    const text = JSON.stringify(data)
+    if (text === own.said) return
+    own.said = text
+    if (own.leader.id === host.info.id) this.onReport(own.leader.id, data)
+    else host.say(own.leader.id, GroupWhat.REPORT, data)
+  }
+
+  /** Whether that worker leads these, and this one is among them. One that takes no part (any more) has nothing to lose. */
+  mayRelease(from: WorkerId, circle: ReleaseData): boolean {
+    if (this.own === null) return true
+    const { info } = this.host
+    const members = this.host.members().filter(({ id }) => circle.includes(id))
+    return this.own.phase === 0 && members.some(({ id }) => id === info.id) && members.sort(byName)[0]!.id === from
+  }
+
+  /** Whether that worker may say that all are quiet again. */
+  mayEnd(from: WorkerId): boolean {
+    return this.own === null || (this.own.phase === 1 && this.own.leader.id === from)
+  }
+
+  onRelease(from: WorkerId, circle: ReleaseData): void {
+    const { own, host } = this
+    if (own === null) return
+    own.phase = 1
+    this.circle = new Set(circle)
+    // Also if somebody has come since who would have led.
+    own.leader = this.members().find(({ id }) => id === from) ?? own.leader
+    host.expectEnds()
+    for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
+    for (const { id } of host.guests()) host.say(id, GroupWhat.LEAVE)
+    host.releaseAll()
+    this.report()
+  }
+
+  onDone(): void {
+    this.own?.end(null)
+  }
+
+  onFailed(error: PostgradError): void {
+    this.failed ??= error
+    this.own?.end(error)
+  }
+
+  // --- as the leader
+
+  onJoin(from: WorkerId, limitMs: number): void {
+    if (this.isOver || !this.isInCircle(from)) return
+    if (this.failed !== null) {
+      this.host.say(from, GroupWhat.FAILED, null, this.failed)
+      return
+    }
+    const timeoutMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs
+    const timer = this.timer(timeoutMs, () => this.fail(this.late(timeoutMs)))
+    this.forget(from)
+    this.joined.set(from, { timer, phase: 0, counts: null })
+  }
+
+  onReport(from: WorkerId, [phase, counts]: ReportData): void {
+    const member = this.joined.get(from)
+    if (member === undefined) return
+    member.phase = phase
+    member.counts = counts
+    this.check()
+  }
+
+  private check(): void {
+    const members = this.members()
+    if (this.isOver || this.failed !== null || this.unsettled(members).length > 0) return
+    const isDone = this.phase === 1
+    this.phase = 1
+    const self = this.host.info.id
+    const circle: ReleaseData = members.map(({ id }) => id)
+    for (const id of circle) {
+      if (id !== self) this.host.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
+    }
+    if (!isDone) this.onRelease(self, circle)
+    else {
+      this.cancelTimers()
+      this.onDone()
+    }
+  }
+
+  /** Members whose last word does not fit, or who have said none. */
+  private unsettled(members: readonly WorkerInfo[]): WorkerInfo[] {
+    const said = members.map(({ id }) => this.joined.get(id))
+    const silent = members.filter((_, i) => said[i]?.counts == null || said[i].phase !== this.phase)
+    if (silent.length > 0) return silent
+    const reports = new Map(members.map(({ id }, i) => [id, said[i]!.counts!]))
+    const late = unsettled(reports)
+    // Who still has a link to one that leaves may get something from it.
+    const sees = (id: WorkerId) => reports.get(id)!.some(([peer]) => !reports.has(peer))
+    return members.filter(({ id }) => late.includes(id) || sees(id))
+  }
+
+  /** A peer is gone. */
+  onGone(peer: WorkerInfo, error: PostgradError, hasLeft: boolean): void {
+    if (this.isOver || !this.isInCircle(peer.id)) return
+    const { own } = this
+    const member = this.forget(peer.id)
+    if (own !== null && own.leader.id === peer.id) {
+      if (!hasLeft || own.phase === 1) this.fail(error)
+      else this.follow(this.leader())
+    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.host.info.id)) {
+      if (member !== undefined || !hasLeft) this.fail(error)
+      else this.check()
+    }
+  }
+
+  private forget(id: WorkerId): Joined | undefined {
+    const member = this.joined.get(id)
+    member?.timer?.cancel()
+    this.joined.delete(id)
+    return member
+  }
+
+  /** Somebody has said that it leaves: it is no member any more. */
+  onLeaving(from: WorkerId): void {
+    this.forget(from)
+    if (this.joined.size > 0) this.check()
+  }
+
+  private fail(error: PostgradError): void {
+    if (this.failed !== null) return
+    this.cancelTimers()
+    // To those as well who have not called it yet: when they do, this worker will be gone.
+    for (const { id } of this.host.members()) if (id !== this.host.info.id) this.host.say(id, GroupWhat.FAILED, null, error)
+    this.onFailed(error)
+  }
+
+  private late(timeoutMs: number): PostgradError {
+    const members = this.members().sort(byName)
+    const missing = members.filter(({ id }) => !this.joined.has(id))
+    const busy = this.unsettled(members).filter((member) => !missing.includes(member))
+    return groupTimeout(
+      'shutdown',
+      timeoutMs,
+      missing.map(({ name }) => name),
+      busy.map(({ name }) => name),
+    )
+  }
+
+  private cancelTimers(): void {
+    for (const { timer } of this.joined.values()) timer?.cancel()
+  }
+
+  private timer(delayMs: number, fn: () => void): Timer | null {
+    return delayMs === Number.POSITIVE_INFINITY ? null : this.host.setTimer(delayMs, fn)
+  }
+
+  /** This worker closes, for whatever reason. */
+  onClose(): void {
+    this.isOver = true
+    this.cancelTimers()
+    this.own?.end(this.host.shutDownError())
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * What users may put around the calls of a worker: to trace them, to time them, to refuse them. Distributed autograd has a door of its own
+ * (`interceptor.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
+ *
+ *     caller   outgoing(call) of each, first to last ──▶ message ──▶ … reply ──▶ what they returned, last to first
+ *     callee   incoming(call, next) of each, the first outermost ──▶ the function
+ */
+import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
+import type { Clock } from '@postgrad/transport'
+import {
+  type CallHeaders,
+  type HeaderValue,
+  headersOf,
+  isHeaderValue,
+  type Message,
+  MessageType,
+  type OutgoingMessage,
+  setHeaders,
+} from '@postgrad/wire/internal'
+import type { PendingCall } from '../calls/pending-calls.js'
+import { STREAM_CALL, type StreamItem } from '../calls/stream.js'
+import type { ServedCall } from '../core/served-call.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { METHOD_CALL } from '../references/rref-context.js'
+
+/** One call as an interceptor sees it. */
+export interface CallInfo {
+  /** `call` for calls of functions and methods, `remote` for what makes an RRef, `fetch` for `toHere`, `stream` for a stream as a whole. */
+  readonly kind: 'call' | 'remote' | 'fetch' | 'stream'
+  /** The name under which the function is exposed, or the method's; `toHere` for a fetch. */
+  readonly functionName: string
+  /** Whether it is a method of the value that an RRef refers to. */
+  readonly isMethod: boolean
+  /** Who calls. */
+  readonly from: WorkerInfo
+  /** Who is called. */
+  readonly to: WorkerInfo
+  /** What interceptors at the caller have set. */
+  readonly headers: CallHeaders
+}
+
+/** A call before it leaves: what `outgoing` of an interceptor gets. */
+export interface OutgoingCall extends CallInfo {
+  /** Travels with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
+  setHeader(name: string, value: HeaderValue): void
+}
+
+/** How a call ended for its caller. */
+export interface CallOutcome {
+  /** Null when it went well; for a `remote` that is when the owner has the reference. */
+  readonly error: unknown
+  /** Since it was made. */
+  readonly elapsedMs: number
+}
+
+/** Functions around the calls of a worker, to trace, time or refuse them; `intercept` puts it in place. */
+export interface CallInterceptor {
+  /**
+   * At the caller, in its scope, before the call leaves. What it throws is the call's error, and nothing is sent. The function that it may
+   * return hears how the call ended.
+   */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant to fit
+  outgoing?(call: OutgoingCall): ((outcome: CallOutcome) => void) | undefined | void
+  /**
+   * At the callee, in the scope in which the function runs. `next()` goes on with it, once, and gives what it returns (a promise, of an async one);
+   * what this returns is the call's result, what it throws the call's error.
+   */
+  incoming?(call: CallInfo, next: () => unknown): unknown
+}
+
+/** Calls of this package itself (a barrier, a store) begin so, and pass no interceptor. */
+const BUILT_IN = 'postgrad.'
+
+const KINDS: ReadonlyMap<MessageType, CallInfo['kind']> = new Map([
+  [MessageType.CALL, 'call'],
+  [MessageType.REMOTE_CALL, 'remote'],
+  [MessageType.RREF_FETCH, 'fetch'],
+])
+
+export interface CallInterceptorsHost {
+  readonly info: WorkerInfo
+  readonly clock: Clock
+  onBug(error: unknown): void
+}
+
+/** Those of one worker. */
+export class CallInterceptors {
+  private readonly host: CallInterceptorsHost
+  /** Replaced when it changes: one may take itself away while the list is gone through. */
+  private list: readonly CallInterceptor[] = []
+
+  constructor(host: CallInterceptorsHost) {
+    this.host = host
+  }
+
+  get isEmpty(): boolean {
+    return this.list.length === 0
+  }
+
+  add(interceptor: CallInterceptor): void {
+    this.list = [...this.list, interceptor]
+  }
+
+  remove(interceptor: CallInterceptor): void {
+    const at = this.list.indexOf(interceptor)
+    if (at >= 0) this.list = this.list.filter((_, i) => i !== at)
+  }
+
+  /** A request is about to leave: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  leave(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall {
+    const { host, list } = this
+    const call = seen(out, host.info, to)
+    if (call === null) return waiting
+    const startMs = host.clock.now()
+    let headers: Record<string, HeaderValue> | null = null
+    const outgoing: OutgoingCall = {
+      ...call,
+      get headers() {
+        return headers ?? NO_HEADERS
+      },
+      setHeader(name, value) {
+        headers = { ...headers, [name]: checkHeader(name, value) }
+      },
+    }
+    const ends: ((outcome: CallOutcome) => void)[] = []
+    const end = (error: unknown) => {
+      const outcome = { error, elapsedMs: host.clock.now() - startMs }
+      for (const tell of ends.reverse()) {
+        try {
+          tell(outcome)
+        } catch (bug) {
+          host.onBug(bug)
+        }
+      }
+    }
+    try {
+      for (const interceptor of list) {
+        const tell = interceptor.outgoing?.(outgoing)
+        if (typeof tell === 'function') ends.push(tell)
+        else if (isThenable(tell)) throw cannotWait(tell, call.functionName)
+      }
+    } catch (error) {
+      end(error)
+      throw error
+    }
+    if (headers !== null) setHeaders(out, headers)
+    return ends.length === 0 ? waiting : new ObservedCall(waiting, end)
+  }
+
+  /** Runs a request's function with those around it that want to be. */
+  serve(message: Message, from: WorkerInfo, run: () => unknown): unknown {
+    const call = seen(message, from, this.host.info)
+    if (call === null) return run()
+    const info: CallInfo = { ...call, headers: headersOf(message) ?? NO_HEADERS }
+    let next = run
+    for (const interceptor of [...this.list].reverse()) {
+      if (interceptor.incoming === undefined) continue
+      const inner = next
+      next = () => interceptor.incoming!(info, once(inner))
+    }
+    return next()
+  }
+}
+
+/** The pending call with those who hear of its end. */
+export class ObservedCall implements PendingCall {
+  parent: ServedCall | null = null
+  deadlineMs = Number.POSITIVE_INFINITY
+  readonly op: string
+  readonly onItem?: (item: StreamItem) => void
+  readonly onCancelled?: (error: unknown) => void
+  private readonly inner: PendingCall
+  private readonly end: (error: unknown) => void
+
+  constructor(inner: PendingCall, end: (error: unknown) => void) {
+    this.inner = inner
+    this.op = inner.op
+    this.end = end
+    if (inner.onItem !== undefined) this.onItem = (item) => inner.onItem!(item)
+    if (inner.onCancelled !== undefined) {
+      this.onCancelled = (error) => {
+        end(error)
+        inner.onCancelled!(error)
+      }
+    }
+  }
+
+  onReply(message: Message): void {
+    this.end(null)
+    this.inner.onReply(message)
+  }
+
+  onError(error: unknown): void {
+    this.end(error)
+    this.inner.onError(error)
+  }
+
+  /** It has not left: who made it is told by an exception. */
+  unsent(error: unknown): void {
+    this.end(error)
+  }
+
+  timedOut(isInherited: boolean): PostgradError {
+    return this.inner.timedOut(isInherited)
+  }
+}
+
+const NO_HEADERS: CallHeaders = Object.freeze({})
+
+/** Null for what interceptors of users do not see. */
+function seen({ type, body }: Pick<Message, 'type' | 'body'>, from: WorkerInfo, to: WorkerInfo): Omit<CallInfo, 'headers'> | null {
+  const kind = KINDS.get(type)
+  if (kind === undefined) return null
+  if (kind === 'fetch') return { kind, functionName: 'toHere', isMethod: false, from, to }
+  const [name, args] = body as [string, readonly unknown[]]
+  if (name === STREAM_CALL) {
+    const inner = seen({ type, body: args }, from, to)
+    return inner === null ? null : { ...inner, kind: 'stream' }
+  }
+  if (name === METHOD_CALL) return { kind, functionName: String(args[1]), isMethod: true, from, to }
+  return name.startsWith(BUILT_IN) ? null : { kind, functionName: name, isMethod: false, from, to }
+}
+
+function once(next: () => unknown): () => unknown {
+  let isDone = false
+  return () => {
+    if (isDone) {
+      throw new PostgradError('INTERCEPTOR_NEXT_TWICE', {
+        op: 'intercept',
+        message: 'an interceptor called next() a second time for the same call',
+        remedy: 'A call is never repeated at the callee; keep what the first next() gave.',
+      })
+    }
+    isDone = true
+    return next()
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkHeader(name: string, value: HeaderValue): HeaderValue {
+  if (typeof name === 'string' && name !== '' && isHeaderValue(value)) return value
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'setHeader',
+    expected: 'a name and a string, number, boolean, bigint or null',
+    got: typeof name === 'string' ? `'${name}' and a value of type ${typeof value}` : typeof name,
+    remedy: 'Turn other values into text: JSON.stringify(value).',
+  })
+}
+
+/** A call leaves in the turn in which it is made, or calls would change places. */
+function cannotWait(promise: PromiseLike<unknown>, op: string): PostgradError {
+  promise.then(undefined, () => {})
+  return new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: 'an interceptor whose outgoing returns a function or nothing',
+    got: 'a promise',
+    remedy: 'Make outgoing a function that is not async: a call leaves at once. incoming may wait.',
+  })
+}

@@ -1,0 +1,256 @@
+/**
+ * What happens at a worker, as plain objects in the order in which it happens: for tests that assert an order, and for dashboards. Nobody listens by
+ * default, and then it costs one null check per message. `rpc-agent.ts` and `request-callback.ts` tell; `metrics.ts` counts what is told here.
+ * Rules INS-1 to INS-6 in SPEC.md.
+ */
+import type { DeadLetter, DeathCause, Exit } from '@postgrad/actor/internal'
+import { PostgradError } from '@postgrad/base'
+import type { Clock } from '@postgrad/transport'
+import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
+import { whatOf } from '../references/actor-name.js'
+import { type ReferenceLeak, type References, referenceLeaks } from '../references/rref-table.js'
+import type { Inspected, Metrics, Outcome } from './metrics.js'
+
+interface Happening {
+  /** Counts the events of this worker that were told to anybody, from 1: a gap is what a listener missed. */
+  readonly seq: number
+  /** On the worker's clock. */
+  readonly atMs: number
+}
+
+/** About one message. `requestId` pairs a request with its reply; 0: it has none. */
+interface OfMessage extends Happening {
+  /** The name of its kind: `CALL`, `RESULT`, `PROPAGATE_GRADIENTS`, … */
+  readonly type: string
+  readonly requestId: number
+  /** For a reader: the function's name, or `Observer#0.17.step` for a method of the value with that id; empty for what is no call. */
+  readonly what: string
+}
+
+/** What a worker did with a message, one kind a line. */
+export type InspectEvent =
+  /** A message left for a worker. */
+  | (OfMessage & { readonly kind: 'sent'; readonly to: string })
+  /** It came, and waits in the mailbox. */
+  | (OfMessage & { readonly kind: 'received'; readonly from: string })
+  /** A request is served from here on, … */
+  | (OfMessage & { readonly kind: 'begun'; readonly from: string })
+  /** … unless a serial actor puts it off: then it begins again, … */
+  | (OfMessage & { readonly kind: 'put-off'; readonly from: string })
+  /** … and was until here. `runMs` includes what it awaited. */
+  | (OfMessage & { readonly kind: 'ended'; readonly from: string; readonly runMs: number; readonly outcome: Outcome })
+  /** Nobody got it. */
+  | (Happening & { readonly kind: 'dead-letter'; readonly reason: string; readonly from: string | null; readonly what: string })
+  /** A worker has ended. */
+  | (Happening & { readonly kind: 'death'; readonly worker: string; readonly workerId: number; readonly cause: DeathCause })
+  /** An instance of a class was made by `remote`; for a reader: `Observer#0.17`. */
+  | (Happening & { readonly kind: 'actor-started'; readonly what: string })
+  /** It was stopped, nobody refers to it any more (normal), or it crashed: `reason` is the error's message. */
+  | (Happening & { readonly kind: 'actor-ended'; readonly what: string; readonly normal: boolean; readonly reason: string })
+  /** A call of this worker was refused: so many of its calls wait there. */
+  | (Happening & {
+      readonly kind: 'mailbox-full'
+      readonly to: string
+      readonly what: string
+      readonly calls: number
+      readonly bytes: number
+    })
+  /** Code of this worker waits for room there (`ready`). */
+  | (Happening & { readonly kind: 'credit-stall'; readonly to: string; readonly calls: number; readonly bytes: number })
+  /** This worker closes, and nobody has given this reference up. */
+  | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-left' })
+
+/** Gets what a worker does with its messages. */
+export type InspectListener = (event: InspectEvent) => void
+
+/** Without `seq` and `atMs`, kind by kind. */
+type Bare<E> = E extends InspectEvent ? Omit<E, 'seq' | 'atMs'> : never
+
+/** There is one per worker while anybody listens or counts, and none otherwise. */
+export class Inspection {
+  readonly listeners = new Set<InspectListener>()
+  metrics: Metrics | null = null
+  private readonly clock: Clock
+  private readonly onBug: (error: unknown) => void
+  private seq: number
+
+  /** @param seq of the last event that was told before */
+  constructor(clock: Clock, onBug: (error: unknown) => void, seq: number) {
+    this.clock = clock
+    this.onBug = onBug
+    this.seq = seq
+  }
+
+  get lastSeq(): number {
+    return this.seq
+  }
+
+  get isIdle(): boolean {
+    return this.listeners.size === 0 && this.metrics === null
+  }
+
+  sent(to: string, out: OutgoingMessage): void {
+    if (this.listeners.size === 0) return
+    this.tell({ kind: 'sent', to, type: MESSAGE_TABLE[out.type].name, requestId: out.requestId, what: whatOf(out) })
+  }
+
+  received(delivery: Inspected): void {
+    delivery.receivedMs = this.clock.now()
+    this.metrics?.onReceived(delivery)
+    if (this.listeners.size > 0) this.tell({ kind: 'received', ...of(delivery) })
+  }
+
+  begun(delivery: Inspected): void {
+    delivery.begunMs = this.clock.now()
+    this.metrics?.onBegun(delivery)
+    if (this.listeners.size > 0) this.tell({ kind: 'begun', ...of(delivery) })
+  }
+
+  /** It waits for its turn at a serial actor. */
+  putOff(delivery: Inspected): void {
+    this.metrics?.onPutOff(delivery)
+    delivery.begunMs = -1
+    if (this.listeners.size > 0) this.tell({ kind: 'put-off', ...of(delivery) })
+  }
+
+  /** The function has returned, or reached its first await. */
+  firstTurnOver(delivery: Inspected): void {
+    this.metrics?.onTurn(delivery, this.clock.now())
+  }
+
+  ended(delivery: Inspected, outcome: Outcome): void {
+    // It was given up while a serial actor had put it off; or it began before anybody listened.
+    if (delivery.begunMs < 0) {
+      this.notBegun(delivery)
+      return
+    }
+    const runMs = this.clock.now() - delivery.begunMs
+    this.metrics?.onEnded(delivery, runMs, outcome)
+    if (this.listeners.size > 0) this.tell({ kind: 'ended', ...of(delivery), runMs, outcome })
+  }
+
+  /** It was received and will never begin. */
+  notBegun(delivery: Inspected): void {
+    this.metrics?.onNotBegun(delivery)
+  }
+
+  deadLetter({ reason, from, what }: DeadLetter): void {
+    if (this.listeners.size > 0) this.tell({ kind: 'dead-letter', reason, from, what })
+  }
+
+  death(worker: string, workerId: number, cause: DeathCause): void {
+    if (this.listeners.size > 0) this.tell({ kind: 'death', worker, workerId, cause })
+  }
+
+  actorStarted(what: string): void {
+    if (this.listeners.size > 0) this.tell({ kind: 'actor-started', what })
+  }
+
+  actorEnded(what: string, { normal, reason }: Exit): void {
+    if (this.listeners.size === 0) return
+    const text = reason === undefined ? '' : reason instanceof Error ? reason.message : String(reason)
+    this.tell({ kind: 'actor-ended', what, normal, reason: text })
+  }
+
+  /** `tables` is asked for only if anybody listens. */
+  closing(worker: string, tables: () => References): void {
+    if (this.listeners.size === 0) return
+    for (const { madeAt: _, ...leak } of referenceLeaks({ [worker]: tables() })) this.tell({ kind: 'reference-left', ...leak })
+  }
+
+  noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {
+    if (this.listeners.size === 0) return
+    this.tell(kind === 'mailbox-full' ? { kind, to, what, calls, bytes } : { kind, to, calls, bytes })
+  }
+
+  /** What a listener throws is a bug of the listener: it is reported, and the others hear of the event. */
+  private tell(bare: Bare<InspectEvent>): void {
+    const event = { seq: ++this.seq, atMs: this.clock.now(), ...bare } as InspectEvent
+    for (const listener of [...this.listeners]) {
+      try {
+        listener(event)
+      } catch (error) {
+        this.onBug(error)
+      }
+    }
+  }
+}
+
+function of(delivery: Inspected): { from: string; type: string; requestId: number; what: string } {
+  const { message, peer } = delivery
+  return { from: peer.info.name, type: MESSAGE_TABLE[message.type].name, requestId: message.requestId, what: whatOf(message) }
+}
+
+/** Of a stream of such events. */
+export interface InspectStreamOptions {
+  /** So many events are kept for a reader that does not come; then the oldest go, and are counted. Default 1024. */
+  readonly capacity?: number
+}
+
+/** Events for a reader that takes them in its own time; `for await` over it, and `close` or leaving the loop ends it. */
+export class InspectStream implements AsyncIterableIterator<InspectEvent> {
+  /** How many events were dropped because nobody took them in time. */
+  dropped = 0
+  private readonly capacity: number
+  private readonly detach: () => void
+  private readonly kept: InspectEvent[] = []
+  /** In the order in which they asked; events and readers never wait at the same time. */
+  private readonly readers: ((result: IteratorResult<InspectEvent>) => void)[] = []
+  private closed = false
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(attach: (listener: InspectListener) => () => void, capacity: number) {
+    if (!Number.isSafeInteger(capacity) || capacity < 1) {
+      throw new PostgradError('INVALID_ARGUMENT', {
+        op: 'inspectStream',
+        expected: 'a capacity of at least 1 event',
+        got: String(capacity),
+        remedy: 'Leave it out for the default.',
+      })
+    }
+    this.capacity = capacity
+    this.detach = attach((event) => this.take(event))
+  }
+
+  /** The next event. */
+  next(): Promise<IteratorResult<InspectEvent>> {
+    const event = this.kept.shift()
+    if (event !== undefined) return Promise.resolve({ done: false, value: event })
+    if (this.closed) return Promise.resolve({ done: true, value: undefined })
+    return new Promise((resolve) => {
+      this.readers.push(resolve)
+    })
+  }
+
+  /** Ends it. */
+  return(): Promise<IteratorResult<InspectEvent>> {
+    this.close()
+    this.kept.length = 0
+    return this.next()
+  }
+
+  /** No more events; those that are kept can still be read. Idempotent. */
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.detach()
+    for (const reader of this.readers.splice(0)) reader({ done: true, value: undefined })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  private take(event: InspectEvent): void {
+    const reader = this.readers.shift()
+    if (reader !== undefined) {
+      reader({ done: false, value: event })
+      return
+    }
+    if (this.kept.length === this.capacity) {
+      this.kept.shift()
+      this.dropped++
+    }
+    this.kept.push(event)
+  }
+}

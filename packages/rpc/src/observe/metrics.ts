@@ -1,0 +1,187 @@
+/**
+ * How long calls wait at a worker and how long they run, for the worker and for each actor: counters, nothing is kept per call. `inspection.ts` above
+ * tells it what happens; it exists only once somebody has asked (`worker.metrics()`). Rules MET-1 to MET-4 in SPEC.md.
+ */
+import type { Message } from '@postgrad/wire/internal'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { actorName, actorOf } from '../references/actor-name.js'
+
+/** How what was served ended; `given-up`: nobody waited for it any more. */
+export type Outcome = 'value' | 'error' | 'given-up'
+
+/** A message on its way through a worker (`Delivery`), with what is noted of it while somebody looks. Times are -1 before. */
+export interface Inspected {
+  readonly message: Message
+  readonly peer: { readonly info: WorkerInfo }
+  /** Null for what is no call. */
+  readonly served: object | null
+  receivedMs: number
+  begunMs: number
+  /** Null: nobody counts it. One that was stopped meanwhile counts no more. */
+  countedBy: Metrics | null
+}
+
+/** Of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
+export interface CallMetrics {
+  /** Received and not begun, now. */
+  readonly depth: number
+  /** The most that it was. */
+  readonly depthMax: number
+  /** Begun. */
+  readonly messages: number
+  /** Begun, ended with an error. */
+  readonly failed: number
+  /** From receipt to begin: sum, and the longest. */
+  readonly waitMs: number
+  /** The longest wait. */
+  readonly waitMaxMs: number
+  /** From begin to end, with what was awaited; of those that have ended. */
+  readonly runMs: number
+  /** The longest run. */
+  readonly runMaxMs: number
+  /** Of that, what kept the worker busy from the begin to the first await; not of what a serial actor had put off. */
+  readonly turnMs: number
+  /** The longest of those. */
+  readonly turnMaxMs: number
+}
+
+/** How busy a worker is: its calls, its mailbox, its actors. */
+export interface WorkerMetrics extends CallMetrics {
+  /** Since when it is counted, and when this was read, on the worker's clock. */
+  readonly sinceMs: number
+  /** When this was read, on the worker's clock. */
+  readonly atMs: number
+  /** What waits in the mailbox now, lane by lane, node tasks included. */
+  readonly lanes: {
+    readonly signal: number
+    readonly control: number
+    readonly gradient: number
+    readonly task: number
+    readonly call: number
+  }
+  /** By class and id (`Observer#0.17`): each value of an exposed class whose methods were called by reference. */
+  readonly actors: Readonly<Record<string, CallMetrics>>
+}
+
+/** So many actors are told apart; the calls of further ones count for the worker only. */
+export const ACTORS_MAX = 4096
+
+class Counts implements CallMetrics {
+  depth = 0
+  depthMax = 0
+  messages = 0
+  failed = 0
+  waitMs = 0
+  waitMaxMs = 0
+  runMs = 0
+  runMaxMs = 0
+  turnMs = 0
+  turnMaxMs = 0
+}
+
+export class Metrics {
+  readonly sinceMs: number
+  private readonly all = new Counts()
+  private readonly actors = new Map<bigint, { name: string; readonly counts: Counts }>()
+
+  constructor(sinceMs: number) {
+    this.sinceMs = sinceMs
+  }
+
+  onReceived(delivery: Inspected): void {
+    if (delivery.served === null) return
+    delivery.countedBy = this
+    enter(this.all)
+    const actor = this.actor(delivery)
+    if (actor !== null) enter(actor)
+  }
+
+  onBegun(delivery: Inspected): void {
+    if (delivery.countedBy !== this) return
+    const waitMs = delivery.begunMs - delivery.receivedMs
+    begin(this.all, waitMs)
+    const actor = this.actor(delivery)
+    if (actor !== null) begin(actor, waitMs)
+  }
+
+  onPutOff(delivery: Inspected): void {
+    if (delivery.countedBy !== this) return
+    const waitMs = delivery.begunMs - delivery.receivedMs
+    putOff(this.all, waitMs)
+    const actor = this.actor(delivery)
+    if (actor !== null) putOff(actor, waitMs)
+  }
+
+  onNotBegun(delivery: Inspected): void {
+    if (delivery.countedBy !== this) return
+    delivery.countedBy = null
+    this.all.depth--
+    const actor = this.actor(delivery)
+    if (actor !== null) actor.depth--
+  }
+
+  onTurn(delivery: Inspected, nowMs: number): void {
+    if (delivery.countedBy !== this) return
+    const turnMs = nowMs - delivery.begunMs
+    turn(this.all, turnMs)
+    const actor = this.actor(delivery)
+    if (actor !== null) turn(actor, turnMs)
+  }
+
+  onEnded(delivery: Inspected, runMs: number, outcome: Outcome): void {
+    if (delivery.countedBy !== this) return
+    end(this.all, runMs, outcome)
+    const actor = this.actor(delivery)
+    if (actor !== null) end(actor, runMs, outcome)
+  }
+
+  read(atMs: number, lanes: WorkerMetrics['lanes']): WorkerMetrics {
+    const actors = Object.fromEntries([...this.actors.values()].map(({ name, counts }) => [name, { ...counts }]))
+    return { sinceMs: this.sinceMs, atMs, lanes, ...this.all, actors }
+  }
+
+  private actor({ message }: Inspected): Counts | null {
+    const rref = actorOf(message)
+    if (rref === null) return null
+    const known = this.actors.get(rref.rrefId)
+    if (known !== undefined) {
+      // Its class is known from the time on at which it has been made.
+      if (known.name.startsWith('#')) known.name = actorName(rref)
+      return known.counts
+    }
+    if (this.actors.size === ACTORS_MAX) return null
+    const counts = new Counts()
+    this.actors.set(rref.rrefId, { name: actorName(rref), counts })
+    return counts
+  }
+}
+
+function enter(counts: Counts): void {
+  counts.depth++
+  if (counts.depth > counts.depthMax) counts.depthMax = counts.depth
+}
+
+function begin(counts: Counts, waitMs: number): void {
+  counts.depth--
+  counts.messages++
+  counts.waitMs += waitMs
+  if (waitMs > counts.waitMaxMs) counts.waitMaxMs = waitMs
+}
+
+/** What `begin` noted, taken back; the longest wait will be longer by then. */
+function putOff(counts: Counts, waitMs: number): void {
+  counts.depth++
+  counts.messages--
+  counts.waitMs -= waitMs
+}
+
+function turn(counts: Counts, turnMs: number): void {
+  counts.turnMs += turnMs
+  if (turnMs > counts.turnMaxMs) counts.turnMaxMs = turnMs
+}
+
+function end(counts: Counts, runMs: number, outcome: Outcome): void {
+  if (outcome === 'error') counts.failed++
+  counts.runMs += runMs
+  if (runMs > counts.runMaxMs) counts.runMaxMs = runMs
+}

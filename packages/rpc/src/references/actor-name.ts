@@ -1,0 +1,44 @@
+/** What a call is for, in words for people: which actor, which method. */
+import { workerOf } from '@postgrad/base'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import { STREAM_CALL } from '../calls/stream.js'
+import { OwnerRRef, RRef } from './rref.js'
+import { METHOD_CALL } from './rref-context.js'
+
+type Called = Pick<Message, 'type' | 'body'>
+
+/** The reference whose method a call is for; null: it is no call of a method. */
+export function actorOf({ type, body }: Called): RRef | null {
+  if ((type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) || body[0] !== METHOD_CALL) return null
+  const rref = (body[1] as readonly unknown[])[0]
+  return rref instanceof RRef ? rref : null
+}
+
+/** The class of the value, empty where it is not known (yet), and its id: `Observer#0.17` was made by worker 0. */
+export function actorName(rref: RRef): string {
+  const value: unknown = rref instanceof OwnerRRef && rref.hasValue ? rref.localValue() : null
+  const className = typeof value === 'object' && value !== null ? (value.constructor?.name ?? '') : ''
+  return nameOfActor(className, rref.rrefId)
+}
+
+export function nameOfActor(className: string, rrefId: bigint): string {
+  return `${className}#${workerOf(rrefId)}.${rrefId & 0xffffffffffffn}`
+}
+
+/** The name of the function or the method that a call, or a stream, is for. */
+export function functionOf([name, args]: readonly unknown[]): string {
+  if (name === STREAM_CALL && Array.isArray(args)) return functionOf(args)
+  const called: unknown = name === METHOD_CALL && Array.isArray(args) ? args[1] : name
+  return typeof called === 'string' ? called : ''
+}
+
+/** The function's name, or `Observer#0.17.step`; empty for what is no call. */
+export function whatOf(called: Called): string {
+  const { type, body } = called
+  if (type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) return ''
+  const args = body[1] as readonly unknown[]
+  // As it leaves a user.
+  if (body[0] === METHOD_CALL && typeof args[0] === 'bigint') return `${nameOfActor('', args[0])}.${String(args[1])}`
+  const actor = actorOf(called)
+  return actor === null ? String(body[0]) : `${actorName(actor)}.${String(args[1])}`
+}

@@ -1,0 +1,315 @@
+/**
+ * References to values that live on one worker, their owner, and are counted there. `RRefContext` runs the protocol; what users hold
+ * stands here. PyTorch: `torch.distributed.rpc.RRef` (`OwnerRRef`, `UserRRef`).
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import type { Sendable } from '@postgrad/wire'
+import type { travels } from '@postgrad/wire/internal'
+import { Future } from '../calls/future.js'
+import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
+import type { CallOptions } from '../core/call-options.js'
+import type { WorkerInfo } from '../core/worker-info.js'
+import { methodProxy } from './rref-proxy.js'
+
+/** Of `toHere` and `call`: as of a call. */
+export type RRefOptions = CallOptions
+
+/** Of `rref.backward`. */
+export interface RRefBackwardOptions extends RRefOptions {
+  /** Keeps the graph for another pass; default `createGraph`. */
+  readonly retainGraph?: boolean
+  /** Records the pass itself, so that its gradients can be differentiated; default false. */
+  readonly createGraph?: boolean
+  /** The value's gradient, of its shape; left out: 1, for a scalar. */
+  readonly gradient?: Tensor
+}
+
+/** The methods of T, with what they take and give. */
+export type MethodNames<T> = { [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never }[keyof T] & string
+export type MethodArgs<T, K extends keyof T> = T[K] extends (...args: infer A) => unknown ? A : never
+export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : unknown
+
+/** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
+export type RpcProxy<T> = {
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
+}
+/** What `remote` gives: the methods of T, whose results stay on the value's owner. */
+export type RemoteProxy<T> = {
+  readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
+}
+
+/** What references need of the protocol of their worker (`RRefContext`). */
+export interface RRefProtocol {
+  readonly self: WorkerInfo
+  fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T>
+  /** The value or error of an owned reference that is still being made. */
+  awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T>
+  callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown>
+  remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef
+  awaitCreated(rref: RRef, options: RRefOptions): Future<void>
+  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void>
+  streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown>
+  disposeUser(user: UserRRef): void
+}
+
+/** What waits for the value of an owned reference. */
+export interface ValueWaiter {
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+/**
+ * A reference to a value that lives on one worker, its owner, which keeps it while any worker holds one. `remote` and `rref` make it; it travels as
+ * an argument. PyTorch: `torch.distributed.rpc.RRef`.
+ */
+export abstract class RRef<T = unknown> {
+  /** @internal */
+  declare readonly [travels]: true
+  /** The value's id, the same in every reference to it. */
+  readonly rrefId: bigint
+  /** @internal */
+  readonly context: RRefProtocol
+
+  constructor(rrefId: bigint, context: RRefProtocol) {
+    this.rrefId = rrefId
+    this.context = context
+  }
+
+  /** Whether the value lives on this worker. */
+  abstract isOwner(): boolean
+  /** The worker on which the value lives. */
+  abstract owner(): WorkerInfo
+
+  /**
+   * The value: a copy of it on a user, the value itself on the owner. Waits until it has been made.
+   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED or RPC_SHUT_DOWN.
+   */
+  abstract toHere(options?: RRefOptions): Future<T>
+
+  /** The value itself, on its owner. @throws RREF_NOT_OWNER, RREF_VALUE_PENDING, or the error of its creation */
+  abstract localValue(): T
+
+  /** Whether the owner knows of this reference. */
+  abstract confirmedByOwner(): boolean
+
+  /**
+   * Gives this reference up. When the owner counts no reference any more, it drops the value. The finalizer does it at the latest; a
+   * program that makes many should not wait for that. On the owner it does nothing.
+   */
+  abstract dispose(): void
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  /** The owner's name. */
+  ownerName(): string {
+    return this.owner().name
+  }
+
+  /** What `console.log` shows: the reference, and not the worker behind it. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
+  /**
+   * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which is told of the
+   * end of the creation and not of its error.
+   */
+  created(options: RRefOptions = {}): Future<void> {
+    return this.context.awaitCreated(this, options)
+  }
+
+  /**
+   * Runs a method of the value on its owner. The value's class must be exposed; of tensors, the operations can be called.
+   * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
+   */
+  call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
+    return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
+  }
+
+  /** The items that a method of the value gives, one by one; see `stream`. */
+  stream<K extends MethodNames<T>>(
+    method: K,
+    args: Sendable<MethodArgs<T, K>>,
+    options: StreamOptions = {},
+  ): RemoteStream<ItemOf<MethodResult<T, K>>> {
+    return this.context.streamMethod(this, method, args, options) as RemoteStream<ItemOf<MethodResult<T, K>>>
+  }
+
+  /**
+   * Runs a backward pass from the tensor that this refers to, on its owner. With the id of a context: the distributed pass, whose gradients are the
+   * context's on every worker. Without one, which is for the owner alone: the local one, into `.grad`.
+   * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (on a user), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as `ctx.backward` does, and as
+   * `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   */
+  backward(this: RRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
+    return this.context.backward(this, contextId, options)
+  }
+
+  /**
+   * `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. U is T, unless the caller knows more of the value
+   * (a class that extends T). PyTorch: `rref.rpc_sync()`.
+   */
+  rpcSync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
+    return this.rpcAsync<U>(options)
+  }
+
+  /** The same, for those who do not await at once. PyTorch: `rref.rpc_async()`. */
+  rpcAsync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
+    return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<U>
+  }
+
+  /**
+   * `rref.remote().method(…)` runs the method on the value's owner and leaves the result there; the reference to it comes back at once. An error of the
+   * method, and METHOD_NOT_FOUND, is thrown by its uses (PyTorch's throws for a name that the value's type lacks, since it asks for the type first).
+   * The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
+   */
+  remote<U = T>(options: RRefOptions = {}): RemoteProxy<U> {
+    return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<U>
+  }
+}
+
+/** A reference at home: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
+export class OwnerRRef<T = unknown> extends RRef<T> {
+  private state: 'pending' | 'value' | 'error' = 'pending'
+  private held: T | undefined
+  private error: unknown
+  /** Its value is an instance that `remote` of a class made here. @internal */
+  isActor = false
+  /** In the order in which they came. @internal */
+  readonly waiters = new Set<ValueWaiter>()
+
+  /** True. */
+  isOwner(): boolean {
+    return true
+  }
+
+  /** This worker. */
+  owner(): WorkerInfo {
+    return this.context.self
+  }
+
+  confirmedByOwner(): boolean {
+    return true
+  }
+
+  /** Whether the value is there, so that `localValue` gives it. */
+  get hasValue(): boolean {
+    return this.state === 'value'
+  }
+
+  /** Whether the value could not be made. */
+  get hasFailed(): boolean {
+    return this.state === 'error'
+  }
+
+  /** The first of `setValue` and `setError` counts. @internal */
+  setValue(value: T): void {
+    if (this.state !== 'pending') return
+    this.state = 'value'
+    this.held = value
+    for (const waiter of this.waiters) waiter.resolve(value)
+    this.waiters.clear()
+  }
+
+  /** @internal */
+  setError(error: unknown): void {
+    if (this.state !== 'pending') return
+    this.state = 'error'
+    this.error = error
+    for (const waiter of this.waiters) waiter.reject(error)
+    this.waiters.clear()
+  }
+
+  toHere(options: RRefOptions = {}): Future<T> {
+    if (this.state === 'pending') return this.context.awaitValue(this, options)
+    if (this.state === 'error') return Future.rejected(this.error)
+    const future = new Future<T>()
+    future.resolve(this.held as T)
+    return future
+  }
+
+  localValue(): T {
+    if (this.state === 'value') return this.held as T
+    if (this.state === 'error') throw this.error
+    throw new PostgradError('RREF_VALUE_PENDING', {
+      op: 'localValue',
+      message: `the value of ${this} is still being made`,
+      remedy: 'Await toHere(), which on the owner gives the value itself.',
+    })
+  }
+
+  /** Nothing to do: the owner counts the references of others, and the value goes with the last of them and of this worker's own. */
+  dispose(): void {}
+
+  override toString(): string {
+    return `OwnerRRef(${formatId(this.rrefId)})`
+  }
+}
+
+/** A reference to a value of another worker. PyTorch: `UserRRef`. */
+export class UserRRef<T = unknown> extends RRef<T> {
+  /** The id of this one of the value's references. */
+  readonly forkId: bigint
+  private readonly ownerInfo: WorkerInfo
+  /** Changed by RRefContext alone. @internal */
+  confirmed: boolean
+  /** @internal */
+  deleted = false
+  /** Set when creation or confirmation failed, or the owner died: whatever uses it meets this. @internal */
+  failure: unknown = null
+  /** The owner has been told of the end, or has nothing to hear of it because it never counted this reference. @internal */
+  ended = false
+  /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
+  children = 0
+  /** When it was made, or came here, on its worker's clock. @internal */
+  sinceMs = 0
+
+  constructor(rrefId: bigint, forkId: bigint, ownerInfo: WorkerInfo, context: RRefProtocol, confirmed: boolean) {
+    super(rrefId, context)
+    this.forkId = forkId
+    this.ownerInfo = ownerInfo
+    this.confirmed = confirmed
+  }
+
+  /** False. */
+  isOwner(): boolean {
+    return false
+  }
+
+  /** The worker on which the value lives. */
+  owner(): WorkerInfo {
+    return this.ownerInfo
+  }
+
+  confirmedByOwner(): boolean {
+    return this.confirmed
+  }
+
+  toHere(options: RRefOptions = {}): Future<T> {
+    return this.context.fetch(this, options)
+  }
+
+  localValue(): T {
+    throw new PostgradError('RREF_NOT_OWNER', {
+      op: 'localValue',
+      message: `${this} is owned by worker '${this.ownerInfo.name}', and this is worker '${this.context.self.name}'`,
+      remedy: 'Use await toHere() for a copy, or call a function on the owner.',
+      values: { owner: this.ownerInfo.name, worker: this.context.self.name },
+    })
+  }
+
+  dispose(): void {
+    this.context.disposeUser(this)
+  }
+
+  override toString(): string {
+    return `UserRRef(RRefId = ${formatId(this.rrefId)}, ForkId = ${formatId(this.forkId)})`
+  }
+}
+
+function formatId(id: bigint): string {
+  return `GloballyUniqueId(created_on=${id >> 48n}, local_id=${id & 0xffffffffffffn})`
+}

@@ -1,0 +1,107 @@
+/**
+ * What every worker exposes by itself, under names that begin with `postgrad.`: methods of values, their streams, the watching and the end of actors, and
+ * what groups and stores need at their host.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import { findActor, WHEREIS } from '../actors/actor-register-host.js'
+import type { Actors } from '../actors/actors.js'
+import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR, type Watches } from '../actors/watches.js'
+import { serveStream } from '../agent/stream-serving.js'
+import { STREAM_CALL } from '../calls/stream.js'
+import { checkFuture, isAsyncExecution } from '../core/async-execution.js'
+import type { AnyFunction, FunctionRegistry } from '../core/function-registry.js'
+import { ARRIVE, arrive } from '../groups/gather.js'
+import { callStore, STORE_CALL } from '../groups/store-host.js'
+import { OwnerRRef, RRef } from '../references/rref.js'
+import { METHOD_CALL, VALUE_READY } from '../references/rref-context.js'
+
+/** The worker that serves the call. */
+interface Host {
+  readonly registry: FunctionRegistry
+  readonly actors: Actors
+  readonly watches: Watches
+}
+
+function here(): Host {
+  return currentScope().worker as unknown as Host
+}
+
+/** The owner's side of `rref.call`. A method of a value that is there runs in the call's own turn, so that calls keep their order. */
+function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
+  // What came from another worker need not be what `rref.call` sends.
+  if (!(rref instanceof RRef) || typeof method !== 'string' || !Array.isArray(args)) {
+    throw new PostgradError('METHOD_NOT_FOUND', {
+      op: METHOD_CALL,
+      expected: 'an RRef, the name of a method and its arguments',
+      got: 'something else',
+      remedy: 'Use rref.call(method, args).',
+    })
+  }
+  if (rref instanceof OwnerRRef && rref.hasValue) return invoke(rref.localValue(), method, args)
+  return rref.toHere({ timeoutMs: 0 }).then((value) => invoke(value, method, args))
+}
+
+/** The owner's side of `monitor`, `link`, `unlink` and `stopActor`. */
+const watchActor = (rref: unknown, watcher: unknown, id: unknown) => here().watches.onWatch(rref, watcher, id)
+const linkActor = (rref: unknown, other: RRef) => here().watches.onLink(rref, other)
+const unlinkActor = (rref: unknown, other: unknown) => here().watches.onUnlink(rref, other)
+const endActor = (rref: unknown, shutdownMs: unknown) => here().watches.onStop(rref, shutdownMs)
+
+/** The owner's side of `rref.created`. */
+function valueReady(rref: unknown): Promise<void> {
+  if (!(rref instanceof RRef)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: VALUE_READY,
+      expected: 'an RRef',
+      got: typeof rref,
+      remedy: 'Use rref.created().',
+    })
+  }
+  return rref.toHere({ timeoutMs: 0 }).then(() => undefined)
+}
+
+/** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
+function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
+  const { registry, actors } = here()
+  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.mayCall(value, method)
+  const cell = mayCall ? actors.find(value) : null
+  const callable = mayCall && !cell?.hidden?.has(method) ? (value as Record<string, unknown>)[method] : undefined
+  if (typeof callable !== 'function') {
+    throw new PostgradError('METHOD_NOT_FOUND', {
+      op: `call of '${method}'`,
+      expected: `a method '${method}' of an instance of an exposed class, or an operation of a tensor`,
+      got: value === null || typeof value !== 'object' ? typeof value : `an instance of ${value.constructor?.name ?? 'no class'}`,
+      remedy: 'Expose the class, and check the name of the method.',
+      values: { method },
+    })
+  }
+  const isAsync = isAsyncExecution(callable as AnyFunction)
+  const run = () => {
+    const given = callable.apply(value, args)
+    return isAsync ? checkFuture(`call of '${method}'`, given) : given
+  }
+  return cell === null ? run() : cell.invoke(method, run, { endsAtReturn: isAsync })
+}
+
+const BUILT_INS = {
+  [METHOD_CALL]: callMethod,
+  [STREAM_CALL]: serveStream,
+  [VALUE_READY]: valueReady,
+  [WATCH_ACTOR]: watchActor,
+  [LINK_ACTOR]: linkActor,
+  [STOP_ACTOR]: endActor,
+  [UNLINK_ACTOR]: unlinkActor,
+  [WHEREIS]: findActor,
+  [ARRIVE]: arrive,
+  [STORE_CALL]: callStore,
+} as const
+
+/** Workers of one thread share their registry, and a simulation makes many of them. */
+const withBuiltIns = new WeakSet<FunctionRegistry>()
+
+export function exposeBuiltIns(registry: FunctionRegistry): void {
+  if (withBuiltIns.has(registry)) return
+  withBuiltIns.add(registry)
+  registry.expose(BUILT_INS)
+}

@@ -1,0 +1,264 @@
+/**
+ * The fixture of this package's simulated tests: N runtimes over one SimWorld, each direction of each link with a gate in it that says what
+ * passed, and that can be shut so that a test decides what arrives first. Package `testing`, above, has the one that users get. The door `suite`
+ * lends what needs only a world to the tests of dist-autograd.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { PostgradError } from '@postgrad/base'
+import { SimWorld } from '@postgrad/sim/internal'
+import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
+import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
+import type { MailboxOptions } from '../calls/call-credits.js'
+import type { FunctionRegistry } from '../core/function-registry.js'
+import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
+
+/** One end of a link, seen from its sender. */
+export class Gate implements Link {
+  /** The names of the messages that were sent, in order. */
+  readonly sent: string[] = []
+  /** Changes frames on their way, for tests of what cannot be read. */
+  tamper: ((frame: Frame) => Frame) | null = null
+  /** Which messages arrive twice, by name, as over a link that repeats. */
+  repeats: (kind: string) => boolean = () => false
+  private readonly link: Link
+  private held: Frame[] | null = null
+
+  constructor(link: Link) {
+    this.link = link
+  }
+
+  /** What is sent from now on waits for `unshut`. */
+  shut(): void {
+    this.held ??= []
+  }
+
+  unshut(): void {
+    const held = this.held ?? []
+    this.held = null
+    for (const frame of held) this.link.send(frame)
+  }
+
+  send(frame: Frame): void {
+    const head = requestHead(frame)
+    this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
+    const passed = this.tamper === null ? frame : this.tamper(frame)
+    const times = this.repeats(this.sent.at(-1)!) ? 2 : 1
+    for (let i = 0; i < times; i++) {
+      if (this.held !== null) this.held.push(passed)
+      else this.link.send(passed)
+    }
+  }
+
+  open(receiver: LinkReceiver): void {
+    this.link.open(receiver)
+  }
+
+  flush(): void {
+    this.link.flush()
+  }
+
+  poll(): number {
+    return this.link.poll()
+  }
+
+  close(): void {
+    this.link.close()
+  }
+
+  get closed(): boolean {
+    return this.link.closed
+  }
+}
+
+export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id' | 'clock'>> {
+  readonly registryOf?: (id: number) => FunctionRegistry
+  /** Windows of their own, as no cluster that `launch` makes has them. */
+  readonly mailboxOf?: (id: number) => MailboxOptions
+  /** Ids of those that no group counts. */
+  readonly guests?: readonly number[]
+  /** Pairs that get no link. */
+  readonly apart?: readonly (readonly [number, number])[]
+}
+
+export class Cluster {
+  readonly world: SimWorld
+  readonly workers: WorkerRuntime[]
+  readonly bugs: unknown[] = []
+  private readonly guests: readonly number[]
+  private readonly gates = new Map<string, Gate>()
+
+  constructor(seed: number, size: number, { registryOf, mailboxOf, guests = [], apart = [], ...options }: ClusterOptions = {}) {
+    this.world = new SimWorld(seed)
+    this.guests = guests
+    this.workers = Array.from({ length: size }, (_, id) => {
+      const name = `worker${id}`
+      return new WorkerRuntime({
+        name,
+        id,
+        clock: this.world.clockOf(name),
+        finalizers: 'report',
+        onBug: (error) => this.bugs.push(error),
+        isGuest: guests.includes(id),
+        ...options,
+        ...(registryOf === undefined ? {} : { registry: registryOf(id) }),
+        ...(mailboxOf === undefined ? {} : { mailbox: mailboxOf(id) }),
+      })
+    })
+    for (const a of this.workers) {
+      for (const b of this.workers.slice(a.info.id + 1)) {
+        if (!apart.some(([i, j]) => i === a.info.id && j === b.info.id)) this.link(a, b)
+      }
+    }
+  }
+
+  /** A worker that comes late, linked to all that live. */
+  join(name: string): WorkerRuntime {
+    const id = this.workers.length
+    const worker = new WorkerRuntime({
+      name,
+      id,
+      clock: this.world.clockOf(`${name} ${id}`),
+      finalizers: 'report',
+      onBug: (error) => this.bugs.push(error),
+    })
+    for (const other of this.workers) if (!other.agent.isClosed) this.link(other, worker)
+    this.workers.push(worker)
+    return worker
+  }
+
+  link(a: WorkerRuntime, b: WorkerRuntime): void {
+    const [ofA, ofB] = this.world.link(a.info.name, b.info.name)
+    const gateOfA = new Gate(ofA)
+    const gateOfB = new Gate(ofB)
+    this.gates.set(`${a.info.id}→${b.info.id}`, gateOfA)
+    this.gates.set(`${b.info.id}→${a.info.id}`, gateOfB)
+    a.connect(b.info, gateOfA, null, this.guests.includes(b.info.id))
+    b.connect(a.info, gateOfB, null, this.guests.includes(a.info.id))
+  }
+
+  /** What leaves worker `from` for worker `to`. */
+  gate(from: number, to: number): Gate {
+    return this.gates.get(`${from}→${to}`)!
+  }
+
+  /** How many messages have left for other workers. */
+  get messages(): number {
+    return [...this.gates.values()].reduce((sum, { sent }) => sum + sent.length, 0)
+  }
+
+  /** Runs `main` as worker `id` until it settles. */
+  run<T>(id: number, main: () => Promise<T>): Promise<T> {
+    return this.world.run(this.workers[id]!.run(main))
+  }
+
+  info(id: number): Record<string, number> {
+    return this.workers[id]!.debugInfo()
+  }
+
+  /** Delivers what is under way, then says what is left: nothing may be. */
+  async leftovers({ except = [], letters = 0 }: { except?: readonly number[]; letters?: number } = {}): Promise<string[]> {
+    await this.world.drain()
+    const left = this.bugs.map((bug) => `bug: ${bug instanceof Error ? bug.stack : String(bug)}`)
+    let dead = 0
+    for (const worker of this.workers) {
+      const info = worker.debugInfo()
+      if (except.includes(worker.info.id)) continue
+      dead += info.deadLetters!
+      for (const key of HELD) if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
+    }
+    if (dead !== letters) {
+      const last = this.workers.flatMap((worker) => worker.agent.deadLetters.last().map((letter) => JSON.stringify(letter)))
+      left.push(`${dead} dead letters: ${last.join('; ')}`)
+    }
+    return left
+  }
+}
+
+const HELD = ['pendingCalls', 'servingCalls', 'ownerRRefs', 'userRRefs', 'forks', 'pendingUsers', 'pendingChildren']
+
+/** Runs `main` on worker 0 of fresh clusters, one per seed, and asks each time that nothing is left. A failure names its seed. */
+export async function overSeeds(
+  count: number,
+  size: number,
+  main: (cluster: Cluster, seed: number) => Promise<void>,
+  options: ClusterOptions = {},
+): Promise<void> {
+  for (let seed = 1; seed <= count; seed++) {
+    await withSeed(seed, async () => {
+      const cluster = new Cluster(seed, size, options)
+      await cluster.run(0, () => main(cluster, seed))
+      const left = await cluster.leftovers()
+      if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
+    })
+  }
+}
+
+export async function withSeed<T>(seed: number | string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body()
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
+/** Steps the world until `main` settles or nothing can happen; the victim crashes before step `step`. */
+export async function runWithCrash<T>(
+  { world }: Pick<Cluster, 'world'>,
+  main: Promise<T>,
+  victim: string,
+  step: number,
+): Promise<{
+  readonly outcome: 'value' | 'error' | 'pending'
+  readonly value: T | undefined
+  readonly error: unknown
+  readonly crashed: boolean
+}> {
+  const state: { outcome: 'value' | 'error' | 'pending'; value: T | undefined; error: unknown } = {
+    outcome: 'pending',
+    value: undefined,
+    error: null,
+  }
+  main.then(
+    (value) => {
+      state.outcome = 'value'
+      state.value = value
+    },
+    (error: unknown) => {
+      state.outcome = 'error'
+      state.error = error
+    },
+  )
+  let taken = 0
+  let crashed = false
+  await setImmediate()
+  while (state.outcome === 'pending') {
+    if (taken === step) {
+      world.crash(victim)
+      crashed = true
+    }
+    taken++
+    if (!world.step()) break
+    await setImmediate()
+  }
+  return { ...state, crashed }
+}
+
+/** What a promise was rejected with. */
+export async function failure(promise: PromiseLike<unknown>): Promise<PostgradError & { readonly [key: string]: unknown }> {
+  try {
+    await promise
+  } catch (error) {
+    return error as PostgradError & { readonly [key: string]: unknown }
+  }
+  throw new Error('expected a rejection, got a value')
+}
+
+/** What a function threw. */
+export function thrown(fn: () => unknown): PostgradError {
+  try {
+    fn()
+  } catch (error) {
+    return error as PostgradError
+  }
+  throw new Error('expected an exception, got a value')
+}
