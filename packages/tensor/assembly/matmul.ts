@@ -161,7 +161,9 @@ function edge<T>(
 /** At most WIDTH bytes, a multiple of four. */
 // @ts-ignore: decorator
 @inline function copyRow(to: usize, from: usize, bytes: usize): void {
-  for (let i: usize = 0; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
+  let i: usize = 0
+  for (; i + 16 <= bytes; i += 16) v128.store(to + i, v128.load(from + i))
+  for (; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
 }
 
 export function gemm_f32(
