@@ -30,11 +30,12 @@ const ROWS = {
   rpc: 4,
   'dist-autograd': 5,
   parallel: 6,
-  testing: 7,
-  postgrad: 8,
-  cli: 9,
-  examples: 9,
-  bench: 9,
+  cluster: 7,
+  testing: 8,
+  postgrad: 9,
+  cli: 10,
+  examples: 10,
+  bench: 10,
 }
 
 /** Declared by the repository's own package.json, for tests everywhere. */
