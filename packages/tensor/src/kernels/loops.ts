@@ -3,7 +3,7 @@
  * generic strided walks that take the operation as a function. For float32, +, −, ×, ÷ and √ computed in double and rounded once on
  * storing are the correctly rounded float32 results: the same bits as SIMD kernels give.
  */
-import type { TypedArray } from '../dtype.js'
+import type { TypedArray } from '../values/dtype.js'
 import type { Dims } from './table.js'
 
 export type Scalar1 = (x: number, p0: number, p1: number) => number

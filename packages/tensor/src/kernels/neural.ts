@@ -2,7 +2,7 @@
  * The kernels of neural networks: convolutions, pooling, normalisation. A part of the table of `table.ts`, whose promises hold here too. All
  * buffers are dense and row-major; images are [N, C, H, W].
  */
-import type { TypedArray } from '../dtype.js'
+import type { TypedArray } from '../values/dtype.js'
 
 /**
  * One convolution in numbers: x [n, c, h, w] with weight [o, c / groups, kh, kw] → y [n, o, oh, ow]. y[oy, ox] reads x[oy · strideH − padH + ky · dilH, …];

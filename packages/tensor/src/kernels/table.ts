@@ -14,7 +14,7 @@
  * Promises of a kernel: it writes all of the output and nothing else, keeps no reference to any buffer (an asynchronous backend: not beyond
  * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where a buffer lies.
  */
-import type { ArrayOf, DType, TypedArray } from '../dtype.js'
+import type { ArrayOf, DType, TypedArray } from '../values/dtype.js'
 import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
 
 export type {

@@ -2,7 +2,7 @@
  * The reference backend: each kernel in its most obvious form, in double precision, with one rounding on storing. The others are tested
  * against it, and it stands in for cells that they leave out.
  */
-import type { DType, TypedArray } from '../../dtype.js'
+import type { DType, TypedArray } from '../../values/dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import {

@@ -1,5 +1,5 @@
 /** The reference kernels of neural networks: each the definition written down, in double precision with one rounding on storing. */
-import type { TypedArray } from '../../dtype.js'
+import type { TypedArray } from '../../values/dtype.js'
 import type {
   AvgPoolGeometry,
   AvgPoolKernel,

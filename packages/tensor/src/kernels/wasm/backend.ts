@@ -2,7 +2,7 @@
  * The wasm backend: which kernel of this folder stands in which cell of the table, and plain loops of the reference backend where SIMD
  * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
-import type { ArrayOf, DType } from '../../dtype.js'
+import type { ArrayOf, DType } from '../../values/dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import { allKernel, andKernel, anyKernel, differKernel, equalKernel, orKernel } from '../host/bool.js'

@@ -1,5 +1,5 @@
 /** The kernels of neural networks in the wasm backend: which code stands in which of their cells, a part of `backend.ts`'s table. */
-import type { ArrayOf } from '../../dtype.js'
+import type { ArrayOf } from '../../values/dtype.js'
 import * as norm from '../host/norm.js'
 import * as pool from '../host/pool.js'
 import type { NEURAL_KERNEL_OPS } from '../neural.js'

@@ -1,5 +1,5 @@
 /** Layer normalisation of float32 in the wasm backend: as many rows at a time as stay in the first-level cache, staged, through kernels.wasm. */
-import type { ArrayOf } from '../../dtype.js'
+import type { ArrayOf } from '../../values/dtype.js'
 import type { LayerNormBackwardKernel, LayerNormKernel } from '../neural.js'
 import { align, type LazyInstance } from './instance.js'
 import { worked } from './pause.js'
