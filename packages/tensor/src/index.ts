@@ -3,7 +3,7 @@ import './install.js'
 
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './composite/sample.js'
 export type { DeviceSpec } from './kernels/backends.js'
-export type { BackendName, KernelOp } from './kernels/table.js'
+export type { BackendName, KernelOp } from './kernels/table/table.js'
 export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions } from './ops/ops.js'
 export type { DivOptions, IsCloseOptions, ValueOptions } from './ops/ops-arithmetic.js'
 export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops/ops-grad.js'

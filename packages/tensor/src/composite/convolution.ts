@@ -1,6 +1,6 @@
 /** Convolutions as users call them: shapes and options checked, one dimension as two, and the geometry worked out for `raw/neural/convolution.ts`. */
 
-import type { ConvGeometry } from '../kernels/neural.js'
+import type { ConvGeometry } from '../kernels/table/neural.js'
 import type { Ops } from '../ops/ops.js'
 import type { ConvOptions, ConvolutionOps, ConvTransposeOptions, Pair } from '../ops/ops-neural.js'
 import type { Tensor } from '../tensor/tensor.js'

@@ -1,6 +1,6 @@
 /** Pooling as users call it: options checked, lines as planes of height 1, and the geometry worked out for `raw/neural/pooling.ts`. */
 
-import type { PoolGeometry } from '../kernels/neural.js'
+import type { PoolGeometry } from '../kernels/table/neural.js'
 import type { Ops } from '../ops/ops.js'
 import type { AvgPoolOptions, MaxPoolOptions, Pair, PoolingOps } from '../ops/ops-neural.js'
 import { Tensor } from '../tensor/tensor.js'

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { DType } from '../values/dtype.js'
 import { checkKernel, type KernelSuiteOptions } from './kernel.suite.js'
 import { createReferenceBackend } from './reference/backend.js'
-import type { BinaryKernel, KernelOp, MatmulKernel, ReduceKernel, UnaryKernel } from './table.js'
+import type { BinaryKernel, KernelOp, MatmulKernel, ReduceKernel, UnaryKernel } from './table/table.js'
 
 type A = Float32Array
 const { kernels } = createReferenceBackend()

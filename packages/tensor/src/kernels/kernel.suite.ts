@@ -27,7 +27,7 @@ import {
   KERNEL_OPS,
   type KernelOp,
   UNARY_OPS,
-} from './table.js'
+} from './table/table.js'
 
 export type { KernelSuiteOptions } from './suite/cell.suite.js'
 

@@ -4,7 +4,7 @@
  * (classes), H height, W width.
  */
 
-import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from '../kernels/neural.js'
+import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from '../kernels/table/neural.js'
 import type { Generator } from '../values/generator.js'
 
 /** Ops with a node of their own. Tensors come first (null: left out), then attributes, all of them given: composites fill in what users leave out. */

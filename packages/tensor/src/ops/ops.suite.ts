@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
-import type { KernelOp } from '../kernels/table.js'
+import type { KernelOp } from '../kernels/table/table.js'
 import { type Device, withDevice } from '../tensor/device.js'
 import { CALLS, compare, decode, type GoldenCase, goldenCasesByOp, type Tolerance } from '../tensor/golden.suite.js'
 import { isTensor, type Tensor } from '../tensor/tensor.js'

@@ -1,6 +1,6 @@
 /** The reference backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
 import { expect, test } from '@jest/globals'
-import { type BinaryKernel, isUnsupported } from '../kernels/table.js'
+import { type BinaryKernel, isUnsupported } from '../kernels/table/table.js'
 import { Device, device } from '../tensor/device.js'
 import { CALLS, goldenCases } from '../tensor/golden.suite.js'
 import { goldenFailures, opsSuite } from './ops.suite.js'

@@ -1,6 +1,6 @@
 /** Functions of two tensors beyond those of `elementwise.ts`; they broadcast and promote as those do. */
 
-import type { BinaryOp } from '../kernels/table.js'
+import type { BinaryOp } from '../kernels/table/table.js'
 import type { DivOptions } from '../ops/ops-arithmetic.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'

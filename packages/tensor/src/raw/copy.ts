@@ -1,6 +1,6 @@
 /** Copies and conversions: `contiguous`, `clone`, `to`. All other operations stand on these. */
 
-import type { CopyKernel } from '../kernels/table.js'
+import type { CopyKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import type { TypedArray } from '../values/dtype.js'

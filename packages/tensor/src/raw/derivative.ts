@@ -1,6 +1,6 @@
 /** Derivatives with a kernel of their own: what would be many operations, or need a division, in one pass. See `ops-derivative.ts`. */
 
-import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table.js'
+import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table/table.js'
 import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'

@@ -1,7 +1,7 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
 
 import { Storage } from '../heap/storage.js'
-import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table.js'
+import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../values/dtype.js'

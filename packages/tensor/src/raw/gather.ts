@@ -3,7 +3,7 @@
  * index per element. Brought to [outer, extent, inner] for the kernels. Beside: `indices.ts`, which checks the indices.
  */
 
-import type { IndexKernel, IndexOp } from '../kernels/table.js'
+import type { IndexKernel, IndexOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import type { TypedArray } from '../values/dtype.js'

@@ -1,6 +1,6 @@
 /** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
 
-import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table.js'
+import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table/table.js'
 import type { Reduction } from '../ops/ops.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'

@@ -3,7 +3,7 @@
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
 import { PostgradError } from '@postgrad/base'
-import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
+import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { categoryOf, type DType, isFloating, type TypedArray } from '../values/dtype.js'

@@ -4,7 +4,7 @@
  * from a user: shapes and dtypes are the caller's own. Nothing is recorded, no version raised: `out` is the node's own until it is done.
  */
 import assert from 'node:assert'
-import type { BinaryKernel, BinaryOp, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table.js'
+import type { BinaryKernel, BinaryOp, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import type { TypedArray } from '../values/dtype.js'

@@ -1,6 +1,6 @@
 /** Element-wise functions of one tensor, beyond those of `elementwise.ts`: roundings, logarithms, trigonometry, activations. */
 
-import type { UnaryOp } from '../kernels/table.js'
+import type { UnaryOp } from '../kernels/table/table.js'
 import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'

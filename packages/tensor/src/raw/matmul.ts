@@ -1,6 +1,6 @@
 /** Matrix products by PyTorch's rules, from vectors to broadcast batches. Transposes reach the kernel as strides, without a copy. */
 
-import type { MatmulKernel } from '../kernels/table.js'
+import type { MatmulKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { type DType, promote, type TypedArray } from '../values/dtype.js'

@@ -1,6 +1,6 @@
 /** Reductions over one, several or all dimensions, brought to [outer, k, inner] for the kernels; and softmax, which has the same form. */
 import { PostgradError } from '@postgrad/base'
-import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table.js'
+import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table/table.js'
 import type { DimsArg } from '../ops/ops.js'
 import type { ReduceOptions, VarianceOptions } from '../ops/ops-reduce.js'
 import { currentKernels } from '../tensor/device.js'

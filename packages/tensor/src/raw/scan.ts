@@ -1,6 +1,6 @@
 /** Running sums and products along a dimension. int32 and bool run in int32. */
 
-import type { ScanKernel, ScanOp } from '../kernels/table.js'
+import type { ScanKernel, ScanOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import type { TypedArray } from '../values/dtype.js'

@@ -1,6 +1,6 @@
 /** The order of elements along a dimension. `composite/sort.ts` makes sorted values and the largest of it. */
 
-import type { ArgsortKernel } from '../kernels/table.js'
+import type { ArgsortKernel } from '../kernels/table/table.js'
 import type { SortOptions } from '../ops/ops-reduce.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'

@@ -4,7 +4,7 @@
  */
 
 import { indexedTwice, withoutComments } from '../kernels/host/user-kernel.js'
-import type { UserKernel } from '../kernels/table.js'
+import type { UserKernel } from '../kernels/table/table.js'
 import { currentDevice } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'
 import { type DType, isFloating } from '../values/dtype.js'

@@ -1,6 +1,6 @@
 /** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
 
-import type { IndexKernel } from '../kernels/table.js'
+import type { IndexKernel } from '../kernels/table/table.js'
 import { clone, contiguous } from '../raw/copy.js'
 import { mul } from '../raw/elementwise.js'
 import { add_, wrote } from '../raw/inplace.js'

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { createReferenceBackend } from '../kernels/reference/backend.js'
-import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable } from '../kernels/table.js'
+import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable } from '../kernels/table/table.js'
 import { DTYPES, type TypedArray } from '../values/dtype.js'
 import { Device } from './device.js'
 

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { currentDevice, Device, type DType, device, tensor, withDevice } from '../index.js'
-import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable, unsupported } from '../kernels/table.js'
+import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable, unsupported } from '../kernels/table/table.js'
 
 test('one device per name', () => {
   expect(device('reference')).toBe(device('reference'))

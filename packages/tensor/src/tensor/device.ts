@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { BACKENDS, type DeviceSpec } from '../kernels/backends.js'
-import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelMap, type KernelOp } from '../kernels/table.js'
+import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelMap, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
 

@@ -17,7 +17,7 @@ import {
   UNARY_OPS,
   type UnaryOp,
   unsupported,
-} from '../table.js'
+} from '../table/table.js'
 import { type GpuMode, KernelCompiler } from './compiler.js'
 import { GpuKernels } from './kernels.js'
 import { neuralKernels } from './neural-kernels.js'

@@ -31,7 +31,7 @@ import type {
   UnaryOp,
   VarianceKernel,
   WhereKernel,
-} from '../table.js'
+} from '../table/table.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import {
   AXPY,

@@ -3,7 +3,7 @@
  * for backends that compute on the host.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import type { IndexKernel } from '../table.js'
+import type { IndexKernel } from '../table/table.js'
 import { BULK_FROM } from './rows.js'
 
 /** A row of `inner` elements at a time. */

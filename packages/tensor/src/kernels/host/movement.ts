@@ -3,7 +3,7 @@
  * `indexed.ts`, movement by indices). Moving bytes through a kernel compiler and back could only add copies.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
-import type { CopyKernel, Dims, FillKernel } from '../table.js'
+import type { CopyKernel, Dims, FillKernel } from '../table/table.js'
 import { copyAny, copyF32 } from './rows.js'
 import { denseStrides, type Row2, walk2 } from './walk.js'
 

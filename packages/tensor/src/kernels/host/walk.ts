@@ -4,7 +4,7 @@
  * Independent of `loops.ts`, on which the reference backend stands, so that an error in either walk shows.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Dims } from '../table.js'
+import type { Dims } from '../table/table.js'
 
 export type Row2<A extends TypedArray, O extends TypedArray> = (
   n: number,

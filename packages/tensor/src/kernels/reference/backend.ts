@@ -21,8 +21,8 @@ import {
   unaryFlat,
   unaryStrided,
   Walk,
-} from '../loops.js'
-import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../scalars.js'
+} from '../table/loops.js'
+import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../table/scalars.js'
 import {
   type AxpyKernel,
   type Backend,
@@ -40,7 +40,7 @@ import {
   type Unsupported,
   unsupported,
   type WhereKernel,
-} from '../table.js'
+} from '../table/table.js'
 import { gradient, logSoftmaxBackward, softmaxBackward } from './gradients.js'
 import { neuralKernels } from './neural.js'
 import {

@@ -12,8 +12,8 @@ import type {
   MaxPoolKernel,
   NEURAL_KERNEL_OPS,
   PoolGeometry,
-} from '../neural.js'
-import { type KernelTable, unsupported } from '../table.js'
+} from '../table/neural.js'
+import { type KernelTable, unsupported } from '../table/table.js'
 
 type T = TypedArray
 

@@ -4,7 +4,7 @@
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
-import { type Backend, KERNEL_OPS, type KernelOp } from '../table.js'
+import { type Backend, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { elementsOf } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 

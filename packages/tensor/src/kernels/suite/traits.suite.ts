@@ -3,7 +3,7 @@
  * found whatever it says of itself. Above: `cell.suite.ts`, which asks for what is missing.
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
-import { BINARY_OPS, COMPARE_OPS, type KernelOp, UNARY_OPS } from '../table.js'
+import { BINARY_OPS, COMPARE_OPS, type KernelOp, UNARY_OPS } from '../table/table.js'
 
 type Special = 'NaN' | 'infinite' | '-0' | 'denormal'
 type Trait = 'empty' | '0-d' | 'offset' | 'broadcast' | 'gaps' | 'in place' | 'long' | Special

@@ -3,7 +3,7 @@
  * and so are conversions to int32, which wrap around as JavaScript's.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import type { CopyKernel } from '../table.js'
+import type { CopyKernel } from '../table/table.js'
 import { CHUNK, elementsOf, SIMD_FROM } from './elementwise.js'
 import type { ConvertExport, LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'

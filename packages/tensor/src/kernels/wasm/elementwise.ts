@@ -6,7 +6,7 @@
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
-import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table.js'
+import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { workedElements } from './pause.js'
 import { moveStrided, runStrided, SLICE } from './strided.js'

@@ -4,7 +4,7 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { INT32_SPAN } from '../../values/dtype.js'
-import type { Dims, UnaryKernel } from '../table.js'
+import type { Dims, UnaryKernel } from '../table/table.js'
 import { elementsOf, gather, runBinary, runUnary, SIMD_FROM, type SimdDType, VIEWS } from './elementwise.js'
 import type { LazyInstance, UnaryExport } from './instance.js'
 

@@ -4,7 +4,7 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { type Row3, walk3 } from '../host/walk.js'
-import type { BinaryKernel, Dims, UnaryKernel } from '../table.js'
+import type { BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { elementsOf, runBinary, SIMD_FROM, stridedBinary, UnaryPolynomial } from './elementwise.js'
 import { type LazyInstance, SINGLE_BELOW } from './instance.js'
 

@@ -4,7 +4,7 @@
  * same bits; the others need the polynomials of kernels.wasm at every size.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { GradKernel, GradRowsKernel } from '../table.js'
+import type { GradKernel, GradRowsKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { workedElements } from './pause.js'

@@ -4,7 +4,7 @@
  * forms below, so that the choice between them shows in no bit.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { MatmulKernel } from '../table.js'
+import type { MatmulKernel } from '../table/table.js'
 import { align, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { rowsAtOnce, worked } from './pause.js'
 

@@ -4,7 +4,7 @@ import { threadHeap } from '../../heap/thread-heap.js'
 import { memoryScope, rand } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { allocate, type TypedArray } from '../../values/dtype.js'
-import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table.js'
+import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import { installKernelPause } from './pause.js'
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { DTYPES, type TypedArray } from '../../values/dtype.js'
 import { checkKernel } from '../kernel.suite.js'
-import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import type { KernelHeap } from './memory.js'
 

@@ -3,7 +3,7 @@
  * rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { ReduceKernel, SoftmaxKernel } from '../table.js'
+import type { ReduceKernel, SoftmaxKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'

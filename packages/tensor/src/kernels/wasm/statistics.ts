@@ -4,7 +4,7 @@
  * lanes, and a place costs more to find again than to keep.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table.js'
+import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import type { LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'

@@ -4,7 +4,7 @@
  * kernels of this folder. Independent of `host/walk.ts`, which walks what is too small or too wide for this.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Dims } from '../table.js'
+import type { Dims } from '../table/table.js'
 import { align, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 

@@ -3,7 +3,7 @@
  * `composite/convolution.ts`, where the public functions are.
  */
 
-import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table.js'
+import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating, type TypedArray } from '../../values/dtype.js'

@@ -1,6 +1,6 @@
 /** The fully connected layer as one operation: one product, whose transpose is a stride, and the bias added where the product lies. */
 
-import type { BinaryKernel, MatmulKernel } from '../../kernels/table.js'
+import type { BinaryKernel, MatmulKernel } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import type { TypedArray } from '../../values/dtype.js'

@@ -1,6 +1,6 @@
 /** Layer and batch normalisation with their fused backward passes. Autograd uses the latter where no second derivative is wanted. */
 
-import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../../kernels/table.js'
+import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating, type TypedArray } from '../../values/dtype.js'

@@ -1,6 +1,6 @@
 /** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
 
-import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table.js'
+import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating, type TypedArray } from '../../values/dtype.js'
