@@ -1,6 +1,6 @@
 /** A deep chain of nested calls between two threads, forward and backward. PyTorch with its defaults hangs at 50. */
 import { expect, test } from '@jest/globals'
-import { cases, casesProgram } from '@postgrad/testing/internal'
+import { cases, casesProgram } from '@postgrad/testing-cases'
 import { launch } from '../index.js'
 import { untilClean } from './acceptance.fixture.js'
 

@@ -1,10 +1,10 @@
 /**
  * The acceptance cases on real threads: PyTorch's gradients and the bits of the simulation, the graph's shape, clean-up, and errors. The cases
- * are those of `packages/testing/src/cases`, unchanged.
+ * are those of `packages/testing-cases/src/cases`, unchanged.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { simulate } from '@postgrad/testing'
-import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing/internal'
+import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing-cases'
 import type { Cluster } from '../index.js'
 import { launch } from '../index.js'
 import { untilClean } from './acceptance.fixture.js'

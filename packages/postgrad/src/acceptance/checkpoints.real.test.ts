@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { simulate } from '@postgrad/testing'
-import { cases, casesProgram } from '@postgrad/testing/internal'
+import { cases, casesProgram } from '@postgrad/testing-cases'
 import { launch } from '../index.js'
 
 const SEED = 7

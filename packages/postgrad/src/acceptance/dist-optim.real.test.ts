@@ -1,6 +1,6 @@
 /** PyTorch's dist_optimizer_test on threads: some of its cases, whose others the simulation runs, and the optimizers that fail. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
-import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing/internal'
+import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing-cases'
 import type { Cluster } from '../index.js'
 import { launch } from '../index.js'
 import { untilClean } from './acceptance.fixture.js'
