@@ -5,7 +5,7 @@
 import type { TypedArray } from '../../values/dtype.js'
 import type { CopyKernel } from '../table/table.js'
 import { CHUNK, elementsOf, SIMD_FROM } from './elementwise.js'
-import type { ConvertExport, LazyInstance } from './instance.js'
+import { type ConvertExport, copyRun, type LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { moveStrided, SLICE, viewOf } from './strided.js'
 
@@ -58,9 +58,9 @@ function convert(lazy: LazyInstance, name: ConvertExport, n: number, x: TypedArr
   const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
-    if (xAt < 0) viewOf(instance, x).set(x.subarray(xo + i, xo + i + count), staged / xBytes)
+    if (xAt < 0) copyRun(count, x, xo + i, viewOf(instance, x), staged / xBytes)
     kernel(count, xAt < 0 ? staged : xAt + i * xBytes, outAt < 0 ? stagedOut : outAt + i * outBytes)
-    if (outAt < 0) out.set(viewOf(instance, out).subarray(stagedOut / outBytes, stagedOut / outBytes + count), oo + i)
+    if (outAt < 0) copyRun(count, viewOf(instance, out), stagedOut / outBytes, out, oo + i)
     workedElements(count)
   }
 }

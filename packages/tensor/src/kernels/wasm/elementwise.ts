@@ -7,7 +7,7 @@ import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
-import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
+import { type BinaryExport, copyRun, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { workedElements } from './pause.js'
 import { moveStrided, runStrided, SLICE } from './strided.js'
 
@@ -67,9 +67,9 @@ export class UnaryPolynomial implements UnaryKernel<F32> {
     const pointer = instance.begin(SINGLE_BELOW * 4)
     const memory = instance.f32
     const at = pointer / 4
-    for (let i = 0; i < n; i++) memory[at + i] = x[xOffset + i]!
+    copyRun(n, x, xOffset, memory, at)
     instance.kernels[this.#name](n, pointer, pointer, p0, p1)
-    for (let i = 0; i < n; i++) out[outOffset + i] = memory[at + i]!
+    copyRun(n, memory, at, out, outOffset)
   }
 
   strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number, p0: number, p1: number): void {
@@ -105,9 +105,9 @@ export function runUnary<D extends SimdDType>(
   const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
-    if (xAt < 0) memory.set(x.subarray(xOffset + i, xOffset + i + count), at)
+    if (xAt < 0) copyRun(count, x, xOffset + i, memory, at)
     kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes, p0, p1)
-    if (outAt < 0) out.set(memory.subarray(at, at + count), outOffset + i)
+    if (outAt < 0) copyRun(count, memory, at, out, outOffset + i)
     workedElements(count)
   }
 }
@@ -197,12 +197,12 @@ export function runBinary(
   const chunk = stageA || stageB || outAt < 0 ? CHUNK : SLICE
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
-    if (stageA) memory.set(a.subarray(ao + i, ao + i + count), at)
-    if (stageB) memory.set(b.subarray(bo + i, bo + i + count), at + CHUNK)
+    if (stageA) copyRun(count, a, ao + i, memory, at)
+    if (stageB) copyRun(count, b, bo + i, memory, at + CHUNK)
     const aPointer = aAt < 0 ? staged : aAt + i * bytes
     const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
     kernel(1, count, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * outBytes, 0)
-    if (outAt < 0) out.set(instance[outView].subarray(stagedOut / outBytes, stagedOut / outBytes + count), oo + i)
+    if (outAt < 0) copyRun(count, instance[outView], stagedOut / outBytes, out, oo + i)
     workedElements(count)
   }
 }
@@ -289,10 +289,10 @@ export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKern
     const chunk = stageX || outAt < 0 ? CHUNK : SLICE
     for (let i = 0; i < n; i += chunk) {
       const count = Math.min(chunk, n - i)
-      if (stageX) memory.set(x.subarray(xo + i, xo + i + count), at)
-      if (outAt < 0) memory.set(out.subarray(oo + i, oo + i + count), at + CHUNK)
+      if (stageX) copyRun(count, x, xo + i, memory, at)
+      if (outAt < 0) copyRun(count, out, oo + i, memory, at + CHUNK)
       kernel(1, count, alpha, xAt < 0 ? staged : xAt + i * bytes, 0, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes, 0)
-      if (outAt < 0) out.set(memory.subarray(at + CHUNK, at + CHUNK + count), oo + i)
+      if (outAt < 0) copyRun(count, memory, at + CHUNK, out, oo + i)
       workedElements(count)
     }
   }

@@ -6,9 +6,9 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { GradKernel, GradRowsKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
-import { align, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
+import { align, copyRun, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { workedElements } from './pause.js'
-import { copyRun, fibre, scatter } from './rows.js'
+import { fibre, scatter } from './rows.js'
 import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
@@ -79,8 +79,8 @@ export class FusedGradient implements GradKernel<F32> {
     const chunk = stageG || xAt < 0 || outAt < 0 ? CHUNK : SLICE
     for (let i = 0; i < n; i += chunk) {
       const count = Math.min(chunk, n - i)
-      if (xAt < 0) memory.set(x.subarray(xo + i, xo + i + count), at)
-      if (stageG) memory.set(g.subarray(go + i, go + i + count), at + CHUNK)
+      if (xAt < 0) copyRun(count, x, xo + i, memory, at)
+      if (stageG) copyRun(count, g, go + i, memory, at + CHUNK)
       kernel(
         count,
         gAt < 0 ? staged + CHUNK * 4 : gAt + i * 4,
@@ -90,7 +90,7 @@ export class FusedGradient implements GradKernel<F32> {
         p0,
         p1,
       )
-      if (outAt < 0) out.set(memory.subarray(at, at + count), oo + i)
+      if (outAt < 0) copyRun(count, memory, at, out, oo + i)
       workedElements(count)
     }
   }

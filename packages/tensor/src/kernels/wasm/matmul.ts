@@ -5,7 +5,7 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { MatmulKernel } from '../table/table.js'
-import { align, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { align, copyRun, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { rowsAtOnce, worked } from './pause.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
@@ -156,8 +156,7 @@ export class MatmulTiles<A extends Real> implements MatmulKernel<A> {
     product(instance, bytes, m, n, k, x, y, outAt, n * bytes, instance.take(scratchBytes))
     if (direct < 0) {
       const at = outAt / bytes
-      if (m * n < SINGLE_BELOW) for (let i = 0; i < m * n; i++) out[oo + i] = memory[at + i]!
-      else out.set(memory.subarray(at, at + m * n), oo)
+      copyRun(m * n, memory, at, out, oo)
     }
   }
 }
@@ -315,19 +314,18 @@ function stage<A extends Real>(
   to.col = col * bytes
   // A repeated row or column (stride 0) spans even less than the matrix has elements.
   if (span <= rows * cols) {
-    if (span < SINGLE_BELOW) for (let i = 0; i < span; i++) memory[at + i] = x[xo + i]!
-    else memory.set(x.subarray(xo, xo + span), at)
+    copyRun(span, x, xo, memory, at)
     return
   }
   if (row === 1) {
     to.col = rows * bytes
-    for (let j = 0; j < cols; j++) memory.set(x.subarray(xo + j * col, xo + j * col + rows), at + j * rows)
+    for (let j = 0; j < cols; j++) copyRun(rows, x, xo + j * col, memory, at + j * rows)
     return
   }
   to.row = cols * bytes
   to.col = bytes
   for (let i = 0; i < rows; i++) {
-    if (col === 1) memory.set(x.subarray(xo + i * row, xo + i * row + cols), at + i * cols)
+    if (col === 1) copyRun(cols, x, xo + i * row, memory, at + i * cols)
     else for (let j = 0; j < cols; j++) memory[at + i * cols + j] = x[xo + i * row + j * col]!
   }
 }

@@ -5,7 +5,7 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { ReduceKernel, SoftmaxKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
-import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { align, copyRun, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { SLICE } from './strided.js'
 
@@ -89,7 +89,7 @@ export class SumRows implements ReduceKernel<F32, F32> {
     const groups = k - (k % 8)
     for (let i = 0; i < groups; i += chunk) {
       const count = Math.min(chunk, groups - i)
-      if (xAt < 0) f32.set(x.subarray(xo + i, xo + i + count), staged / 4)
+      if (xAt < 0) copyRun(count, x, xo + i, f32, staged / 4)
       kernels.sum_groups_f32(count, xAt < 0 ? staged : xAt + i * 4, sums)
       workedElements(count)
     }
@@ -115,7 +115,7 @@ export class SumRows implements ReduceKernel<F32, F32> {
         for (let r = 0; r < k; r += rowsAtOnce) {
           const rows = Math.min(rowsAtOnce, k - r)
           const from = base + r * inner + i
-          if (xAt < 0) f32.set(x.subarray(xo + from, xo + from + (rows - 1) * inner + width), staged / 4)
+          if (xAt < 0) copyRun((rows - 1) * inner + width, x, xo + from, f32, staged / 4)
           kernels.add_rows_f32(rows, width, xAt < 0 ? staged : xAt + from * 4, sums)
           workedElements(rows * width)
         }
@@ -144,7 +144,7 @@ function shortRows(
   const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.min(CHUNK, Math.floor(SLICE / k))
   for (let r = 0; r < rows; r += atOnce) {
     const count = Math.min(atOnce, rows - r)
-    if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
+    if (xAt < 0) copyRun(count * k, x, xo + r * k, f32, staged / 4)
     kernels[name](count, k, xAt < 0 ? staged : xAt + r * k * 4, results)
     workedElements(count * k)
     for (let i = 0; i < count; i++) out[oo + r + i] = f32[at + i]!
@@ -241,12 +241,6 @@ export class SoftmaxRows implements SoftmaxKernel<F32> {
       }
     }
   }
-}
-
-/** A policy's softmax has a handful of elements: two views would cost more than it does. */
-export function copyRun(n: number, x: F32, xo: number, out: F32, oo: number): void {
-  if (n < SINGLE_BELOW) for (let i = 0; i < n; i++) out[oo + i] = x[xo + i]!
-  else out.set(x.subarray(xo, xo + n), oo)
 }
 
 /** Row r of the [outer · inner] fibres, gathered from [outer, k, inner]. */

@@ -2,7 +2,7 @@
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import type { BinaryKernel, CompareOp, Dims, WhereKernel } from '../table/table.js'
 import { CHUNK, elementsOf, runBinary, SIMD_FROM, type SimdDType, stridedBinary, VIEWS } from './elementwise.js'
-import type { BinaryExport, LazyInstance } from './instance.js'
+import { type BinaryExport, copyRun, type LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { runStrided, SLICE, viewOf } from './strided.js'
 
@@ -107,13 +107,13 @@ function runWhere(
   const chunk = stageA || stageB || condAt < 0 || outAt < 0 ? CHUNK : SLICE
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
-    if (condAt < 0) instance.u8.set(cond.subarray(co + i, co + i + count), stagedCond)
-    if (stageA) memory.set(a.subarray(ao + i, ao + i + count), at)
-    if (stageB) memory.set(b.subarray(bo + i, bo + i + count), at + CHUNK)
+    if (condAt < 0) copyRun(count, cond, co + i, instance.u8, stagedCond)
+    if (stageA) copyRun(count, a, ao + i, memory, at)
+    if (stageB) copyRun(count, b, bo + i, memory, at + CHUNK)
     const aPointer = aAt < 0 ? staged : aAt + i * bytes
     const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
     kernel(1, count, condAt < 0 ? stagedCond : condAt + i, 0, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * bytes)
-    if (outAt < 0) out.set(memory.subarray(at + 2 * CHUNK, at + 2 * CHUNK + count), oo + i)
+    if (outAt < 0) copyRun(count, memory, at + 2 * CHUNK, out, oo + i)
     workedElements(count)
   }
 }

@@ -6,7 +6,7 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
-import type { LazyInstance } from './instance.js'
+import { copyRun, type LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { join, sumRow } from './rows.js'
 import { SLICE } from './strided.js'
@@ -45,7 +45,7 @@ export class VarianceRows implements VarianceKernel<F32> {
     const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.max(1, Math.min(CHUNK, Math.floor(SLICE / k)))
     for (let r = 0; r < rows; r += atOnce) {
       const count = Math.min(atOnce, rows - r)
-      if (xAt < 0) f32.set(x.subarray(xo + r * k, xo + (r + count) * k), staged / 4)
+      if (xAt < 0) copyRun(count * k, x, xo + r * k, f32, staged / 4)
       kernels.variance_rows_f32(count, k, xAt < 0 ? staged : xAt + r * k * 4, results, divisor, root ? 1 : 0)
       workedElements(count * k)
       for (let i = 0; i < count; i++) out[oo + r + i] = f32[results / 4 + i]!

@@ -5,7 +5,7 @@
  */
 import type { TypedArray } from '../../values/dtype.js'
 import type { Dims } from '../table/table.js'
-import { align, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { align, copyRun, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 
 /** Scratch for the operands of one call; what needs more is walked. */
@@ -82,7 +82,7 @@ export function runStrided(
     const size = array.BYTES_PER_ELEMENT
     if (pointers[k]! < 0) {
       pointers[k] = instance.take(spans[k]! * size)
-      if (k < outIndex || readsOutput) stageIn(instance, pointers[k]!, array, offset, spans[k]!)
+      if (k < outIndex || readsOutput) copyRun(spans[k]!, array, offset, viewOf(instance, array), pointers[k]! / array.BYTES_PER_ELEMENT)
     }
     if (gathered[k]!) {
       const to = instance.take(n * size)
@@ -115,7 +115,7 @@ export function runStrided(
       }
     }
   })
-  if (staged) stageOut(instance, pointers[outIndex]!, out.array, out.offset, n)
+  if (staged) copyRun(n, viewOf(instance, out.array), pointers[outIndex]! / out.array.BYTES_PER_ELEMENT, out.array, out.offset)
   return true
 }
 
@@ -142,11 +142,11 @@ export function moveStrided(instance: WasmInstance, shape: Dims, x: StridedOpera
   instance.begin(bytes)
   if (stageX) {
     from = instance.take(span * size)
-    stageIn(instance, from, x.array, x.offset, span)
+    copyRun(span, x.array, x.offset, viewOf(instance, x.array), from / x.array.BYTES_PER_ELEMENT)
   }
   if (stagedOut) to = instance.take(n * size)
   moveBlocks(instance.kernels, size, dims, from, xStrides, to, outStrides)
-  if (stagedOut) stageOut(instance, to, out.array, out.offset, n)
+  if (stagedOut) copyRun(n, viewOf(instance, out.array), to / out.array.BYTES_PER_ELEMENT, out.array, out.offset)
   return true
 }
 
@@ -274,18 +274,4 @@ export function viewOf(instance: WasmInstance, x: TypedArray): TypedArray {
   if (size === 1) return instance.u8
   if (size === 8) return instance.f64
   return x.constructor === Int32Array ? instance.i32 : instance.f32
-}
-
-function stageIn(instance: WasmInstance, pointer: number, x: TypedArray, offset: number, n: number): void {
-  const view = viewOf(instance, x)
-  const at = pointer / x.BYTES_PER_ELEMENT
-  if (n < SINGLE_BELOW) for (let i = 0; i < n; i++) view[at + i] = x[offset + i]!
-  else view.set(x.subarray(offset, offset + n), at)
-}
-
-function stageOut(instance: WasmInstance, pointer: number, out: TypedArray, offset: number, n: number): void {
-  const view = viewOf(instance, out)
-  const at = pointer / out.BYTES_PER_ELEMENT
-  if (n < SINGLE_BELOW) for (let i = 0; i < n; i++) out[offset + i] = view[at + i]!
-  else out.set(view.subarray(at, at + n), offset)
 }
