@@ -49,7 +49,7 @@ export function allocate(dtype: DType, length: number): TypedArray {
 /** V8 keeps the elements of arrays up to this size in the object. */
 const IN_OBJECT_MAX = 64
 const SLAB_ARRAY_MAX = 2048
-const SLAB_BYTES = 8192
+const SLAB_BYTES = 16384
 
 /** The slab of this thread that is being cut up. */
 let slab = new ArrayBuffer(SLAB_BYTES)
