@@ -118,9 +118,13 @@ function asScalar(op: string, value: number, beside: Tensor, floating: boolean):
 }
 
 export function scalarTensor(value: number, dtype: DType): Tensor {
+  return new Tensor(new Storage(dtype, scalarArray(value, dtype)), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
+}
+
+export function scalarArray(value: number, dtype: DType): TypedArray {
   const array = allocate(dtype, 1)
   array[0] = elementOf(dtype, value)
-  return new Tensor(new Storage(dtype, array), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
+  return array
 }
 
 /** Both have the dtype in which to compute. */

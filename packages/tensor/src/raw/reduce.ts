@@ -1,6 +1,6 @@
 /** Reductions over one, several or all dimensions, brought to [outer, k, inner] for the kernels; and softmax, which has the same form. */
 import { PostgradError } from '@postgrad/base'
-import type { ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table/table.js'
+import type { BinaryKernel, ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table/table.js'
 import type { DimsArg } from '../ops/ops.js'
 import type { ReduceOptions, VarianceOptions } from '../ops/ops-reduce.js'
 import { currentKernels } from '../tensor/device.js'
@@ -9,7 +9,7 @@ import { type DType, isFloating, type TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
-import { abs, add, div, eq, exp, log, mul, ne, powNumber, sqrt, sub, where } from './elementwise.js'
+import { abs, add, eq, exp, log, mul, ne, powNumber, scalarArray, sqrt, sub, where } from './elementwise.js'
 import { permute, reshape } from './views.js'
 
 /** A tensor as dense [outer, k, inner], to be reduced along k. */
@@ -101,7 +101,11 @@ export function mean(x: Tensor, dims?: DimsArg, keepdim = false, options?: Reduc
   const list = reducedDims('mean', dims, x.shape.length)
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
-  return div(reduce('sum', source, list, keepdim, source.dtype), count)
+  const out = reduce('sum', source, list, keepdim, source.dtype)
+  const sums = out.storage.array
+  const divide = currentKernels().div[out.dtype] as BinaryKernel<TypedArray, TypedArray>
+  divide.flat(out.numel, sums, 0, 1, scalarArray(count, out.dtype), 0, 0, sums, 0)
+  return out
 }
 
 /** NaN wins. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE */

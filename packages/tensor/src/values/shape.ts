@@ -63,7 +63,9 @@ export function checkShape(op: string, shape: Shape): void {
 
 /** @throws SHAPE_MISMATCH */
 export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
-  if (sameShape(a, b)) return a
+  // Nearly always one of the two is the result, and who gets the very same shape has no strides to compute.
+  if (broadcastsTo(b, a)) return a
+  if (broadcastsTo(a, b)) return b
   const n = Math.max(a.length, b.length)
   const out = new Array<number>(n)
   for (let i = 1; i <= n; i++) {
