@@ -7,6 +7,7 @@ import {
   type PoolGeometry,
   rawOperations,
 } from '@postgrad/tensor/internal'
+import { numel } from '../derivatives/dims.js'
 import { sumToShape } from '../derivatives/sum-to-shape.js'
 import type { TensorOps } from '../graph/formula.js'
 import { type ManySaved, type ManyTable, result } from '../record/record-many.js'
@@ -185,15 +186,10 @@ export const neural: NeuralTable = {
   linear: {
     reads: [[1], [0], []],
     grads: ([g], s, ops) => {
-      const [outputs, inputs] = s.shape(1) as readonly [number, number]
-      const rows = s
-        .shape(0)
-        .slice(0, -1)
-        .reduce((n, extent) => n * extent, 1)
-      const matrix = s.needs(1) ? asMatrix(g!, rows, outputs, ops) : null
+      const matrix = s.needs(1) ? asMatrix(g!, ops) : null
       return [
         s.needs(0) ? ops.matmul(g!, s.tensor(1)) : null,
-        matrix === null ? null : ops.matmul(ops.transpose(matrix, 0, 1), asMatrix(s.tensor(0), rows, inputs, ops)),
+        matrix === null ? null : ops.matmul(ops.transpose(matrix, 0, 1), asMatrix(s.tensor(0), ops)),
         s.needs(2) ? sumToShape(g!, s.shape(2)) : null,
       ]
     },
@@ -201,6 +197,6 @@ export const neural: NeuralTable = {
 }
 
 /** All leading dimensions as one; the tensor itself where it is a matrix. */
-function asMatrix(t: Tensor, rows: number, columns: number, ops: TensorOps): Tensor {
-  return t.ndim === 2 ? t : ops.reshape(t, [rows, columns])
+function asMatrix(t: Tensor, ops: TensorOps): Tensor {
+  return t.ndim === 2 ? t : ops.reshape(t, [numel(t.shape.slice(0, -1)), t.shape.at(-1)!])
 }

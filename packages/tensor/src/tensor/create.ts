@@ -183,10 +183,10 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
   return filled('full', shape, value, options)
 }
 
-function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
+function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined, otherwise: DType = 'float32'): Tensor {
   checkShape(op, shape)
   if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
-  const dtype = dtypeOf(op, options, 'float32')
+  const dtype = dtypeOf(op, options, otherwise)
   checkHolds(op, dtype, value)
   checkRoom(op, dtype, numelOf(shape))
   const out = Tensor.uninitialized(dtype, shape.slice())
@@ -203,13 +203,13 @@ export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
 /** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('onesLike', 'the model', x)
-  return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
+  return filled('onesLike', x.shape, 1, options, x.dtype)
 }
 
 /** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
 export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
   checkTensor('fullLike', 'the model', x)
-  return filled('fullLike', x.shape, value, { dtype: x.dtype, ...options })
+  return filled('fullLike', x.shape, value, options, x.dtype)
 }
 
 /** As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`. */
