@@ -15,7 +15,7 @@ import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tenso
 import { argumentText, beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
 import { sumToShape } from '../derivatives/sum-to-shape.js'
 import { AccumulateGrad } from '../graph/accumulate-grad.js'
-import { applyWatched, isWatching } from '../graph/anomaly.js'
+import { applyWatched, isWatched } from '../graph/anomaly.js'
 import { giveBackUsed } from '../graph/give-back.js'
 import { dotGradSink, keepable } from '../graph/grad-sink.js'
 import { GraphRoot } from '../graph/graph-root.js'
@@ -189,7 +189,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (!leadsToNeeded(task, node)) return
   const fresh = hooks === null && node.returnsFresh
-  const watching = isWatching()
+  const watching = isWatched(node)
   // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's.
   const ours = fresh && !task.createGraph && (task.captures === null || !task.captures.has(node)) ? inputs : null
   let results: Grads

@@ -26,13 +26,14 @@ interface Origin {
   readonly within: Traced | null
 }
 
-// Per thread and not per worker: the first spares nodes the look at their scope, which is what decides; the others are keyed by what is asked about.
-let regions = 0
-let traced = false
-let watchesScopes = false
+/**
+ * Whether this thread has ever run code in the mode: until then nodes spare the look at their scope, which is what decides, and which would cost 3 % of a small
+ * operation. It is never set back: that would gain nothing but time, and nobody says when the last node of a call is made.
+ */
+let seen = false
 const origins = new WeakMap<Traced, Origin>()
 const writes = new WeakMap<Storage, { readonly version: number; readonly line: string }>()
-/** The node that runs right now: running one is synchronous. */
+/** The node that runs right now. Running one is synchronous, so nothing of another worker or scope ever sees it. */
 let running: Traced | null = null
 
 /**
@@ -45,44 +46,25 @@ let running: Traced | null = null
  */
 export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
   checkFunction('withAnomalyDetection', 'the code to watch', fn)
-  regions++
-  let result: T
-  try {
-    result = withScope({ anomaly: checkNaN ? 'nan' : 'throw' }, fn)
-  } catch (error) {
-    regions--
-    throw error
-  }
-  if (typeof (result as { then?: unknown } | null)?.then !== 'function') {
-    regions--
-    return result
-  }
-  return Promise.resolve(result).finally(() => {
-    regions--
-  }) as T
+  watchScopes()
+  return withScope({ anomaly: checkNaN ? 'nan' : 'throw' }, fn)
 }
 
-/**
- * Anomaly mode has come with a call from elsewhere, in whose scope it is on: from now on this thread's nodes look at their scope. There is no end to it, as
- * nobody says when the last node of such a call is made.
- */
+/** To be called before a scope with the mode is entered. */
 export function watchScopes(): void {
-  if (watchesScopes) return
-  watchesScopes = true
-  regions++
+  seen = true
 }
+
+const isOn = (): boolean => seen && currentScope().anomaly !== null
 
 /** Notes where `node` is made, if anybody wants to know. Called by every node's constructor. */
 export function noteOrigin(node: Traced): void {
-  if (regions === 0 || currentScope().anomaly === null) return
-  traced = true
-  origins.set(node, { frames: userFrames(), within: running })
+  if (isOn()) origins.set(node, { frames: userFrames(), within: running })
 }
 
 /** Notes where a storage is written to. Called by every in-place operation after its write. */
 export function noteWrite(storage: Storage): void {
-  if (regions === 0 || currentScope().anomaly === null) return
-  writes.set(storage, { version: storage.version, line: userFrames()[0] ?? 'an unknown line' })
+  if (isOn()) writes.set(storage, { version: storage.version, line: userFrames()[0] ?? 'an unknown line' })
 }
 
 /** ` at file:line:column`, if the storage's last write was noted; else nothing. */
@@ -91,21 +73,19 @@ export function writtenAt(storage: Storage): string {
   return write?.version === storage.version ? ` at ${write.line}` : ''
 }
 
-/** Whether `applyWatched` has to stand in for `node.apply`. */
-export function isWatching(): boolean {
-  return traced || regions > 0
+/** Whether `applyWatched` has to stand in for `node.apply`: in the mode, and for what was made in it. */
+export function isWatched(node: Traced): boolean {
+  return seen && (origins.has(node) || currentScope().anomaly !== null)
 }
 
-/** `node.apply`, if it is of interest with what anomaly mode adds. */
+/** `node.apply`, with what anomaly mode adds. */
 export function applyWatched(node: Traced, grads: Grads, task: object): Grads {
   const origin = origins.get(node) ?? null
-  const { anomaly } = currentScope()
-  if (origin === null && anomaly === null) return node.apply(grads, task)
   const before = running
   running = node
   try {
     const results = node.apply(grads, task)
-    if (anomaly !== 'throw') checkNaN(node, results, origin)
+    if (currentScope().anomaly !== 'throw') checkNaN(node, results, origin)
     return results
   } catch (error) {
     throw explained(error, node, origin)
