@@ -6,7 +6,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { BYTES_PER_ELEMENT, type DType } from '../values/dtype.js'
+import { byteLength, type DType } from '../values/dtype.js'
 import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap } from './thread-heap.js'
 
@@ -67,7 +67,7 @@ let bytesMin = HEAP_BYTES_MIN
 
 /** A block for so many elements, or null: then the storage is managed. */
 export function blockFor(dtype: DType, length: number): HeapLease | null {
-  const bytes = length * BYTES_PER_ELEMENT[dtype]
+  const bytes = byteLength(dtype, length)
   return bytes < bytesMin ? null : takeBlock(bytes)
 }
 

@@ -7,7 +7,7 @@ import type { Heap } from '../heap/heap.js'
 import { Storage } from '../heap/storage.js'
 import { currentDevice } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { BYTES_PER_ELEMENT, type DType } from '../values/dtype.js'
+import { byteLength, type DType } from '../values/dtype.js'
 import { contiguousStrides, type Shape } from '../values/shape.js'
 import { copy_ } from './inplace.js'
 
@@ -50,7 +50,7 @@ export class HeapRoad {
   private named(storage: Storage, offset: number, numel: number): BlockName {
     const { place, token } = storage.share(offset)!
     this.writing.push(token)
-    this.givenBytes += numel * BYTES_PER_ELEMENT[storage.dtype]
+    this.givenBytes += byteLength(storage.dtype, numel)
     return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
 
@@ -95,7 +95,7 @@ export class HeapRoad {
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
     const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })
     this.hasTaken = true
-    this.takenBytes += numel * BYTES_PER_ELEMENT[dtype]
+    this.takenBytes += byteLength(dtype, numel)
     return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
 }

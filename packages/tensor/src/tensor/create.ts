@@ -1,7 +1,7 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
 
 import { PostgradError } from '@postgrad/base'
-import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
+import { byteLength, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from '../values/errors.js'
 import { currentGenerator, type Generator } from '../values/generator.js'
 import type { TensorJson } from '../values/json.js'
@@ -365,5 +365,5 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
 
 /** Bytes of a tensor's elements (a view's own, not its storage's). */
 export function byteSize(x: Tensor): number {
-  return x.numel * BYTES_PER_ELEMENT[x.dtype]
+  return byteLength(x.dtype, x.numel)
 }

@@ -3,7 +3,7 @@ import { constants } from 'node:buffer'
 import { totalmem } from 'node:os'
 import { constrainedMemory } from 'node:process'
 import { PostgradError } from '@postgrad/base'
-import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray } from './dtype.js'
+import { allocate, byteLength, type DType, type TypedArray } from './dtype.js'
 
 const GIB = 2 ** 30
 /** Below this nobody asks: who has less cannot run a worker. */
@@ -11,7 +11,7 @@ const UNASKED_BYTES = GIB
 
 /** @throws TENSOR_TOO_LARGE for more elements than an array can have, or more bytes than the machine has memory */
 export function checkRoom(op: string, dtype: DType, length: number): void {
-  const bytes = length * BYTES_PER_ELEMENT[dtype]
+  const bytes = byteLength(dtype, length)
   if (bytes <= UNASKED_BYTES) return
   if (length > constants.MAX_LENGTH) throw tooLarge(op, dtype, length, `at most ${constants.MAX_LENGTH} elements in one tensor`)
   const memory = memoryBytes()
@@ -37,7 +37,7 @@ export function memoryBytes(): number {
 }
 
 function tooLarge(op: string, dtype: DType, length: number, expected: string, cause?: unknown): PostgradError {
-  const bytes = length * BYTES_PER_ELEMENT[dtype]
+  const bytes = byteLength(dtype, length)
   return new PostgradError('TENSOR_TOO_LARGE', {
     op,
     expected,
