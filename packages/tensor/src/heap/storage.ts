@@ -226,7 +226,10 @@ function refuseClosed(): never {
   })
 }
 
-/** The raw operation that is running, by the names of its functions: who asks is about to fail, so it may take a while. */
+/**
+ * The raw operation that is running, by the files and names of its functions: who asks is about to fail, so it may take a while, and operations need not say who
+ * they are whenever they read an array. A bundle has other files; there the message says 'tensor', and the stack which operation it was.
+ */
 function operationOnStack(): string {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 30
