@@ -16,6 +16,7 @@ import { TaskHeap } from './task-heap.js'
 
 /** A lane that was passed over this many times while something waited in it gets the next turn. */
 export const PASSED_MAX = 64
+const ABOVE_TASKS = (1 << Lane.task) - 1
 
 /** What waits under one id (of a context or an RRef) from one source. It goes when nothing does, but for the source's `recent` one. */
 class CausalKey {
@@ -158,6 +159,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
     if (lanes === 0) return undefined
     let lane = 31 - Math.clz32(lanes & -lanes)
     if ((lanes & (lanes - 1)) !== 0) lane = this.choose(lane, lanes)
+    else this.passed[lane] = 0
     this.takenLane = lane as Lane
     this.size--
     if (lane === Lane.task) {
@@ -171,6 +173,21 @@ export class Mailbox<T extends NonNullable<unknown>> {
     if (ring.length === 0) this.emptied(lane)
     if (mark !== null) this.settle(mark)
     return item
+  }
+
+  /**
+   * Whether the task that was just taken would be taken next, if it were pushed again with the highest priority. Then it has its turn again: lanes below that wait
+   * were passed over.
+   */
+  mayContinueTask(): boolean {
+    const lanes = this.waitingLanes
+    if (lanes === 0) return true
+    if ((lanes & ABOVE_TASKS) !== 0) return false
+    if ((lanes & (1 << Lane.call)) === 0) return true
+    const mark = this.rings[Lane.call]!.headMark
+    if (this.passed[Lane.call]! >= PASSED_MAX && (mark === null || mark.isNext)) return false
+    this.passed[Lane.call]!++
+    return true
   }
 
   depth(lane: Lane): number {

@@ -11,3 +11,4 @@ export { currentDistAutograd, type DistAutograd, installDistAutograd } from './i
 export { Lineage, LineageNode } from './lineage.js'
 export { DistPass, RootPass } from './pass.js'
 export { PassLedger, type PassReport } from './pass-ledger.js'
+export { passOf } from './ready-nodes.js'
