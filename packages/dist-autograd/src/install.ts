@@ -42,9 +42,8 @@ function make(runtime: WorkerRuntime): DistAutograd {
   const container: DistAutogradContainer = new DistAutogradContainer({
     workerId: self,
     ids: runtime.ids,
-    runner: {
-      backward: (context, roots, options) => engine.roots.backward(context, roots, options),
-      release: ({ contextId }) => container.release(contextId),
+    get runner() {
+      return engine.roots
     },
     deathOf: (worker) => runtime.deathOf(worker),
     onRelease: (context, error, except) => {

@@ -85,7 +85,7 @@ export class InputOrder {
   /** Adds a source's contribution to slot `slot` of `buffer` as soon as its turn has come, and those that waited for it. */
   admit(buffer: InputBuffer, source: Node, slot: number, grad: Tensor | null, exclusive: boolean): void {
     const group = this.groupOf(source.depth)
-    assert(group !== undefined && group.left > 0, `${source.name} is not a source of this node, or delivered twice`)
+    if (group === undefined || group.left === 0) assert.fail(`${source.name} is not a source of this node, or delivered twice`)
     group.left--
     const isTurn = group === this.groups[this.next]
     // Those of the first group have nothing before them: up to two of them need not wait for each other.

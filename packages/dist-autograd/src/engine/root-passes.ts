@@ -10,7 +10,12 @@ import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rp
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
-import { contextReleased, type DistAutogradContext, type DistBackwardOptions } from '../context/dist-autograd-context.js'
+import {
+  type BackwardRunner,
+  contextReleased,
+  type DistAutogradContext,
+  type DistBackwardOptions,
+} from '../context/dist-autograd-context.js'
 import { postIfAlive } from '../context/notices.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
 import { lineageBehind } from '../lineage/lineage-walk.js'
@@ -19,7 +24,7 @@ import { createGraphNeedsSmart, passCancelled, passGivenUp, passTimedOut, unused
 import type { MissingSend, PassReport } from '../pass/pass-ledger.js'
 import { type PassPlan, planOf } from '../pass/pass-plan.js'
 
-export class RootPasses {
+export class RootPasses implements BackwardRunner {
   private readonly runtime: WorkerRuntime
   private readonly container: DistAutogradContainer
   private readonly graph: Engine
@@ -42,6 +47,10 @@ export class RootPasses {
       // As one that fails later is: with the line that awaits it.
       return Future.rejected(error)
     }
+  }
+
+  release({ contextId }: DistAutogradContext): void {
+    this.container.release(contextId)
   }
 
   private begin(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): RootPass {
