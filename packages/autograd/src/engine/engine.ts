@@ -4,7 +4,7 @@
  *
  * The way of a gradient: `start`(root) → ReadyQueue → `evaluate`(node) → `deliver`(next node) → its InputBuffer → ReadyQueue → …, until it
  * arrives at an AccumulateGrad, whose gradient goes to the task's GradSink. `backward` and `drive` run a local pass to its end with a heap; a
- * worker's engine (package `dist-autograd`) lets its mailbox be the ready queue and calls `deliver` and `start` as messages arrive.
+ * worker's engine (package `dist-autograd`) runs nodes in its turns of the mailbox, and calls `deliver` and `start` as messages arrive.
  *
  * Nothing here recurses, so the depth of a graph is bounded by memory alone.
  */

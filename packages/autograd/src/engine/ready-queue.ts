@@ -1,5 +1,5 @@
 /**
- * The ready queue of a local backward: a binary heap. A worker's mailbox is another implementation. PyTorch: `ReadyQueue` in
+ * The ready queue of a local backward, and of a worker's passes (`ready-nodes.ts` of dist-autograd): a binary heap. PyTorch: `ReadyQueue` in
  * `torch/csrc/autograd/engine.h`.
  */
 import type { NodeTask, ReadyQueue } from './graph-task.js'

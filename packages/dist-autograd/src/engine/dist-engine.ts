@@ -1,6 +1,6 @@
 /**
- * The distributed engine of one worker: runs its part of every pass, with the worker's mailbox as the ready queue, and speaks with the engines
- * of the other workers. PyTorch: `DistEngine` (FAST mode; ours has SMART, Note [SMART] in `lineage.ts`, as well); how a pass ends and how it fails differ, see below.
+ * The distributed engine of one worker: does its part of every pass, and speaks with the engines of the other workers. Nodes run in `ready-nodes.ts`, passes
+ * begin and end in `root-passes.ts`. PyTorch: `DistEngine` (FAST mode; ours has SMART, Note [SMART] in `lineage.ts`, as well); how a pass ends and how it fails differ, see below.
  *
  * Note [A distributed pass]
  * ~~~~~~~~~~~~~~~~~~~~~~~~~
