@@ -11,9 +11,8 @@
  */
 
 import assert from 'node:assert'
-import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
+import { LANE_COUNT, Lane, type MessageLane, PriorityQueue } from '@postgrad/base/internal'
 import { Ring } from './ring.js'
-import { TaskHeap } from './task-heap.js'
 
 /** A lane that was passed over this many times while something waited in it gets the next turn. */
 export const PASSED_MAX = 64
@@ -93,7 +92,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
   /** The lane that the last `take` took from. */
   takenLane: Lane = Lane.signal
   private readonly rings: readonly Ring<T, Mark>[] = Array.from({ length: LANE_COUNT }, () => new Ring<T, Mark>())
-  private readonly tasks = new TaskHeap<T>()
+  private readonly tasks = new PriorityQueue<T>()
   /** How often each lane was passed over since it was last served or empty. */
   private readonly passed: number[] = new Array(LANE_COUNT).fill(0)
   /** Bit n is set while lane n has something. */

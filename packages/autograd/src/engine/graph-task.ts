@@ -87,15 +87,10 @@ export class NodeTask {
   readonly task: GraphTask
   readonly node: Node
   readonly inputs: InputBuffer
-  /** The node's: its place in the ready queue. */
-  readonly sequenceNr: number
-  /** The queue's own: breaks ties by insertion. */
-  order = 0
 
   constructor(task: GraphTask, node: Node, inputs: InputBuffer) {
     this.task = task
     this.node = node
     this.inputs = inputs
-    this.sequenceNr = node.sequenceNr
   }
 }
