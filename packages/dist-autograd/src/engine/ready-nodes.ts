@@ -49,8 +49,9 @@ export class ReadyNodes implements ReadyQueue, Runnable {
   run(): void {
     try {
       for (let next = this.queue.pop(); next !== undefined; ) {
-        const scope = this.scopeOf(next)
-        next = inScope(scope, runNodes, this, scope, next)
+        const first = next
+        const scope = this.scopeOf(first)
+        next = inScope(scope, () => this.runWithin(scope, first))
       }
     } finally {
       if (this.queue.size > 0) this.enqueue()
@@ -59,7 +60,7 @@ export class ReadyNodes implements ReadyQueue, Runnable {
   }
 
   /** Runs `first` and those behind it, as long as they run in the same scope. Returns the next one; undefined when it is the mailbox's turn. */
-  runWithin(scope: Scope, first: NodeTask): NodeTask | undefined {
+  private runWithin(scope: Scope, first: NodeTask): NodeTask | undefined {
     let next: NodeTask | undefined = first
     do {
       const { task } = next
@@ -80,10 +81,6 @@ export class ReadyNodes implements ReadyQueue, Runnable {
     pass.scope ??= new Scope({ context: this.container.find(pass.contextId) ?? null, gradEnabled: pass.task.createGraph }, this.scope)
     return pass.scope
   }
-}
-
-function runNodes(ready: ReadyNodes, scope: Scope, first: NodeTask): NodeTask | undefined {
-  return ready.runWithin(scope, first)
 }
 
 /** What a worker runs is of its passes, which are the sinks of their gradients. */
