@@ -11,12 +11,12 @@
  */
 
 import assert from 'node:assert'
-import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
+import { LANE_COUNT, Lane, type MessageLane, PriorityQueue } from '@postgrad/base/internal'
 import { Ring } from './ring.js'
-import { TaskHeap } from './task-heap.js'
 
 /** A lane that was passed over this many times while something waited in it gets the next turn. */
 export const PASSED_MAX = 64
+const ABOVE_TASKS = (1 << Lane.task) - 1
 
 /** What waits under one id (of a context or an RRef) from one source. It goes when nothing does, but for the source's `recent` one. */
 class CausalKey {
@@ -92,7 +92,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
   /** The lane that the last `take` took from. */
   takenLane: Lane = Lane.signal
   private readonly rings: readonly Ring<T, Mark>[] = Array.from({ length: LANE_COUNT }, () => new Ring<T, Mark>())
-  private readonly tasks = new TaskHeap<T>()
+  private readonly tasks = new PriorityQueue<T>()
   /** How often each lane was passed over since it was last served or empty. */
   private readonly passed: number[] = new Array(LANE_COUNT).fill(0)
   /** Bit n is set while lane n has something. */
@@ -159,6 +159,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
     if (lanes === 0) return undefined
     let lane = 31 - Math.clz32(lanes & -lanes)
     if ((lanes & (lanes - 1)) !== 0) lane = this.choose(lane, lanes)
+    else this.passed[lane] = 0
     this.takenLane = lane as Lane
     this.size--
     if (lane === Lane.task) {
@@ -172,6 +173,21 @@ export class Mailbox<T extends NonNullable<unknown>> {
     if (ring.length === 0) this.emptied(lane)
     if (mark !== null) this.settle(mark)
     return item
+  }
+
+  /**
+   * Whether the task that was just taken would be taken next, if it were pushed again with the highest priority. Then it has its turn again: lanes below that wait
+   * were passed over.
+   */
+  mayContinueTask(): boolean {
+    const lanes = this.waitingLanes
+    if (lanes === 0) return true
+    if ((lanes & ABOVE_TASKS) !== 0) return false
+    if ((lanes & (1 << Lane.call)) === 0) return true
+    const mark = this.rings[Lane.call]!.headMark
+    if (this.passed[Lane.call]! >= PASSED_MAX && (mark === null || mark.isNext)) return false
+    this.passed[Lane.call]!++
+    return true
   }
 
   depth(lane: Lane): number {

@@ -158,6 +158,59 @@ describe('Pump', () => {
     expect(pump.counts.polls).toBeGreaterThanOrEqual(4)
   })
 
+  test('PU-12 a task of several steps goes on exactly while the mailbox would take it next', () => {
+    const STEPS = 300
+    /** Messages arrive by the links, a step makes some, calls wait; each step is a task by itself, or all are one. */
+    const logOf = (inOne: boolean, calls: number, stepMs: number) => {
+      const { pump, clock, log, say } = fixture()
+      const a = new Source('a')
+      let polls = 0
+      pump.addPoll(() => {
+        pump.mailbox.pushFrom(a, polls++ % 2 === 0 ? Lane.gradient : Lane.control, say(`message ${polls}`))
+        return 1
+      })
+      const step = (i: number) => {
+        log.push(`step ${i}`)
+        clock.nowMs += stepMs
+        if (i % 50 === 7) pump.mailbox.push(Lane.signal, say('signal'))
+      }
+      let next = 0
+      const all = () => {
+        do step(next++)
+        while (next < STEPS && pump.mayContinue())
+        if (next < STEPS) pump.mailbox.pushTask(all, 1)
+      }
+      if (inOne) pump.mailbox.pushTask(all, 1)
+      else for (let i = 0; i < STEPS; i++) pump.mailbox.pushTask(() => step(i), 1)
+      for (let i = 0; i < calls; i++) pump.mailbox.push(Lane.call, say(`call ${i}`))
+      pump.runNow()
+      while (pump.mailbox.size > 0) {
+        log.push('a later turn')
+        clock.turn()
+      }
+      return log
+    }
+    for (const calls of [0, 10]) {
+      for (const stepMs of [0, 0.01, 0.3, 3]) {
+        const log = logOf(true, calls, stepMs)
+        expect(log).toEqual(logOf(false, calls, stepMs))
+        expect(log.filter((word) => word.startsWith('step'))).toHaveLength(STEPS)
+      }
+    }
+  })
+
+  test('PU-12 a stop ends it', () => {
+    const { pump } = fixture()
+    const seen: boolean[] = []
+    pump.mailbox.pushTask(() => {
+      seen.push(pump.mayContinue())
+      pump.stop()
+      seen.push(pump.mayContinue())
+    }, 1)
+    pump.runNow()
+    expect(seen).toEqual([true, false])
+  })
+
   test('PU-6 drained is told each time the mailbox runs empty, and may push', () => {
     const { pump, log, say } = fixture()
     let times = 0

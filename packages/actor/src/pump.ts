@@ -55,6 +55,15 @@ export class Pump<T extends NonNullable<unknown>> {
   /** Time worked since the last turn of the event loop that the pump knows of. */
   private spentMs = 0
   private stride = 1
+  // Of the run that goes on: when it began, when the clock was read, when the links were looked at, and the counts since.
+  private startedMs = 0
+  private checkedMs = 0
+  private polledMs = 0
+  private tasks = 0
+  private untilCheck = 1
+  private isSpent = false
+  /** The item that ends next was counted as its last step. */
+  private isCounted = false
 
   private readonly microtask = () => {
     if (this.state === 'scheduled') this.run()
@@ -138,11 +147,11 @@ export class Pump<T extends NonNullable<unknown>> {
     }
     this.state = 'running'
     counts.runs++
-    const startedMs = clock.now() - this.spentMs
-    let checkedMs = startedMs + this.spentMs
-    let polledMs = checkedMs
-    let tasks = 0
-    let untilCheck = Math.min(this.stride, this.pollEveryTasks)
+    this.checkedMs = this.polledMs = clock.now()
+    this.startedMs = this.checkedMs - this.spentMs
+    this.tasks = 0
+    this.isCounted = false
+    this.untilCheck = Math.min(this.stride, this.pollEveryTasks)
     while (this.state === 'running') {
       const item = mailbox.take()
       if (item === undefined) {
@@ -151,31 +160,47 @@ export class Pump<T extends NonNullable<unknown>> {
         continue
       }
       const lane = mailbox.takenLane
-      if (lane === Lane.task) tasks++
       try {
         this.dispatch(item, lane)
       } catch (error) {
         this.report(error, item)
       }
-      if (--untilCheck > 0) continue
-
-      const nowMs = clock.now()
-      if (nowMs - checkedMs > this.pollEveryMs / 4) this.stride = Math.max(1, this.stride >> 1)
-      else if (this.stride < STRIDE_MAX) this.stride *= 2
-      checkedMs = nowMs
-      untilCheck = Math.min(this.stride, this.pollEveryTasks)
-      if (tasks >= this.pollEveryTasks || nowMs - polledMs >= this.pollEveryMs) {
-        this.pollLinks()
-        polledMs = nowMs
-        tasks = 0
-      }
-      if (nowMs - startedMs >= this.budgetMs && mailbox.size > 0 && this.state === 'running') {
+      if (this.isCounted) this.isCounted = false
+      else this.isSpent = this.countAndLook(lane)
+      if (this.isSpent && mailbox.size > 0 && this.state === 'running') {
         this.putOff()
         return
       }
     }
-    this.spentMs = clock.now() - startedMs
+    this.spentMs = clock.now() - this.startedMs
     if (this.state === 'running') this.state = 'idle'
+  }
+
+  /**
+   * A task of several steps asks between two of them whether it may go on: true where the mailbox would take it next, had it pushed itself again. A step counts
+   * as an item does, so the links are looked at, lanes age and the budget ends as if it had.
+   */
+  mayContinue(): boolean {
+    this.isSpent = this.countAndLook(Lane.task)
+    this.isCounted = this.isSpent || this.state !== 'running' || !this.mailbox.mayContinueTask()
+    return !this.isCounted
+  }
+
+  /** Counts an item, and reads the clock and looks at the links when it is time. True if the budget was seen to be spent. */
+  private countAndLook(lane: Lane): boolean {
+    if (lane === Lane.task) this.tasks++
+    if (--this.untilCheck > 0) return false
+    const nowMs = this.clock.now()
+    if (nowMs - this.checkedMs > this.pollEveryMs / 4) this.stride = Math.max(1, this.stride >> 1)
+    else if (this.stride < STRIDE_MAX) this.stride *= 2
+    this.checkedMs = nowMs
+    this.untilCheck = Math.min(this.stride, this.pollEveryTasks)
+    if (this.tasks >= this.pollEveryTasks || nowMs - this.polledMs >= this.pollEveryMs) {
+      this.pollLinks()
+      this.polledMs = nowMs
+      this.tasks = 0
+    }
+    return nowMs - this.startedMs >= this.budgetMs
   }
 
   private putOff(): void {

@@ -8,6 +8,7 @@ export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from 
 export { LANE_COUNT, Lane, type MessageLane } from './lanes.js'
 export { refuseWhileLoading } from './loading.js'
 export { ownFile } from './own-file.js'
+export { PriorityQueue } from './priority-queue.js'
 export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'
 export { dropUnread } from './thread-output.js'

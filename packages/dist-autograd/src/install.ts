@@ -42,9 +42,8 @@ function make(runtime: WorkerRuntime): DistAutograd {
   const container: DistAutogradContainer = new DistAutogradContainer({
     workerId: self,
     ids: runtime.ids,
-    runner: {
-      backward: (context, roots, options) => engine.backward(context, roots, options),
-      release: ({ contextId }) => container.release(contextId),
+    get runner() {
+      return engine.roots
     },
     deathOf: (worker) => runtime.deathOf(worker),
     onRelease: (context, error, except) => {
@@ -65,7 +64,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   take(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
   take(MessageType.PASS_REPORT, (message, from) => {
     const problem = reportObjection(message, container)
-    if (problem === null) engine.onReport(message, from)
+    if (problem === null) engine.roots.onReport(message, from)
     else {
       runtime.refuseInvalid(from, MessageType.PASS_REPORT, problem)
       // Its sender takes part, and says it once: nothing else would end the pass before its deadline.
@@ -74,7 +73,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   })
   take(MessageType.PASS_ERROR, (message, from) => {
     acquaint(runtime, container, message.context, from.id)
-    engine.onError(message)
+    engine.roots.onError(message)
   })
   take(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
   take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))

@@ -5,6 +5,7 @@ export { DistAutogradContainer, TOMBSTONES_MIN } from './context/dist-autograd-c
 export { DistAutogradContext } from './context/dist-autograd-context.js'
 export { AutogradInterceptor } from './engine/attach.js'
 export { DistEngine } from './engine/dist-engine.js'
+export { passOf } from './engine/ready-nodes.js'
 export { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 export { SendRpcBackward } from './functions/send-rpc-backward.js'
 export { currentDistAutograd, type DistAutograd, installDistAutograd } from './install.js'

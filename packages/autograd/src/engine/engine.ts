@@ -4,7 +4,7 @@
  *
  * The way of a gradient: `start`(root) → ReadyQueue → `evaluate`(node) → `deliver`(next node) → its InputBuffer → ReadyQueue → …, until it
  * arrives at an AccumulateGrad, whose gradient goes to the task's GradSink. `backward` and `drive` run a local pass to its end with a heap; a
- * worker's engine (package `dist-autograd`) lets its mailbox be the ready queue and calls `deliver` and `start` as messages arrive.
+ * worker's engine (package `dist-autograd`) runs nodes in its turns of the mailbox, and calls `deliver` and `start` as messages arrive.
  *
  * Nothing here recurses, so the depth of a graph is bounded by memory alone.
  */
@@ -69,8 +69,9 @@ export class Engine {
     const node = edge.node
     if (task.needed !== null && !task.needed.has(node)) return
     const left = task.dependencies.get(node)
-    assert(left !== undefined, `${node.name} is not part of this pass`)
-    assert(left > 0, `${node.name} received more gradients than there are edges into it`)
+    // As an `assert` these would make their text for every gradient.
+    if (left === undefined) assert.fail(`${node.name} is not part of this pass`)
+    if (left === 0) assert.fail(`${node.name} received more gradients than there are edges into it`)
     task.dependencies.set(node, left - 1)
     const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
@@ -217,23 +218,23 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
       continue
     }
     const meta = edge.node.inputMeta[edge.inputNr]
-    assert(meta !== undefined, `${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
-    const grad = conform(node.name, i, result, meta)
+    if (meta === undefined) assert.fail(`${node.name} has an edge to output ${edge.inputNr} of ${edge.node.name}, which has no such output`)
+    const grad = conform(node, i, result, meta)
     engine.deliver(task, edge, grad, fresh && isExclusive(grad, i, results, grads, ours), node)
   }
   if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
-function conform(name: string, index: number, grad: Tensor, meta: InputMeta): Tensor {
-  if (grad.shape === undefined) throw noGradient(name, index, grad)
+function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tensor {
+  if (grad.shape === undefined) throw noGradient(node.name, index, grad)
   let result = grad
   if (!sameShape(grad.shape, meta.shape)) {
-    if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(name, index, grad, meta)
+    if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(node.name, index, grad, meta)
     result = sumToShape(grad, meta.shape)
   }
   if (grad.dtype === meta.dtype) return result
-  if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(name, index, grad, meta)
+  if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(node.name, index, grad, meta)
   return result.to(meta.dtype)
 }
 

@@ -9,7 +9,7 @@ import type { Node } from '../graph/node.js'
 import type { InputBuffer } from './input-buffer.js'
 import { HeldBack, type InputOrder } from './input-order.js'
 
-/** Which of the nodes that could run, runs next: a heap in a local backward (`ready-queue.ts`), a worker's mailbox in a distributed one. */
+/** Which of the nodes that could run, runs next: a heap of its own in a local backward (`ready-queue.ts`), one of the worker's in a distributed one. */
 export interface ReadyQueue {
   /** Takes a node task; it will be given to `Engine.evaluate` once, later (never within this call). */
   push(task: NodeTask): void
@@ -87,15 +87,10 @@ export class NodeTask {
   readonly task: GraphTask
   readonly node: Node
   readonly inputs: InputBuffer
-  /** The node's: its place in the ready queue. */
-  readonly sequenceNr: number
-  /** The queue's own: breaks ties by insertion. */
-  order = 0
 
   constructor(task: GraphTask, node: Node, inputs: InputBuffer) {
     this.task = task
     this.node = node
     this.inputs = inputs
-    this.sequenceNr = node.sequenceNr
   }
 }

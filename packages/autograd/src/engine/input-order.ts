@@ -28,6 +28,10 @@
  * values). So does a source without a gradient: it counts as arrived and adds nothing, so FAST, SMART and the inlined program agree, though
  * they know of different sources.
  *
+ * Waiting costs memory, and little time: up to n gradients of n concurrent uses are held at once. Sums that are exact in any order would hold none. Of float32 they need
+ * a sum in float64, the error of each addition (and room for it, where it is not 0) and one rounding: of 32 gradients of 128×128 that took 290 µs in SIMD, where
+ * adding them takes 79, and ordering them by value 20 to 80. And they would do for dense leaves without a history only.
+ *
  * It does not hold where the dataflow itself depends on arrival (Promise.race, results pushed onto a list as they come, hooks that count), of the bits of
  * a NaN (the sum of two has those of either), and on a device that cannot be read at once: there, ties are broken by sequence number.
  */
@@ -85,7 +89,7 @@ export class InputOrder {
   /** Adds a source's contribution to slot `slot` of `buffer` as soon as its turn has come, and those that waited for it. */
   admit(buffer: InputBuffer, source: Node, slot: number, grad: Tensor | null, exclusive: boolean): void {
     const group = this.groupOf(source.depth)
-    assert(group !== undefined && group.left > 0, `${source.name} is not a source of this node, or delivered twice`)
+    if (group === undefined || group.left === 0) assert.fail(`${source.name} is not a source of this node, or delivered twice`)
     group.left--
     const isTurn = group === this.groups[this.next]
     // Those of the first group have nothing before them: up to two of them need not wait for each other.

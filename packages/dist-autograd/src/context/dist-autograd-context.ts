@@ -4,14 +4,14 @@
  */
 
 import type { WorkerId } from '@postgrad/base'
-import { localOf, PostgradError, workerOf } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import type { RecvRpcBackward } from '../functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { Lineage } from '../lineage/lineage.js'
-import { GradientSums } from '../pass/gradient-sums.js'
+import { ContextPasses } from '../pass/context-passes.js'
 import type { DistPass } from '../pass/pass.js'
-import type { PassLedger } from '../pass/pass-ledger.js'
+import type { PassPlan } from '../pass/pass-plan.js'
 
 /**
  * Which send functions a pass waits for: `smart`, those that it reaches (Note [SMART] in `lineage.ts`); `fast`, all of the context, as PyTorch does: what
@@ -56,13 +56,6 @@ export interface BackwardRunner {
   release(context: DistAutogradContext): void
 }
 
-/** A pass that ended well at its root, which the others have not been told yet. */
-export interface EndedPass {
-  readonly id: bigint
-  /** Knows who took part. */
-  readonly ledger: PassLedger
-}
-
 /**
  * One distributed forward and backward pass, as this worker sees it: `backward(roots)` runs the pass, `gradients()` are this worker's. PyTorch:
  * `DistAutogradContext`.
@@ -80,21 +73,11 @@ export class DistAutogradContext {
   readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
   /** From which messages those tensors came; unused in a FAST context. @internal */
   readonly lineage: Lineage
-  /** Passes that this worker takes part in and does not know to have ended, by id. @internal */
-  readonly passes = new Map<bigint, DistPass>()
-  /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
-  readonly abortedPasses = new Set<bigint>()
-  /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. @internal */
-  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
-  /** Of the passes whose root this worker is. @internal */
-  endedPasses: EndedPass[] = []
-  /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
-  private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
+  /** What runs in it, and what that gave. @internal */
+  readonly passes = new ContextPasses()
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
-  /** Of all passes so far. */
-  private readonly sums = new GradientSums()
 
   constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
@@ -149,7 +132,7 @@ export class DistAutogradContext {
    */
   gradients(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
-    return this.sums.over([...this.passes.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))
+    return this.passes.gradients()
   }
 
   /**
@@ -159,43 +142,12 @@ export class DistAutogradContext {
    * @internal
    */
   onFinal(listener: (pass: DistPass) => void, onRelease: () => void = () => {}): () => void {
-    this.finalListeners ??= new Map()
-    this.finalListeners.set(listener, onRelease)
-    for (const pass of this.passes.values()) if (pass.gathered && !pass.failed) listener(pass)
-    return () => this.finalListeners?.delete(listener)
+    return this.passes.onFinal(listener, onRelease)
   }
 
-  /** The engine: nothing of the pass can come to this worker any more. @internal */
-  tellFinal(pass: DistPass): void {
-    if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
-  }
-
-  /** The pass has ended well: its gradients stay. @internal */
-  absorb(pass: DistPass): void {
-    this.passes.delete(pass.id)
-    // Not the pass itself, which has the counts of a whole graph.
-    this.sums.add(pass.gradients)
-  }
-
-  /** Whatever comes of that pass is dropped from now on. @internal */
-  abort(passId: bigint, error: unknown): void {
-    this.abortedPasses.add(passId)
-    this.passes.get(passId)?.task.fail(error)
-    this.passes.delete(passId)
-  }
-
-  /** A pass of which this worker is the root is being aborted. @internal */
-  noteAbort({ id, plan }: DistPass): void {
-    const unaware = new Set(plan?.workers())
-    unaware.delete(workerOf(id))
-    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
-  }
-
-  /** That worker knows of the abort, or has died. @internal */
-  heardOfAbort(worker: WorkerId, counter: number): void {
-    const unaware = this.abortsUnderWay.get(counter)
-    unaware?.delete(worker)
-    if (unaware?.size === 0) this.abortsUnderWay.delete(counter)
+  /** The send functions that a pass of that plan waits for here; null: of a pass in FAST. @throws LINEAGE_MALFORMED @internal */
+  awaitedBy(plan: PassPlan | null): SendRpcBackward[] {
+    return plan === null ? [...this.sendFunctions.values()] : plan.sendsOf(this.lineage)
   }
 
   /** Lets go of everything that hangs on the graph. @internal */
@@ -204,10 +156,6 @@ export class DistAutogradContext {
     this.recvFunctions.clear()
     this.lineage.clear()
     this.passes.clear()
-    this.sums.clear()
-    this.endedPasses = []
-    for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
-    this.finalListeners = null
   }
 }
 

@@ -306,7 +306,7 @@ test('DA-14 a worker that did not make the context can be the root', async () =>
       await call(1, backwardThere, [weight, ctx.id])
       expect(ctx.gradients().get(weight)!.toArray()).toEqual([[2, 4]])
       // The context outlives this root, which therefore tells how its pass ended without waiting for the next one.
-      expect(cluster.contextOn(1, ctx.id).endedPasses).toEqual([])
+      expect(cluster.contextOn(1, ctx.id).passes.ended).toEqual([])
       await call(1, add, [weight, 1])
       expect(cluster.contextOn(0, ctx.id).passes.size).toBe(0)
     })

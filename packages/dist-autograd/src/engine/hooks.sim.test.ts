@@ -1,7 +1,9 @@
 /** What runs within a pass beside the nodes themselves: hooks, calls between node tasks, gradients that are none. */
 import { describe, expect, test } from '@jest/globals'
 import { add, mul } from '@postgrad/autograd'
+import { currentScope } from '@postgrad/base/internal'
 import { call, currentWorker, expose } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { distAutograd } from '../api.js'
 import { failure, innermost } from './ends.suite.js'
@@ -166,6 +168,68 @@ describe('DA-16 node tasks in the mailbox', () => {
   let lastRan = (): boolean => false
   const hasLastRun = (): boolean => lastRan()
   expose({ hasLastRun })
+})
+
+describe('DA-83 one task for all nodes that are ready', () => {
+  /** How many tasks worker 0 puts into its mailbox while `main` runs. */
+  async function tasksOf(worker: WorkerRuntime, main: () => Promise<void>): Promise<number> {
+    let count = 0
+    const pushTask = worker.pushTask.bind(worker)
+    worker.pushTask = (...task) => {
+      count++
+      pushTask(...task)
+    }
+    await main()
+    worker.pushTask = pushTask
+    return count
+  }
+
+  test('a hundred nodes are one, and run in one scope', () =>
+    overSeeds(SEEDS, 1, async ({ workers: [worker] }) => {
+      const scopes = new Set<object>()
+      let x = wholeLeaf([[1, 2]])
+      for (let n = 0; n < 100; n++) {
+        x = add(x, 1)
+        x.registerHook(() => {
+          scopes.add(currentScope())
+          return undefined
+        })
+      }
+      await distAutograd.context(async (ctx) => {
+        expect(await tasksOf(worker!, () => ctx.backward([x.sum()]))).toBe(1)
+        expect(scopes.size).toBe(1)
+        expect(ctx.gradients().size).toBe(1)
+      })
+    }))
+
+  test('passes that run at once share it, each in a scope of its own; one that fails leaves the nodes of the other', () =>
+    overSeeds(SEEDS, 1, async ({ workers: [worker] }) => {
+      const order: string[] = []
+      const graph = (name: string): Tensor => {
+        let x = wholeLeaf([[1, 2]])
+        for (let n = 0; n < 5; n++) {
+          x = add(x, 1)
+          x.registerHook(() => {
+            order.push(name)
+            if (name === 'b' && n === 2) throw new RangeError('on purpose')
+            return undefined
+          })
+        }
+        return x.sum()
+      }
+      await distAutograd.context(async (ctx) => {
+        const [a, b] = [graph('a'), graph('b')]
+        const ends: unknown[] = []
+        const tasks = await tasksOf(worker!, async () => {
+          ends.push(...(await Promise.allSettled([ctx.backward([a]), ctx.backward([b])])))
+        })
+        expect(tasks).toBe(1)
+        expect(ends).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: { message: 'on purpose' } }])
+        // b was recorded last: the highest sequence numbers are its.
+        expect(order.join('')).toBe('bbbaaaaa')
+        expect(ctx.gradients().size).toBe(1)
+      })
+    }))
 })
 
 describe('DA-17 gradients on their way back', () => {

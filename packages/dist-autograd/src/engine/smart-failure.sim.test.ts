@@ -70,7 +70,7 @@ describe('DA-39 aborts', () => {
           expect(gradientThere()).toEqual([[round, 2 * round]])
         }
         await until(cluster, 1000)
-        expect(ctx.abortsUnderWay.size).toBe(0)
+        expect(ctx.passes.abortsUnderWay.size).toBe(0)
         expect(ctx.gradients().get(x)!.toArray()).toEqual([[9, 6]])
       })
     }))

@@ -2,8 +2,9 @@
  * What passes that fail say of it: where a node failed, and that somebody gave the pass up. The engine above reports and spreads them.
  */
 import type { Node } from '@postgrad/autograd/internal'
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
+import type { PassReport } from './pass-ledger.js'
 
 /** A chain of causes is followed so far: it may be a ring. */
 const CAUSES_MAX = 32
@@ -84,5 +85,66 @@ function cancelled(message: string, reason: unknown): PostgradError {
     message,
     remedy: 'Catch this where a pass may be cancelled; the gradients are as if it had not been.',
     ...(reason === undefined ? {} : { cause: reason }),
+  })
+}
+
+/** In FAST: some send functions have no gradient, and nothing goes on. @param nameOf a worker, for a reader */
+export function unusedSend(incomplete: readonly [WorkerId, PassReport][], nameOf: (worker: WorkerId) => string): PostgradError {
+  const misses = incomplete.map(([worker, { missingCount, missingSample }]) => ({
+    worker: nameOf(worker),
+    count: missingCount,
+    messages: missingSample.map(([id]) => String(id)),
+    sends: missingSample.map(([, to, what]) => `${what} to worker '${nameOf(to)}'`),
+  }))
+  const list = misses.map(
+    ({ worker, count, sends }) =>
+      `${count} message${count === 1 ? '' : 's'} of worker '${worker}'${sends.length === 0 ? '' : ` (${[...new Set(sends)].join(', ')})`}`,
+  )
+  return new PostgradError('UNUSED_SEND', {
+    op: 'backward',
+    message: `the pass reached its end, but ${list.join(' and ')} sent tensors that no root depends on: their gradients would be incomplete`,
+    remedy:
+      'Let every tensor that a call takes or returns in this context enter the loss, detach() those that should not, or call under noGrad. After a call that failed, try again in a context of its own.',
+    values: { misses },
+  })
+}
+
+/** @param waiting names of the workers that it waits for */
+export function passTimedOut(timeoutMs: number, waiting: readonly string[]): PostgradError {
+  return new PostgradError('DIST_BACKWARD_TIMEOUT', {
+    op: 'backward',
+    message: `the pass ran for more than its timeout (${Math.round(timeoutMs)} ms)${waiting.length === 0 ? '' : `; it waits for ${waiting.map((name) => `'${name}'`).join(', ')}`}`,
+    remedy: 'Pass { timeoutMs } to backward (0 is no limit), or look at what keeps that worker busy.',
+    values: { timeoutMs, waitingFor: [...waiting] },
+  })
+}
+
+export function passAborted(): PostgradError {
+  return new PostgradError('PASS_ABORTED', { op: 'backward', message: 'the root has given the pass up' })
+}
+
+export function crossesWorkers(): PostgradError {
+  return new PostgradError('BACKWARD_CROSSES_WORKERS', {
+    op: 'backward',
+    message: 'this graph goes on at another worker, where a local backward cannot follow',
+    remedy: 'Use ctx.backward([loss]) inside of distAutograd.context, or detach() what was received.',
+  })
+}
+
+export function foreignContext(running: bigint, recorded: bigint): PostgradError {
+  return new PostgradError('FOREIGN_CONTEXT', {
+    op: 'backward',
+    message: `a pass of context ${running} reached a tensor that was received in context ${recorded}`,
+    remedy: 'Compute the loss in one context, or detach() what comes from another.',
+    values: { contextId: String(running), receivedIn: String(recorded) },
+  })
+}
+
+export function unexpectedGradients(autogradId: bigint, why: string): PostgradError {
+  return new PostgradError('UNEXPECTED_GRADIENTS', {
+    op: 'backward',
+    message: `gradients arrived for message ${autogradId}, but ${why}`,
+    remedy: 'Start backward only when the forward pass of its context is done on all workers; otherwise report this as a bug.',
+    values: { autogradId: String(autogradId) },
   })
 }

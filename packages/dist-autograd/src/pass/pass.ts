@@ -8,15 +8,7 @@
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
 import assert from 'node:assert'
-import {
-  type GradSink,
-  GraphTask,
-  type HeldBack,
-  keepable,
-  type NodeTask,
-  type ReadyQueue,
-  runPostAccumulateHooks,
-} from '@postgrad/autograd/internal'
+import { type GradSink, GraphTask, type HeldBack, keepable, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { needsNobody, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -29,10 +21,10 @@ import type { PassPlan } from './pass-plan.js'
 const MISSING_LISTED_MAX = 64
 const MISSING_SAMPLE = 8
 
-/** Where the node tasks of a pass wait: the worker's mailbox, through the engine. */
+/** What a pass needs of its worker. */
 export interface PassDriver {
-  /** Puts a node task into the mailbox. */
-  queue(pass: DistPass, nodeTask: NodeTask): void
+  /** Where nodes go that are ready. */
+  readonly ready: ReadyQueue
   /** Whether sums have their causal order; without it they go as gradients arrive. */
   readonly ordered: boolean
   /** Counts what waits for that order, over all passes of the worker. */
@@ -41,7 +33,7 @@ export interface PassDriver {
   idle(pass: DistPass): void
 }
 
-export class DistPass implements GradSink, ReadyQueue {
+export class DistPass implements GradSink {
   readonly id: bigint
   readonly contextId: bigint
   /** The worker that called `backward`. */
@@ -63,7 +55,6 @@ export class DistPass implements GradSink, ReadyQueue {
   /** What its nodes run in; made with the first one. */
   scope: Scope | null = null
   private version = 0
-  private readonly driver: PassDriver
 
   /**
    * @param how bits of `gradient-room.ts`
@@ -76,17 +67,11 @@ export class DistPass implements GradSink, ReadyQueue {
     this.plan = plan
     this.missing = new Map()
     for (const send of sends) this.missing.set(send.autogradId, send)
-    this.driver = driver
-    const { ordered, heldBack } = driver
+    const { ready: queue, ordered, heldBack } = driver
     this.how = how
     const createGraph = (how & CREATE_GRAPH) !== 0
-    this.task = new GraphTask({ keepGraph: (how & KEEP_GRAPH) !== 0, createGraph, ordered, heldBack, sink: this, queue: this })
+    this.task = new GraphTask({ keepGraph: (how & KEEP_GRAPH) !== 0, createGraph, ordered, heldBack, sink: this, queue })
     this.task.onIdle = () => driver.idle(this)
-  }
-
-  /** ReadyQueue: the engine has found a node ready. */
-  push(nodeTask: NodeTask): void {
-    this.driver.queue(this, nodeTask)
   }
 
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */

@@ -51,7 +51,7 @@ export interface WorkerMetrics extends CallMetrics {
   readonly sinceMs: number
   /** When this was read, on the worker's clock. */
   readonly atMs: number
-  /** What waits in the mailbox now, lane by lane, node tasks included. */
+  /** What waits in the mailbox now, lane by lane; the ready nodes of passes are one task. */
   readonly lanes: {
     readonly signal: number
     readonly control: number

@@ -503,6 +503,11 @@ export class WorkerRuntime {
     this.agent.pump.wake()
   }
 
+  /** A running task of the highest priority asks between two steps: whether it may go on, since nothing else has its turn. Otherwise it pushes itself anew. */
+  mayContinue(): boolean {
+    return this.agent.pump.mayContinue()
+  }
+
   /** `fn` runs when a link to another worker was opened. */
   onPeerConnect(fn: (peer: WorkerInfo) => void): void {
     this.connectListeners.push(fn)

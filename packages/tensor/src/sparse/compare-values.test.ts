@@ -41,6 +41,29 @@ test('DA-46 -0 comes before 0, NaNs come last, by their bits', () => {
   expect(compareValues(nan(0x7fc00002), nan(0x7fc00001))).toBeGreaterThan(0)
 })
 
+test('DA-46 long tensors: the last element decides, however the elements lie, and whatever the zeros', () => {
+  const long = (last: number, from = 0) => f32(...Array.from({ length: 200 }, (_, i) => (i === 199 ? last : i % 3 === 0 ? from : i)))
+  for (const [less, more] of [
+    [1, 2],
+    [-0, 0],
+    [5, Number.NaN],
+    [Number.NEGATIVE_INFINITY, -1],
+  ] as const) {
+    expect(compareValues(long(less), long(more))).toBeLessThan(0)
+    expect(compareValues(long(more), long(less))).toBeGreaterThan(0)
+    expect(compareValues(long(less), long(less))).toBe(0)
+    // Of the same elements, one reads every second and one all.
+    const spread = (last: number) =>
+      f32(...[...long(last).dataSync()].flatMap((value) => [Number(value), 7]))
+        .reshape([200, 2])
+        .narrow(1, 0, 1)
+    expect(compareValues(spread(less), long(less).reshape([200, 1]))).toBe(0)
+    expect(compareValues(spread(less), long(more).reshape([200, 1]))).toBeLessThan(0)
+  }
+  expect(compareValues(long(1, -0), long(1, 0))).toBeLessThan(0)
+  expect(compareValues(long(1).narrow(0, 100, 80), long(2).narrow(0, 100, 80))).toBe(0)
+})
+
 test('DA-46 sparse rows go by indices, then by values, and before what is dense', () => {
   const rows = (indices: number[], values: number[]) =>
     new SparseTensor(tensor(Int32Array.from(indices)), f32(...values).reshape([indices.length, 1]), [4, 1])

@@ -2,9 +2,9 @@
  * Backward of the inlined program (`inlined-worker.ts` has its calls): one engine runs every pass through the graphs of all workers. A node runs as the worker
  * on whose side of the calls it was recorded, as it does where each worker has an engine: in its scope, under its name, with the gradients of its leaves.
  */
-import { gradientEdge, type Node, type NodeTask } from '@postgrad/autograd/internal'
+import { gradientEdge, type Node } from '@postgrad/autograd/internal'
 import { currentScope, Scope } from '@postgrad/base/internal'
-import { DistEngine, type DistPass, installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { installDistAutograd, passOf } from '@postgrad/dist-autograd/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { CallBoundary, InlinedWorker } from './inlined-worker.js'
 
@@ -14,23 +14,25 @@ export function installInlinedBackward(workers: readonly InlinedWorker[]): void 
   const { container, engine } = installDistAutograd(first)
   for (const worker of workers) worker.shareWithFirst(() => installDistAutograd(worker))
   const sides = new WeakMap<Node, InlinedWorker>()
-  // What an engine says of a failure has the name of its worker.
-  const engines = new Map(workers.map((worker) => [worker, worker === first ? engine : new DistEngine(worker, container)]))
-  const evaluations = new Map([...engines].map(([worker, one]) => [worker, one.evaluate.bind(one)]))
 
-  const queue = engine.queue.bind(engine)
-  engine.queue = (pass, nodeTask) => {
-    // Who begins the pass is the first to queue one of its nodes; all others are known by then.
+  const { ready } = engine
+  const push = ready.push.bind(ready)
+  ready.push = (nodeTask) => {
+    // Who begins the pass is the first to push one of its nodes; all others are known by then.
     if (!sides.has(nodeTask.node)) sides.set(nodeTask.node, here(first))
-    queue(pass, nodeTask)
+    push(nodeTask)
   }
-  engine.evaluate = (pass: DistPass, nodeTask: NodeTask) => {
-    const { node } = nodeTask
+  let last: { readonly task: object; readonly side: InlinedWorker; readonly scope: Scope } | null = null
+  ready.scopeOf = (nodeTask) => {
+    const { node, task } = nodeTask
     const side = sides.get(node) as InlinedWorker
     const behind = node instanceof CallBoundary ? node.sender : side
     for (const edge of node.nextEdges) if (edge !== null) sides.set(edge.node, behind)
-    pass.scope = new Scope({ context: container.find(pass.contextId) ?? null, gradEnabled: pass.task.createGraph }, side.scope)
-    evaluations.get(side)!(pass, nodeTask)
+    if (last?.task !== task || last.side !== side) {
+      const context = container.find(passOf(nodeTask).contextId) ?? null
+      last = { task, side, scope: new Scope({ context, gradEnabled: task.createGraph }, side.scope) }
+    }
+    return last.scope
   }
 
   const newContext = container.newContext.bind(container)

@@ -157,7 +157,7 @@ describe('forged messages about passes', () => {
           // As if worker1 were the root.
           sim.on('worker1').runtime.post(0, MessageType.PROPAGATE_GRADIENTS, [[ones([1])], 0], { ...ids, lineage: [1, 2 ** 50] })
           await call('worker1', echo, [1])
-          expect(ctx.abortedPasses.has(pass)).toBe(true)
+          expect(ctx.passes.aborted.has(pass)).toBe(true)
           return 'lives'
         }),
       )

@@ -1,8 +1,8 @@
 /**
- * The task lane: a binary heap, highest priority first and ties by insertion, as PyTorch's `ReadyQueue` orders node tasks by sequence
- * number (`CompareNodeTaskTime`). Three parallel arrays instead of one of entries, so that a push allocates nothing.
+ * A binary heap, highest priority first and ties by insertion: the ready nodes of backward passes, the task lane of a mailbox. Three parallel arrays instead of
+ * one of entries, so that a push allocates nothing.
  */
-export class TaskHeap<T> {
+export class PriorityQueue<T> {
   private items: T[] = []
   private priorities: number[] = []
   private orders: number[] = []
@@ -33,11 +33,12 @@ export class TaskHeap<T> {
     orders[at] = order
   }
 
-  /** Takes the item of the highest priority; the caller knows that there is one. */
-  pop(): T {
+  /** Takes the item of the highest priority; undefined when nothing waits. */
+  pop(): T | undefined {
     const { items, priorities, orders } = this
-    const top = items[0]!
-    const item = items.pop()!
+    const top = items[0]
+    const item = items.pop()
+    if (item === undefined) return undefined
     const priority = priorities.pop()!
     const order = orders.pop()!
     const length = items.length

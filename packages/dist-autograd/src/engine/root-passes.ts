@@ -1,0 +1,218 @@
+/**
+ * The passes that begin at this worker: their plan, their deadline, how they are known to have ended (Note [Termination] in `pass-ledger.ts`), and that one which fails
+ * is dropped everywhere. `dist-engine.ts` above does this worker's part of them, as of all passes.
+ */
+import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } from '@postgrad/autograd/internal'
+import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
+import { Future, type WorkerInfo } from '@postgrad/rpc'
+import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
+import {
+  type BackwardRunner,
+  contextReleased,
+  type DistAutogradContext,
+  type DistBackwardOptions,
+} from '../context/dist-autograd-context.js'
+import { postIfAlive } from '../context/notices.js'
+import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
+import { lineageBehind } from '../lineage/lineage-walk.js'
+import { type PassDriver, RootPass } from '../pass/pass.js'
+import { createGraphNeedsSmart, passCancelled, passGivenUp, passTimedOut, unusedSend } from '../pass/pass-errors.js'
+import type { MissingSend, PassReport } from '../pass/pass-ledger.js'
+import { type PassPlan, planOf } from '../pass/pass-plan.js'
+
+export class RootPasses implements BackwardRunner {
+  private readonly runtime: WorkerRuntime
+  private readonly container: DistAutogradContainer
+  private readonly graph: Engine
+  private readonly driver: PassDriver
+  private readonly self: WorkerId
+
+  constructor(runtime: WorkerRuntime, container: DistAutogradContainer, graph: Engine, driver: PassDriver) {
+    this.runtime = runtime
+    this.container = container
+    this.graph = graph
+    this.driver = driver
+    this.self = runtime.info.id
+  }
+
+  /** See `DistAutogradContext.backward`. What it throws at once, it rejects with. */
+  backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
+    try {
+      return this.begin(context, roots, options).ended
+    } catch (error) {
+      // As one that fails later is: with the line that awaits it.
+      return Future.rejected(error)
+    }
+  }
+
+  release({ contextId }: DistAutogradContext): void {
+    this.container.release(contextId)
+  }
+
+  private begin(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): RootPass {
+    if (context.released) throw contextReleased(context.contextId, 'backward')
+    const { createGraph = false, retainGraph = createGraph, gradTensors, signal } = options
+    if (createGraph && context.mode === 'fast') throw createGraphNeedsSmart()
+    validateRoots(roots, { op: 'backward', needGradFn: true, ...(gradTensors && { grads: gradTensors }) })
+    const root = graphRoot(roots, gradTensors)
+    const plan = context.mode === 'fast' ? null : this.plan(context, root)
+    const death = this.deathAmong(plan === null ? context.knownWorkerIds : plan.workers())
+    if (death !== null) throw death
+    const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs)
+    const givenUp = currentServing()?.givenUp ?? null
+    if (givenUp !== null) throw passGivenUp(givenUp)
+    if (signal?.aborted === true) throw passCancelled(signal.reason)
+    this.commitEnded(context)
+
+    const sends = context.awaitedBy(plan)
+    const how = (retainGraph ? KEEP_GRAPH : 0) | (createGraph ? CREATE_GRAPH : 0)
+    const pass = new RootPass(this.runtime.ids.take(), context.contextId, how, plan, sends, this.driver)
+    this.graph.computeDependencies(pass.task, [root, ...sends])
+    pass.endWait = this.awaitEnd(context, pass, timeoutMs, signal)
+    context.passes.set(pass.id, pass)
+    this.graph.start(pass.task, root, new InputBuffer(0))
+    return pass
+  }
+
+  /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was given up. Returns what ends the wait. */
+  private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
+    const fail = (error: unknown) => this.fail(context, pass, error)
+    const unlisten = signal && onAbort(signal, () => fail(passCancelled(signal.reason)))
+    const waiting = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op: 'backward',
+      about: () => this.whatIsMissing(context, pass),
+      onReply: () => {},
+      onError: (error: unknown) => fail(isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
+      timedOut: () =>
+        passTimedOut(
+          timeoutMs,
+          pass.ledger.unbalanced().map((worker) => this.nameOf(worker)),
+        ),
+    }
+    const endWait = this.runtime.agent.wait(waiting, timeoutMs, 'backward')
+    return () => {
+      unlisten?.()
+      endWait()
+    }
+  }
+
+  /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
+  private timeLeft(timeoutMs: number): number {
+    return Math.min(timeLimit('backward', timeoutMs), Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
+  }
+
+  /** @throws LINEAGE_INCOMPLETE */
+  private plan({ lineage, recvFunctions, passes: { abortsUnderWay } }: DistAutogradContext, root: GraphRoot): PassPlan {
+    const messages = recvFunctions.size === 0 ? NONE : lineageBehind(root.nextEdges, lineage)
+    return planOf(lineage, messages, abortsUnderWay.size === 0 ? NONE : [...abortsUnderWay.keys()])
+  }
+
+  /** A pass in which a dead worker has a part cannot be complete. */
+  private deathAmong(workers: Iterable<WorkerId>): PostgradError | null {
+    for (const worker of workers) {
+      const death = this.runtime.deathOf(worker)
+      if (death !== null) return death
+    }
+    return null
+  }
+
+  /** This worker has nothing to do in its own pass for now. */
+  idle(pass: RootPass): void {
+    pass.ledger.report(this.self, pass.report())
+    const context = this.container.find(pass.contextId)
+    if (context === undefined) return
+    this.checkEnd(context, pass)
+    if (pass.missing.size === 0 && context.passes.get(pass.id) === pass) context.passes.tellFinal(pass)
+  }
+
+  /** PASS_REPORT: how far a worker has come. */
+  onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
+    const [context, pass] = this.rootPass(contextId, passId)
+    if (context === null || pass === null) {
+      if (contextId !== null && passId !== null) this.container.find(contextId)?.passes.heardOfAbort(from.id, localOf(passId))
+      return
+    }
+    const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, MissingSend[]]
+    pass.ledger.report(from.id, { version, received, sent, missingCount, missingSample })
+    this.checkEnd(context, pass)
+  }
+
+  /** PASS_ERROR: a worker cannot go on. */
+  onError({ context: contextId, pass: passId, body }: Message): void {
+    const [context, pass] = this.rootPass(contextId, passId)
+    if (context !== null && pass !== null) this.fail(context, pass, body[0])
+  }
+
+  /** Once the root itself is passive: is everybody? */
+  private checkEnd(context: DistAutogradContext, pass: RootPass): void {
+    if (pass.failed || !pass.passive || !pass.ledger.balanced) return
+    const incomplete = pass.ledger.incomplete()
+    if (incomplete.length > 0) {
+      this.fail(
+        context,
+        pass,
+        unusedSend(incomplete, (worker) => this.nameOf(worker)),
+      )
+      return
+    }
+    context.passes.absorb(pass)
+    context.passes.ended.push({ id: pass.id, ledger: pass.ledger })
+    // The context outlives a root that did not make it: if this worker dies, what the others gathered is to stay (DA-28).
+    if (workerOf(context.contextId) !== this.self) this.commitEnded(context)
+    pass.succeed()
+  }
+
+  /**
+   * The others hear that a pass ended well when the next one begins: nothing hangs on it before (their `gradients()` count it already), and most
+   * contexts have one pass only.
+   */
+  private commitEnded(context: DistAutogradContext): void {
+    for (const { id, ledger } of context.passes.ended.splice(0)) {
+      for (const worker of ledger.participants()) {
+        if (worker !== this.self) postIfAlive(this.runtime, worker, MessageType.PASS_COMMIT, [], context.contextId, id)
+      }
+    }
+  }
+
+  /** Drops the pass, tells those who take part, rejects. */
+  fail(context: DistAutogradContext, pass: RootPass, error: unknown): void {
+    if (context.passes.get(pass.id) !== pass) {
+      // Whatever has become of its entry, who waits is told; without effect where that was told before.
+      pass.fail(error)
+      return
+    }
+    context.passes.abortHere(pass, error)
+    const told = pass.plan === null ? new Set([...context.knownWorkerIds, ...pass.ledger.participants()]) : pass.plan.workers()
+    for (const worker of told) {
+      if (worker !== this.self) postIfAlive(this.runtime, worker, MessageType.PASS_ABORT, [error], context.contextId, pass.id)
+    }
+    pass.fail(error)
+  }
+
+  private rootPass(contextId: bigint | null, passId: bigint | null): [DistAutogradContext, RootPass] | [null, null] {
+    const context = contextId === null ? undefined : this.container.find(contextId)
+    const pass = passId === null ? undefined : context?.passes.get(passId)
+    return pass instanceof RootPass ? [context!, pass] : [null, null]
+  }
+
+  /** What a pass waits for, for a reader. */
+  private whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
+    const open = pass.ledger.unbalanced()
+    const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
+    const known = on.flatMap((id) => this.runtime.agent.peerInfo(id) ?? [])
+    const what = `backward pass ${pass.id} of context ${context.contextId}, ${pass.missing.size} send functions of this worker without a gradient`
+    return { kind: 'pass', what, on: known }
+  }
+
+  private nameOf(worker: WorkerId): string {
+    return this.runtime.agent.peerInfo(worker)?.name ?? `worker id ${worker}`
+  }
+}
+
+const NONE: readonly never[] = Object.freeze([])

@@ -1,0 +1,89 @@
+/**
+ * The passes of one context at one worker, and what they gave its leaves. As a map it holds those under way; beside it stand those that were aborted and those that
+ * ended well. The engine fills it; `pass.ts` is one of them, `gradient-sums.ts` adds up.
+ *
+ *     set ─→ under way ─┬─ absorb ─→ in the sums; at its root `ended`, until the others have been told
+ *                       └─ abort ──→ `aborted`; at its root `abortsUnderWay`, until the others have said that they know
+ */
+import { localOf, type WorkerId, workerOf } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { GradientSums } from './gradient-sums.js'
+import type { DistPass } from './pass.js'
+import type { PassLedger } from './pass-ledger.js'
+
+/** A pass that ended well at its root, which the others have not been told yet. */
+export interface EndedPass {
+  readonly id: bigint
+  /** Knows who took part. */
+  readonly ledger: PassLedger
+}
+
+/** By id: passes that this worker takes part in and does not know to have ended. */
+export class ContextPasses extends Map<bigint, DistPass> {
+  /** What still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. */
+  readonly aborted = new Set<bigint>()
+  /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. */
+  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
+  /** Of those whose root this worker is. */
+  ended: EndedPass[] = []
+  /** Told when this worker's gradients of a pass are final (DA-60); null while nobody asked. */
+  private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
+  /** Of all passes so far. */
+  private readonly sums = new GradientSums()
+
+  /** What ended and what may still be aborted, summed. */
+  gradients(): Map<Tensor, Tensor> {
+    return this.sums.over([...this.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))
+  }
+
+  /** The pass has ended well: its gradients stay. */
+  absorb(pass: DistPass): void {
+    this.delete(pass.id)
+    // Not the pass itself, which has the counts of a whole graph.
+    this.sums.add(pass.gradients)
+  }
+
+  /** Whatever comes of that pass is dropped from now on. */
+  abort(passId: bigint, error: unknown): void {
+    this.aborted.add(passId)
+    this.get(passId)?.task.fail(error)
+    this.delete(passId)
+  }
+
+  /** The root aborts a pass of its own. */
+  abortHere({ id, plan }: DistPass, error: unknown): void {
+    this.abort(id, error)
+    const unaware = new Set(plan?.workers())
+    unaware.delete(workerOf(id))
+    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
+  }
+
+  /** That worker knows of the abort, or has died. */
+  heardOfAbort(worker: WorkerId, counter: number): void {
+    const unaware = this.abortsUnderWay.get(counter)
+    unaware?.delete(worker)
+    if (unaware?.size === 0) this.abortsUnderWay.delete(counter)
+  }
+
+  /** See `DistAutogradContext.onFinal`. */
+  onFinal(listener: (pass: DistPass) => void, onRelease: () => void): () => void {
+    this.finalListeners ??= new Map()
+    this.finalListeners.set(listener, onRelease)
+    for (const pass of this.values()) if (pass.gathered && !pass.failed) listener(pass)
+    return () => this.finalListeners?.delete(listener)
+  }
+
+  /** Nothing of the pass can come to this worker any more. */
+  tellFinal(pass: DistPass): void {
+    if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
+  }
+
+  /** The context is released. */
+  override clear(): void {
+    super.clear()
+    this.sums.clear()
+    this.ended = []
+    for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
+    this.finalListeners = null
+  }
+}
