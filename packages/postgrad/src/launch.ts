@@ -11,7 +11,7 @@ import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
-import { callListener, RealClock } from '@postgrad/transport/internal'
+import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from './check-options.js'
 import { Cluster } from './cluster.js'
 import { ClusterJobs } from './cluster-jobs.js'
@@ -156,6 +156,8 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     referenceStacks: options.referenceStacks ?? false,
   }
   const heap = sharedHeap()
+  // Before the first thread, which inherits them.
+  processAwakeWords()
   const members = new Members({
     common,
     heap,
