@@ -31,6 +31,7 @@ function doors() {
   const found = []
   for (const folder of projects()) {
     const manifest = JSON.parse(read(join(folder, 'package.json')))
+    if (manifest.private) continue
     for (const [door, target] of Object.entries(manifest.exports ?? {})) {
       if (door === './internal' || door === './package.json') continue
       const file = join(folder, String(target.types ?? target.default ?? target).replace(/\.js$/, '.d.ts'))

@@ -1,6 +1,6 @@
 /**
  * Holds the graph of packages and of files in shape: packages import only from rows above their own, through their two doors, and say so
- * in package.json and tsconfig.json; files inside a package form no cycle, types included. Run by `npm test`, alone by `npm run graph`.
+ * in package.json and tsconfig.json; files inside a package form no cycle, types included, its folders neither, and no folder is crowded. Run by `npm test`, alone by `npm run graph`.
  *
  * Imports are found by TypeScript's own `preProcessFile` (of version 6, version 7 has no stable API): unlike a look at the compiled output it
  * sees `import type`, unlike a regular expression it is not fooled by comments and strings. madge and dependency-cruiser would use
@@ -30,11 +30,13 @@ const ROWS = {
   rpc: 4,
   'dist-autograd': 5,
   parallel: 6,
-  testing: 7,
-  postgrad: 8,
-  cli: 9,
-  examples: 9,
-  bench: 9,
+  cluster: 7,
+  'testing-cases': 7,
+  testing: 8,
+  postgrad: 9,
+  cli: 10,
+  examples: 10,
+  bench: 10,
 }
 
 /** Declared by the repository's own package.json, for tests everywhere. */
@@ -53,7 +55,8 @@ export function checkGraph(packages, rows = ROWS) {
   for (const one of packages) {
     if (rows[shortName(one)] === undefined) problems.push(`${one.folder}: has no row; add it to ROWS in scripts/check-graph.mjs`)
     const imports = importsOf(one)
-    problems.push(...checkDoors(one, imports, byName, rows), ...checkDeclared(one, imports, byName), ...cyclesOf(one, imports))
+    problems.push(...checkDoors(one, imports, byName, rows), ...checkDeclared(one, imports, byName))
+    problems.push(...cyclesOf(one, imports), ...crowdedFolders(one))
   }
   return problems
 }
@@ -152,30 +155,64 @@ function checkDeclared(one, imports, byName) {
   return problems
 }
 
-/** Depth first; an import of a file that is still on the path closes a cycle. Each cycle is named once, by the path that found it. */
+/** Inside a package, files form no cycle; nor do folders, as far as the product goes (tests may import whatever they need). */
 function cyclesOf(one, imports) {
-  const problems = []
+  const files = new Map()
+  const folders = new Map()
+  for (const [file, specifiers] of imports) {
+    const targets = specifiers
+      .filter((specifier) => specifier.startsWith('.'))
+      .map((specifier) => normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts'))
+      .filter((target) => imports.has(target))
+    files.set(file, targets)
+    if (!isProduct(file)) continue
+    const others = folders.get(roomOf(file)) ?? new Set()
+    for (const target of targets) if (roomOf(target) !== roomOf(file)) others.add(roomOf(target))
+    folders.set(roomOf(file), others)
+  }
+  const inFiles = cycles(files).map((cycle) => `${one.folder}/src: import cycle ${cycle.join(' → ')}`)
+  // A cycle of files over several folders is one of folders as well, and is told once.
+  return inFiles.length > 0 ? inFiles : cycles(folders).map((cycle) => `${one.folder}/src: cycle of folders ${cycle.join(' → ')}`)
+}
+
+/**
+ * Depth first; an arrow to a node that is still on the path closes a cycle. Each cycle is named once, by the path that found it.
+ * @param arrows node → the nodes that it imports
+ */
+function cycles(arrows) {
+  const found = []
   const done = new Set()
   const path = []
-  const visit = (file) => {
-    const start = path.indexOf(file)
+  const visit = (node) => {
+    const start = path.indexOf(node)
     if (start >= 0) {
-      const cycle = [...path.slice(start), file]
-      problems.push(`${one.folder}/src: import cycle ${cycle.join(' → ')}`)
+      found.push([...path.slice(start), node])
       return
     }
-    if (done.has(file)) return
-    path.push(file)
-    for (const specifier of imports.get(file)) {
-      if (!specifier.startsWith('.')) continue
-      const target = normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts')
-      if (imports.has(target)) visit(target)
-    }
+    if (done.has(node)) return
+    path.push(node)
+    for (const target of arrows.get(node) ?? []) visit(target)
     path.pop()
-    done.add(file)
+    done.add(node)
   }
-  for (const file of imports.keys()) visit(file)
-  return problems
+  for (const node of arrows.keys()) visit(node)
+  return found
+}
+
+/** A file's folder; the doors, and what starts an app, join all folders and stand for themselves. */
+const roomOf = (file) => (/^(index|internal|main|install)\.ts$/.test(file) ? file : dirname(file))
+
+const isProduct = (file) => !/\.(test|suite|fixture)\.ts$/.test(file) && !/(^|\/)fixtures\//.test(file)
+
+/** A folder that one can take in at a glance. */
+const FOLDER_LIMIT = 22
+
+function crowdedFolders(one) {
+  const counts = new Map()
+  for (const file of one.files.keys()) if (isProduct(file)) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  return [...counts]
+    .filter(([, count]) => count > FOLDER_LIMIT)
+    .map(([folder, count]) => `${join(one.folder, 'src', folder)}: ${count} files of product, at most ${FOLDER_LIMIT}; make folders`)
 }
 
 function readPackages() {
@@ -223,6 +260,19 @@ function proveThatItFails() {
     [/import cycle a\.ts → b\.ts → a\.ts/, cycle("import type { B } from './b.js'", "export type { A } from './a.js'")],
     [/import cycle a\.ts → b\.ts → a\.ts/, cycle("let b: import('./b.js').B", "await import('./a.js')")],
     [/import cycle a\.ts → a\.ts/, cycle("import './a.js'", '')],
+    [
+      /cycle of folders a → b → a/,
+      [
+        fixture('packages/low', {
+          'a/one.ts': "import '../b/two.js'",
+          'a/base.ts': '',
+          'b/two.ts': '',
+          'b/three.ts': "import '../a/base.js'",
+        }),
+      ],
+    ],
+    [/^$/, [fixture('packages/low', { 'a/one.ts': "import '../b/two.js'", 'b/two.ts': '', 'b/two.test.ts': "import '../a/one.js'" })]],
+    [/src\/a: 23 files of product/, [fixture('packages/low', Object.fromEntries(Array.from({ length: 23 }, (_, n) => [`a/${n}.ts`, ''])))]],
     [
       /row 0 imports '@postgrad\/high' of row 1/,
       [

@@ -60,7 +60,7 @@ function conditions(path, name) {
   }
 }
 
-/** './dist/testing/matchers.js' → 'testing_matchers'. */
+/** './dist/testing/check/matchers.js' → 'testing_matchers'. */
 const nameOf = (path) => path.replace(/^\.\/dist\/|\.js$/g, '').replaceAll(/\W/g, '_')
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */

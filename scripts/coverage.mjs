@@ -15,7 +15,7 @@ import { read, root, setupOrExit, timed, walk } from './setup.mjs'
 
 const MEASURED = ['dist-autograd', 'rpc', 'actor']
 /** Whose tests run: the measured packages and those that are built on them. */
-const RUN = [...MEASURED, 'parallel', 'testing', 'postgrad']
+const RUN = [...MEASURED, 'parallel', 'cluster', 'testing', 'postgrad']
 const AIM = 95
 const FILE_LIMIT_MS = 10 * 60_000
 const EXPLAINED = join(root, 'scripts/coverage-explained.md')

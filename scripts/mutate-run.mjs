@@ -26,7 +26,7 @@ process.on('uncaughtException', caught)
 process.on('unhandledRejection', caught)
 
 register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await compiled()) } })
-const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/mutants.suite.js')).href)
+const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/suites/mutants.suite.js')).href)
 const catchers = { ...CATCHERS, 'call-programs': callPrograms }
 if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
 const catcher = await catchers[catcherName]()

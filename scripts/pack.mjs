@@ -19,14 +19,12 @@ import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
 const stage = join(out, 'stage')
-/** The acceptance cases, and the door to them, through which only tests of this repository go. */
-const ONLY_TESTS = ['cases', 'internal.js', 'internal.d.ts'].map((name) => join(root, 'packages/testing/dist', name))
-
 await setupOrExit()
 const manifests = new Map(projects().map((folder) => [folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))]))
 const postgrad = manifestOf('packages/postgrad')
 const cli = manifestOf('apps/cli')
-const bundled = [...manifests].filter(([folder, manifest]) => folder.startsWith(join(root, 'packages')) && manifest !== postgrad)
+const isShipped = ([folder, manifest]) => folder.startsWith(join(root, 'packages')) && manifest !== postgrad && !manifest.private
+const bundled = [...manifests].filter(isShipped)
 const siblings = new Map([...manifests.values()].map((manifest) => [manifest.name, manifest.version]))
 
 rmSync(stage, { recursive: true, force: true })
@@ -81,10 +79,7 @@ ${parts.join('\n')}`
 function copyDist(folder, target, as) {
   const dist = join(folder, 'dist')
   if (!existsSync(join(dist))) throw new Error(`${relative(root, dist)} is missing: nothing to pack`)
-  const belongs = (path) =>
-    !ONLY_TESTS.includes(path) &&
-    basename(path) !== 'fixtures' &&
-    !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
+  const belongs = (path) => basename(path) !== 'fixtures' && !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
   cpSync(dist, join(target, as), { recursive: true, filter: belongs })
 }
 

@@ -1,7 +1,7 @@
 """Golden gradients of distributed programs, from PyTorch's own torch.distributed.rpc and dist_autograd: four processes, and every program below
-has its twin of the same name in packages/testing/src/cases.
+has its twin of the same name in packages/testing-cases/src/cases.
 
-Run with any PyTorch >= 1.13 that has distributed:  python3 scripts/golden/dist.py   (writes packages/testing/golden/dist.json)
+Run with any PyTorch >= 1.13 that has distributed:  python3 scripts/golden/dist.py   (writes packages/testing-cases/golden/dist.json)
 
 The numbers behind the names are those of PyTorch's dist_autograd_test.py. A program returns what it computed on worker0 and what other workers
 told it; it runs as worker0 and calls the others in turn.
@@ -18,7 +18,7 @@ import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 from torch.distributed.optim import DistributedOptimizer
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "packages/testing/golden/dist.json"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "packages/testing-cases/golden/dist.json"
 WORKERS = 4
 PROGRAMS = {}
 

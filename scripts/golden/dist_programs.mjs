@@ -1,18 +1,18 @@
 /**
- * Writes packages/testing/golden/programs.json: the random distributed programs of the first seeds with PyTorch's numbers. Kept with their text, so that
+ * Writes packages/testing-cases/golden/programs.json: the random distributed programs of the first seeds with PyTorch's numbers. Kept with their text, so that
  * they stay what they are when the generator changes: those that are there get their numbers again, what is missing is made. Run after `npm run build`, with PyTorch 1.13 (Debian 12's python3-torch):
  * `node scripts/golden/dist_programs.mjs`; PYTHON names another interpreter.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { generate } from '../../packages/testing/dist/programs/generate.js'
+import { generate } from '../../packages/testing-cases/dist/programs/generate.js'
 
 /** With one pass, and with several roots and passes. */
 const [SINGLE, SEVERAL] = [500, 60]
 const COUNT = SINGLE + SEVERAL
 const python = process.env.PYTHON ?? '/usr/bin/python3'
 
-const file = new URL('../../packages/testing/golden/programs.json', import.meta.url)
+const file = new URL('../../packages/testing-cases/golden/programs.json', import.meta.url)
 const kept = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).programs : []
 const optionsOf = (seed) => (seed < SINGLE ? { single: true } : { plain: true, rootsMin: 3, passesMin: 2 })
 const programs = Array.from({ length: COUNT }, (_, seed) => kept[seed]?.program ?? generate(seed, optionsOf(seed)))

@@ -1,4 +1,4 @@
-"""Interprets random distributed programs (packages/testing/src/programs/program.ts) with autograd of PyTorch: a call is a function call, a reference
+"""Interprets random distributed programs (packages/testing-cases/src/programs/program.ts) with autograd of PyTorch: a call is a function call, a reference
 is its value, branches run one after the other; passes that follow each other are passes of one distributed context. Programs on stdin, one a line; their roots and gradients on stdout, one a line.
 dist_programs.mjs calls this.
 """

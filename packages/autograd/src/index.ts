@@ -2,10 +2,6 @@
 import './install.js'
 
 export type { BackwardPassOptions, GradFunction, RemovableHandle } from '@postgrad/tensor'
-export { type AnomalyOptions, withAnomalyDetection } from './anomaly.js'
-export { backward, type GradOptions, grad } from './backward.js'
-export { checkpoint, checkpointSequential } from './checkpoint.js'
-export { defineFunction, type FunctionContext, type FunctionDefinition } from './custom-function.js'
 export {
   type DefinedKernel,
   defineKernel,
@@ -13,8 +9,8 @@ export {
   type KernelContext,
   type KernelDefinition,
   type KernelDerivative,
-} from './define-kernel.js'
-export { type FunctionalOptions, hessian, hvp, jacobian, jvp, vjp } from './functional.js'
+} from './api/define-kernel.js'
+export { type FunctionalOptions, hessian, hvp, jacobian, jvp, vjp } from './api/functional.js'
 export {
   abs,
   acos,
@@ -223,8 +219,12 @@ export {
   vstack,
   where,
   zero_,
-} from './functions.js'
-export { enableGrad, isGradEnabled, noGrad, setGradEnabled } from './grad-mode.js'
-export { type GradcheckOptions, type GradgradcheckOptions, gradcheck, gradgradcheck } from './gradcheck.js'
-export type { Grads, NodePostHook, NodePreHook, TensorHook } from './hooks.js'
-export type { Edge, InputMeta, Node } from './node.js'
+} from './api/functions.js'
+export { type GradcheckOptions, type GradgradcheckOptions, gradcheck, gradgradcheck } from './api/gradcheck.js'
+export { backward, type GradOptions, grad } from './engine/backward.js'
+export { type AnomalyOptions, withAnomalyDetection } from './graph/anomaly.js'
+export { enableGrad, isGradEnabled, noGrad, setGradEnabled } from './graph/grad-mode.js'
+export type { Grads, NodePostHook, NodePreHook, TensorHook } from './graph/hooks.js'
+export type { Edge, InputMeta, Node } from './graph/node.js'
+export { checkpoint, checkpointSequential } from './record/checkpoint.js'
+export { defineFunction, type FunctionContext, type FunctionDefinition } from './record/custom-function.js'

@@ -3,10 +3,10 @@
  * package for this effect, once per thread.
  */
 import { installOpHandler } from '@postgrad/tensor/internal'
-import { backward } from './backward.js'
-import { detach, operations } from './functions.js'
-import { registerPostAccumulateGradHook, retainGrad, retainsGrad } from './retain-grad.js'
-import { detachInPlace, registerTensorHook, setRequiresGrad } from './variable.js'
+import { detach, operations } from './api/functions.js'
+import { backward } from './engine/backward.js'
+import { registerPostAccumulateGradHook, retainGrad, retainsGrad } from './graph/retain-grad.js'
+import { detachInPlace, registerTensorHook, setRequiresGrad } from './graph/variable.js'
 
 installOpHandler({
   ...operations,

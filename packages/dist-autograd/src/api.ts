@@ -4,8 +4,8 @@
 
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { currentContext, withContext } from './context-scope.js'
-import type { BackwardMode, DistAutogradContext, DistBackwardOptions } from './dist-autograd-context.js'
+import { currentContext, withContext } from './context/context-scope.js'
+import type { BackwardMode, DistAutogradContext, DistBackwardOptions } from './context/dist-autograd-context.js'
 import { currentDistAutograd } from './install.js'
 
 /** Of `distAutograd.context`. */

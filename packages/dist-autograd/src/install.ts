@@ -8,12 +8,12 @@ import { type AnyFunction, currentWorker, type WorkerInfo } from '@postgrad/rpc'
 import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
 import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
-import { AutogradInterceptor } from './attach.js'
-import { DistAutogradContainer } from './dist-autograd-container.js'
-import { DistEngine } from './dist-engine.js'
-import { objection, reportObjection } from './message-check.js'
-import { postIfAlive, releaseNotice, tellLineage } from './notices.js'
-import { installRRefBackward } from './rref-backward.js'
+import { DistAutogradContainer } from './context/dist-autograd-container.js'
+import { postIfAlive, releaseNotice, tellLineage } from './context/notices.js'
+import { AutogradInterceptor } from './engine/attach.js'
+import { DistEngine } from './engine/dist-engine.js'
+import { objection, reportObjection } from './engine/message-check.js'
+import { installRRefBackward } from './engine/rref-backward.js'
 
 /** What a worker has of this package. */
 export interface DistAutograd {

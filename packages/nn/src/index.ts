@@ -16,14 +16,12 @@ export {
   Softsign,
   Tanh,
   Tanhshrink,
-} from './activations.js'
-export { CELU, Hardsigmoid, Hardswish, PReLU, type PReLUOptions, SELU } from './activations-composed.js'
-export { type AttentionCall, MultiheadAttention, type MultiheadAttentionOptions } from './attention.js'
-export { BatchNorm1d, BatchNorm2d, type BatchNormModuleOptions } from './batch-norm.js'
-export { type CellOptions, GRUCell, LSTMCell, RNNCell, type RNNCellOptions } from './cells.js'
-export { ModuleDict, ModuleList, ParameterList } from './containers.js'
-export { Conv1d, Conv2d, type ConvModuleOptions, ConvTranspose1d, ConvTranspose2d, type ConvTransposeModuleOptions } from './conv.js'
-export { Dropout, Dropout1d, Dropout2d } from './dropout.js'
+} from './layers/activations.js'
+export { CELU, Hardsigmoid, Hardswish, PReLU, type PReLUOptions, SELU } from './layers/activations-composed.js'
+export { type AttentionCall, MultiheadAttention, type MultiheadAttentionOptions } from './layers/attention.js'
+export { BatchNorm1d, BatchNorm2d, type BatchNormModuleOptions } from './layers/batch-norm.js'
+export { Conv1d, Conv2d, type ConvModuleOptions, ConvTranspose1d, ConvTranspose2d, type ConvTransposeModuleOptions } from './layers/conv.js'
+export { Dropout, Dropout1d, Dropout2d } from './layers/dropout.js'
 export {
   type BagMode,
   Embedding,
@@ -32,13 +30,8 @@ export {
   type EmbeddingBagModuleOptions,
   type EmbeddingOptions,
   type FromPretrainedOptions,
-} from './embedding.js'
-export { GRU, type GRUOptions } from './gru.js'
-/**
- * How parameters may begin: functions such as `init.kaimingUniform_(weight)` fill a tensor in place, unrecorded, and return it. PyTorch: `torch.nn.init`.
- */
-export * as init from './init.js'
-export { Linear, type LinearOptions } from './linear.js'
+} from './layers/embedding.js'
+export { Linear, type LinearOptions } from './layers/linear.js'
 export {
   BCELoss,
   BCEWithLogitsLoss,
@@ -53,18 +46,7 @@ export {
   NLLLoss,
   nllLoss,
   SmoothL1Loss,
-} from './losses.js'
-export { LSTM, type LSTMOptions, type LSTMState } from './lstm.js'
-export {
-  type BufferOptions,
-  type LoadStateDictOptions,
-  Module,
-  type NamedWalkOptions,
-  type StateDict,
-  type StateDictDifference,
-  type WalkOptions,
-} from './module.js'
-export type { ForwardHook, ForwardPreHook, FullBackwardHook } from './module-hooks.js'
+} from './layers/losses.js'
 export {
   GroupNorm,
   type GroupNormOptions,
@@ -73,7 +55,33 @@ export {
   type InstanceNormOptions,
   LayerNorm,
   type LayerNormOptions,
-} from './normalization.js'
+} from './layers/normalization.js'
+export { AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d } from './layers/pooling.js'
+export { Flatten, Identity, Unflatten } from './layers/shape-modules.js'
+export {
+  type EncoderCall,
+  type EncoderLayerCall,
+  TransformerEncoder,
+  TransformerEncoderLayer,
+  type TransformerEncoderLayerOptions,
+} from './layers/transformer.js'
+export { ModuleDict, ModuleList, ParameterList } from './module/containers.js'
+/**
+ * How parameters may begin: functions such as `init.kaimingUniform_(weight)` fill a tensor in place, unrecorded, and return it. PyTorch: `torch.nn.init`.
+ */
+export * as init from './module/init.js'
+export {
+  type BufferOptions,
+  type LoadStateDictOptions,
+  Module,
+  type NamedWalkOptions,
+  type StateDict,
+  type StateDictDifference,
+  type WalkOptions,
+} from './module/module.js'
+export type { ForwardHook, ForwardPreHook, FullBackwardHook } from './module/module-hooks.js'
+export { type ParameterOptions, type ParameterSettings, parameter } from './module/parameter.js'
+export { type Layer, Sequential } from './module/sequential.js'
 export { Adadelta, type AdadeltaOptions, type AdadeltaSettings } from './optim/adadelta.js'
 export { Adagrad, type AdagradOptions, type AdagradSettings } from './optim/adagrad.js'
 export { Adam, type AdamOptions, type AdamSettings, AdamW } from './optim/adam.js'
@@ -131,9 +139,10 @@ export {
 export { SGD, type SGDGroup, type SGDOptions, type SGDSettings } from './optim/sgd.js'
 export { SparseAdam, type SparseAdamOptions, type SparseAdamSettings } from './optim/sparse-adam.js'
 export { fromTorchOptimizerState, type TorchOptimizerState, toTorchOptimizerState } from './optim/torch-state.js'
-export { type ParameterOptions, type ParameterSettings, parameter } from './parameter.js'
-export { AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d } from './pooling.js'
-export { RNN, type RNNOptions } from './rnn.js'
+export { type CellOptions, GRUCell, LSTMCell, RNNCell, type RNNCellOptions } from './recurrent/cells.js'
+export { GRU, type GRUOptions } from './recurrent/gru.js'
+export { LSTM, type LSTMOptions, type LSTMState } from './recurrent/lstm.js'
+export { RNN, type RNNOptions } from './recurrent/rnn.js'
 export type { SafetensorsDType, SafetensorsInfo } from './safetensors/header.js'
 export {
   type LoadSafetensorsOptions,
@@ -143,12 +152,3 @@ export {
   type SafetensorsOptions,
 } from './safetensors/read.js'
 export { type SaveSafetensorsOptions, safetensorsBytes, saveSafetensors } from './safetensors/write.js'
-export { type Layer, Sequential } from './sequential.js'
-export { Flatten, Identity, Unflatten } from './shape-modules.js'
-export {
-  type EncoderCall,
-  type EncoderLayerCall,
-  TransformerEncoder,
-  TransformerEncoderLayer,
-  type TransformerEncoderLayerOptions,
-} from './transformer.js'

@@ -253,6 +253,35 @@ export {
 } from '@postgrad/autograd'
 export { type ErrorParts, isPostgradError, localOf, PostgradError, type WorkerHop, type WorkerId, workerOf } from '@postgrad/base'
 export {
+  type CloseOptions,
+  type Cluster,
+  type ClusterEnd,
+  type ClusterEvent,
+  type ClusterEventListener,
+  type ClusterJobsOptions,
+  type Controller,
+  type ControllerOptions,
+  type DeathListener,
+  type JobsOptions,
+  type JoinOptions,
+  jobs,
+  type LaunchOptions,
+  type LeakPolicy,
+  type LeaveListener,
+  type LeaveOptions,
+  launch,
+  type Main,
+  type MainContext,
+  type OutputSink,
+  type ReadyOptions,
+  type RecoveryListener,
+  reportProgress,
+  type StallListener,
+  type SupervisionOptions,
+  type ThreadUsage,
+  type WorkerDebugInfo,
+} from '@postgrad/cluster'
+export {
   BatchSampler,
   type Collated,
   ConcatDataset,
@@ -749,27 +778,3 @@ export {
   type Timer,
 } from '@postgrad/transport'
 export type { RemoteErrorInfo } from '@postgrad/wire'
-export type {
-  CloseOptions,
-  Cluster,
-  ClusterEnd,
-  DeathListener,
-  JoinOptions,
-  LeaveListener,
-  LeaveOptions,
-  ReadyOptions,
-  RecoveryListener,
-  StallListener,
-  WorkerDebugInfo,
-} from './cluster.js'
-export type { ClusterJobsOptions } from './cluster-jobs.js'
-export type { Controller, ControllerOptions } from './controller.js'
-export type { ClusterEvent, ClusterEventListener } from './inspect-road.js'
-export { type JobsOptions, jobs } from './job-pool.js'
-export { type LaunchOptions, launch } from './launch.js'
-export type { LeakPolicy } from './leaks.js'
-export type { Main, MainContext } from './program.js'
-export { reportProgress } from './progress.js'
-export type { SupervisionOptions } from './supervision.js'
-export type { ThreadUsage } from './usage.js'
-export type { OutputSink } from './worker-thread.js'

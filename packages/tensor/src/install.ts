@@ -1,9 +1,9 @@
 /** Puts the raw operations behind the methods of `Tensor`, until autograd puts its own in their place. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
-import { checkedOperations } from './arguments.js'
-import { operations } from './raw/operations.js'
+import { operations } from './operations.js'
 import { detach } from './raw/views.js'
-import { installOpHandler, type OpHandler } from './tensor.js'
+import { checkedOperations } from './tensor/arguments.js'
+import { installOpHandler, type OpHandler } from './tensor/tensor.js'
 
 function needsAutograd(op: string): never {
   throw new PostgradError('AUTOGRAD_NOT_LOADED', {

@@ -1,7 +1,7 @@
 /** Every row of the table of derivatives at indices against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { type Case, c, inputs, ints } from '../cases.fixture.js'
+import { type Case, c, inputs, ints } from '../derivatives/cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
 import type { IndexedForms } from './derivatives.js'

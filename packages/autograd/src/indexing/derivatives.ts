@@ -1,8 +1,8 @@
-/** The derivatives of reading and writing at indices: a table total by type over `IndexedForms`. Formulas as in `../derivatives.ts`. */
+/** The derivatives of reading and writing at indices: a table total by type over `IndexedForms`. Formulas as in `../derivatives/derivatives.ts`. */
 import { Tensor } from '@postgrad/tensor'
 import { sameShape } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../formula.js'
-import type { ManySaved, ManyTable } from '../record-many.js'
+import type { TensorOps } from '../graph/formula.js'
+import type { ManySaved, ManyTable } from '../record/record-many.js'
 
 type T = Tensor
 

@@ -1,8 +1,8 @@
-/** The recorded operations at indices: each raw one joined with its row, its arguments in PyTorch's order. `../functions.ts` joins them with all others. */
+/** The recorded operations at indices: each raw one joined with its row, its arguments in PyTorch's order. `../api/functions.ts` joins them with all others. */
 import type { Tensor } from '@postgrad/tensor'
 import { type IndexingOps, raw } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../formula.js'
-import { recordMany } from '../record-many.js'
+import type { TensorOps } from '../graph/formula.js'
+import { recordMany } from '../record/record-many.js'
 import { indexed } from './derivatives.js'
 
 /** @param recorded all recorded operations, for formulas under createGraph; called late, since it is made of these */

@@ -1,7 +1,7 @@
 /** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
 import { onesLike, type Tensor, tensor } from '@postgrad/tensor'
-import { type Case, c, inputs } from '../cases.fixture.js'
+import { type Case, c, inputs } from '../derivatives/cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
 import type { NeuralTable } from './derivatives.js'

@@ -1,4 +1,4 @@
-/** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives.ts`. */
+/** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives/derivatives.ts`. */
 import { SparseTensor, Tensor, tensor } from '@postgrad/tensor'
 import {
   batchNormTrainingBackward,
@@ -7,9 +7,9 @@ import {
   type PoolGeometry,
   rawOperations,
 } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../formula.js'
-import { type ManySaved, type ManyTable, result } from '../record-many.js'
-import { sumToShape } from '../sum-to-shape.js'
+import { sumToShape } from '../derivatives/sum-to-shape.js'
+import type { TensorOps } from '../graph/formula.js'
+import { type ManySaved, type ManyTable, result } from '../record/record-many.js'
 
 export type NeuralTable = ManyTable<NeuralOps<Tensor>>
 

@@ -1,9 +1,9 @@
-/** The recorded operations of neural networks: each raw one joined with its row. `../functions.ts` joins them with all others. */
+/** The recorded operations of neural networks: each raw one joined with its row. `../api/functions.ts` joins them with all others. */
 
 import type { Tensor } from '@postgrad/tensor'
 import { type NeuralOps, rawNeural } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../formula.js'
-import { recordMany } from '../record-many.js'
+import type { TensorOps } from '../graph/formula.js'
+import { recordMany } from '../record/record-many.js'
 import { neural } from './derivatives.js'
 
 /** @param recorded all recorded operations, for formulas under createGraph; called late, since it is made of these */

@@ -17,7 +17,7 @@
  */
 import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
-import type { StateDict } from '../module.js'
+import type { StateDict } from '../module/module.js'
 import type { OptimizerState, ParamState } from './optimizer.js'
 
 /** An optimizer's state as PyTorch has it, in tensors and text that a safetensors file takes. */

@@ -7,7 +7,7 @@ import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
 import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
-import type { StateDict } from '../module.js'
+import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
 import { ELEMENT_BYTES, headerLength, invalid, PREFIX_BYTES, parseHeader, type SafetensorsHeader, type SafetensorsInfo } from './header.js'
 

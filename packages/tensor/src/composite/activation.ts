@@ -1,6 +1,6 @@
 /** Activations that are a few other operations. */
-import type { ActivationCompositeOps, Ops } from '../ops.js'
-import type { Tensor } from '../tensor.js'
+import type { ActivationCompositeOps, Ops } from '../ops/ops.js'
+import type { Tensor } from '../tensor/tensor.js'
 
 /** softplus(x) is x beyond this, in float64 too: e⁻⁴⁰ < 2⁻⁵³. */
 export const SOFTPLUS_EXACT = 40

@@ -1,11 +1,12 @@
 /** Arithmetic and comparisons of several tensors that are a few other operations. */
-import { isFloating } from '../dtype.js'
-import { dtypeMismatch } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { ArithmeticCompositeOps, ValueOptions } from '../ops-arithmetic.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { ArithmeticCompositeOps, ValueOptions } from '../ops/ops-arithmetic.js'
 import { promoteAll } from '../raw/promotion.js'
-import { sameShape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { dtypeMismatch } from '../values/errors.js'
+import { sameShape } from '../values/shape.js'
 
 export function arithmeticComposites(ops: Ops<Tensor>): ArithmeticCompositeOps<Tensor> {
   const scaled = (x: Tensor, { value = 1 }: ValueOptions = {}) => (value === 1 ? x : ops.mul(x, value))

@@ -1,12 +1,13 @@
 /** Composites that copy elements to other places: repeated, rolled, turned round, padded. */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { PadMode, RearrangeOps } from '../ops-indexing.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { PadMode, RearrangeOps } from '../ops/ops-indexing.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkPads } from '../raw/join.js'
 import { readable } from '../raw/readable.js'
-import { normalizeDim, normalizeDims } from '../shape.js'
-import { Tensor } from '../tensor.js'
+import { Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, normalizeDims } from '../values/shape.js'
 
 type Names = 'repeat' | 'tile' | 'repeatInterleave' | 'roll' | 'flip' | 'pad' | 'meshgrid' | 'hstack' | 'vstack'
 

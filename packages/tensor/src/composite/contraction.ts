@@ -1,10 +1,11 @@
 /** Products of vectors and matrices as compositions of `matmul`: they add names, checks and factors. Beside: `einsum.ts`. */
-import { isFloating, promote } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { AddmmOptions, ContractionOps } from '../ops-indexing.js'
-import { normalizeDim, numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { AddmmOptions, ContractionOps } from '../ops/ops-indexing.js'
+import { Tensor } from '../tensor/tensor.js'
+import { isFloating, promote } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, numelOf } from '../values/shape.js'
 import { atLeast } from './arithmetic.js'
 import { einsum } from './einsum.js'
 

@@ -1,10 +1,11 @@
 /** Convolutions as users call them: shapes and options checked, one dimension as two, and the geometry worked out for `raw/neural/convolution.ts`. */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { ConvGeometry } from '../kernels/neural.js'
-import type { Ops } from '../ops.js'
-import type { ConvOptions, ConvolutionOps, ConvTransposeOptions, Pair } from '../ops-neural.js'
-import type { Shape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+
+import type { ConvGeometry } from '../kernels/table/neural.js'
+import type { Ops } from '../ops/ops.js'
+import type { ConvOptions, ConvolutionOps, ConvTransposeOptions, Pair } from '../ops/ops-neural.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { Shape } from '../values/shape.js'
 import { pair } from './window.js'
 
 export function convolutionComposites(ops: Ops<Tensor>): ConvolutionOps<Tensor> {

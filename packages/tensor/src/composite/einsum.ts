@@ -6,10 +6,11 @@
  * with the letters sorted into: in both and kept (batch), in both and summed (sums), in one alone (rows, columns). PyTorch: `einsum` in
  * `ATen/native/Linear.cpp`.
  */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import { numelOf, sameShape } from '../shape.js'
-import { isTensor, type Tensor } from '../tensor.js'
+
+import type { Ops } from '../ops/ops.js'
+import { isTensor, type Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { numelOf, sameShape } from '../values/shape.js'
 
 /** A tensor whose dimensions have names: letters, and '.0', '.1', … for those under an ellipsis, counted from the last. */
 interface Term {

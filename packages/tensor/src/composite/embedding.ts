@@ -1,11 +1,12 @@
 /** Tables of vectors as users look them up: rows by index, and bags of rows reduced to one. */
-import type { DType } from '../dtype.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops, PrimitiveOps } from '../ops.js'
-import type { EmbeddingBagOptions, EmbeddingOps } from '../ops-neural.js'
+
+import type { Ops, PrimitiveOps } from '../ops/ops.js'
+import type { EmbeddingBagOptions, EmbeddingOps } from '../ops/ops-neural.js'
 import { contiguous } from '../raw/copy.js'
 import { wholeIndices } from '../raw/indices.js'
-import { Tensor } from '../tensor.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { DType } from '../values/dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 
 /** paddingIdx of who has none: no index is negative. */
 const NO_PADDING = -1

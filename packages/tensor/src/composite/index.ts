@@ -2,9 +2,9 @@
  * Composite operations: each written once, over other operations. Over the raw ones they compute; over autograd's they record what they are
  * made of, so none of them needs a derivative. Beside: `raw/`, the operations that have kernels.
  */
-import type { CompositeOps, Ops, PrimitiveOps } from '../ops.js'
-import { inPlaceForms, type MakeInPlace } from '../ops-in-place.js'
-import type { Tensor } from '../tensor.js'
+import type { CompositeOps, Ops, PrimitiveOps } from '../ops/ops.js'
+import { inPlaceForms, type MakeInPlace } from '../ops/ops-in-place.js'
+import type { Tensor } from '../tensor/tensor.js'
 import { activationComposites } from './activation.js'
 import { arithmeticComposites } from './arithmetic.js'
 import { arrangeComposites } from './arrange.js'

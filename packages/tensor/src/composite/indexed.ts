@@ -4,12 +4,13 @@
  * A 0-d int32 tensor is a number. A number or range behind a mask of several dimensions means the dimension that it stands for, as in NumPy;
  * PyTorch 1.13 applies it to an earlier one.
  */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { IndexSpec } from '../ops-indexing.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { IndexSpec } from '../ops/ops-indexing.js'
 import { checkedIndices, flatIndices } from '../raw/indices.js'
-import { broadcastShapes, numelOf, type Shape } from '../shape.js'
-import { isTensor, type Tensor } from '../tensor.js'
+import { isTensor, type Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { broadcastShapes, numelOf, type Shape } from '../values/shape.js'
 
 type Spec = IndexSpec<Tensor>
 

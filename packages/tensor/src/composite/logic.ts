@@ -1,7 +1,8 @@
 /** Questions about elements, and their combinations: comparisons and arithmetic of bool (where a product is and, a sum is or). */
-import { isFloating } from '../dtype.js'
-import type { LogicOps, Ops } from '../ops.js'
-import { Tensor } from '../tensor.js'
+
+import type { LogicOps, Ops } from '../ops/ops.js'
+import { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
 
 /** The largest finite number of each dtype. */
 const LARGEST = { float32: (2 - 2 ** -23) * 2 ** 127, float64: Number.MAX_VALUE, int32: 2 ** 31 - 1, bool: 1 } as const

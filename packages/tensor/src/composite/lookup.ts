@@ -1,11 +1,12 @@
 /** Composites that read and write at indices and masks. Beside: `indexed.ts`, which reads what stands between Python's brackets. */
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { LookupOps } from '../ops-indexing.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { LookupOps } from '../ops/ops-indexing.js'
 import { scalarTensor } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
-import { broadcastShapes, normalizeDim, numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+import { Tensor } from '../tensor/tensor.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { broadcastShapes, normalizeDim, numelOf } from '../values/shape.js'
 import { indexBy } from './indexed.js'
 
 export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {

@@ -2,10 +2,8 @@
  * Losses, dropout and attention, as `torch.nn.functional` has them. `nllLoss` and `crossEntropy` of rows and classes without further options are
  * operations of their own; everything else about them is here.
  */
-import { arange, rand } from '../create.js'
-import { isFloating } from '../dtype.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops, PrimitiveOps } from '../ops.js'
+
+import type { Ops, PrimitiveOps } from '../ops/ops.js'
 import type {
   BceOptions,
   BceWithLogitsOptions,
@@ -17,13 +15,16 @@ import type {
   NllLossOptions,
   Reduction,
   SmoothL1Options,
-} from '../ops-neural.js'
+} from '../ops/ops-neural.js'
 import { checkReduction } from '../raw/indexing.js'
 import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { promoteAll } from '../raw/promotion.js'
 import { isReadable, readable } from '../raw/readable.js'
-import { numelOf, sameShape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+import { arange, rand } from '../tensor/create.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { numelOf, sameShape } from '../values/shape.js'
 import { SOFTPLUS_EXACT } from './activation.js'
 import { atLeast } from './arithmetic.js'
 

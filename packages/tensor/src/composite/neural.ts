@@ -1,7 +1,7 @@
 /** The composites of neural networks, one file per family. */
-import type { Ops, PrimitiveOps } from '../ops.js'
-import type { NeuralCompositeOps } from '../ops-neural.js'
-import type { Tensor } from '../tensor.js'
+import type { Ops, PrimitiveOps } from '../ops/ops.js'
+import type { NeuralCompositeOps } from '../ops/ops-neural.js'
+import type { Tensor } from '../tensor/tensor.js'
 import { convolutionComposites } from './convolution.js'
 import { embeddingComposites } from './embedding.js'
 import { lossComposites } from './losses.js'

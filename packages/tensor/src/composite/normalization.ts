@@ -1,9 +1,10 @@
 /** Normalisation as users call it: shapes checked, brought to rows or channels for `raw/neural/normalization.ts`, and running statistics kept. */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { Ops } from '../ops.js'
-import type { NormalizationOps } from '../ops-neural.js'
-import { numelOf, type Shape, sameShape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+
+import type { Ops } from '../ops/ops.js'
+import type { NormalizationOps } from '../ops/ops-neural.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { numelOf, type Shape, sameShape } from '../values/shape.js'
 
 export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tensor> {
   return {

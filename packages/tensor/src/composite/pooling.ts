@@ -1,11 +1,12 @@
 /** Pooling as users call it: options checked, lines as planes of height 1, and the geometry worked out for `raw/neural/pooling.ts`. */
-import { allocate } from '../dtype.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { PoolGeometry } from '../kernels/neural.js'
-import type { Ops } from '../ops.js'
-import type { AvgPoolOptions, MaxPoolOptions, Pair, PoolingOps } from '../ops-neural.js'
-import { numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { PoolGeometry } from '../kernels/table/neural.js'
+import type { Ops } from '../ops/ops.js'
+import type { AvgPoolOptions, MaxPoolOptions, Pair, PoolingOps } from '../ops/ops-neural.js'
+import { Tensor } from '../tensor/tensor.js'
+import { allocate } from '../values/dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { numelOf } from '../values/shape.js'
 import { pair } from './window.js'
 
 export function poolingComposites(ops: Ops<Tensor>): PoolingOps<Tensor> {

@@ -1,9 +1,10 @@
 /** Reductions that are a few other operations. */
-import { invalidArgument } from '../errors.js'
-import type { DimsArg, Ops } from '../ops.js'
-import type { ReduceCompositeOps, ValuesAndIndices } from '../ops-reduce.js'
-import { normalizeDim } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+
+import type { DimsArg, Ops } from '../ops/ops.js'
+import type { ReduceCompositeOps, ValuesAndIndices } from '../ops/ops-reduce.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { invalidArgument } from '../values/errors.js'
+import { normalizeDim } from '../values/shape.js'
 
 export function reduceComposites(ops: Ops<Tensor>): ReduceCompositeOps<Tensor> {
   type Extreme = ReduceCompositeOps<Tensor>['max']

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { type IndexSpec, ones, type Tensor, tensor, zeros } from '../index.js'
-import { operations as F } from '../raw/operations.js'
+import { operations as F } from '../operations.js'
 
 const x = ones([2, 3])
 const cube = ones([2, 3, 4])

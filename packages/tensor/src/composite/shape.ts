@@ -1,9 +1,10 @@
 /** Composites that cut and fold shapes: views of views. */
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { DimsArg, Ops } from '../ops.js'
-import type { RearrangeOps } from '../ops-indexing.js'
-import { broadcastShapes, inferShape, normalizeDim, numelOf, type Shape } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { DimsArg, Ops } from '../ops/ops.js'
+import type { RearrangeOps } from '../ops/ops-indexing.js'
+import { Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { broadcastShapes, inferShape, normalizeDim, numelOf, type Shape } from '../values/shape.js'
 
 type Names = 'flatten' | 'split' | 'slice' | 'chunk' | 'unbind' | 'tensorSplit' | 'unflatten' | 'ravel' | 'movedim' | 'swapaxes'
 type MoreNames = 'broadcastTo' | 'broadcastTensors' | 'viewAs' | 'expandAs' | 'diag' | 'diagEmbed'

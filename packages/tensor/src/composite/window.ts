@@ -1,6 +1,7 @@
 /** Arguments of windows that slide over planes: sizes, strides, paddings, dilations. */
-import { invalidArgument } from '../errors.js'
-import type { Pair } from '../ops-neural.js'
+
+import type { Pair } from '../ops/ops-neural.js'
+import { invalidArgument } from '../values/errors.js'
 
 /** [height, width], each an integer ≥ least. @throws INVALID_ARGUMENT */
 export function pair(op: string, name: string, value: Pair, least: number): readonly [number, number] {

@@ -1,6 +1,6 @@
 /** The heap within one thread: several `Heap`s on one memory stand for several workers. Names begin with the rule of HEAP.md that they hold. */
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { Generator } from '../generator.js'
+import { Generator } from '../values/generator.js'
 import { Heap, type HeapBlock, type HeapHandle } from './heap.js'
 import { KIND_HEAD, KIND_TAIL, ownerKind, ownerWord, SLOTS_MAX } from './layout.js'
 import { RESERVED_BYTES_MIN } from './shared-memory.js'

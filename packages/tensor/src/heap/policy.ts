@@ -6,7 +6,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { BYTES_PER_ELEMENT, type DType } from '../dtype.js'
+import { BYTES_PER_ELEMENT, type DType } from '../values/dtype.js'
 import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap } from './thread-heap.js'
 

@@ -3,7 +3,7 @@
  * with its instance of the kernels is; two simulated workers share it, and nothing that they compute depends on it.
  */
 
-import { memoryBytes } from '../room.js'
+import { memoryBytes } from '../values/room.js'
 import { Heap, type HeapHandle } from './heap.js'
 
 let heap: Heap | null = null

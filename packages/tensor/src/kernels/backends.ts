@@ -3,7 +3,7 @@
 import { threadHeap } from '../heap/thread-heap.js'
 import { createGpujsBackend } from './gpujs/backend.js'
 import { createReferenceBackend } from './reference/backend.js'
-import type { Backend } from './table.js'
+import type { Backend } from './table/table.js'
 import { createWasmBackend } from './wasm/backend.js'
 
 /**

@@ -1,9 +1,9 @@
 /** The suite tested: each kind of fault that it is there to find, planted into a kernel that is right otherwise. */
 import { expect, test } from '@jest/globals'
-import type { DType } from '../dtype.js'
+import type { DType } from '../values/dtype.js'
 import { checkKernel, type KernelSuiteOptions } from './kernel.suite.js'
 import { createReferenceBackend } from './reference/backend.js'
-import type { BinaryKernel, KernelOp, MatmulKernel, ReduceKernel, UnaryKernel } from './table.js'
+import type { BinaryKernel, KernelOp, MatmulKernel, ReduceKernel, UnaryKernel } from './table/table.js'
 
 type A = Float32Array
 const { kernels } = createReferenceBackend()

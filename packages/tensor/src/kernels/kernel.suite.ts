@@ -6,7 +6,7 @@
  * else. Random numbers come from a seed, which stands in the name of the suite.
  */
 import { describe, expect, test } from '@jest/globals'
-import { DTYPES, type DType } from '../dtype.js'
+import { DTYPES, type DType } from '../values/dtype.js'
 import { createReferenceBackend } from './reference/backend.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
@@ -27,7 +27,7 @@ import {
   KERNEL_OPS,
   type KernelOp,
   UNARY_OPS,
-} from './table.js'
+} from './table/table.js'
 
 export type { KernelSuiteOptions } from './suite/cell.suite.js'
 

@@ -1,11 +1,12 @@
 /** Functions of two tensors beyond those of `elementwise.ts`; they broadcast and promote as those do. */
-import { roundedDivision } from '../composite/division.js'
-import { isFloating } from '../dtype.js'
-import { dtypeMismatch, invalidArgument } from '../errors.js'
-import type { BinaryOp } from '../kernels/table.js'
-import type { DivOptions } from '../ops-arithmetic.js'
-import type { Tensor } from '../tensor.js'
+
+import type { BinaryOp } from '../kernels/table/table.js'
+import type { DivOptions } from '../ops/ops-arithmetic.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 import { to } from './copy.js'
+import { roundedDivision } from './division.js'
 import * as elementwise from './elementwise.js'
 import { binary, powNumber } from './elementwise.js'
 import { trunc } from './math.js'

@@ -1,10 +1,11 @@
 /** Copies and conversions: `contiguous`, `clone`, `to`. All other operations stand on these. */
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import { DTYPES, type DType, isDType } from '../dtype.js'
-import { dtypeMismatch } from '../errors.js'
-import type { CopyKernel } from '../kernels/table.js'
-import { Tensor } from '../tensor.js'
+
+import type { CopyKernel } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { DTYPES, type DType, isDType } from '../values/dtype.js'
+import { dtypeMismatch } from '../values/errors.js'
 
 export function copyKernel(dtype: DType): CopyKernel<TypedArray> {
   return currentKernels().copy[dtype] as CopyKernel<TypedArray>

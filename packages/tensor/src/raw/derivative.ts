@@ -1,10 +1,11 @@
 /** Derivatives with a kernel of their own: what would be many operations, or need a division, in one pass. See `ops-derivative.ts`. */
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table.js'
-import type { GeluOptions, SoftplusOptions } from '../ops.js'
-import { normalizeDim, numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table/table.js'
+import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
 import { approximates } from './math.js'
 

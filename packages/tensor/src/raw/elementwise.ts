@@ -1,11 +1,12 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
-import { currentKernels } from '../device.js'
-import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, invalidArgument } from '../errors.js'
-import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table.js'
-import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../shape.js'
-import { Storage } from '../storage.js'
-import { Tensor } from '../tensor.js'
+
+import { Storage } from '../heap/storage.js'
+import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
+import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { to } from './copy.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 

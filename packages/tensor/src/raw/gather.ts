@@ -2,12 +2,13 @@
  * Reading and writing elements at indices along one dimension: indexSelect and indexAdd with one index for all, gather and scatter with an
  * index per element. Brought to [outer, extent, inner] for the kernels. Beside: `indices.ts`, which checks the indices.
  */
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { IndexKernel, IndexOp } from '../kernels/table.js'
-import { normalizeDim, type Shape, sameShape } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { IndexKernel, IndexOp } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
 import { clone, contiguous } from './copy.js'
 import { scalarTensor } from './elementwise.js'
 import { checkedIndices, wholeIndices } from './indices.js'

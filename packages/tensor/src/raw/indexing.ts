@@ -1,10 +1,11 @@
 /** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
-import { currentKernels } from '../device.js'
-import { isFloating, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table.js'
-import type { Reduction } from '../ops.js'
-import { Tensor } from '../tensor.js'
+
+import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table/table.js'
+import type { Reduction } from '../ops/ops.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { isFloating, type TypedArray } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { contiguous } from './copy.js'
 import { checkedIndices } from './indices.js'
 import { logSoftmax, mean, sum } from './reduce.js'

@@ -3,10 +3,10 @@
  * indices too (rule INDEX in KERNELS.md), since `tensor([0, 1])` and `arange(5)` are float32 here.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentDevice } from '../device.js'
-import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../errors.js'
-import type { Shape } from '../shape.js'
-import { Tensor } from '../tensor.js'
+import { currentDevice } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../values/errors.js'
+import type { Shape } from '../values/shape.js'
 import { contiguous } from './copy.js'
 import { isReadable, readable } from './readable.js'
 

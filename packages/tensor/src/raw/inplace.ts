@@ -3,12 +3,12 @@
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentKernels } from '../device.js'
-import { categoryOf, type DType, isFloating, type TypedArray } from '../dtype.js'
-import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table.js'
-import { broadcastStrides, broadcastsTo, sameShape } from '../shape.js'
-import type { Tensor } from '../tensor.js'
+import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { categoryOf, type DType, isFloating, type TypedArray } from '../values/dtype.js'
+import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { broadcastStrides, broadcastsTo, sameShape } from '../values/shape.js'
 import { clone, copyKernel, to } from './copy.js'
 import { binary, flatStep, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'

@@ -4,10 +4,10 @@
  * from a user: shapes and dtypes are the caller's own. Nothing is recorded, no version raised: `out` is the node's own until it is done.
  */
 import assert from 'node:assert'
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import type { BinaryKernel, BinaryOp, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table.js'
-import type { Tensor } from '../tensor.js'
+import type { BinaryKernel, BinaryOp, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import type { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
 
 /** out dense, of x's shape; may be x itself. */
 export function unaryInto(op: UnaryOp, x: Tensor, out: Tensor): void {

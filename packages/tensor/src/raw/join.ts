@@ -1,9 +1,10 @@
 /** Joining: `cat`, `stack` and `constantPad` copy their inputs into parts of one new tensor. */
-import type { DType } from '../dtype.js'
-import { promote } from '../dtype.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import { normalizeDim, type Shape } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import { Tensor } from '../tensor/tensor.js'
+import type { DType } from '../values/dtype.js'
+import { promote } from '../values/dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, type Shape } from '../values/shape.js'
 import { copyKernel } from './copy.js'
 import { fill_ } from './inplace.js'
 import { unsqueeze } from './views.js'

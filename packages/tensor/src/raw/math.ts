@@ -1,9 +1,10 @@
 /** Element-wise functions of one tensor, beyond those of `elementwise.ts`: roundings, logarithms, trigonometry, activations. */
-import { isFloating } from '../dtype.js'
-import { dtypeMismatch, invalidArgument } from '../errors.js'
-import type { UnaryOp } from '../kernels/table.js'
-import type { GeluOptions, SoftplusOptions } from '../ops.js'
-import type { Tensor } from '../tensor.js'
+
+import type { UnaryOp } from '../kernels/table/table.js'
+import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 import { clone, to } from './copy.js'
 import { mul, notOnBool, realUnary, unaryKernel } from './elementwise.js'
 

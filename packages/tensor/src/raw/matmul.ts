@@ -1,10 +1,11 @@
 /** Matrix products by PyTorch's rules, from vectors to broadcast batches. Transposes reach the kernel as strides, without a copy. */
-import { currentKernels } from '../device.js'
-import { type DType, promote, type TypedArray } from '../dtype.js'
-import { dtypeMismatch, shapeMismatch, shapeText } from '../errors.js'
-import type { MatmulKernel } from '../kernels/table.js'
-import { broadcastShapes, broadcastStrides, numelOf, type Shape } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { MatmulKernel } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { type DType, promote, type TypedArray } from '../values/dtype.js'
+import { dtypeMismatch, shapeMismatch, shapeText } from '../values/errors.js'
+import { broadcastShapes, broadcastStrides, numelOf, type Shape } from '../values/shape.js'
 
 /**
  * [k]·[k] → [], [m,k]·[k] → [m], [k]·[k,n] → [n], [m,k]·[k,n] → [m,n], and with leading batch dimensions that broadcast.

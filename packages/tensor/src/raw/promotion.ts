@@ -1,6 +1,7 @@
 /** Which dtype an operation of two operands computes in: PyTorch's `result_type`, with 0-d tensors and numbers as the weaker side. */
-import { categoryOf, type DType, INT32_SPAN, isFloating, promote } from '../dtype.js'
-import type { Tensor } from '../tensor.js'
+
+import type { Tensor } from '../tensor/tensor.js'
+import { categoryOf, type DType, INT32_SPAN, isFloating, promote } from '../values/dtype.js'
 
 /**
  * A number widens only into a higher category: integer-valued numbers count as integers, others (and those beyond 32 bits) as floating

@@ -3,9 +3,9 @@
  * Reads by users: `tensor.ts`.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentDevice } from '../device.js'
-import { snapshot } from '../read.js'
-import { Tensor } from '../tensor.js'
+import { currentDevice } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { snapshot } from '../values/read.js'
 
 /** Whether the host sees what kernels wrote to x. Always so on a device that computes synchronously. */
 export function isReadable(x: Tensor): boolean {

@@ -1,9 +1,10 @@
 /** Running sums and products along a dimension. int32 and bool run in int32. */
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import type { ScanKernel, ScanOp } from '../kernels/table.js'
-import { normalizeDim, numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { ScanKernel, ScanOp } from '../kernels/table/table.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
 
 function scan(op: ScanOp, x: Tensor, dim: number): Tensor {

@@ -1,10 +1,11 @@
 /** The order of elements along a dimension. `composite/sort.ts` makes sorted values and the largest of it. */
-import { currentKernels } from '../device.js'
-import type { TypedArray } from '../dtype.js'
-import type { ArgsortKernel } from '../kernels/table.js'
-import type { SortOptions } from '../ops-reduce.js'
-import { normalizeDim, numelOf } from '../shape.js'
-import { Tensor } from '../tensor.js'
+
+import type { ArgsortKernel } from '../kernels/table/table.js'
+import type { SortOptions } from '../ops/ops-reduce.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
 
 /** Equals keep their order; NaN is the greatest. @throws DIM_OUT_OF_RANGE */

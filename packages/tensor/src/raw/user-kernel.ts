@@ -2,13 +2,14 @@
  * Kernels that users write, as raw operations: the text is checked when it is given, operands when it is called. Above: autograd's
  * `defineKernel`, which adds the derivative. Below: the device's `UserKernels`.
  */
-import { currentDevice } from '../device.js'
-import { type DType, isFloating } from '../dtype.js'
-import { dtypeMismatch, invalidArgument } from '../errors.js'
+
 import { indexedTwice, withoutComments } from '../kernels/host/user-kernel.js'
-import type { UserKernel } from '../kernels/table.js'
-import { checkShape, type Shape } from '../shape.js'
-import { isTensor, Tensor } from '../tensor.js'
+import type { UserKernel } from '../kernels/table/table.js'
+import { currentDevice } from '../tensor/device.js'
+import { isTensor, Tensor } from '../tensor/tensor.js'
+import { type DType, isFloating } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
+import { checkShape, type Shape } from '../values/shape.js'
 import { contiguous } from './copy.js'
 
 /** What a kernel sees of its thread. */

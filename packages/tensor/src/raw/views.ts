@@ -1,7 +1,8 @@
 /** Views: new shapes and strides on the same storage. Only `reshape` may copy. No kernels. */
 import { PostgradError } from '@postgrad/base'
-import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../errors.js'
-import type { DimsArg } from '../ops.js'
+import type { DimsArg } from '../ops/ops.js'
+import { Tensor } from '../tensor/tensor.js'
+import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import {
   broadcastStrides,
   broadcastsTo,
@@ -12,8 +13,7 @@ import {
   normalizeDims,
   type Shape,
   viewStrides,
-} from '../shape.js'
-import { Tensor } from '../tensor.js'
+} from '../values/shape.js'
 import { contiguous } from './copy.js'
 
 /** @throws VIEW_NOT_CONTIGUOUS when the strides do not allow it, SHAPE_MISMATCH, INVALID_ARGUMENT */

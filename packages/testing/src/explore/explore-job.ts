@@ -1,8 +1,8 @@
 /** What the threads of an exploration run: some of the seeds of a program. `explore-program.ts` is the other end. */
 import { isPostgradError } from '@postgrad/base'
 import type { JobProgram } from '@postgrad/jobs/internal'
-import { bodyOf, identityOf, type ProgramRef } from '../program-run.js'
-import { reported, shrinkOf } from '../reproduce.js'
+import { reported, shrinkOf } from '../replay/reproduce.js'
+import { bodyOf, identityOf, type ProgramRef } from '../simulate/program-run.js'
 import { type ExploreOptions, Explorer, type Part } from './explore.js'
 
 /** What a thread is to do. */

@@ -1,6 +1,6 @@
 /** Programs that are explored by other threads. */
 import { call, expose } from '@postgrad/rpc'
-import type { SimCluster } from '../simulate.js'
+import type { SimCluster } from '../simulate/simulate.js'
 
 const double = (x: number): number => 2 * x
 expose({ 'explored.double': double })

@@ -1,13 +1,13 @@
 /** Exploring with a pool of threads: what it counts, which failure it tells of, and how it ends. */
 import { expect, test } from '@jest/globals'
-import { RACY_WORKERS } from '../cases/racy.js'
-import { replayProgram } from '../program-run.js'
+import { replayProgram } from '../simulate/program-run.js'
 import { type ExploreProgress, explore } from './explore.js'
 import { default as ringBody } from './explore-program.fixture.js'
 import { exploreProgram } from './explore-program.js'
+import { RACY_WORKERS } from './racy.fixture.js'
 
 const ring = new URL('./explore-program.fixture.js', import.meta.url)
-const racy = { program: new URL('../cases/racy.js', import.meta.url), export: 'racy', workers: RACY_WORKERS, sameResult: false }
+const racy = { program: new URL('./racy.fixture.js', import.meta.url), export: 'racy', workers: RACY_WORKERS, sameResult: false }
 
 test('TK-8: seeds are spread over threads, and come to what one thread comes to', async () => {
   const options = { program: ring, workers: 3, strategy: 'seeds' as const, seeds: 60, seed: 3 }

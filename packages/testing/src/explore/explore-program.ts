@@ -9,7 +9,7 @@ import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { SingleBar } from 'cli-progress'
-import { bodyOf, type ProgramRef, programUrl } from '../program-run.js'
+import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
 

@@ -12,7 +12,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
-import { checkRecord } from '../../check.js'
+import { checkRecord } from '../../module/check.js'
 
 /** The settings of a group that schedulers look at and change. */
 export interface ScheduledGroup {

@@ -2,7 +2,7 @@
  * The gpujs backend: which kernels of this folder stand in which cell of the table, and why the others have none. Float32 is the only
  * type that gpu.js computes in; the host moves data (copy, fill, conversion, elements at indices), for all types, and says so.
  */
-import type { DType } from '../../dtype.js'
+import type { DType } from '../../values/dtype.js'
 import { gatherKernel, indexSelectKernel, scatterKernel } from '../host/indexed.js'
 import { copyKernel, fillKernel } from '../host/movement.js'
 import {
@@ -17,7 +17,7 @@ import {
   UNARY_OPS,
   type UnaryOp,
   unsupported,
-} from '../table.js'
+} from '../table/table.js'
 import { type GpuMode, KernelCompiler } from './compiler.js'
 import { GpuKernels } from './kernels.js'
 import { neuralKernels } from './neural-kernels.js'

@@ -4,7 +4,7 @@
  * operands to float32 and copying results are data movement, which the host does.
  */
 import { PostgradError } from '@postgrad/base'
-import type { TypedArray } from '../../dtype.js'
+import type { TypedArray } from '../../values/dtype.js'
 import { gathered } from '../host/movement.js'
 import { denseStrides, type Row2, walk2 } from '../host/walk.js'
 import type {
@@ -31,7 +31,7 @@ import type {
   UnaryOp,
   VarianceKernel,
   WhereKernel,
-} from '../table.js'
+} from '../table/table.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import {
   AXPY,

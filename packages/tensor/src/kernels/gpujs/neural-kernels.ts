@@ -8,8 +8,8 @@ import type {
   LayerNormKernel,
   MaxPoolKernel,
   NEURAL_KERNEL_OPS,
-} from '../neural.js'
-import { type KernelTable, unsupported } from '../table.js'
+} from '../table/neural.js'
+import { type KernelTable, unsupported } from '../table/table.js'
 import type { Argument, Constants } from './compiler.js'
 import { dense, type GpuKernels } from './kernels.js'
 import { CONV, NORM, POOL } from './neural-sources.js'

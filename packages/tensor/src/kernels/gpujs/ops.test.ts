@@ -1,9 +1,9 @@
 /** All raw operations on the gpujs devices against PyTorch's numbers, as far as float32 goes; what has no kernel must say so. */
 import { expect, test } from '@jest/globals'
-import { tensor } from '../../create.js'
-import { device, withDevice } from '../../device.js'
-import { opsSuite } from '../../ops.suite.js'
+import { opsSuite } from '../../ops/ops.suite.js'
 import * as raw from '../../raw/index.js'
+import { tensor } from '../../tensor/create.js'
+import { device, withDevice } from '../../tensor/device.js'
 
 for (const spec of ['gpujs:cpu', 'gpujs:webasm'] as const) {
   opsSuite(spec, () => device(spec), { tolerance: { float32: 2e-6, float64: 1e-13 }, mayRefuse: true })

@@ -5,7 +5,7 @@
  * Rules: arguments are flat arrays and numbers; sizes and strides are integer constants, which also bound every loop (a bound that is an
  * argument stops at 1000 silently); one number is returned per thread. Indices pass through float32, so they are exact below 2^24.
  */
-import type { BinaryOp, CompareOp, GradOp, UnaryOp } from '../table.js'
+import type { BinaryOp, CompareOp, GradOp, UnaryOp } from '../table/table.js'
 
 /**
  * Of a ≥ 0: `series`, which is erf a / a where a < 1, and `tail`, which is erfc a elsewhere. Polynomials of Cephes (Moshier, `ndtrf.c`), error

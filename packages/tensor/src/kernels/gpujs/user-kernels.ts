@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { runPlain, tryReads } from '../host/user-kernel.js'
-import type { UserKernel, UserKernels } from '../table.js'
+import type { UserKernel, UserKernels } from '../table/table.js'
 import type { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
 

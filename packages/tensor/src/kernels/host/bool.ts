@@ -2,7 +2,7 @@
  * Loops over bool, whose elements are 0 or 1, for backends whose buffers are managed arrays: each compiles for bytes alone, and what finds an answer stops.
  * Beside: `rows.ts`, the same for float32.
  */
-import type { BinaryKernel, ReduceKernel } from '../table.js'
+import type { BinaryKernel, ReduceKernel } from '../table/table.js'
 import { type Row3, walk3 } from './walk.js'
 
 type Bools = Uint8Array

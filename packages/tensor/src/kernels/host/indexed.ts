@@ -2,8 +2,8 @@
  * Movement by indices, done by the host for every backend whose buffers are managed arrays, like that of `movement.ts`; and the sums at indices
  * for backends that compute on the host.
  */
-import type { TypedArray } from '../../dtype.js'
-import type { IndexKernel } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { IndexKernel } from '../table/table.js'
 import { BULK_FROM } from './rows.js'
 
 /** A row of `inner` elements at a time. */

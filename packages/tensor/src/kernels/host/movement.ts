@@ -2,8 +2,8 @@
  * Pure data movement, done by the host for every backend whose buffers are managed arrays: copies, conversions and fills (beside:
  * `indexed.ts`, movement by indices). Moving bytes through a kernel compiler and back could only add copies.
  */
-import type { ArrayOf, DType, TypedArray } from '../../dtype.js'
-import type { CopyKernel, Dims, FillKernel } from '../table.js'
+import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
+import type { CopyKernel, Dims, FillKernel } from '../table/table.js'
 import { copyAny, copyF32 } from './rows.js'
 import { denseStrides, type Row2, walk2 } from './walk.js'
 

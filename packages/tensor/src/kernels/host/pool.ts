@@ -1,6 +1,6 @@
 /** Pooling by plain loops, for backends whose buffers are managed arrays: each element is read once or twice, so staging would cost as much as the work. */
-import type { ArrayOf } from '../../dtype.js'
-import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel } from '../neural.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel } from '../table/neural.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 

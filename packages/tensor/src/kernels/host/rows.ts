@@ -3,7 +3,7 @@
  * strided operands. float32 has functions of its own, so that they compile for Float32Array alone. Same bits as the SIMD kernels: for
  * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one.
  */
-import type { ArrayOf, TypedArray } from '../../dtype.js'
+import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import type { Row2, Row3 } from './walk.js'
 
 type F32 = ArrayOf['float32']

@@ -1,6 +1,6 @@
 /** Sorting rows by index with the engine's sort, for the backends whose buffers the host sees. */
-import type { TypedArray } from '../../dtype.js'
-import type { ArgsortKernel } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { ArgsortKernel } from '../table/table.js'
 
 /** NaN is the greatest, as in PyTorch. */
 function ascending(a: number, b: number): number {

@@ -3,7 +3,7 @@
  * before gpu.js compiles it: what lies outside of an input would be NaN or 0 there, without a word. Beside: `gpujs/user-kernels.ts`, which asks.
  */
 import { PostgradError } from '@postgrad/base'
-import type { UserKernel } from '../table.js'
+import type { UserKernel } from '../table/table.js'
 
 type Numbers = Float32Array | Float64Array
 type Args = readonly (Numbers | number)[]

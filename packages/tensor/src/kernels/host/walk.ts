@@ -3,8 +3,8 @@
  * Row functions (`rows.ts` beside this file, the SIMD loops of `wasm/`) do the work; they get steps, so nothing is allocated per row.
  * Independent of `loops.ts`, on which the reference backend stands, so that an error in either walk shows.
  */
-import type { TypedArray } from '../../dtype.js'
-import type { Dims } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { Dims } from '../table/table.js'
 
 export type Row2<A extends TypedArray, O extends TypedArray> = (
   n: number,

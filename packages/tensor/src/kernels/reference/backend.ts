@@ -2,7 +2,7 @@
  * The reference backend: each kernel in its most obvious form, in double precision, with one rounding on storing. The others are tested
  * against it, and it stands in for cells that they leave out.
  */
-import type { DType, TypedArray } from '../../dtype.js'
+import type { DType, TypedArray } from '../../values/dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import {
@@ -21,8 +21,8 @@ import {
   unaryFlat,
   unaryStrided,
   Walk,
-} from '../loops.js'
-import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../scalars.js'
+} from '../table/loops.js'
+import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../table/scalars.js'
 import {
   type AxpyKernel,
   type Backend,
@@ -40,7 +40,7 @@ import {
   type Unsupported,
   unsupported,
   type WhereKernel,
-} from '../table.js'
+} from '../table/table.js'
 import { gradient, logSoftmaxBackward, softmaxBackward } from './gradients.js'
 import { neuralKernels } from './neural.js'
 import {

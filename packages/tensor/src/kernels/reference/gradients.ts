@@ -1,7 +1,7 @@
 /** The reference's derivatives of activations and of softmax: the slopes as functions of numbers, in double precision. `backend.ts` has the table. */
-import type { TypedArray } from '../../dtype.js'
-import { erfc } from '../erf.js'
-import type { GradKernel, GradOp, GradRowsKernel } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import { erfc } from '../table/erf.js'
+import type { GradKernel, GradOp, GradRowsKernel } from '../table/table.js'
 import { fibres } from './reduce.js'
 
 type T = TypedArray

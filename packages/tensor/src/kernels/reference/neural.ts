@@ -1,5 +1,5 @@
 /** The reference kernels of neural networks: each the definition written down, in double precision with one rounding on storing. */
-import type { TypedArray } from '../../dtype.js'
+import type { TypedArray } from '../../values/dtype.js'
 import type {
   AvgPoolGeometry,
   AvgPoolKernel,
@@ -12,8 +12,8 @@ import type {
   MaxPoolKernel,
   NEURAL_KERNEL_OPS,
   PoolGeometry,
-} from '../neural.js'
-import { type KernelTable, unsupported } from '../table.js'
+} from '../table/neural.js'
+import { type KernelTable, unsupported } from '../table/table.js'
 
 type T = TypedArray
 

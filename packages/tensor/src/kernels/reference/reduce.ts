@@ -1,7 +1,7 @@
 /** The reference's reductions and running sums, each in its most obvious form, in double precision. `backend.ts` puts them into its table. */
-import type { TypedArray } from '../../dtype.js'
-import type { Scalar2 } from '../loops.js'
-import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { Scalar2 } from '../table/loops.js'
+import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 
 type T = TypedArray
 

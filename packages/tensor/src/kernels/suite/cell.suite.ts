@@ -3,8 +3,8 @@
  * all that they wrote. Above: the families beside this file, which know what each kernel takes, and `kernel.suite.ts`, which names them.
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { allocate, DTYPES, type DType, type TypedArray } from '../../dtype.js'
-import { type Backend, KERNEL_OPS, type KernelOp } from '../table.js'
+import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
+import { type Backend, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { elementsOf } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 

@@ -1,7 +1,7 @@
 /** Element-wise kernels: flat with steps, in place, strided in all layouts. */
 
-import type { DType } from '../../dtype.js'
-import type { AxpyKernel, BinaryKernel, KernelOp, UnaryKernel, WhereKernel } from '../table.js'
+import type { DType } from '../../values/dtype.js'
+import type { AxpyKernel, BinaryKernel, KernelOp, UnaryKernel, WhereKernel } from '../table/table.js'
 import type { Any, Cell } from './cell.suite.js'
 import { elementsOf, layouts, MARGIN } from './layouts.suite.js'
 

@@ -1,5 +1,5 @@
 /** Derivatives of activations and of softmax. */
-import type { GradKernel, GradRowsKernel } from '../table.js'
+import type { GradKernel, GradRowsKernel } from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 import { PARAMETERS } from './elementwise.suite.js'
 import { elementsOf, MARGIN } from './layouts.suite.js'

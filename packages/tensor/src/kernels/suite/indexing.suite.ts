@@ -1,6 +1,6 @@
 /** Kernels that read and write at indices. */
 
-import type { IndexKernel, IndexOp, NllBackwardKernel, NllKernel } from '../table.js'
+import type { IndexKernel, IndexOp, NllBackwardKernel, NllKernel } from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 
 export function nll(cell: Cell): void {

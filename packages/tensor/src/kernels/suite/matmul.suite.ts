@@ -1,6 +1,6 @@
 /** Products of matrices: batches, transposes and gaps as strides, sizes beyond the blocks of a tiled product. */
 
-import type { MatmulKernel } from '../table.js'
+import type { MatmulKernel } from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 import { spanOf } from './layouts.suite.js'
 

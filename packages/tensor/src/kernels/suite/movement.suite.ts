@@ -1,7 +1,7 @@
 /** Copies, conversions and fills, from and to all layouts. */
 
-import { DTYPES } from '../../dtype.js'
-import type { CopyKernel, FillKernel } from '../table.js'
+import { DTYPES } from '../../values/dtype.js'
+import type { CopyKernel, FillKernel } from '../table/table.js'
 import type { Any, Cell } from './cell.suite.js'
 import { elementsOf, layouts } from './layouts.suite.js'
 

@@ -10,7 +10,7 @@ import type {
   LayerNormKernel,
   MaxPoolKernel,
   PoolGeometry,
-} from '../table.js'
+} from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 
 export function conv(cell: Cell): void {

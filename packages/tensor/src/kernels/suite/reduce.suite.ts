@@ -1,7 +1,7 @@
 /** Kernels along the middle axis of [outer, k, inner]: reductions, running sums, sorting, softmax. */
 
-import { allocate } from '../../dtype.js'
-import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, SoftmaxKernel, VarianceKernel } from '../table.js'
+import { allocate } from '../../values/dtype.js'
+import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, SoftmaxKernel, VarianceKernel } from '../table/table.js'
 import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
 
 /** [outer, k, inner] of reductions and softmax. */

@@ -2,8 +2,8 @@
  * What a kernel was called with: the suite's own account of what it has tried. Seen from the arguments, so that a family which forgets a form is
  * found whatever it says of itself. Above: `cell.suite.ts`, which asks for what is missing.
  */
-import type { DType, TypedArray } from '../../dtype.js'
-import { BINARY_OPS, COMPARE_OPS, type KernelOp, UNARY_OPS } from '../table.js'
+import type { DType, TypedArray } from '../../values/dtype.js'
+import { BINARY_OPS, COMPARE_OPS, type KernelOp, UNARY_OPS } from '../table/table.js'
 
 type Special = 'NaN' | 'infinite' | '-0' | 'denormal'
 type Trait = 'empty' | '0-d' | 'offset' | 'broadcast' | 'gaps' | 'in place' | 'long' | Special

@@ -2,7 +2,7 @@
 
 import { threadHeap } from '../../heap/thread-heap.js'
 import { kernelSuite } from '../kernel.suite.js'
-import { GRAD_OPS, GRAD_ROWS_OPS, type KernelOp } from '../table.js'
+import { GRAD_OPS, GRAD_ROWS_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([

@@ -2,7 +2,7 @@
  * The wasm backend: which kernel of this folder stands in which cell of the table, and plain loops of the reference backend where SIMD
  * has nothing to give (bool, float64 functions of the host's `Math`, the rest of int32).
  */
-import type { ArrayOf, DType } from '../../dtype.js'
+import type { ArrayOf, DType } from '../../values/dtype.js'
 import { KernelCompiler } from '../gpujs/compiler.js'
 import { GpuUserKernels } from '../gpujs/user-kernels.js'
 import { allKernel, andKernel, anyKernel, differKernel, equalKernel, orKernel } from '../host/bool.js'
@@ -11,7 +11,7 @@ import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
 import { argsortKernel } from '../host/sort.js'
 import { createReferenceBackend } from '../reference/backend.js'
-import type { Backend, BinaryKernel, CompareOp, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table.js'
+import type { Backend, BinaryKernel, CompareOp, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table/table.js'
 import { copyWith } from './convert.js'
 import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { powKernel, UnaryExact } from './exact.js'

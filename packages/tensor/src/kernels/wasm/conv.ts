@@ -8,8 +8,8 @@
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
-import type { ArrayOf } from '../../dtype.js'
-import type { ConvGeometry, ConvKernel } from '../neural.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { ConvGeometry, ConvKernel } from '../table/neural.js'
 import { align, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { product, productScratch } from './matmul.js'
 import { worked } from './pause.js'

@@ -2,8 +2,8 @@
  * Copies of the wasm backend. Strided moves and conversions of enough elements run in kernels.wasm; dense runs of one dtype are the host's bulk copy,
  * and so are conversions to int32, which wrap around as JavaScript's.
  */
-import type { TypedArray } from '../../dtype.js'
-import type { CopyKernel } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { CopyKernel } from '../table/table.js'
 import { CHUNK, elementsOf, SIMD_FROM } from './elementwise.js'
 import type { ConvertExport, LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'

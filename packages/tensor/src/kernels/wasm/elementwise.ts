@@ -3,10 +3,10 @@
  * that stay in the first-level cache. Where that costs more than the work, plain rows with the same bits run instead: by the number of
  * elements alone. Comparisons and `where`: `select.ts`.
  */
-import type { ArrayOf, TypedArray } from '../../dtype.js'
+import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import { copyF32 } from '../host/rows.js'
 import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
-import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table.js'
+import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { type BinaryExport, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { workedElements } from './pause.js'
 import { moveStrided, runStrided, SLICE } from './strided.js'

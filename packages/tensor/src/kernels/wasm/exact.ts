@@ -2,9 +2,9 @@
  * Functions of an instruction or two that are exact or correctly rounded, so that they may run as loops or in SIMD by the number of elements: the
  * reference's loops below SIMD_FROM. Neighbour: `elementwise.ts`, whose arithmetic has loops of its own.
  */
-import type { ArrayOf } from '../../dtype.js'
-import { INT32_SPAN } from '../../dtype.js'
-import type { Dims, UnaryKernel } from '../table.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import { INT32_SPAN } from '../../values/dtype.js'
+import type { Dims, UnaryKernel } from '../table/table.js'
 import { elementsOf, gather, runBinary, runUnary, SIMD_FROM, type SimdDType, VIEWS } from './elementwise.js'
 import type { LazyInstance, UnaryExport } from './instance.js'
 

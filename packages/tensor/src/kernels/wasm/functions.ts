@@ -2,9 +2,9 @@
  * Functions of two arguments without a loop of the same bits (power, atan2), of float32: kernels.wasm computes them for every size; what is too small or
  * lies too wide to be staged whole goes through scratch a few elements at a time. Neighbour: `elementwise.ts`.
  */
-import type { ArrayOf } from '../../dtype.js'
+import type { ArrayOf } from '../../values/dtype.js'
 import { type Row3, walk3 } from '../host/walk.js'
-import type { BinaryKernel, Dims, UnaryKernel } from '../table.js'
+import type { BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { elementsOf, runBinary, SIMD_FROM, stridedBinary, UnaryPolynomial } from './elementwise.js'
 import { type LazyInstance, SINGLE_BELOW } from './instance.js'
 

@@ -3,8 +3,8 @@
  * are used there, others pass through scratch, as in `elementwise.ts`. The plain arithmetic among them runs as a loop below SIMD_FROM, with the
  * same bits; the others need the polynomials of kernels.wasm at every size.
  */
-import type { ArrayOf } from '../../dtype.js'
-import type { GradKernel, GradRowsKernel } from '../table.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { GradKernel, GradRowsKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
 import { workedElements } from './pause.js'

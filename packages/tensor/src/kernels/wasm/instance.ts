@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { ownFile } from '@postgrad/base/internal'
-import type { TypedArray } from '../../dtype.js'
+import type { TypedArray } from '../../values/dtype.js'
 import type { KernelHeap } from './memory.js'
 import type { NeuralExports } from './neural-exports.js'
 import { assertNotPausing } from './pause.js'

@@ -3,8 +3,8 @@
  * are strides. Rule DOT (KERNELS.md): each element is the sum over p in ascending order, every product and every sum rounded, in each of the
  * forms below, so that the choice between them shows in no bit.
  */
-import type { ArrayOf } from '../../dtype.js'
-import type { MatmulKernel } from '../table.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { MatmulKernel } from '../table/table.js'
 import { align, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { rowsAtOnce, worked } from './pause.js'
 

@@ -1,9 +1,9 @@
 /** The kernels of neural networks in the wasm backend: which code stands in which of their cells, a part of `backend.ts`'s table. */
-import type { ArrayOf } from '../../dtype.js'
+import type { ArrayOf } from '../../values/dtype.js'
 import * as norm from '../host/norm.js'
 import * as pool from '../host/pool.js'
-import type { NEURAL_KERNEL_OPS } from '../neural.js'
-import type { KernelOp, KernelTable } from '../table.js'
+import type { NEURAL_KERNEL_OPS } from '../table/neural.js'
+import type { KernelOp, KernelTable } from '../table/table.js'
 import { ConvTiles } from './conv.js'
 import type { LazyInstance } from './instance.js'
 import { LayerNormRows, LayerNormRowsBackward } from './norm.js'

@@ -1,6 +1,6 @@
 /** Layer normalisation of float32 in the wasm backend: as many rows at a time as stay in the first-level cache, staged, through kernels.wasm. */
-import type { ArrayOf } from '../../dtype.js'
-import type { LayerNormBackwardKernel, LayerNormKernel } from '../neural.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { LayerNormBackwardKernel, LayerNormKernel } from '../table/neural.js'
 import { align, type LazyInstance } from './instance.js'
 import { worked } from './pause.js'
 

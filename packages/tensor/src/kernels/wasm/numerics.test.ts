@@ -5,10 +5,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { allocate } from '../../dtype.js'
 import { threadHeap } from '../../heap/thread-heap.js'
-import { erf, erfc } from '../erf.js'
-import { GRAD_OPS } from '../table.js'
+import { allocate } from '../../values/dtype.js'
+import { erf, erfc } from '../table/erf.js'
+import { GRAD_OPS } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './elementwise.js'
 

@@ -1,10 +1,10 @@
 /** Long kernels pause, in proportion to their work, without showing in the result; short ones do not; and no kernel runs within a pause. */
 import { afterEach, expect, test } from '@jest/globals'
-import { allocate, type TypedArray } from '../../dtype.js'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { memoryScope, rand } from '../../index.js'
-import { Tensor } from '../../tensor.js'
-import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { allocate, type TypedArray } from '../../values/dtype.js'
+import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import { installKernelPause } from './pause.js'
 

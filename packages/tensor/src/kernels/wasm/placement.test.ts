@@ -3,9 +3,9 @@
  * kernels' memory, bit by bit against all of them outside. Arrays inside lie between guards, so that a write beyond one shows.
  */
 import { describe, expect, test } from '@jest/globals'
-import { DTYPES, type TypedArray } from '../../dtype.js'
+import { DTYPES, type TypedArray } from '../../values/dtype.js'
 import { checkKernel } from '../kernel.suite.js'
-import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import type { KernelHeap } from './memory.js'
 

@@ -1,6 +1,6 @@
 /** Pooling of float32 in the wasm backend, plane by plane, staged where a plane lies outside of the memory, in slices of rows of the result. */
-import type { ArrayOf, TypedArray } from '../../dtype.js'
-import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../neural.js'
+import type { ArrayOf, TypedArray } from '../../values/dtype.js'
+import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../table/neural.js'
 import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { worked } from './pause.js'
 

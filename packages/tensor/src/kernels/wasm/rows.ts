@@ -2,8 +2,8 @@
  * Sums, maxima and softmax of the wasm backend, for float32 [outer, k, inner]. The order of summation is part of the contract (KERNELS.md,
  * rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
  */
-import type { ArrayOf } from '../../dtype.js'
-import type { ReduceKernel, SoftmaxKernel } from '../table.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { ReduceKernel, SoftmaxKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'

@@ -1,6 +1,6 @@
 /** Comparisons and `where` of the wasm backend: as the arithmetic of `elementwise.ts`, with bytes as results or as conditions. */
-import type { ArrayOf, TypedArray } from '../../dtype.js'
-import type { BinaryKernel, CompareOp, Dims, WhereKernel } from '../table.js'
+import type { ArrayOf, TypedArray } from '../../values/dtype.js'
+import type { BinaryKernel, CompareOp, Dims, WhereKernel } from '../table/table.js'
 import { CHUNK, elementsOf, runBinary, SIMD_FROM, type SimdDType, stridedBinary, VIEWS } from './elementwise.js'
 import type { BinaryExport, LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'

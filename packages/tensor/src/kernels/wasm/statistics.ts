@@ -3,8 +3,8 @@
  * (KERNELS.md), in kernels.wasm or as a loop with the same bits; the others are loops that compile for Float32Array alone: a running sum has no
  * lanes, and a place costs more to find again than to keep.
  */
-import type { ArrayOf } from '../../dtype.js'
-import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table.js'
+import type { ArrayOf } from '../../values/dtype.js'
+import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import type { LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'

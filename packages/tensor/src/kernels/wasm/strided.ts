@@ -3,8 +3,8 @@
  * operands with other inner steps than 0 and 1 are gathered into scratch, and the kernel runs over blocks of rows. Above: the element-wise
  * kernels of this folder. Independent of `host/walk.ts`, which walks what is too small or too wide for this.
  */
-import type { TypedArray } from '../../dtype.js'
-import type { Dims } from '../table.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { Dims } from '../table/table.js'
 import { align, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 

@@ -2,12 +2,13 @@
  * A convolution and its two adjoints, each bilinear, so that the derivatives of each are the other two. Geometries come checked from
  * `composite/convolution.ts`, where the public functions are.
  */
-import { currentKernels } from '../../device.js'
-import { isFloating, type TypedArray } from '../../dtype.js'
-import { dtypeMismatch } from '../../errors.js'
-import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table.js'
-import type { Shape } from '../../shape.js'
-import { Tensor } from '../../tensor.js'
+
+import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table/table.js'
+import { currentKernels } from '../../tensor/device.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { isFloating, type TypedArray } from '../../values/dtype.js'
+import { dtypeMismatch } from '../../values/errors.js'
+import type { Shape } from '../../values/shape.js'
 import { contiguous } from '../copy.js'
 
 /** x [N, C, H, W], weight [O, C / groups, kH, kW], bias [O] → [N, O, oH, oW]. @throws DTYPE_MISMATCH */

@@ -1,5 +1,5 @@
 /** Rows of a table by index: as `embedding`, with what its gradient needs to know among the arguments. */
-import type { Tensor } from '../../tensor.js'
+import type { Tensor } from '../../tensor/tensor.js'
 import { embedding } from '../indexing.js'
 
 /** @throws as embedding */

@@ -1,9 +1,10 @@
 /** The fully connected layer as one operation: one product, whose transpose is a stride, and the bias added where the product lies. */
-import { currentKernels } from '../../device.js'
-import type { TypedArray } from '../../dtype.js'
-import { dtypeMismatch, shapeMismatch, shapeText } from '../../errors.js'
-import type { BinaryKernel, MatmulKernel } from '../../kernels/table.js'
-import { Tensor } from '../../tensor.js'
+
+import type { BinaryKernel, MatmulKernel } from '../../kernels/table/table.js'
+import { currentKernels } from '../../tensor/device.js'
+import { Tensor } from '../../tensor/tensor.js'
+import type { TypedArray } from '../../values/dtype.js'
+import { dtypeMismatch, shapeMismatch, shapeText } from '../../values/errors.js'
 import { contiguous } from '../copy.js'
 
 /** x […, in], weight [out, in], bias [out] → […, out]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */

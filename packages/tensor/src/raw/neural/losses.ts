@@ -1,5 +1,5 @@
 /** Losses whose gradient is none of their operations': it is bounded where theirs is 0 · ∞. */
-import type { Tensor } from '../../tensor.js'
+import type { Tensor } from '../../tensor/tensor.js'
 import { add, clamp, log, mul, neg, sub } from '../elementwise.js'
 
 /** log of a probability is cut off here, as PyTorch does, so that 0 · log 0 is 0. */

@@ -1,10 +1,11 @@
 /** Layer and batch normalisation with their fused backward passes. Autograd uses the latter where no second derivative is wanted. */
-import { currentKernels } from '../../device.js'
-import { isFloating, type TypedArray } from '../../dtype.js'
-import { dtypeMismatch } from '../../errors.js'
-import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../../kernels/table.js'
-import { numelOf } from '../../shape.js'
-import { Tensor } from '../../tensor.js'
+
+import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../../kernels/table/table.js'
+import { currentKernels } from '../../tensor/device.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { isFloating, type TypedArray } from '../../values/dtype.js'
+import { dtypeMismatch } from '../../values/errors.js'
+import { numelOf } from '../../values/shape.js'
 import { contiguous } from '../copy.js'
 
 /** x [rows, d] normalised along d, weight and bias [d] → [result, mean [rows], 1 / √(variance + eps) [rows]]. @throws DTYPE_MISMATCH */

@@ -1,9 +1,10 @@
 /** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
-import { currentKernels } from '../../device.js'
-import { isFloating, type TypedArray } from '../../dtype.js'
-import { dtypeMismatch } from '../../errors.js'
-import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table.js'
-import { Tensor } from '../../tensor.js'
+
+import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table/table.js'
+import { currentKernels } from '../../tensor/device.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { isFloating, type TypedArray } from '../../values/dtype.js'
+import { dtypeMismatch } from '../../values/errors.js'
 import { contiguous } from '../copy.js'
 
 /** x […, H, W] → the maxima […, oH, oW] and where they stand: int32 y · W + x. @throws DTYPE_MISMATCH */

@@ -1,0 +1,212 @@
+/**
+ * Derivatives of functions as wholes: `vjp`, `jvp`, `jacobian`, `hessian`, `hvp`. Inputs count as leaves: what they were computed from and their
+ * `.grad` are not touched, unless with createGraph, where the result has a history that leads through them. PyTorch: `torch.autograd.functional`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { isTensor, Tensor } from '@postgrad/tensor'
+import { checkFunction, checkTensors, sameShape, shapeText } from '@postgrad/tensor/internal'
+import { grad } from '../engine/backward.js'
+import { enableGrad } from '../graph/grad-mode.js'
+import { operations } from './functions.js'
+
+/** Of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
+export interface FunctionalOptions {
+  /** Records the derivative itself, so that it can be differentiated; default false. */
+  readonly createGraph?: boolean
+  /** Makes an input that the outputs do not depend on an error (UNUSED_INPUT) instead of zeros; default false. */
+  readonly strict?: boolean
+}
+
+type Several = Tensor | readonly Tensor[]
+type Fn<X extends Several, R extends Several> = (...xs: X extends Tensor ? [x: Tensor] : Tensor[]) => R
+/** One for each of what X is: a T, or an array of them. */
+type Per<X extends Several, T> = X extends Tensor ? T : T[]
+
+/** A function that was evaluated: its inputs as it saw them, its outputs, and whether it gave one or a list. */
+interface Run {
+  readonly xs: readonly Tensor[]
+  readonly ys: readonly Tensor[]
+  readonly single: boolean
+}
+
+/**
+ * vᵀ · J: the gradient of Σ v · fn(inputs) for each input.
+ * PyTorch: `torch.autograd.functional.vjp`.
+ * @param v of the shapes of the outputs; may be left out for one scalar
+ * @returns the outputs, and a gradient per input
+ * @throws VECTOR_MISMATCH, UNUSED_INPUT (strict), and what backward passes throw
+ */
+export function vjp<X extends Several, R extends Several>(
+  fn: Fn<X, R>,
+  inputs: X,
+  v?: Several | null,
+  options: FunctionalOptions = {},
+): [outputs: Per<R, Tensor>, gradients: Per<X, Tensor>] {
+  return enableGrad(() => {
+    const run = evaluate('vjp', fn, inputs, options)
+    const grads = gradients(run.ys, run.xs, vectors('vjp', run.ys, v), options)
+    return [finish(run.ys, run.single, options), finish(grads, isTensor(inputs), options)]
+  }) as [Per<R, Tensor>, Per<X, Tensor>]
+}
+
+/**
+ * J · v: the derivatives of the outputs along v. By differentiating twice, since uᵀJ is linear in u.
+ * PyTorch: `torch.autograd.functional.jvp`.
+ * @param v of the shapes of the inputs; may be left out for one scalar
+ * @returns the outputs, and a derivative per output
+ * @throws as vjp
+ */
+export function jvp<X extends Several, R extends Several>(
+  fn: Fn<X, R>,
+  inputs: X,
+  v?: Several | null,
+  options: FunctionalOptions = {},
+): [outputs: Per<R, Tensor>, derivatives: Per<R, Tensor>] {
+  return enableGrad(() => {
+    const run = evaluate('jvp', fn, inputs, options)
+    const direction = vectors('jvp', run.xs, v)
+    const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape).requiresGrad_())
+    const transposed = gradients(run.ys, run.xs, us, { ...options, createGraph: true })
+    // Linear, so nothing of it needs u's values. What does not depend on u has the derivative 0.
+    const along = gradients(transposed, us, direction, { createGraph: options.createGraph === true })
+    return [finish(run.ys, run.single, options), finish(along, run.single, options)]
+  }) as [Per<R, Tensor>, Per<R, Tensor>]
+}
+
+/**
+ * d output / d input: for each output (outer list) and input (inner list) a tensor of the output's shape followed by the input's. A list is left out
+ * where fn has one output, or takes one tensor that is not in an array.
+ * PyTorch: `torch.autograd.functional.jacobian`.
+ * @throws as vjp
+ */
+export function jacobian<X extends Several, R extends Several>(
+  fn: Fn<X, R>,
+  inputs: X,
+  options: FunctionalOptions = {},
+): Per<R, Per<X, Tensor>> {
+  return enableGrad(() => {
+    const run = evaluate('jacobian', fn, inputs, options)
+    const blocks = run.ys.map((y) => {
+      const flat = operations.reshape(y, [-1])
+      const rows = Array.from({ length: y.numel }, (_, i) => gradients([operations.select(flat, 0, i)], run.xs, [null], options, true))
+      const perInput = run.xs.map((x, k) => {
+        const shape = [...y.shape, ...x.shape]
+        return rows.length === 0 ? Tensor.empty(x.dtype, shape) : operations.reshape(operations.stack(rows.map((row) => row[k]!)), shape)
+      })
+      return finish(perInput, isTensor(inputs), options)
+    })
+    return run.single ? blocks[0] : blocks
+  }) as Per<R, Per<X, Tensor>>
+}
+
+/**
+ * Second derivatives of a scalar function: for each pair of inputs a tensor of the one's shape followed by the other's; a plain tensor for one tensor
+ * that is not in an array.
+ * PyTorch: `torch.autograd.functional.hessian`.
+ * @throws as vjp, and NOT_A_SCALAR
+ */
+export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options: FunctionalOptions = {}): Per<X, Per<X, Tensor>> {
+  return jacobian<X, Several>((...xs) => gradientOf('hessian', fn, xs, isTensor(inputs), options), inputs, options) as Per<
+    X,
+    Per<X, Tensor>
+  >
+}
+
+/**
+ * H · v for the Hessian H of a scalar function (vᵀ · H is the same, since H is symmetric), without H itself.
+ * PyTorch: `torch.autograd.functional.hvp`.
+ * @param v of the shapes of the inputs; may be left out for one scalar
+ * @returns the function's value, and a product per input
+ * @throws as hessian
+ */
+export function hvp<X extends Several>(
+  fn: Fn<X, Tensor>,
+  inputs: X,
+  v?: Several | null,
+  options: FunctionalOptions = {},
+): [value: Tensor, products: Per<X, Tensor>] {
+  return enableGrad(() => {
+    const run = evaluate('hvp', fn, inputs, options)
+    checkScalar('hvp', run.ys[0]!)
+    const direction = vectors('hvp', run.xs, v)
+    const first = gradients(run.ys, run.xs, [null], { ...options, createGraph: true })
+    const products = gradients(first, run.xs, direction, options)
+    return [finish(run.ys, true, options), finish(products, isTensor(inputs), options)]
+  }) as [Tensor, Per<X, Tensor>]
+}
+
+function gradientOf<X extends Several>(
+  op: string,
+  fn: Fn<X, Tensor>,
+  xs: readonly Tensor[],
+  single: boolean,
+  options: FunctionalOptions,
+): Several {
+  const y = (fn as (...xs: readonly Tensor[]) => Tensor)(...xs)
+  checkScalar(op, y)
+  const first = gradients([y], xs, [null], { ...options, createGraph: true })
+  return single ? first[0]! : first
+}
+
+/** With inputs that nothing else has: leaves, or under createGraph copies that lead back to what was given. */
+function evaluate<X extends Several, R extends Several>(op: string, fn: Fn<X, R>, inputs: X, { createGraph }: FunctionalOptions): Run {
+  checkFunction(op, 'the function', fn)
+  const given: readonly Tensor[] = isTensor(inputs) ? [inputs] : inputs
+  checkTensors(op, 'the inputs', given)
+  const xs = given.map((x) => (createGraph && x.requiresGrad ? operations.view(x, x.shape) : x.detach().requiresGrad_()))
+  const result = (fn as (...xs: readonly Tensor[]) => R)(...xs)
+  if (!isTensor(result)) checkTensors(op, 'the result of the function', result)
+  return isTensor(result) ? { xs, ys: [result], single: true } : { xs, ys: result as readonly Tensor[], single: false }
+}
+
+/** One gradient per input; zeros where there is none. */
+function gradients(
+  outputs: readonly Tensor[],
+  inputs: readonly Tensor[],
+  vs: readonly (Tensor | null)[],
+  { createGraph = false, strict = false }: FunctionalOptions,
+  retainGraph = true,
+): Tensor[] {
+  const live = outputs.flatMap((y, i) => (y.requiresGrad ? [i] : []))
+  const found =
+    live.length === 0 && !strict
+      ? inputs.map(() => null)
+      : grad(
+          live.map((i) => outputs[i]!),
+          inputs,
+          { gradOutputs: live.map((i) => vs[i]!), createGraph, retainGraph, allowUnused: !strict },
+        )
+  return found.map((g, i) => g ?? Tensor.empty(inputs[i]!.dtype, inputs[i]!.shape))
+}
+
+/** @throws VECTOR_MISMATCH */
+function vectors(op: string, of: readonly Tensor[], v: Several | null | undefined): readonly (Tensor | null)[] {
+  const list = v === null || v === undefined ? null : isTensor(v) ? [v] : v
+  if (list !== null) checkTensors(op, 'v', list)
+  const fits = list === null ? of.length === 1 && of[0]!.numel === 1 : list.length === of.length
+  if (fits && (list === null || list.every((each, i) => sameShape(each.shape, of[i]!.shape)))) {
+    return list ?? of.map((t) => operations.fill_(Tensor.empty(t.dtype, t.shape), 1))
+  }
+  throw new PostgradError('VECTOR_MISMATCH', {
+    op,
+    expected: `v of shape ${of.map(({ shape }) => shapeText(shape)).join(', ')}`,
+    got: list === null ? 'none' : list.map(({ shape }) => shapeText(shape)).join(', '),
+    remedy: 'Pass one tensor per output (vjp) or input (jvp, hvp); it may be left out for one scalar.',
+  })
+}
+
+/** @throws NOT_A_SCALAR */
+function checkScalar(op: string, y: Tensor): void {
+  if (isTensor(y) && y.numel === 1) return
+  throw new PostgradError('NOT_A_SCALAR', {
+    op,
+    expected: 'a function to one scalar tensor',
+    got: isTensor(y) ? `shape ${shapeText(y.shape)}` : 'several',
+    remedy: 'Reduce the result first, as in y.sum().',
+  })
+}
+
+function finish(list: readonly Tensor[], single: boolean, { createGraph }: FunctionalOptions): Several {
+  const result = createGraph ? list : list.map((t) => t.detach())
+  return single ? result[0]! : result
+}

@@ -1,0 +1,136 @@
+/**
+ * A local backward pass from start to end: `backward` adds to the leaves' `.grad`, `grad` gives the gradients of chosen tensors. PyTorch:
+ * `torch.autograd.backward`, `torch.autograd.grad`.
+ */
+import assert from 'node:assert'
+import { PostgradError } from '@postgrad/base'
+import { withCallerInStack } from '@postgrad/base/internal'
+import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
+import { checkTensors } from '@postgrad/tensor/internal'
+import type { GradSink } from '../graph/grad-sink.js'
+import { leadingTo } from '../graph/needed.js'
+import type { Node } from '../graph/node.js'
+import { retainGrad } from '../graph/retain-grad.js'
+import { gradientEdge } from '../graph/variable.js'
+import { Engine, graphRoot } from './engine.js'
+import { type Capture, GraphTask } from './graph-task.js'
+import { InputBuffer } from './input-buffer.js'
+import { HeapReadyQueue } from './ready-queue.js'
+import { validateRoots } from './validate-roots.js'
+
+/** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
+export interface GradOptions extends BackwardOptions {
+  /** Gradients of the outputs; may be left out for scalars. */
+  readonly gradOutputs?: readonly (Tensor | null)[]
+  /** Gives null for an input that the outputs do not depend on, instead of an error; default false. */
+  readonly allowUnused?: boolean
+}
+
+const engine = new Engine()
+
+/**
+ * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from, or of `options.inputs` only.
+ * PyTorch: `torch.autograd.backward`.
+ * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
+ * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
+ * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
+ * @example backward([x.square().sum()])
+ */
+export function backward(
+  roots: Tensor | readonly Tensor[],
+  grads?: Tensor | readonly (Tensor | null)[] | null,
+  options: BackwardPassOptions<Tensor> = {},
+): void {
+  const list = asList(roots)
+  const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
+  validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })
+  if (options.inputs !== undefined) checkInputs(options.inputs)
+  withCallerInStack(backward, () => engine.backward(list, gradList, options))
+}
+
+/**
+ * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
+ * PyTorch: `torch.autograd.grad`.
+ * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
+ * @example const [dx] = grad([x.square().sum()], [x])
+ */
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: readonly Tensor[],
+  options?: GradOptions & { allowUnused?: false },
+): Tensor[]
+export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options?: GradOptions): (Tensor | null)[]
+export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
+  const list = asList(outputs)
+  validateRoots(list, { op: 'grad', ...(options.gradOutputs && { grads: options.gradOutputs }) })
+  checkTensors('grad', 'the inputs', inputs)
+  const captures = new Map<Node, Capture[]>()
+  inputs.forEach((input, index) => {
+    const edge = gradientEdge(input)
+    if (edge === null) throw inputRequiresNoGrad('grad', index)
+    const capture = { slot: edge.inputNr, index }
+    const list = captures.get(edge.node)
+    if (list === undefined) captures.set(edge.node, [capture])
+    else list.push(capture)
+  })
+  const { createGraph = false, retainGraph = createGraph } = options
+  const queue = new HeapReadyQueue()
+  const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: noSink, queue })
+  const root = graphRoot(list, options.gradOutputs)
+  engine.computeDependencies(task, [root])
+  task.captures = captures
+  task.needed = leadingTo(root, captures)
+  withCallerInStack(grad, () => {
+    engine.start(task, root, new InputBuffer(0))
+    engine.drive(task, queue)
+  })
+  return inputs.map((_, index) => {
+    const captured = task.captured[index] ?? null
+    if (captured === null && options.allowUnused !== true) throw unusedInput(index)
+    return captured
+  })
+}
+
+const noSink: GradSink = {
+  accumulate: () => assert.fail('grad(…) captures leaves, it does not accumulate'),
+}
+
+/** What is not a leaf retains its gradient, as in PyTorch. */
+function checkInputs(inputs: readonly Tensor[]): void {
+  checkTensors('backward', 'the inputs', inputs)
+  if (inputs.length === 0) {
+    throw new PostgradError('NO_INPUTS', {
+      op: 'backward',
+      expected: 'at least one of inputs',
+      got: 'none',
+      remedy: 'Leave inputs out to reach every leaf.',
+    })
+  }
+  for (const [index, input] of inputs.entries()) {
+    if (!input.requiresGrad) throw inputRequiresNoGrad('backward', index)
+    retainGrad(input)
+  }
+}
+
+function asList<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? value : [value as T]
+}
+
+function inputRequiresNoGrad(op: string, index: number): PostgradError {
+  return new PostgradError('INPUT_REQUIRES_NO_GRAD', {
+    op,
+    expected: `input ${index} to require grad`,
+    got: 'a tensor that does not',
+    remedy: 'Call requiresGrad_() on it before the forward pass.',
+    values: { input: index },
+  })
+}
+
+function unusedInput(index: number): PostgradError {
+  return new PostgradError('UNUSED_INPUT', {
+    op: 'grad',
+    message: `the outputs do not depend on input ${index}`,
+    remedy: 'Leave it out, or pass allowUnused: true to get null for it.',
+    values: { input: index },
+  })
+}

@@ -1,0 +1,127 @@
+/** Anomaly mode: what a bad backward says about forward, and that nothing is said without it. */
+import { describe, expect, test } from '@jest/globals'
+import { PostgradError } from '@postgrad/base'
+import { ones, type Tensor, tensor } from '@postgrad/tensor'
+import * as F from '../index.js'
+
+const leaf = (...values: number[]) => tensor(values, { requiresGrad: true })
+
+function refusal(fn: () => unknown): PostgradError {
+  try {
+    fn()
+  } catch (error) {
+    return error as PostgradError
+  }
+  throw new Error('expected it to throw')
+}
+
+/** The line that calls this, as `file:line`. */
+function here(): string {
+  const frames = (new Error('here').stack ?? '').split('\n')
+  return /([^/\s(]+:\d+):\d+\)?$/.exec(frames[2]!)![1]!
+}
+
+const failing = F.defineFunction({
+  name: 'Failing',
+  forward: (_, x: Tensor) => x.mul(1),
+  backward: () => {
+    throw new RangeError('Simulate error on backward pass')
+  },
+})
+
+describe('a gradient with NaN', () => {
+  test('the error names the node and the line of forward', () => {
+    F.withAnomalyDetection(() => {
+      const x = leaf(0, 1)
+      const [y, line] = [x.sqrt(), here()]
+      const error = refusal(() =>
+        y
+          .mul(tensor([0, 1]))
+          .sum()
+          .backward(),
+      )
+      expect(error).toMatchObject({ code: 'BACKWARD_NAN', op: 'SqrtBackward', values: { node: 'SqrtBackward', index: 0 } })
+      expect(error.message).toContain(line)
+      expect(error.values.forward).toContain(line)
+      for (const frame of error.values.frames as string[]) expect(frame).not.toMatch(/record\.|variable\.|tensor\.[jt]s|node:internal/)
+    })
+  })
+
+  test('also where backward runs outside, and after an await inside', async () => {
+    const y = await F.withAnomalyDetection(async () => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return leaf(0).sqrt().mul(0)
+    })
+    expect(refusal(() => y.backward())).toMatchObject({ code: 'BACKWARD_NAN', op: 'SqrtBackward' })
+  })
+
+  test('of a node that was made outside: that it was', () => {
+    const y = leaf(0).sqrt().mul(0)
+    expect(refusal(() => F.withAnomalyDetection(() => y.backward())).message).toContain('outside of withAnomalyDetection')
+  })
+
+  test('of a backward that was recorded: both lines', () => {
+    F.withAnomalyDetection(() => {
+      const x = leaf(0)
+      const [y, line] = [x.pow(1.5), here()]
+      const [g] = F.grad(y, [x], { createGraph: true })
+      const error = refusal(() => F.grad(g!.mul(0), [x]))
+      expect(error).toMatchObject({ code: 'BACKWARD_NAN', op: 'PowBackward' })
+      expect(error.message).toContain('in the backward of PowBackward')
+      expect(error.message).toContain(line)
+    })
+  })
+
+  test('is left alone without checkNaN, and without the mode', () => {
+    const run = () => leaf(0).sqrt().mul(0).backward()
+    F.withAnomalyDetection(run, { checkNaN: false })
+    run()
+  })
+})
+
+describe('a backward that throws', () => {
+  test('throws what it threw; the line of forward stands behind the last cause', () => {
+    F.withAnomalyDetection(() => {
+      const [y, line] = [failing(leaf(1)), here()]
+      const error = refusal(() => y.backward())
+      expect(error).toBeInstanceOf(RangeError)
+      expect(error.cause).toMatchObject({ code: 'BACKWARD_FAILED', op: 'FailingBackward', values: { node: 'FailingBackward' } })
+      expect((error.cause as PostgradError).message).toContain(line)
+    })
+    expect(refusal(() => failing(leaf(1)).backward()).cause).toBeUndefined()
+  })
+
+  test('what is no error becomes the cause of one', () => {
+    const odd = F.defineFunction({
+      name: 'Odd',
+      forward: (_, x: Tensor) => x.mul(1),
+      backward: () => {
+        throw 'odd'
+      },
+    })
+    const error = F.withAnomalyDetection(() => refusal(() => odd(leaf(1)).backward()))
+    expect(error).toMatchObject({ code: 'BACKWARD_FAILED', op: 'OddBackward', cause: 'odd' })
+  })
+
+  test('a saved variable that was written to: which operation wrote, and where', () => {
+    F.withAnomalyDetection(() => {
+      const h = leaf(1, 2).mul(1)
+      const [y, line] = [h.mul(h), here()]
+      const [, wrote] = [h.detach().sub_(ones([2])), here()]
+      const error = refusal(() => y.sum().backward())
+      expect(error).toMatchObject({ code: 'SAVED_VARIABLE_MODIFIED', op: 'MulBackward', values: { writer: 'sub_' } })
+      expect(error.message).toContain('sub_ has written to it at ')
+      expect(error.message).toContain(wrote)
+      expect((error.cause as PostgradError).message).toContain(line)
+    })
+  })
+})
+
+test('outside of the mode nothing is noted, not even beside it', async () => {
+  const inside = F.withAnomalyDetection(() => new Promise((resolve) => setTimeout(resolve, 5)))
+  const y = leaf(0).sqrt().mul(0)
+  y.backward()
+  await inside
+  const error = refusal(() => failing(leaf(1)).backward())
+  expect([error instanceof PostgradError, error.cause]).toEqual([false, undefined])
+})

@@ -1,0 +1,190 @@
+/**
+ * Anomaly mode: from a bad backward back to the line of forward that it belongs to. Nodes note where they are made; when one throws or returns NaN, the
+ * error names it and that line. Without the mode a node pays for one comparison. PyTorch: `torch.autograd.detect_anomaly`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
+import { currentDevice, type Tensor } from '@postgrad/tensor'
+import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
+import type { Grads } from './hooks.js'
+
+/** Of `withAnomalyDetection`. */
+export interface AnomalyOptions {
+  /** Whether NaN in a gradient is an error; default true. */
+  readonly checkNaN?: boolean
+}
+
+/** What is seen here of a node; `node.ts` stands above this file. */
+interface Traced {
+  readonly name: string
+  apply(grads: Grads, task: object): Grads
+}
+
+/** Where a node was made: the frames of the user's code, and the node in whose backward it was (under createGraph). */
+interface Origin {
+  readonly frames: readonly string[]
+  readonly within: Traced | null
+}
+
+// Per thread and not per worker: the first spares nodes the look at their scope, which is what decides; the others are keyed by what is asked about.
+let regions = 0
+let traced = false
+let watchesScopes = false
+const origins = new WeakMap<Traced, Origin>()
+const writes = new WeakMap<Storage, { readonly version: number; readonly line: string }>()
+/** The node that runs right now: running one is synchronous. */
+let running: Traced | null = null
+
+/**
+ * Runs `fn` (also an async one, to its end) in anomaly mode. Forward belongs inside; a backward pass through nodes that were made inside is watched wherever
+ * it runs. Slow: for finding errors.
+ *
+ * A node whose gradients have NaN: BACKWARD_NAN. A node that throws: the error as it was thrown, at the end of whose chain of causes stands
+ * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames behind it in `values.forward` and `values.frames`.
+ * PyTorch: `torch.autograd.detect_anomaly`.
+ */
+export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
+  checkFunction('withAnomalyDetection', 'the code to watch', fn)
+  regions++
+  let result: T
+  try {
+    result = withScope({ anomaly: checkNaN ? 'nan' : 'throw' }, fn)
+  } catch (error) {
+    regions--
+    throw error
+  }
+  if (typeof (result as { then?: unknown } | null)?.then !== 'function') {
+    regions--
+    return result
+  }
+  return Promise.resolve(result).finally(() => {
+    regions--
+  }) as T
+}
+
+/**
+ * Anomaly mode has come with a call from elsewhere, in whose scope it is on: from now on this thread's nodes look at their scope. There is no end to it, as
+ * nobody says when the last node of such a call is made.
+ */
+export function watchScopes(): void {
+  if (watchesScopes) return
+  watchesScopes = true
+  regions++
+}
+
+/** Notes where `node` is made, if anybody wants to know. Called by every node's constructor. */
+export function noteOrigin(node: Traced): void {
+  if (regions === 0 || currentScope().anomaly === null) return
+  traced = true
+  origins.set(node, { frames: userFrames(), within: running })
+}
+
+/** Notes where a storage is written to. Called by every in-place operation after its write. */
+export function noteWrite(storage: Storage): void {
+  if (regions === 0 || currentScope().anomaly === null) return
+  writes.set(storage, { version: storage.version, line: userFrames()[0] ?? 'an unknown line' })
+}
+
+/** ` at file:line:column`, if the storage's last write was noted; else nothing. */
+export function writtenAt(storage: Storage): string {
+  const write = writes.get(storage)
+  return write?.version === storage.version ? ` at ${write.line}` : ''
+}
+
+/** Whether `applyWatched` has to stand in for `node.apply`. */
+export function isWatching(): boolean {
+  return traced || regions > 0
+}
+
+/** `node.apply`, if it is of interest with what anomaly mode adds. */
+export function applyWatched(node: Traced, grads: Grads, task: object): Grads {
+  const origin = origins.get(node) ?? null
+  const { anomaly } = currentScope()
+  if (origin === null && anomaly === null) return node.apply(grads, task)
+  const before = running
+  running = node
+  try {
+    const results = node.apply(grads, task)
+    if (anomaly !== 'throw') checkNaN(node, results, origin)
+    return results
+  } catch (error) {
+    throw explained(error, node, origin)
+  } finally {
+    running = before
+  }
+}
+
+/** @throws BACKWARD_NAN */
+function checkNaN(node: Traced, results: Grads, origin: Origin | null): void {
+  if (!currentDevice().synchronous) return
+  for (const [index, grad] of results.entries()) {
+    if (grad === null || grad === undefined || !hasNaN(grad)) continue
+    throw new PostgradError('BACKWARD_NAN', {
+      op: node.name,
+      message: `gradient ${index} has NaN; ${originText(origin)}`,
+      remedy: 'Look there for 0 / 0, the root or logarithm of 0, or NaN in what it was given.',
+      values: { node: node.name, index, ...originValues(origin) },
+    })
+  }
+}
+
+function hasNaN(t: Tensor): boolean {
+  return isFloating(t.dtype) && (t.dataSync() as Float64Array).some(Number.isNaN)
+}
+
+/** The error itself, with the forward line behind its last cause; something else than an error becomes the cause of one. */
+function explained(error: unknown, node: Traced, origin: Origin | null): unknown {
+  if (error instanceof PostgradError && error.code === 'BACKWARD_NAN') return error
+  const parts = {
+    op: node.name,
+    message: `its backward failed; ${originText(origin)}`,
+    values: { node: node.name, ...originValues(origin) },
+  }
+  if (!isError(error)) return new PostgradError('BACKWARD_FAILED', { ...parts, cause: error })
+  let last = error
+  while (isError(last.cause)) last = last.cause
+  if (last.cause === undefined && !(last instanceof PostgradError && last.code === 'BACKWARD_FAILED')) {
+    last.cause = new PostgradError('BACKWARD_FAILED', parts)
+  }
+  return error
+}
+
+function isError(value: unknown): value is Error {
+  return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
+}
+
+function originText(origin: Origin | null): string {
+  if (origin === null) return 'it was recorded outside of withAnomalyDetection'
+  const { frames, within } = origin
+  const outer = within === null ? '' : `, in the backward of ${within.name}: ${originText(origins.get(within) ?? null)}`
+  return `it was recorded at ${frames[0] ?? 'an unknown line'}${outer}`
+}
+
+function originValues(origin: Origin | null): { readonly forward: string | null; readonly frames: readonly string[] } {
+  return { forward: origin?.frames[0] ?? null, frames: origin?.frames ?? [] }
+}
+
+/**
+ * The packages that are not the user's: this one's siblings, in the repository (`packages/x/dist`) or installed (`@postgrad/x/dist`). Unknown in a
+ * bundle in CommonJS, which has no `import.meta.url`: there all frames count as the user's.
+ */
+const house = import.meta.url === undefined ? null : new URL('../../../', import.meta.url).pathname
+const INNER = /^[a-z-]+\/(?:dist|src)\/(?!.*\.test\.)/
+const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
+const FRAMES = 64
+
+/** `file:line:column` of each frame of the user's code, the innermost first. */
+function userFrames(): string[] {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = FRAMES
+  const { stack = '' } = new Error('forward')
+  Error.stackTraceLimit = limit
+  return stack
+    .split('\n')
+    .map((line) => /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^()]*:\d+:\d+)\)?$/.exec(line)?.[1] ?? '')
+    .filter((at) => at !== '' && !INSTALLED.test(at) && !isOfHouse(at))
+}
+
+function isOfHouse(at: string): boolean {
+  return house !== null && at.startsWith(house) && INNER.test(at.slice(house.length))
+}

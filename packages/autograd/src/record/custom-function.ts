@@ -1,0 +1,200 @@
+/**
+ * Users' own differentiable functions: a forward that computes what it likes, and a backward that says its gradient. PyTorch:
+ * `torch.autograd.Function`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope, withScope } from '@postgrad/base/internal'
+import { isTensor, Tensor } from '@postgrad/tensor'
+import { checkFunction, giveBack, isFloating } from '@postgrad/tensor/internal'
+import type { Grads } from '../graph/hooks.js'
+import { type Edge, type InputMeta, Node } from '../graph/node.js'
+import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
+import { gradientEdge, setHistory } from '../graph/variable.js'
+import { ViewMeta } from '../graph/views.js'
+import { needsGrad } from './record.js'
+
+/** What forward leaves for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
+export class FunctionContext<State = unknown> {
+  /** Per argument of forward: whether backward's result for it will be used. */
+  readonly needsInputGrad: readonly boolean[]
+  /** Anything but tensors (those go through `saveForBackward`, which notices later writes to them). */
+  state: State | undefined = undefined
+  private saved: readonly SavedVariable[] = []
+  private toSave: readonly Tensor[] = []
+  /** How many of the last of `toSave` nobody else has, and those of them that are kept here. */
+  private ownCount = 0
+  private own: readonly Tensor[] = []
+  private freed = false
+  private readonly name: string
+
+  constructor(name: string, needsInputGrad: readonly boolean[]) {
+    this.name = name
+    this.needsInputGrad = needsInputGrad
+  }
+
+  /** Keeps inputs or outputs of forward; called at most once. */
+  saveForBackward(...tensors: readonly Tensor[]): void {
+    this.toSave = tensors
+  }
+
+  /** @internal Keeps, behind what is kept already, tensors that forward made and shows to nobody: they go back to the heap when the graph lets them go. */
+  saveOwn(...tensors: readonly Tensor[]): void {
+    this.toSave = [...this.toSave, ...tensors]
+    this.ownCount = tensors.length
+  }
+
+  /** What `saveForBackward` kept, in backward. @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
+  get savedTensors(): Tensor[] {
+    if (this.freed) throw graphFreed(this.name)
+    return this.saved.map((saved) => saved.unpack(this.name))
+  }
+
+  /** @internal After forward: outputs have their history by then. */
+  seal(): void {
+    this.saved = this.toSave.map((tensor) => new SavedVariable(tensor))
+    const first = this.toSave.length - this.ownCount
+    // What a checkpoint does not keep is not kept here either.
+    this.own = this.toSave.filter((_, i) => i >= first && this.saved[i]!.keepsTensor)
+    this.toSave = []
+  }
+
+  /** @internal */
+  release(): void {
+    this.freed ||= this.saved.length > 0
+    this.saved = []
+    for (const { storage } of this.own) {
+      // It was the graph's alone.
+      storage.isKept = false
+      giveBack(storage)
+    }
+    this.own = []
+  }
+}
+
+type Output = Tensor | readonly Tensor[]
+type GradOf<R> = R extends Tensor ? [grad: Tensor] : Tensor[]
+type Gradients = Tensor | null | readonly (Tensor | null)[]
+
+/** What `defineFunction` takes: a forward, and the backward that goes with it. */
+export interface FunctionDefinition<Args extends readonly unknown[], R extends Output, State> {
+  /** Shown as the node's name. */
+  readonly name: string
+  /** Runs with grad mode off. Tensors among its arguments (not within arrays or objects) are the inputs that backward is about. */
+  forward(ctx: FunctionContext<State>, ...args: Args): R
+  /**
+   * From the gradients of all outputs (zeros where none arrived) to one gradient per argument of forward, null for arguments that are no tensors
+   * or need none; a single gradient may stand without an array. Runs with grad mode off, unless under createGraph.
+   */
+  backward(ctx: FunctionContext<State>, ...grads: GradOf<R>): Gradients
+}
+
+/**
+ * Makes a function that records itself.
+ * PyTorch: `torch.autograd.Function`.
+ *
+ *     const square = defineFunction({
+ *       name: 'Square',
+ *       forward: (ctx, x: Tensor) => { ctx.saveForBackward(x); return x.mul(x) },
+ *       backward: (ctx, grad) => grad.mul(ctx.savedTensors[0]!).mul(2),
+ *     })
+ */
+export function defineFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
+  definition: FunctionDefinition<Args, R, State>,
+): (...args: Args) => R {
+  checkFunction('defineFunction', 'forward', definition?.forward)
+  checkFunction('defineFunction', 'backward', definition.backward)
+  return define(definition, false)
+}
+
+/**
+ * @internal The same for functions of this house, of which the engine knows more: neither forward nor backward keeps anything of what it is given or makes,
+ * and what backward returns without createGraph are new tensors or views on the gradients. So what it uses up goes back to the heap, and leaves keep its
+ * results without a copy.
+ */
+export function defineInnerFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
+  definition: FunctionDefinition<Args, R, State>,
+): (...args: Args) => R {
+  return define(definition, true)
+}
+
+function define<Args extends readonly unknown[], R extends Output, State>(
+  definition: FunctionDefinition<Args, R, State>,
+  isInner: boolean,
+): (...args: Args) => R {
+  const call = (...args: Args): R => {
+    const record = args.some((arg) => isTensor(arg) && needsGrad(arg)) && currentScope().gradEnabled
+    const ctx = new FunctionContext<State>(
+      definition.name,
+      args.map((arg) => record && isTensor(arg) && needsGrad(arg)),
+    )
+    const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
+    if (!record) return result
+    // What had a life before (an input, a parameter from elsewhere) is returned as a tensor of its own, so that its history can be another.
+    const own = (t: Tensor): Tensor => (args.includes(t) || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
+    const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
+    const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
+    const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
+    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
+    outputs.forEach((output, i) => {
+      if (!isFloating(output.dtype)) return
+      const input = args.find((arg): arg is Tensor => isTensor(arg) && arg.storage === output.storage)
+      if (input === undefined) setHistory(output, node, i)
+      else output.autograd = ViewMeta.ofCustomFunction(input, node, i)
+    })
+    ctx.seal()
+    return (isTensor(result) ? outputs[0] : outputs) as R
+  }
+  return Object.defineProperty(call, 'name', { value: definition.name })
+}
+
+type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unknown>, ...grads: Tensor[]): Gradients }
+
+class CustomNode extends Node {
+  private readonly definition: AnyDefinition
+  private readonly ctx: FunctionContext<unknown>
+  private readonly isInner: boolean
+
+  constructor(
+    definition: AnyDefinition,
+    ctx: FunctionContext<unknown>,
+    edges: readonly (Edge | null)[],
+    meta: readonly InputMeta[],
+    isInner: boolean,
+  ) {
+    super(edges, meta)
+    this.definition = definition
+    this.ctx = ctx
+    this.isInner = isInner
+  }
+
+  override get returnsFresh(): boolean {
+    return this.isInner && !currentScope().gradEnabled
+  }
+
+  get name(): string {
+    return `${this.definition.name}Backward`
+  }
+
+  apply(grads: Grads): Grads {
+    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape))
+    const result = this.definition.backward(this.ctx, ...given)
+    const list = result === null || isTensor(result) ? [result] : (result as readonly (Tensor | null)[])
+    this.nextEdges.forEach((edge, i) => {
+      if (edge !== null && list[i] === undefined) throw this.missingGradient(i, list.length)
+    })
+    return list
+  }
+
+  override release(): void {
+    this.ctx.release()
+  }
+
+  private missingGradient(argument: number, got: number): PostgradError {
+    return new PostgradError('INVALID_GRADIENT', {
+      op: this.name,
+      expected: `a gradient (or null) for argument ${argument}`,
+      got: `${got} gradients`,
+      remedy: 'Return one entry per argument of forward.',
+    })
+  }
+}

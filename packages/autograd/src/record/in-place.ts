@@ -1,0 +1,139 @@
+/**
+ * In-place operations. Where nothing is recorded (no argument requires grad, or noGrad, as optimizers write) they are the raw ones. Else the value
+ * is computed by the recorded operation of the same name from a copy of what is overwritten, written, and its history becomes the history of the
+ * tensor; of its base, if it is a view (Note [Views and writes] in `views.ts`). Earlier reads of what was overwritten are caught by the version of
+ * the saved variable.
+ *
+ * A new in-place operation is a word in the list of `tensor/src/ops/ops-in-place.ts`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import { isTensor, Tensor } from '@postgrad/tensor'
+import { overwrite, raw } from '@postgrad/tensor/internal'
+import { sumToShape } from '../derivatives/sum-to-shape.js'
+import { noteWrite } from '../graph/anomaly.js'
+import { CopySlices } from '../graph/copy-slices.js'
+import type { TensorOps } from '../graph/formula.js'
+import { moveRetained } from '../graph/retain-grad.js'
+import { gradientEdge, metaOf, replaceHistory, setHistory, type VariableMeta } from '../graph/variable.js'
+import { viewMetaOf } from '../graph/views.js'
+import { needsGrad, recordAttributed, recordBinary } from './record.js'
+
+/**
+ * The recorded form of an in-place operation.
+ * @param write the raw operation, for when nothing is recorded
+ * @param compute its value as a new tensor, from a tensor with the values and the history of x, recorded; must not be a view of it
+ * @param readsX false where the value does not depend on x's: then it is not copied
+ */
+export function inPlace<A extends readonly unknown[]>(
+  op: string,
+  write: (x: Tensor, ...args: A) => Tensor,
+  compute: (x: Tensor, ...args: A) => Tensor,
+  readsX = true,
+): (x: Tensor, ...args: A) => Tensor {
+  type Plain = (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor
+  const [plain, value] = [write as unknown as Plain, compute as unknown as Plain]
+  const wrapper = (x: Tensor, p?: unknown, q?: unknown, r?: unknown): Tensor => {
+    if (!currentScope().gradEnabled || !isRecorded(x, p, q, r)) {
+      plain(x, p, q, r)
+      noteWrite(x.storage)
+      return x
+    }
+    check(op, x)
+    const out = value(readsX ? snapshot(x) : x, p, q, r)
+    overwrite(op, x, out)
+    noteWrite(x.storage)
+    rebase(x, out)
+    return x
+  }
+  return Object.defineProperty(wrapper, 'name', { value: op }) as unknown as (x: Tensor, ...args: A) => Tensor
+}
+
+function isRecorded(x: Tensor, ...args: readonly unknown[]): boolean {
+  if (needsGrad(x) || args.some((arg) => isTensor(arg) && needsGrad(arg))) return true
+  // A view that does not follow its base has no gradient of its own, but the write would be missing in the base's.
+  const view = viewMetaOf(x)
+  return view !== null && view.untracked !== null && needsGrad(view.base)
+}
+
+/** @throws INPLACE_ON_LEAF, INPLACE_ON_VIEW */
+function check(op: string, x: Tensor): void {
+  const view = viewMetaOf(x)
+  if (view !== null && view.untracked !== null) throw onView(op, x, view.untracked)
+  const remedy = `Write it under noGrad(() => …), or use ${op.slice(0, -1)}, which makes a new tensor.`
+  const values = { shape: [...x.shape] }
+  if (view !== null && needsGrad(view.base) && view.base.isLeaf) {
+    const message = 'a view of a leaf that requires grad is used in an in-place operation'
+    throw new PostgradError('INPLACE_ON_LEAF', { op, message, remedy, values: { ...values, base: [...view.base.shape] } })
+  }
+  if (needsGrad(x) && x.isLeaf) {
+    throw new PostgradError('INPLACE_ON_LEAF', {
+      op,
+      message: 'a leaf that requires grad is used in an in-place operation',
+      remedy,
+      values,
+    })
+  }
+}
+
+/** Values and history of x as they are before the write. */
+function snapshot(x: Tensor): Tensor {
+  const copy = raw.clone(x)
+  const edge = gradientEdge(x)
+  if (edge !== null) setHistory(copy, edge.node, edge.inputNr)
+  return copy
+}
+
+/** After the write: x has the history of `out`, or its base has it there where x lies. */
+function rebase(x: Tensor, out: Tensor): void {
+  const view = viewMetaOf(x)
+  if (view === null) {
+    const edge = gradientEdge(out)
+    giveHistory(x, edge === null ? null : edge.node, edge === null ? 0 : edge.inputNr)
+    return
+  }
+  const { base } = view
+  const edges = [gradientEdge(base), gradientEdge(out)] as const
+  if (edges[0] !== null || edges[1] !== null)
+    giveHistory(base, new CopySlices(view.path, edges, { shape: base.shape, dtype: base.dtype }), 0)
+}
+
+function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {
+  const before = metaOf(x)
+  if (before !== null && node !== null) moveRetained(x, before.gradFn, before.outputNr, node, outputNr)
+  replaceHistory(x, node, outputNr)
+}
+
+const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape) } as const
+
+/** fill_ and copy_ without the write: nothing of x is left, so its gradient is 0. */
+export function overwriting(recorded: () => TensorOps): Pick<TensorOps, 'copy_' | 'fill_' | 'zero_'> {
+  const fill = recordAttributed<[value: number]>(
+    'fill',
+    (x, value) => raw.fill_(Tensor.empty(x.dtype, x.shape), value),
+    { a: zeros },
+    recorded,
+  )
+  const zero = recordAttributed<[]>('zero', (x) => Tensor.empty(x.dtype, x.shape), { a: zeros }, recorded)
+  const copy = recordBinary<Tensor>(
+    'copy',
+    (x, src) => raw.copy_(Tensor.empty(x.dtype, x.shape), src),
+    { a: zeros, b: { reads: [], grad: (g, s) => sumToShape(g, s.shapeB) } },
+    recorded,
+  )
+  return {
+    copy_: inPlace('copy_', raw.copy_, copy, false),
+    fill_: inPlace('fill_', raw.fill_, fill, false),
+    zero_: inPlace('zero_', raw.zero_, zero, false),
+  }
+}
+
+function onView(op: string, x: Tensor, why: string): PostgradError {
+  return new PostgradError('INPLACE_ON_VIEW', {
+    op,
+    expected: 'a tensor whose base can be told of the write',
+    got: `a view that was ${why}`,
+    remedy: 'Make the view anew while grad mode is on, write under noGrad(() => …), or clone() it first.',
+    values: { shape: [...x.shape] },
+  })
+}

@@ -1,0 +1,186 @@
+/**
+ * Recording operations of several tensors, some of which may be left out, with several results: `linear`, convolutions, normalisations. Beside
+ * `record.ts`, whose forms are for one and two tensors and cheaper still.
+ *
+ *     f(tensor | null, tensor | null, …, attribute, attribute, …) → tensor or [tensor, …]
+ *
+ * One formula gives the gradients of all tensors, because kernels often compute several of them at once. What it reads is said per gradient, and
+ * only that is saved.
+ */
+import assert from 'node:assert'
+import { currentScope } from '@postgrad/base/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { rawOperations } from '@postgrad/tensor/internal'
+import type { TensorOps } from '../graph/formula.js'
+import type { Grads } from '../graph/hooks.js'
+import { type Edge, type InputMeta, Node } from '../graph/node.js'
+import { nodeName } from '../graph/op-node.js'
+import { SavedVariable } from '../graph/saved-variable.js'
+import { gradientEdge, setHistory } from '../graph/variable.js'
+import { needsGrad } from './record.js'
+
+type Shape = readonly number[]
+type Absent = null | undefined
+
+/** In `ManyRow.reads`: the i-th result (a plain i is the i-th argument). */
+export const result = (i = 0): number => RESULTS + i
+const RESULTS = 16
+
+/** What a formula may read of the forward pass. */
+export interface ManySaved<Attrs extends readonly unknown[]> {
+  /** Argument i, which `reads` names; null if it was left out. */
+  arg(i: number): Tensor | null
+  /** The same where it cannot have been left out. */
+  tensor(i: number): Tensor
+  /** Result i, which `reads` names. */
+  result(i: number): Tensor
+  /** Whether the gradient of argument i is wanted. */
+  needs(i: number): boolean
+  /** The shape of argument i, always known; of one that was left out, []. */
+  shape(i: number): Shape
+  readonly attrs: Attrs
+}
+
+export interface ManyRow<Attrs extends readonly unknown[]> {
+  /** One entry per tensor argument: what its gradient reads; null if it has none (indices, running statistics). At most 15 arguments. */
+  readonly reads: readonly (readonly number[] | null)[]
+  /** How many of the results, from the first on, have a gradient; default all that are floating point. */
+  readonly differentiable?: number
+  /**
+   * From the gradients of the results (null where none arrived, but not all) to those of the arguments: new tensors or views on g, null where
+   * `needs` says no.
+   */
+  readonly grads: (g: Grads, s: ManySaved<Attrs>, ops: TensorOps) => Grads
+}
+
+/** The arguments behind the leading tensors. */
+export type Attributes<P extends readonly unknown[]> =
+  Required<P> extends readonly [infer Head, ...infer Rest] ? (Exclude<Head, Absent> extends Tensor ? Attributes<Rest> : Required<P>) : []
+
+/** A table over the operations of an interface: one without a row does not compile. */
+export type ManyTable<G> = {
+  readonly [K in keyof G]: ManyRow<G[K] extends (...args: infer P) => unknown ? Attributes<P> : never>
+}
+
+interface ManySpec {
+  readonly name: string
+  readonly row: ManyRow<readonly unknown[]>
+  /** Per tensor argument: a bit for each thing that its gradient reads; −1 if it has no gradient. */
+  readonly masks: readonly number[]
+  readonly recorded: () => TensorOps
+}
+
+export function recordMany<A extends readonly unknown[], R extends Tensor | readonly Tensor[]>(
+  op: string,
+  forward: (...args: A) => R,
+  row: ManyRow<Attributes<A>>,
+  recorded: () => TensorOps,
+): (...args: A) => R {
+  const masks = row.reads.map((reads) => (reads === null ? -1 : reads.reduce((bits, what) => bits | (1 << what), 0)))
+  const spec: ManySpec = { name: nodeName(op), row: row as unknown as ManySpec['row'], masks, recorded }
+  const wrapper = (...args: A): R => {
+    const out = forward(...args)
+    let wanted = 0
+    for (let i = 0; i < masks.length; i++) {
+      const arg = args[i] as Tensor | Absent
+      if (masks[i] !== -1 && arg !== null && arg !== undefined && needsGrad(arg)) wanted |= 1 << i
+    }
+    if (wanted !== 0 && currentScope().gradEnabled) record(spec, args, out, wanted)
+    return out
+  }
+  return Object.defineProperty(wrapper, 'name', { value: op })
+}
+
+function record(spec: ManySpec, args: readonly unknown[], out: Tensor | readonly Tensor[], wanted: number): void {
+  const { masks, row } = spec
+  const edges = new Array<Edge | null>(masks.length)
+  const shapes = new Array<Shape>(masks.length)
+  let reads = 0
+  for (let i = 0; i < masks.length; i++) {
+    const arg = args[i] as Tensor | Absent
+    const want = (wanted & (1 << i)) !== 0
+    edges[i] = want ? gradientEdge(arg as Tensor) : null
+    shapes[i] = arg === null || arg === undefined ? NO_SHAPE : arg.shape
+    if (want) reads |= masks[i]!
+  }
+  const results = Array.isArray(out) ? (out as readonly Tensor[]) : [out as Tensor]
+  const meta = results.map(({ shape, dtype }) => ({ shape, dtype }))
+  const node = new ManyNode(spec, edges, meta, shapes, masks.length < args.length ? args.slice(masks.length) : NO_ATTRS)
+  for (let i = 0; i < masks.length; i++) {
+    const arg = args[i] as Tensor | Absent
+    if ((reads & (1 << i)) !== 0 && arg !== null && arg !== undefined) node.saved[i] = new SavedVariable(arg)
+  }
+  const last = row.differentiable ?? results.length
+  for (let i = 0; i < results.length; i++) {
+    const one = results[i]!
+    if (i < last && (one.dtype === 'float32' || one.dtype === 'float64')) setHistory(one, node, i)
+    // Saved with its history, so that under createGraph it leads back here.
+    if ((reads & (1 << (RESULTS + i))) !== 0) node.saved[masks.length + i] = new SavedVariable(one)
+  }
+}
+
+const NO_SHAPE: Shape = []
+const NO_ATTRS: readonly unknown[] = []
+
+class ManyNode extends Node implements ManySaved<readonly unknown[]> {
+  private readonly spec: ManySpec
+  private readonly shapes: readonly Shape[]
+  readonly attrs: readonly unknown[]
+  /** The arguments, then the results, as far as they are read. */
+  readonly saved: (SavedVariable | null)[]
+
+  constructor(
+    spec: ManySpec,
+    edges: readonly (Edge | null)[],
+    meta: readonly InputMeta[],
+    shapes: readonly Shape[],
+    attrs: readonly unknown[],
+  ) {
+    super(edges, meta)
+    this.spec = spec
+    this.shapes = shapes
+    this.attrs = attrs
+    this.saved = new Array<SavedVariable | null>(edges.length + meta.length).fill(null)
+  }
+
+  get name(): string {
+    return this.spec.name
+  }
+
+  /** By the table: a formula returns a new tensor, or one that shares its storage with g. */
+  override get returnsFresh(): boolean {
+    return true
+  }
+
+  arg(i: number): Tensor | null {
+    return this.saved[i]?.unpack(this.name) ?? null
+  }
+
+  tensor(i: number): Tensor {
+    const arg = this.arg(i)
+    assert(arg !== null, `${this.name} reads argument ${i}, which its row does not name or the caller left out`)
+    return arg
+  }
+
+  result(i: number): Tensor {
+    return this.tensor(this.shapes.length + i)
+  }
+
+  needs(i: number): boolean {
+    return this.nextEdges[i] !== null
+  }
+
+  shape(i: number): Shape {
+    return this.shapes[i]!
+  }
+
+  apply(grads: Grads): Grads {
+    if (grads.every((g) => g === null || g === undefined)) return []
+    const { row, recorded } = this.spec
+    return row.grads(grads, this, currentScope().gradEnabled ? recorded() : rawOperations)
+  }
+
+  override release(): void {
+    for (const saved of this.saved) saved?.release()
+  }
+}

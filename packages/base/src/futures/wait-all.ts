@@ -1,0 +1,84 @@
+/**
+ * Waiting for several futures: for all of them whatever they bring, for all values or the first error, or for every call that a piece of program
+ * makes. PyTorch: `torch.futures.collect_all`, `wait_all`, and `_wait_all` of `torch.distributed.rpc`.
+ */
+import { currentScope, withScope } from '../scope.js'
+import { callCancelled } from './cancelling.js'
+import { Future } from './future.js'
+
+type Awaitables = readonly PromiseLike<unknown>[]
+
+/**
+ * Done once all of them are, with the futures themselves, each with its value or its error; it fails for none of them. A promise that is no future
+ * becomes one.
+ * PyTorch: `torch.futures.collect_all`.
+ */
+export function collectAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Future<Awaited<P[K]>> }> {
+  const parts = futures.map(toFuture)
+  const result = future(Promise.allSettled(parts).then(() => parts as { -readonly [K in keyof P]: Future<Awaited<P[K]>> }))
+  result.cancelWith({ cancel: (reason) => cancelEach(parts, reason) })
+  return result
+}
+
+/**
+ * The values of all of them, or the first error, at once, whatever the others do. Of a function: runs it, waits for every call that it has made
+ * with `call`, `rpcAsync` or a reference's methods, awaited or not, and gives what it gives, or the first error; when it throws itself, its calls are
+ * not waited for. `cancel` cancels what is not done.
+ * PyTorch: `torch.futures.wait_all`.
+ */
+export function waitAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Awaited<P[K]> }>
+export function waitAll<T>(body: () => T | PromiseLike<T>): Future<Awaited<T>>
+export function waitAll(what: Awaitables | (() => unknown)): Future<unknown> {
+  if (typeof what !== 'function') return all(Promise.all(what), what)
+  const made: Future<unknown>[] = []
+  return all(runAndWait(what, made), made)
+}
+
+/** One for all: `cancel` cancels those `parts` that there are by then, and ends it, whatever it waits for besides. */
+function all(promise: Promise<unknown>, parts: Awaitables): Future<unknown> {
+  const result = future(promise)
+  result.cancelWith({
+    cancel: (reason) => {
+      cancelEach(parts, reason)
+      result.reject(callCancelled('waitAll', null, reason))
+    },
+  })
+  return result
+}
+
+async function runAndWait(body: () => unknown, made: Future<unknown>[]): Promise<unknown> {
+  const value = await withScope({ collected: made }, body)
+  // Calls may make calls, in callbacks that belong to the body.
+  for (let seen = 0; seen < made.length; ) {
+    const from = seen
+    seen = made.length
+    await Promise.all(made.slice(from))
+  }
+  return value
+}
+
+/** Notes a call for the `waitAll` around it, if there is one. Its error is waited for there, so it is handled. */
+export function collect(made: Future<unknown>): void {
+  const collected = currentScope().collected as Future<unknown>[] | null
+  if (collected === null) return
+  collected.push(made)
+  made.catch(() => {})
+}
+
+function toFuture(promise: PromiseLike<unknown>): Future<unknown> {
+  return promise instanceof Future ? promise : future(promise)
+}
+
+function cancelEach(parts: Awaitables, reason: unknown): void {
+  for (const part of parts) if (part instanceof Future) part.cancel(reason)
+}
+
+/** What a promise brings, as a future. */
+function future<T>(promise: PromiseLike<T>): Future<T> {
+  const result = new Future<T>()
+  promise.then(
+    (value) => result.resolve(value),
+    (error) => result.reject(error),
+  )
+  return result
+}

@@ -1,0 +1,295 @@
+/**
+ * One worker's thread, seen from the main thread: requests over comlink with what comlink lacks put around it (a deadline, the thread's
+ * death, whole errors), and the end of the thread. `cluster.ts` above holds several of them.
+ *
+ * Note [A thread's last words]. When a thread ends, Node emits 'exit' here while results that it posted before may still lie in the control port.
+ * They were earned: so the port is drained first, its promises get a turn to settle, and only then everything that still waits is rejected
+ * with WORKER_DIED.
+ */
+
+import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
+import { type DeathCause, PostgradError } from '@postgrad/base'
+import { causeOfThrown, dropUnread, markHop, traceAwait, workerDied } from '@postgrad/base/internal'
+import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
+import type { WorkerInfo } from '@postgrad/rpc/internal'
+import type { Clock } from '@postgrad/transport'
+import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import { wrap } from 'comlink'
+import type { Heartbeat } from '../host/heartbeat.js'
+import { NodeEndpoint } from '../host/node-endpoint.js'
+import type { BootData, FatalEvent, InspectPost, ProgressEvent, Taken, WorkerFacade } from './protocol.js'
+
+/** Receives what a worker writes, in pieces as they come. */
+export type OutputSink = (text: string, worker: string) => void
+
+export interface ThreadOptions {
+  readonly boot: Omit<BootData, 'control'>
+  readonly payloads: PayloadCodec
+  readonly clock: Clock
+  readonly stdout: OutputSink | undefined
+  readonly stderr: OutputSink | undefined
+  readonly resourceLimits: ResourceLimits | undefined
+  readonly env: NodeJS.ProcessEnv | undefined
+  readonly onProgress: (progress: Progress, worker: string) => void
+  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
+}
+
+/** Why a thread ends. Its peers see no more than a closed link. */
+type EndCause = Exclude<DeathCause, 'link-closed'>
+
+/** What becomes of a worker that has died, and what can be done then. */
+const AFTER = {
+  /** It was not ready yet: the launch, join or restart that started it has failed. */
+  starting: '',
+  single: ' Start it anew by cluster.restart(name); a worker that ends takes its values with it.',
+  supervised: ' Its supervisor starts it anew; what it held is lost: give it back in onRestart of supervision.',
+} as const
+const REMEDIES: Readonly<Record<Exclude<EndCause, 'left'>, string>> = {
+  'out-of-memory': 'Give it more (workerOptions.resourceLimits), or keep less.',
+  'uncaught-exception': 'Catch it there.',
+  'unhandled-rejection': 'Await the promise, or catch what it rejects with.',
+  killed: '',
+  stalled: 'Look for what keeps it from its next turn: an endless loop, a lock.',
+  exited: 'Let it return instead of calling process.exit.',
+}
+
+/** How a thread ended. */
+export interface ThreadEnd {
+  readonly cause: EndCause
+  readonly exitCode: number
+  /** What the thread threw and nobody caught; undefined if it ended otherwise. */
+  readonly thrown: unknown
+  /** How many requests were rejected by it: somebody has heard of the end if there was one. */
+  readonly rejected: number
+}
+
+/** What a thread loads first. */
+export const workerEntry = (): URL => new URL('../worker/worker-entry.js', import.meta.url)
+
+interface Waiting {
+  readonly op: string
+  reject(error: unknown): void
+}
+
+export class WorkerThread {
+  readonly info: WorkerInfo
+  readonly heartbeat: Heartbeat
+  /** Resolves when the thread is gone and everything that waited for it has been settled. */
+  readonly ended: Promise<ThreadEnd>
+  /** Set while it leaves: what whoever asks again waits for. */
+  leaving: Promise<void> | null = null
+  /** How its death is spoken of. */
+  standing: keyof typeof AFTER = 'starting'
+  /** Its end was asked for and is no death. */
+  isExpectedToEnd = false
+  /** Gets what has happened there, while it was asked to tell. */
+  onInspected: (post: InspectPost) => void = () => {}
+  /** How many batches of that were taken. */
+  readonly taken: Taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  private readonly worker: Worker
+  private readonly endpoint: NodeEndpoint
+  /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
+  private readonly facade: WorkerFacade
+  private readonly payloads: PayloadCodec
+  private readonly clock: Clock
+  private readonly waiting = new Set<Waiting>()
+  private end: Omit<ThreadEnd, 'rejected'> | null = null
+  private thrown: unknown
+  /** How what it threw came about, by its own word. */
+  private fatal: FatalEvent['origin'] | null = null
+  private endedBy: EndCause | null = null
+  private restartedAs: WorkerInfo | null = null
+
+  constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob }: ThreadOptions) {
+    this.info = boot.info
+    this.heartbeat = boot.heartbeat
+    this.payloads = payloads
+    this.clock = clock
+    const { port1, port2 } = new MessageChannel()
+    const workerData: BootData = { ...boot, control: port2 }
+    this.worker = new Worker(workerEntry(), {
+      name: boot.info.name,
+      workerData,
+      transferList: [port2, ...boot.peers.map(({ port }): MessagePort => port)],
+      stdout: stdout !== undefined,
+      stderr: stderr !== undefined,
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+      ...(env === undefined ? {} : { env }),
+    })
+    dropUnread(this.worker)
+    if (stdout !== undefined) this.worker.stdout.setEncoding('utf8').on('data', (text: string) => stdout(text, boot.info.name))
+    if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
+    this.endpoint = new NodeEndpoint(port1)
+    this.endpoint.addEventListener('message', ({ data }: { data: unknown }) => {
+      const event = data as ProgressEvent | FatalEvent | InspectPost | { readonly event?: undefined } | null
+      if (event?.event === 'progress') onProgress(event.progress, boot.info.name)
+      else if (event?.event === 'fatal') this.fatal = event.origin
+      else if (event?.event === 'inspect') {
+        Atomics.add(this.taken, 0, 1)
+        this.onInspected(event)
+      } else if (isJobMessage(data)) onJob(data as JobFromWorker, this)
+    })
+    this.facade = wrap<WorkerFacade>(this.endpoint)
+    this.worker.on('error', (error) => {
+      this.thrown = error
+    })
+    this.ended = new Promise((resolve) => {
+      this.worker.once('exit', (exitCode) => this.onExit(exitCode, resolve))
+    })
+  }
+
+  /** True from the moment at which the thread is known to be gone. */
+  get dead(): boolean {
+    return this.end !== null
+  }
+
+  /**
+   * Asks the worker for something. `timeoutMs` Infinity: as long as it lives.
+   * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
+   */
+  async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
+    try {
+      return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+    } catch (error) {
+      if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
+      traceAwait(error)
+      throw error
+    }
+  }
+
+  /** What `work` gives, if that comes while the worker lives. Rejects as `request` does, and as `work` does. */
+  async whileAlive<T>(op: string, work: () => Promise<T>, timeoutMs = Number.POSITIVE_INFINITY): Promise<T> {
+    if (this.end !== null) throw this.death(op)
+    return new Promise<T>((resolve, reject) => {
+      const entry: Waiting = {
+        op,
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      }
+      const timer =
+        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => entry.reject(this.timedOut(op, timeoutMs)))
+      const settle = (): void => {
+        timer?.cancel()
+        this.waiting.delete(entry)
+      }
+      this.waiting.add(entry)
+      work().then((value) => {
+        settle()
+        resolve(value)
+      }, entry.reject)
+    })
+  }
+
+  /** Says something beside the requests; nobody hears it when the thread has ended. */
+  post(message: unknown, transfer: readonly ArrayBuffer[]): void {
+    if (!this.dead) this.endpoint.postMessage(message, transfer)
+  }
+
+  /** Rejects everything that waits, each with an error of its own. */
+  rejectAll(makeError: (op: string) => unknown): void {
+    for (const entry of [...this.waiting]) entry.reject(makeError(entry.op))
+  }
+
+  get waitingCount(): number {
+    return this.waiting.size
+  }
+
+  /** Lets go of the control port: a worker whose runtime is closed ends by itself when nothing else is open there. */
+  release(): void {
+    this.endpoint.close()
+  }
+
+  /** Ends the thread wherever it is. */
+  async terminate(cause: 'killed' | 'stalled' = 'killed'): Promise<ThreadEnd> {
+    this.endedBy ??= cause
+    await this.worker.terminate()
+    return this.ended
+  }
+
+  /** Its name belongs to another worker now; whoever still asks this one is told. */
+  onRestarted(as: WorkerInfo): void {
+    this.restartedAs = as
+  }
+
+  /** The error that says how this worker died; only when it is dead. */
+  death(op: string): PostgradError {
+    const { cause, exitCode, thrown } = this.end!
+    return workerDied(
+      op,
+      { worker: this.info, cause, detail: this.detail(), exitCode, thrown },
+      {
+        restartedAs: this.restartedAs?.id ?? null,
+        ...(cause === 'left' ? {} : { remedy: `${REMEDIES[cause]}${AFTER[this.standing]}`.trim() }),
+      },
+    )
+  }
+
+  private detail(): string {
+    const { cause, exitCode, thrown } = this.end!
+    switch (cause) {
+      case 'left':
+        return ''
+      case 'out-of-memory':
+        return 'it ran out of memory: its JavaScript heap reached the limit'
+      case 'uncaught-exception':
+        return `its thread threw ${describe(thrown)}, and nobody caught it`
+      case 'unhandled-rejection':
+        return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
+      case 'killed':
+        return 'from the main thread'
+      case 'stalled':
+        return 'it was alive but stood still, and was ended for that'
+      case 'exited':
+        return `its thread ended with exit code ${exitCode} (process.exit)`
+      default:
+        return cause satisfies never
+    }
+  }
+
+  /** See Note [A thread's last words]. */
+  private onExit(exitCode: number, resolve: (end: ThreadEnd) => void): void {
+    this.endpoint.drain()
+    this.endpoint.close()
+    this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
+    setImmediate(() => {
+      // That it had agreed to leave may be what it said last.
+      this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
+      const rejected = this.waiting.size
+      this.rejectAll((op) => this.death(op))
+      resolve({ ...this.end!, rejected })
+    })
+  }
+
+  private causeOfEnd(): EndCause {
+    if (this.isExpectedToEnd) return 'left'
+    if (this.thrown === undefined) return this.endedBy ?? 'exited'
+    const cause = causeOfThrown(this.thrown)
+    return cause === 'uncaught-exception' && this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : cause
+  }
+
+  private timedOut(op: string, timeoutMs: number): PostgradError {
+    const { name } = this.info
+    const [what, remedy] =
+      this.standing === 'starting'
+        ? [
+            'loaded the program',
+            'Look at the top level of its modules for an await of what never comes, or for an endless loop: a module must come to its end, so start such work in a function. ' +
+              'Or give it more time: launchTimeoutMs of launch, timeoutMs of join and restart.',
+          ]
+        : ['answered', 'Pass a larger timeoutMs, or end the worker with cluster.kill(name): the function goes on running there.']
+    return new PostgradError('RUN_TIMEOUT', {
+      op,
+      message: `worker '${name}' has not ${what} within ${timeoutMs} ms`,
+      remedy,
+      values: { worker: name, timeoutMs },
+    })
+  }
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined
+    ? `${(thrown as Error).name}: ${(thrown as Error).message.replace(/\.$/, '')}`
+    : String(thrown)
+}

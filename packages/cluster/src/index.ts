@@ -1,0 +1,25 @@
+/** Workers of one program on threads: `launch`, the cluster that it gives, and pools of threads for stateless work. */
+export type { ClusterEvent, ClusterEventListener } from './admin/inspect-road.js'
+export type { LeakPolicy } from './admin/leaks.js'
+export type { Main, MainContext } from './admin/program.js'
+export type { OutputSink } from './admin/worker-thread.js'
+export type { ThreadUsage } from './host/usage.js'
+export type { ClusterJobsOptions } from './jobs/cluster-jobs.js'
+export { type JobsOptions, jobs } from './jobs/job-pool.js'
+export type {
+  CloseOptions,
+  Cluster,
+  ClusterEnd,
+  DeathListener,
+  JoinOptions,
+  LeaveListener,
+  LeaveOptions,
+  ReadyOptions,
+  RecoveryListener,
+  StallListener,
+  WorkerDebugInfo,
+} from './main/cluster.js'
+export type { Controller, ControllerOptions } from './main/controller.js'
+export { type LaunchOptions, launch } from './main/launch.js'
+export type { SupervisionOptions } from './main/supervision.js'
+export { reportProgress } from './worker/progress.js'

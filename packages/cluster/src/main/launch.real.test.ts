@@ -1,0 +1,213 @@
+/** Launching a cluster and ending it: who is there, what fails and how, and that nothing is left open. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { launcher } from '../clusters.fixture.js'
+import * as basics from '../fixtures/basics.js'
+import { script } from '../script.fixture.js'
+import type { LaunchOptions } from './launch.js'
+
+const launch = launcher()
+const BASICS = new URL('../fixtures/basics.js', import.meta.url)
+
+async function failureOf(promise: Promise<unknown>): Promise<PostgradError> {
+  const error = await promise.then(
+    () => new Error('it did not fail'),
+    (reason) => reason,
+  )
+  if (!isPostgradError(error)) throw error
+  return error
+}
+
+const ending = (way: string) => script(new URL('../fixtures/ends-by-itself.js', import.meta.url), way)
+
+describe('launch', () => {
+  test('a count names workers worker0…; each knows itself and can call the others', async () => {
+    const cluster = await launch(BASICS, { workers: 3 })
+    try {
+      expect(cluster.workers).toEqual([0, 1, 2].map((id) => ({ name: `worker${id}`, id })))
+      expect(await Promise.all(cluster.workers.map((worker) => cluster.on(worker).run(basics.whoAmI)))).toEqual([
+        'worker0',
+        'worker1',
+        'worker2',
+      ])
+      const pairs = cluster.workers.flatMap((from) => cluster.workers.map((to) => [from.name, to.name] as const))
+      expect(await Promise.all(pairs.map(([from, to]) => cluster.on(from).run(basics.callWhoAmI, to)))).toEqual(pairs.map(([, to]) => to))
+    } finally {
+      await cluster.close()
+    }
+    expect(await cluster.closed).toEqual({ deaths: [], leaks: [] })
+  })
+
+  test('a path works as well as a URL', async () => {
+    const cluster = await launch(fileURLToPath(BASICS), { workers: ['only'] })
+    expect(await cluster.on('only').run(basics.whoAmI)).toBe('only')
+    await cluster.close()
+  })
+
+  test('./program.js is program.ts while it has not been compiled, as in an import', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'postgrad-'))
+    await writeFile(join(folder, 'program.ts'), 'const twice = (x: number): number => 2 * x\nexport default (): void => void twice(1)\n')
+    try {
+      const cluster = await launch(pathToFileURL(join(folder, 'program.js')), { workers: ['only'] })
+      await cluster.on('only').runMain([])
+      await cluster.close()
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  test('workers draw different numbers, the same with the same seed, others with another', async () => {
+    const draw = async (options: Partial<LaunchOptions>): Promise<number[]> => {
+      const cluster = await launch(BASICS, { workers: ['a', 'b'], ...options })
+      const numbers = await Promise.all(['a', 'b'].map((name) => cluster.on(name).run(basics.random)))
+      await cluster.close()
+      return numbers
+    }
+    const [first, second, other] = await Promise.all([draw({ seed: 5 }), draw({ seed: 5 }), draw({ seed: 6 })])
+    expect(first[0]).not.toBe(first[1])
+    expect(second).toEqual(first)
+    expect(other[0]).not.toBe(first[0])
+  })
+
+  test('the device, resource limits and environment reach the worker', async () => {
+    const cluster = await launch(BASICS, {
+      workers: ['a'],
+      device: 'gpujs:cpu',
+      workerOptions: { env: { COLOUR: 'green' }, resourceLimits: { maxOldGenerationSizeMb: 200 } },
+    })
+    expect(await cluster.on('a').run(basics.deviceOf)).toBe('gpujs:cpu')
+    expect(await cluster.on('a').run(basics.env, 'COLOUR')).toBe('green')
+    await cluster.close()
+  })
+
+  test('output can be captured, by worker', async () => {
+    const seen: string[] = []
+    const cluster = await launch(BASICS, { workers: ['a', 'b'], stdout: (text, worker) => seen.push(`${worker}: ${text}`) })
+    await cluster.on('a').run(basics.print, 'hello')
+    await cluster.on('b').run(basics.print, 'hi')
+    await cluster.close()
+    expect(seen.sort()).toEqual(['a: hello\n', 'b: hi\n'])
+  })
+
+  test('progress arrives, the last report always and before the result', async () => {
+    const seen: number[] = []
+    const cluster = await launch(BASICS, {
+      workers: ['a'],
+      onProgress: (progress, worker) => {
+        expect(worker).toBe('a')
+        expect(progress.text).toBe(`step ${progress.done}`)
+        seen.push(progress.done)
+      },
+    })
+    await cluster.on('a').run(basics.progress, 1000)
+    expect(seen[0]).toBe(1)
+    expect(seen.at(-1)).toBe(1000)
+    expect(seen.length).toBeLessThan(500)
+    await cluster.close()
+  })
+})
+
+describe('launch fails', () => {
+  test.each<[string, readonly string[] | number, string]>([
+    ['an empty name', ['a', ''], 'WORKER_NAME_INVALID'],
+    ['a character that is not allowed', ['a b'], 'WORKER_NAME_INVALID'],
+    ['128 characters', ['x'.repeat(128)], 'WORKER_NAME_INVALID'],
+    ['the same name twice', ['a', 'b', 'a'], 'WORKER_NAME_DUPLICATE'],
+    ['no worker', [], 'WORKER_COUNT_INVALID'],
+    ['count 0', 0, 'WORKER_COUNT_INVALID'],
+    ['half a worker', 1.5, 'WORKER_COUNT_INVALID'],
+    ['more than 16 bits', 65_537, 'WORKER_COUNT_INVALID'],
+  ])('with %s', async (_what, workers, code) => {
+    const error = await failureOf(launch(BASICS, { workers }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error.cause).toMatchObject({ code })
+  })
+
+  test.each<[string, Partial<LaunchOptions>, string]>([
+    ['half a seed', { seed: 0.5 }, 'INVALID_ARGUMENT'],
+    ['no seed', { seed: Number.NaN }, 'INVALID_ARGUMENT'],
+    ['a deadline of calls that is no time', { rpcTimeoutMs: -1 }, 'TIMEOUT_INVALID'],
+    ['a deadline of its own that is no time', { launchTimeoutMs: Number.NaN }, 'TIMEOUT_INVALID'],
+    ['an environment that Node refuses', { workerOptions: { env: 3 as never } }, 'ERR_INVALID_ARG_TYPE'],
+  ])('with %s', async (_what, options, code) => {
+    const error = await failureOf(launch(BASICS, { workers: 2, ...options }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error.cause).toMatchObject({ code })
+  })
+
+  test('127 characters are a name', async () => {
+    const name = 'Az09-_:'.padEnd(127, 'x')
+    const cluster = await launch(BASICS, { workers: [name] })
+    expect(await cluster.on(name).run(basics.whoAmI)).toBe(name)
+    await cluster.close()
+  })
+
+  test.each([new URL('./fixtures/nowhere.js', import.meta.url), './nowhere.js', new URL('https://example.org/x.js')])(
+    'when %s is not there',
+    async (program) => {
+      const error = await failureOf(launch(program, { workers: 2 }))
+      expect(error.code).toBe('LAUNCH_FAILED')
+      expect(error.cause).toMatchObject({ code: 'PROGRAM_NOT_FOUND' })
+    },
+  )
+
+  test('when the program throws: the worker and the whole error', async () => {
+    const error = await failureOf(launch(new URL('../fixtures/throws-at-import.js', import.meta.url), { workers: ['a', 'b'] }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(['a', 'b']).toContain(error.values.worker)
+    expect(error.message).toContain('this module throws')
+    expect(error.cause).toMatchObject({ name: 'PostgradError', code: 'BROKEN_PROGRAM', values: { line: 4 } })
+    expect((error.cause as PostgradError).remoteStack).toContain('throws-at-import')
+  })
+
+  test('CLU-57 when the program does not finish loading, with where to look', async () => {
+    const error = await failureOf(launch(new URL('../fixtures/never-loads.js', import.meta.url), { workers: 1, launchTimeoutMs: 300 }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error.cause).toMatchObject({ code: 'RUN_TIMEOUT' })
+    expect(error.message).toContain('has not loaded the program within 300 ms. Look at the top level of its modules')
+    expect(error.message).not.toContain('cluster.kill')
+  })
+
+  test('CLU-57 when the device is unknown, before a thread starts', async () => {
+    const error = await failureOf(launch(BASICS, { workers: 1, device: 'abacus' as 'wasm' }))
+    expect(error.code).toBe('LAUNCH_FAILED')
+    expect(error).toMatchObject({ values: {}, cause: { code: 'DEVICE_UNKNOWN' } })
+    expect(error.message).toContain('abacus')
+  })
+})
+
+describe('a process with a cluster ends by itself', () => {
+  test('after close', async () => {
+    expect(await ending('close')).toEqual({ code: 0, out: '[4,6] c\nend of script\n', err: '' })
+  })
+
+  test('after the end of an `await using` block', async () => {
+    expect(await ending('using')).toEqual({ code: 0, out: 'c\nend of script\n', err: '' })
+  })
+
+  test('when all workers have died', async () => {
+    expect(await ending('all-die')).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3\nend of script\n', err: '' })
+  })
+
+  test('after a launch that failed halfway through starting the threads', async () => {
+    expect(await ending('threads-run-out')).toEqual({ code: 0, out: 'LAUNCH_FAILED b no more threads\nend of script\n', err: '' })
+  })
+
+  test('after a launch that failed', async () => {
+    expect(await ending('launch-fails')).toEqual({ code: 0, out: 'LAUNCH_FAILED\nend of script\n', err: '' })
+  })
+
+  test('after close with a run pending', async () => {
+    expect(await ending('pending')).toEqual({ code: 0, out: 'CLUSTER_CLOSED\nend of script\n', err: '' })
+  })
+
+  test('on an uncaught error of the main thread', async () => {
+    const { code, out, err } = await ending('uncaught')
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toContain('the main thread fails')
+  })
+})

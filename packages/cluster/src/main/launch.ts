@@ -1,0 +1,228 @@
+/**
+ * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`members.ts`), and resolves when
+ * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
+ */
+import { fileURLToPath } from 'node:url'
+import type { ResourceLimits } from 'node:worker_threads'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
+import type { Progress } from '@postgrad/jobs'
+import type { MailboxOptions } from '@postgrad/rpc'
+import { checkMailbox } from '@postgrad/rpc/internal'
+import { type DeviceSpec, device } from '@postgrad/tensor'
+import { type Heap, threadHeap } from '@postgrad/tensor/internal'
+import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
+import type { LeakPolicy } from '../admin/leaks.js'
+import { runPayloads } from '../admin/run-payloads.js'
+import { type OutputSink, workerEntry } from '../admin/worker-thread.js'
+import { ClusterJobs } from '../jobs/cluster-jobs.js'
+import { attempt } from '../membership/launch-failed.js'
+import { Members } from '../membership/members.js'
+import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
+import { workerNames } from '../options/worker-names.js'
+import { Cluster } from './cluster.js'
+import { MAIN_NAME } from './main-thread.js'
+import type { SupervisionOptions } from './supervision.js'
+
+/** Of `launch`. */
+export interface LaunchOptions {
+  /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
+  readonly workers: readonly string[] | number
+  /** Where the workers' kernels run; default 'wasm'. */
+  readonly device?: DeviceSpec
+  /** Of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same twice. */
+  readonly seed?: number
+  /** By which workers know the main thread when it has joined (`cluster.call`, `remote`, `runHere`). Default 'main'. */
+  readonly mainName?: string
+  /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
+  readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
+  readonly mailbox?: MailboxOptions
+  /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
+  readonly launchTimeoutMs?: number
+  /**
+   * Workers that die are started anew, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
+   * names and stopped in reverse order. If it comes to that too often, the cluster ends, with SUPERVISOR_GAVE_UP in `(await cluster.closed).error`.
+   * By default what dies stays dead.
+   */
+  readonly supervision?: SupervisionOptions
+  /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
+  readonly stallMs?: number
+  /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
+  readonly onStall?: 'report' | 'kill'
+  /**
+   * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
+   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program gives up what it makes.
+   * A reference that the collector has not found yet counts.
+   */
+  readonly referenceLeaks?: LeakPolicy
+  /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */
+  readonly referenceStacks?: boolean
+  /** Receives what the workers print instead of this process's stdout (stderr). */
+  readonly stdout?: OutputSink
+  /** Receives what the workers print to stderr. */
+  readonly stderr?: OutputSink
+  /** Receives what the program says by `reportProgress`. */
+  readonly onProgress?: (progress: Progress, worker: string) => void
+  /**
+   * Passed to Node's `Worker`; limits for all, or by name. They bound the JavaScript heap of a thread (a worker that runs out of it dies, with the cause
+   * `out-of-memory`, and the others go on), not tensors, nor ArrayBuffers: those are the process's memory.
+   */
+  readonly workerOptions?: {
+    readonly resourceLimits?: ResourceLimits | ((worker: string) => ResourceLimits | undefined)
+    readonly env?: NodeJS.ProcessEnv
+  }
+  /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for beside the program. */
+  readonly typescript?: string
+}
+
+const OPTIONS: OptionNames<LaunchOptions> = {
+  workers: true,
+  device: true,
+  seed: true,
+  mainName: true,
+  rpcTimeoutMs: true,
+  mailbox: true,
+  launchTimeoutMs: true,
+  supervision: true,
+  stallMs: true,
+  onStall: true,
+  referenceLeaks: true,
+  referenceStacks: true,
+  stdout: true,
+  stderr: true,
+  onProgress: true,
+  workerOptions: true,
+  typescript: true,
+}
+const WORKER_OPTIONS: OptionNames<NonNullable<LaunchOptions['workerOptions']>> = { resourceLimits: true, env: true }
+
+const LAUNCH_TIMEOUT_MS = 60_000
+const STALL_MS = 10_000
+
+/**
+ * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
+ * A program may stand in one file with the code that launches it, if only the main thread runs that:
+ *
+ *     import { isMainThread } from 'node:worker_threads'
+ *     expose({ main })
+ *     if (isMainThread) {
+ *       await using cluster = await launch(new URL(import.meta.url), { workers: 2 })
+ *       await cluster.on('worker0').run(main)
+ *     }
+ *
+ * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
+ * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left. THREADS_WHILE_LOADING where a worker that loads
+ * this module comes to it
+ * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
+ */
+export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
+  refuseWhileLoading('launch')
+  const check = <T>(fn: () => T): T => attempt('launch', null, fn)
+  check(() => checkNames('options', options, OPTIONS))
+  check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
+  if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
+  check(() => ownFile('threads', workerEntry))
+  // Before a thread starts: each of them would die of it.
+  if (options.device !== undefined) check(() => device(options.device!))
+  const url = check(() => programUrl(program))
+  const names = check(() => workerNames(options.workers))
+  const seed = check(() => checkSeed(options.seed ?? 0))
+  const launchTimeoutMs = check(() => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
+  if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
+  const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
+  check(() => checkMailbox(options.mailbox))
+  const onStall = check(() => checkOneOf<'report' | 'kill'>('onStall', options.onStall ?? 'report', ['report', 'kill']))
+  const referenceLeaks = check(() =>
+    checkOneOf<LeakPolicy>('referenceLeaks', options.referenceLeaks ?? 'ignore', ['ignore', 'warn', 'error']),
+  )
+  const mainName = options.mainName ?? MAIN_NAME
+  check(() => workerNames([mainName]))
+  const payloads = runPayloads(null)
+  const clock = new RealClock()
+  const pools = new ClusterJobs({
+    seed,
+    ...(options.device === undefined ? {} : { device: options.device }),
+    ...(options.typescript === undefined ? {} : { typescript: options.typescript }),
+  })
+  const common = {
+    program: url,
+    seed,
+    device: options.device ?? null,
+    rpcTimeoutMs: options.rpcTimeoutMs ?? null,
+    mailbox: options.mailbox ?? null,
+    typescript: options.typescript ?? null,
+    stallMs,
+    referenceStacks: options.referenceStacks ?? false,
+  }
+  const heap = sharedHeap()
+  // Before the first thread, which inherits them.
+  processAwakeWords()
+  const members = new Members({
+    common,
+    heap,
+    payloads,
+    clock,
+    stdout: options.stdout,
+    stderr: options.stderr,
+    env: () => options.workerOptions?.env,
+    resourceLimits: limitsOf(options.workerOptions?.resourceLimits),
+    isSupervised: options.supervision !== undefined,
+    onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
+    onJob: (message, thread) => pools.receive(message, thread),
+  })
+  const supervision = options.supervision ?? null
+  const cluster = new Cluster({
+    members,
+    main: { name: mainName, common, heap, clock, members },
+    pools,
+    payloads,
+    clock,
+    launchTimeoutMs,
+    stallMs,
+    onStall,
+    referenceLeaks,
+    supervision,
+  })
+  await cluster.begin(names)
+  return cluster
+}
+
+function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {
+  return typeof limits === 'function' ? limits : () => limits
+}
+
+/** This thread's heap, which the workers join; null on a machine that gives no memory for it: then every tensor is managed. */
+function sharedHeap(): Heap | null {
+  try {
+    return threadHeap()
+  } catch (error) {
+    if (isPostgradError(error, 'HEAP_UNAVAILABLE')) return null
+    throw error
+  }
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkSeed(seed: number): number {
+  if (Number.isSafeInteger(seed)) return seed
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'seed',
+    expected: 'a safe integer',
+    got: String(seed),
+    remedy: 'Leave it out for 0.',
+  })
+}
+
+/** @throws PROGRAM_NOT_FOUND */
+function programUrl(program: URL | string): string {
+  const { url, isThere } = locateModule(program)
+  if (isThere) return url
+  throw new PostgradError('PROGRAM_NOT_FOUND', {
+    op: 'program',
+    expected: 'a file: URL or a path that exists',
+    got: url.startsWith('file:') ? fileURLToPath(url) : url,
+    remedy:
+      "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
+    values: { program: url },
+  })
+}

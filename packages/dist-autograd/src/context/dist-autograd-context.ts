@@ -1,0 +1,233 @@
+/**
+ * One distributed forward and backward pass as one worker sees it: whom it involves, what was recorded where messages left and arrived, the
+ * gradients. Contexts are made by the container above; the engine reads and fills them. PyTorch: `DistAutogradContext`.
+ */
+
+import type { WorkerId } from '@postgrad/base'
+import { localOf, PostgradError, workerOf } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import type { RecvRpcBackward } from '../functions/recv-rpc-backward.js'
+import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
+import { Lineage } from '../lineage/lineage.js'
+import { GradientSums } from '../pass/gradient-sums.js'
+import type { DistPass } from '../pass/pass.js'
+import type { PassLedger } from '../pass/pass-ledger.js'
+
+/**
+ * Which send functions a pass waits for: `smart`, those that it reaches (Note [SMART] in `lineage.ts`); `fast`, all of the context, as PyTorch does: what
+ * a call takes or returns must enter the loss then, or be detached.
+ */
+export type BackwardMode = 'fast' | 'smart'
+
+/** Of `ctx.backward` and `distAutograd.backward`. */
+export interface DistBackwardOptions {
+  /** Keeps what the nodes saved, so that another pass can run over them; default `createGraph`. */
+  readonly retainGraph?: boolean
+  /**
+   * Records the pass itself, on every worker, so that what is computed from its gradients has a pass of its own through all of them; default false. Not in
+   * contexts of mode `fast`: CREATE_GRAPH_NEEDS_SMART. PyTorch has none for distributed passes.
+   */
+  readonly createGraph?: boolean
+  /** Time for the whole pass in ms; default that of the worker's calls (`rpcTimeoutMs`); 0 is no limit. */
+  readonly timeoutMs?: number
+  /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. PyTorch has none for distributed passes. */
+  readonly gradTensors?: readonly (Tensor | null)[]
+  /** Ends the pass, on every worker: it fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
+  readonly signal?: AbortSignal
+  /**
+   * Steps these when the pass has ended, in their order, as `step` afterwards would, to the same bits. Workers whose gradients are final compute their part of it
+   * while the pass still runs elsewhere; nobody sees of that before the pass has ended, and after an error nothing has happened. `backward` rejects with the
+   * errors of `step` too. A `DistributedOptimizer`, or anything else with these methods.
+   */
+  readonly optimizer?: PassOptimizer | readonly PassOptimizer[]
+}
+
+/** What steps with the gradients of a context. */
+export interface PassOptimizer {
+  /** A pass is about to begin after which it will step: who has the parameters may prepare. Must not throw. */
+  announce(context: DistAutogradContext): void
+  /** The pass has ended well: steps with the context's gradients. */
+  step(context: DistAutogradContext): Promise<void>
+}
+
+/** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
+export interface BackwardRunner {
+  backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
+  release(context: DistAutogradContext): void
+}
+
+/** A pass that ended well at its root, which the others have not been told yet. */
+export interface EndedPass {
+  readonly id: bigint
+  /** Knows who took part. */
+  readonly ledger: PassLedger
+}
+
+/**
+ * One distributed forward and backward pass, as this worker sees it: `backward(roots)` runs the pass, `gradients()` are this worker's. PyTorch:
+ * `DistAutogradContext`.
+ */
+export class DistAutogradContext {
+  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
+  readonly contextId: bigint
+  /** Which send functions its passes wait for. */
+  readonly mode: BackwardMode
+  /** The workers, other than this one, that messages of this context went to or came from. @internal */
+  readonly knownWorkerIds = new Set<WorkerId>()
+  /** What messages with tensors left behind, by autograd message id, in the order in which they left. @internal */
+  readonly sendFunctions = new Map<bigint, SendRpcBackward>()
+  /** The same, in the order in which they arrived. @internal */
+  readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
+  /** From which messages those tensors came; unused in a FAST context. @internal */
+  readonly lineage: Lineage
+  /** Passes that this worker takes part in and does not know to have ended, by id. @internal */
+  readonly passes = new Map<bigint, DistPass>()
+  /** Passes that were aborted: what still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. @internal */
+  readonly abortedPasses = new Set<bigint>()
+  /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. @internal */
+  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
+  /** Of the passes whose root this worker is. @internal */
+  endedPasses: EndedPass[] = []
+  /** Told when this worker's gradients of a pass are final, while it may go on elsewhere (DA-60); null while nobody asked. @internal */
+  private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
+  /** @internal */
+  released = false
+  private readonly runner: BackwardRunner
+  /** Of all passes so far. */
+  private readonly sums = new GradientSums()
+
+  constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
+    this.contextId = contextId
+    this.mode = mode
+    this.lineage = new Lineage(self)
+    this.runner = runner
+  }
+
+  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
+  get id(): bigint {
+    return this.contextId
+  }
+
+  /**
+   * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
+   * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
+   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
+   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
+   * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
+   * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
+   */
+  backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
+    if (options.optimizer === undefined) return this.runner.backward(this, roots, options)
+    return this.backwardAndStep(roots, options, [options.optimizer].flat())
+  }
+
+  private async backwardAndStep(
+    roots: readonly Tensor[],
+    options: DistBackwardOptions,
+    optimizers: readonly PassOptimizer[],
+  ): Promise<void> {
+    for (const optimizer of optimizers) optimizer.announce(this)
+    await this.runner.backward(this, roots, options)
+    for (const optimizer of optimizers) await optimizer.step(this)
+  }
+
+  /**
+   * Releases the context now, here and on every worker that it has reached, from whichever of them this is called on. Its passes fail with
+   * CONTEXT_RELEASED, and so do calls in it. Without effect once it is released; `distAutograd.context` does it by itself at its end.
+   * PyTorch: `_release_context`.
+   */
+  release(): void {
+    if (!this.released) this.runner.release(this)
+  }
+
+  /**
+   * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
+   * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
+   * @throws CONTEXT_RELEASED
+   * PyTorch: `torch.distributed.autograd.get_gradients`.
+   */
+  gradients(): Map<Tensor, Tensor> {
+    if (this.released) throw contextReleased(this.contextId, 'gradients')
+    return this.sums.over([...this.passes.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))
+  }
+
+  /**
+   * `listener` is called when all gradients of a pass that this worker will ever have are there, and at once for passes that are so far already. The
+   * pass may still be aborted: what is done with them must be undone then, or be seen by nobody before the pass has ended.
+   * @returns a function that ends it; the release does as well, and calls `onRelease`
+   * @internal
+   */
+  onFinal(listener: (pass: DistPass) => void, onRelease: () => void = () => {}): () => void {
+    this.finalListeners ??= new Map()
+    this.finalListeners.set(listener, onRelease)
+    for (const pass of this.passes.values()) if (pass.gathered && !pass.failed) listener(pass)
+    return () => this.finalListeners?.delete(listener)
+  }
+
+  /** The engine: nothing of the pass can come to this worker any more. @internal */
+  tellFinal(pass: DistPass): void {
+    if (this.finalListeners !== null) for (const listener of this.finalListeners.keys()) listener(pass)
+  }
+
+  /** The pass has ended well: its gradients stay. @internal */
+  absorb(pass: DistPass): void {
+    this.passes.delete(pass.id)
+    // Not the pass itself, which has the counts of a whole graph.
+    this.sums.add(pass.gradients)
+  }
+
+  /** Whatever comes of that pass is dropped from now on. @internal */
+  abort(passId: bigint, error: unknown): void {
+    this.abortedPasses.add(passId)
+    this.passes.get(passId)?.task.fail(error)
+    this.passes.delete(passId)
+  }
+
+  /** A pass of which this worker is the root is being aborted. @internal */
+  noteAbort({ id, plan }: DistPass): void {
+    const unaware = new Set(plan?.workers())
+    unaware.delete(workerOf(id))
+    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
+  }
+
+  /** That worker knows of the abort, or has died. @internal */
+  heardOfAbort(worker: WorkerId, counter: number): void {
+    const unaware = this.abortsUnderWay.get(counter)
+    unaware?.delete(worker)
+    if (unaware?.size === 0) this.abortsUnderWay.delete(counter)
+  }
+
+  /** Lets go of everything that hangs on the graph. @internal */
+  clear(): void {
+    this.sendFunctions.clear()
+    this.recvFunctions.clear()
+    this.lineage.clear()
+    this.passes.clear()
+    this.sums.clear()
+    this.endedPasses = []
+    for (const onRelease of this.finalListeners?.values() ?? []) onRelease()
+    this.finalListeners = null
+  }
+}
+
+/** What a pass gets that was not awaited, or that `release` was called under. */
+export function releasedUnderWay(contextId: bigint): PostgradError {
+  return new PostgradError('CONTEXT_RELEASED', {
+    op: 'backward',
+    message: `autograd context ${contextId} was released while this backward pass was under way`,
+    remedy:
+      'Write `await ctx.backward(…)`, also before ctx.gradients(): the context is released when the function of distAutograd.context(…) settles.',
+    values: { contextId: String(contextId) },
+  })
+}
+
+export function contextReleased(contextId: bigint, op: string): PostgradError {
+  return new PostgradError('CONTEXT_RELEASED', {
+    op,
+    message: `autograd context ${contextId} has been released`,
+    remedy:
+      'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
+    values: { contextId: String(contextId) },
+  })
+}

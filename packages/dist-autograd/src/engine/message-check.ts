@@ -1,0 +1,55 @@
+/**
+ * Who may say what about a context or a pass. The codec has looked at the fields of a message before (`MESSAGE_TABLE`), the engine knows nothing else of
+ * its sender: here stands what only this worker can tell. A message that may not be said is a dead letter, and changes nothing.
+ */
+import { type WorkerId, workerOf } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
+import type { DistAutogradContext } from '../context/dist-autograd-context.js'
+import { RootPass } from '../pass/pass.js'
+
+/** What is wrong with it; null: nothing. */
+export function objection(message: Message, { id: from }: WorkerInfo, container: DistAutogradContainer, self: WorkerId): string | null {
+  const { type, pass: passId } = message
+  const contextId = message.context as bigint
+  const context = container.find(contextId)
+  const maker = workerOf(contextId)
+  const root = passId === null ? null : workerOf(passId)
+  switch (type) {
+    case MessageType.CLEANUP_CONTEXT:
+      return from === maker || context === undefined || context.knownWorkerIds.has(from) ? null : 'its sender is not in the context'
+    case MessageType.PASS_ERROR:
+      if (root === null) return maker === self ? null : 'only the maker of a context is told of a death'
+      return root === self ? whetherTakesPart(context, passId as bigint, from) : 'another worker is the root of the pass'
+    case MessageType.PASS_REPORT:
+      return root === self ? whetherTakesPart(context, passId as bigint, from) : 'another worker is the root of the pass'
+    case MessageType.PASS_ABORT:
+      if (root === self) return 'it is about a pass of its receiver'
+      // In FAST the word goes along the edges of the context.
+      return from === root || context === undefined || (context.mode === 'fast' && context.knownWorkerIds.has(from)) ? null : NOT_ROOT
+    case MessageType.PASS_COMMIT:
+      if (root === self) return 'it is about a pass of its receiver'
+      if (from !== root) return NOT_ROOT
+      return context?.passes.get(passId as bigint)?.gathered === false ? 'the pass has not come to its end here' : null
+    default:
+      return null
+  }
+}
+
+const NOT_ROOT = 'only the root of a pass may say so'
+
+/** Everybody may in FAST, where the root does not know who takes part. */
+function whetherTakesPart(context: DistAutogradContext | undefined, passId: bigint, from: WorkerId): string | null {
+  const plan = context?.passes.get(passId)?.plan ?? null
+  return plan === null || plan.has(from) ? null : 'its sender has no part in the pass'
+}
+
+/** What is wrong with the numbers in a report of who takes part; null: nothing. */
+export function reportObjection({ context, pass: passId, body }: Message, container: DistAutogradContainer): string | null {
+  const pass = container.find(context as bigint)?.passes.get(passId as bigint)
+  if (!(pass instanceof RootPass) || pass.plan === null) return null
+  const { plan, root } = pass
+  const stranger = (body[2] as readonly (readonly [WorkerId, number])[]).find(([worker]) => worker !== root && !plan.has(worker))
+  return stranger === undefined ? null : `it names worker ${stranger[0]}, which has no part in the pass`
+}

@@ -1,0 +1,175 @@
+/**
+ * One backward pass as one worker sees it: the graph task, what it still waits for, what it sent, and the gradients it has gathered. All that a
+ * pass changes is here and in its GraphTask, so passes that run at once over one graph share nothing (DA-19). The engine above drives it.
+ *
+ *             first gradient, or backward()      nothing queued, no send function waits        told by the root
+ *   (none) ────────────────────────────→ running ─────────────────────→ gathered ──────────────────→ in the context's gradients
+ *                                          │  a node fails                 │
+ *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
+ */
+import assert from 'node:assert'
+import {
+  type GradSink,
+  GraphTask,
+  type HeldBack,
+  keepable,
+  type NodeTask,
+  type ReadyQueue,
+  runPostAccumulateHooks,
+} from '@postgrad/autograd/internal'
+import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { needsNobody, rejectTraced, type Scope } from '@postgrad/base/internal'
+import type { Tensor } from '@postgrad/tensor'
+import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
+import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
+import { type MissingSend, PassLedger, type PassReport } from './pass-ledger.js'
+import type { PassPlan } from './pass-plan.js'
+
+/** A report names the send functions that wait, once they are this few: before, their number says enough and naming them costs. */
+const MISSING_LISTED_MAX = 64
+const MISSING_SAMPLE = 8
+
+/** Where the node tasks of a pass wait: the worker's mailbox, through the engine. */
+export interface PassDriver {
+  /** Puts a node task into the mailbox. */
+  queue(pass: DistPass, nodeTask: NodeTask): void
+  /** Whether sums have their causal order; without it they go as gradients arrive. */
+  readonly ordered: boolean
+  /** Counts what waits for that order, over all passes of the worker. */
+  readonly heldBack: HeldBack
+  /** None of the pass's node tasks is queued or running any more. */
+  idle(pass: DistPass): void
+}
+
+export class DistPass implements GradSink, ReadyQueue {
+  readonly id: bigint
+  readonly contextId: bigint
+  /** The worker that called `backward`. */
+  readonly root: WorkerId
+  readonly task: GraphTask
+  /** Bits of `gradient-room.ts`, as every gradient message of the pass has them. */
+  readonly how: number
+  /** Null in FAST. */
+  readonly plan: PassPlan | null
+  /** The send functions that have no gradient yet, by autograd message id. */
+  readonly missing: Map<bigint, SendRpcBackward>
+  /** Gradient messages received and, by receiver, sent. */
+  received = 0
+  readonly sent = new Map<WorkerId, number>()
+  /** This worker's contribution, complete for a leaf as soon as it is there. The context takes it over when the pass has ended. */
+  readonly gradients = new Map<Tensor, Tensor>()
+  /** What a gathered pass held is let go, though the root has not said yet how the pass ended. */
+  gathered = false
+  /** What its nodes run in; made with the first one. */
+  scope: Scope | null = null
+  private version = 0
+  private readonly driver: PassDriver
+
+  /**
+   * @param how bits of `gradient-room.ts`
+   * @param sends the send functions that the pass waits for here
+   */
+  constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
+    this.id = id
+    this.contextId = contextId
+    this.root = workerOf(id)
+    this.plan = plan
+    this.missing = new Map()
+    for (const send of sends) this.missing.set(send.autogradId, send)
+    this.driver = driver
+    const { ordered, heldBack } = driver
+    this.how = how
+    const createGraph = (how & CREATE_GRAPH) !== 0
+    this.task = new GraphTask({ keepGraph: (how & KEEP_GRAPH) !== 0, createGraph, ordered, heldBack, sink: this, queue: this })
+    this.task.onIdle = () => driver.idle(this)
+  }
+
+  /** ReadyQueue: the engine has found a node ready. */
+  push(nodeTask: NodeTask): void {
+    this.driver.queue(this, nodeTask)
+  }
+
+  /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
+  accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
+    assert(!this.gradients.has(variable), 'a leaf has one AccumulateGrad, which runs once per pass')
+    this.gradients.set(variable, this.task.createGraph && grad.requiresGrad ? (exclusive ? grad : grad.clone()) : keepable(grad, exclusive))
+    // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
+    runPostAccumulateHooks(variable)
+  }
+
+  get failed(): boolean {
+    return this.task.error !== null
+  }
+
+  /** Nothing queued, nothing running: the pass goes on here only if a gradient arrives. */
+  get passive(): boolean {
+    return this.task.outstanding === 0
+  }
+
+  countSent(to: WorkerId): void {
+    this.sent.set(to, (this.sent.get(to) ?? 0) + 1)
+  }
+
+  /** What the first gradients to a worker bring beside themselves: its part of the plan, if it may need one. Before `countSent`. */
+  roomFor(to: WorkerId, self: WorkerId): number[] | null {
+    return this.plan === null || to === self || to === this.root || this.sent.has(to) ? null : this.plan.roomFor(to, self)
+  }
+
+  /** Whether that worker has a part of a SMART pass, as far as is known here: it is in the plan, or gradients are awaited from it. */
+  needs(worker: WorkerId): boolean {
+    if (this.plan?.has(worker) === true) return true
+    for (const { to } of this.missing.values()) if (to === worker) return true
+    return false
+  }
+
+  /** The worker's row for the root's ledger; taken while passive. */
+  report(): PassReport {
+    const missingCount = this.missing.size
+    const missingSample: MissingSend[] = []
+    if (missingCount <= MISSING_LISTED_MAX) {
+      for (const [id, { to, what }] of this.missing) {
+        if (missingSample.length === MISSING_SAMPLE) break
+        missingSample.push([id, to, what])
+      }
+    }
+    return { version: ++this.version, received: this.received, sent: [...this.sent], missingCount, missingSample }
+  }
+
+  /** All send functions have their gradients and everything has run: nothing can come any more, so the counts of the graph may go. */
+  gather(): void {
+    this.gathered = true
+    this.task.dependencies.clear()
+    this.task.notReady.clear()
+  }
+}
+
+/** The pass at its root, where it is waited for. */
+export class RootPass extends DistPass {
+  readonly ledger = new PassLedger()
+  readonly ended: Promise<void>
+  /** Ends the wait for a deadline, a signal, a call that is given up. */
+  endWait: () => void = () => {}
+  private settle!: { resolve: () => void; reject: (error: unknown) => void }
+
+  constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
+    super(id, contextId, how, plan, sends, driver)
+    this.ended = new Promise<void>((resolve, reject) => {
+      this.settle = { resolve, reject }
+    })
+  }
+
+  succeed(): void {
+    this.endWait()
+    this.settle.resolve()
+  }
+
+  /** Only the first failure counts. */
+  fail(error: unknown): void {
+    this.endWait()
+    this.task.fail(error)
+    rejectTraced(this.ended, this.settle.resolve, this.settle.reject, error, () => {
+      // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+      if (needsNobody(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
+    })
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Activations that have no operation of their own here, but are a few others. PyTorch: `torch.nn.PReLU`, `SELU`, `CELU`, `Hardsigmoid`, `Hardswish`.
+ * Beside: `activations.ts`.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkOptions, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { constant, type ParameterOptions } from '../module/parameter.js'
+
+/** Of `PReLU`. */
+export interface PReLUOptions extends ParameterOptions {
+  /** Slopes that are learned: one for all, or one for each channel (dimension 1); default 1. */
+  readonly numParameters?: number
+  /** Their initial value; default 0.25. */
+  readonly init?: number
+}
+
+/** x where positive, else x times a slope that is learned. PyTorch: `torch.nn.PReLU`. */
+export class PReLU extends Module {
+  /** How many slopes are learned: 1, or one for each channel. */
+  readonly numParameters: number
+  /** [numParameters] */
+  readonly weight: Tensor
+
+  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(options: PReLUOptions = {}) {
+    super()
+    checkOptions('PReLU', options, ['numParameters', 'init', 'dtype'])
+    const { numParameters = 1, init = 0.25, ...parameters } = options
+    checkSizes('PReLU', { numParameters })
+    this.numParameters = numParameters
+    this.weight = constant([numParameters], init, parameters)
+  }
+
+  /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { weight, numParameters } = this
+    // Nothing of a positive x reaches the product: 0 · ∞ would be the gradient of the slope.
+    const positive = x.gt(0)
+    const rest = positive.where(0, x)
+    if (numParameters === 1) return positive.where(x, rest.mul(weight))
+    if (x.ndim < 2 || x.shape[1] !== numParameters) {
+      throw shapeMismatch('PReLU', `input [N, ${numParameters}, …]`, shapeText(x.shape), 'There is one slope for each channel.')
+    }
+    const slopes = weight.reshape([numParameters, ...new Array<number>(x.ndim - 2).fill(1)])
+    return positive.where(x, rest.mul(slopes))
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ numParameters: this.numParameters })
+  }
+}
+
+/** PyTorch's constants, which keep mean 0 and variance 1 from layer to layer (arXiv 1706.02515). */
+const SELU_ALPHA = 1.6732632423543772
+const SELU_SCALE = 1.0507009873554805
+
+/** scale · elu(x), with the constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`. */
+export class SELU extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.elu(SELU_ALPHA).mul(SELU_SCALE)
+  }
+}
+
+/** x where positive, else alpha (exp(x / alpha) − 1). With alpha 1 by default. PyTorch: `torch.nn.CELU`. */
+export class CELU extends Module {
+  /** What it nears below 0, with its sign turned. */
+  readonly alpha: number
+
+  /** @throws INVALID_ARGUMENT for 0 */
+  constructor(alpha = 1) {
+    super()
+    if (!Number.isFinite(alpha) || alpha === 0) throw invalidArgument('CELU', 'a finite alpha that is not 0', alpha)
+    this.alpha = alpha
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    // 0 belongs to the line: minimum(x, 0) would share its gradient with the number.
+    const negative = x.lt(0)
+    return negative.where(negative.where(x, 0).div(this.alpha).expm1().mul(this.alpha), x)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ alpha: this.alpha })
+  }
+}
+
+/** A line from 0 at −3 to 1 at 3, cut at both. PyTorch: `torch.nn.Hardsigmoid`. */
+export class Hardsigmoid extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.add(3).relu6().div(6)
+  }
+}
+
+/** x times its hard sigmoid: 0 below −3, x above 3. In three pieces, since at the ends PyTorch's slope is the middle's. */
+export class Hardswish extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    const [below, within] = [x.lt(-3), x.le(3)]
+    const middle = x.abs().le(3).where(x, 0)
+    return below.where(x.mul(0), within.where(middle.mul(middle.add(3)).div(6), x))
+  }
+}

@@ -1,0 +1,224 @@
+/** Activations as modules, for Sequential. What they compute stands at the operations of the same names. PyTorch: `torch.nn.ReLU` and its siblings. */
+import type { GeluOptions, SoftplusOptions, Tensor } from '@postgrad/tensor'
+import { checkOptions } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+
+/** relu as a module: x where positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`. */
+export class ReLU extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.relu()
+  }
+}
+
+/** relu6 as a module: x kept within 0 and 6. PyTorch: `torch.nn.ReLU6`. */
+export class ReLU6 extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.relu6()
+  }
+}
+
+/** leakyRelu as a module: x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`. */
+export class LeakyReLU extends Module {
+  /** The slope below 0. */
+  readonly negativeSlope: number
+
+  constructor(negativeSlope = 0.01) {
+    super()
+    this.negativeSlope = negativeSlope
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.leakyRelu(this.negativeSlope)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ negativeSlope: this.negativeSlope })
+  }
+}
+
+/** elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`. */
+export class ELU extends Module {
+  /** What it nears below 0, with its sign turned. */
+  readonly alpha: number
+
+  constructor(alpha = 1) {
+    super()
+    this.alpha = alpha
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.elu(this.alpha)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ alpha: this.alpha })
+  }
+}
+
+/** gelu as a module: x Φ(x), or `{ approximate: 'tanh' }`. PyTorch: `torch.nn.GELU`. */
+export class GELU extends Module {
+  /** As given. */
+  readonly options: GeluOptions
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(options: GeluOptions = {}) {
+    super()
+    checkOptions('GELU', options, ['approximate'])
+    this.options = options
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.gelu(this.options)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ approximate: this.options.approximate ?? 'none' })
+  }
+}
+
+/** silu as a module: x σ(x). PyTorch: `torch.nn.SiLU`. */
+export class SiLU extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.silu()
+  }
+}
+
+/** mish as a module: x tanh(softplus x). PyTorch: `torch.nn.Mish`. */
+export class Mish extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.mish()
+  }
+}
+
+/** softplus as a module: log(1 + exp(beta x)) / beta; beta is 1, threshold 20 by default. PyTorch: `torch.nn.Softplus`. */
+export class Softplus extends Module {
+  /** As given. */
+  readonly options: SoftplusOptions
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(options: SoftplusOptions = {}) {
+    super()
+    checkOptions('Softplus', options, ['beta', 'threshold'])
+    this.options = options
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.softplus(this.options)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ beta: this.options.beta ?? 1, threshold: this.options.threshold ?? 20 })
+  }
+}
+
+/** softsign as a module: x / (1 + |x|). PyTorch: `torch.nn.Softsign`. */
+export class Softsign extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.softsign()
+  }
+}
+
+/** sigmoid as a module: 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`. */
+export class Sigmoid extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.sigmoid()
+  }
+}
+
+/** logSigmoid as a module: log σ(x). PyTorch: `torch.nn.LogSigmoid`. */
+export class LogSigmoid extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.logSigmoid()
+  }
+}
+
+/** tanh as a module. PyTorch: `torch.nn.Tanh`. */
+export class Tanh extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.tanh()
+  }
+}
+
+/** tanhshrink as a module: x − tanh x. PyTorch: `torch.nn.Tanhshrink`. */
+export class Tanhshrink extends Module {
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.tanhshrink()
+  }
+}
+
+/** hardtanh as a module: x kept within min (default −1) and max (1). PyTorch: `torch.nn.Hardtanh`. */
+export class Hardtanh extends Module {
+  /** The least result. */
+  readonly min: number
+  /** The largest result. */
+  readonly max: number
+
+  constructor(min = -1, max = 1) {
+    super()
+    this.min = min
+    this.max = max
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.hardtanh(this.min, this.max)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ min: this.min, max: this.max })
+  }
+}
+
+/** softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`. */
+export class Softmax extends Module {
+  /** Along which it sums to 1. */
+  readonly dim: number
+
+  constructor(dim: number) {
+    super()
+    this.dim = dim
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.softmax(this.dim)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ dim: this.dim })
+  }
+}
+
+/** logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`. */
+export class LogSoftmax extends Module {
+  /** Along which the exponentials sum to 1. */
+  readonly dim: number
+
+  constructor(dim: number) {
+    super()
+    this.dim = dim
+  }
+
+  /** x of any shape → the same shape. */
+  forward(x: Tensor): Tensor {
+    return x.logSoftmax(this.dim)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ dim: this.dim })
+  }
+}

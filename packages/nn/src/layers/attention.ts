@@ -1,0 +1,200 @@
+/** Attention of several heads. PyTorch: `torch.nn.MultiheadAttention`, without biases for keys and values (`add_bias_kv`, `add_zero_attn`). */
+import { dropout, linear, softmax } from '@postgrad/autograd'
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkOptions, checkProbability, checkShapeIs, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { xavierUniform_, zeros_ } from '../module/init.js'
+import { Module } from '../module/module.js'
+import { constant, type ParameterOptions, parameter } from '../module/parameter.js'
+import { Linear } from './linear.js'
+
+/** Of `MultiheadAttention`. */
+export interface MultiheadAttentionOptions extends ParameterOptions {
+  /** Probability that a weight of attention is zeroed, while training; default 0. */
+  readonly dropout?: number
+  /** Of the projections; default true. */
+  readonly bias?: boolean
+  /** Widths of keys and values; default embedDim. */
+  readonly kdim?: number
+  /** Width of the values; default embedDim. */
+  readonly vdim?: number
+  /** Inputs and output are [N, L, …] instead of [L, N, …]; default false. */
+  readonly batchFirst?: boolean
+}
+
+/** Masks are bool, true where a position is NOT attended to (scaledDotProductAttention has it the other way round), or numbers that are added to scores. */
+export interface AttentionCall {
+  /** [N, S], or [S] of a single sequence: keys that are padding. */
+  readonly keyPaddingMask?: Tensor | null
+  /** [L, S], or [N · numHeads, L, S]. */
+  readonly attnMask?: Tensor | null
+  /** Return the weights of attention as well; default true. */
+  readonly needWeights?: boolean
+  /** Their mean over the heads; default true. */
+  readonly averageAttnWeights?: boolean
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  inProjWeight: 'in_proj_weight',
+  qProjWeight: 'q_proj_weight',
+  kProjWeight: 'k_proj_weight',
+  vProjWeight: 'v_proj_weight',
+  inProjBias: 'in_proj_bias',
+  outProj: 'out_proj',
+}
+
+/**
+ * Attention of several heads over [L, N, embedDim], or [N, L, …] with batchFirst (default false); dropout is 0. PyTorch:
+ * `torch.nn.MultiheadAttention`, without biases for keys and values.
+ */
+export class MultiheadAttention extends Module {
+  /** Width of queries and of the output. */
+  readonly embedDim: number
+  /** How many heads share the width. */
+  readonly numHeads: number
+  /** Probability that a weight of attention is zeroed while training. */
+  readonly dropout: number
+  /** Whether the batch is the first dimension. */
+  readonly batchFirst: boolean
+  /** [3 embedDim, embedDim]: the projections of query, key and value; null if keys or values have a width of their own. */
+  readonly inProjWeight: Tensor | null
+  /** [embedDim, embedDim], [embedDim, kdim], [embedDim, vdim]; null where inProjWeight is there. */
+  readonly qProjWeight: Tensor | null
+  /** [embedDim, kdim]; null where inProjWeight is there. */
+  readonly kProjWeight: Tensor | null
+  /** [embedDim, vdim]; null where inProjWeight is there. */
+  readonly vProjWeight: Tensor | null
+  /** [3 embedDim], or null */
+  readonly inProjBias: Tensor | null
+  /** The projection of what all heads give. */
+  readonly outProj: Linear
+
+  /** Projections xavier uniform, the last one as Linear's, all biases 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(embedDim: number, numHeads: number, options: MultiheadAttentionOptions = {}) {
+    super()
+    checkOptions('MultiheadAttention', options, ['dropout', 'bias', 'kdim', 'vdim', 'batchFirst', 'dtype'])
+    const { dropout: p = 0, bias = true, kdim = embedDim, vdim = embedDim, batchFirst = false, dtype = 'float32' } = options
+    checkSizes('MultiheadAttention', { embedDim, numHeads, kdim, vdim })
+    checkProbability('MultiheadAttention', 'dropout', p)
+    if (embedDim % numHeads !== 0) {
+      throw invalidArgument(
+        'MultiheadAttention',
+        `heads that divide the width ${embedDim}`,
+        numHeads,
+        'Each head gets an equal part of the width.',
+      )
+    }
+    this.embedDim = embedDim
+    this.numHeads = numHeads
+    this.dropout = p
+    this.batchFirst = batchFirst
+    const draw = (rows: number, columns: number) => parameter(xavierUniform_(zeros([rows, columns], { dtype })))
+    const joint = kdim === embedDim && vdim === embedDim
+    this.inProjWeight = joint ? draw(3 * embedDim, embedDim) : null
+    this.qProjWeight = joint ? null : draw(embedDim, embedDim)
+    this.kProjWeight = joint ? null : draw(embedDim, kdim)
+    this.vProjWeight = joint ? null : draw(embedDim, vdim)
+    this.inProjBias = bias ? constant([3 * embedDim], 0, { dtype }) : null
+    this.outProj = new Linear(embedDim, embedDim, { bias, dtype })
+    if (this.outProj.bias !== null) zeros_(this.outProj.bias)
+  }
+
+  override fieldName(field: string): string {
+    return NAMES[field] ?? super.fieldName(field)
+  }
+
+  override extraRepr(): string {
+    const { embedDim, numHeads, batchFirst } = this
+    return extraRepr({ embedDim, numHeads, dropout: this.dropout, batchFirst })
+  }
+
+  /**
+   * query [L, N, embedDim], key [S, N, kdim], value [S, N, vdim] ([N, L, …] and [N, S, …] with batchFirst), or all three without N.
+   * @returns [L, N, embedDim] ([N, L, embedDim]), and the weights [N, L, S] ([N, numHeads, L, S] unless averaged), null if they are not needed
+   * @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+   */
+  forward(query: Tensor, key: Tensor, value: Tensor, options: AttentionCall = {}): [output: Tensor, weights: Tensor | null] {
+    const { keyPaddingMask = null, attnMask = null, needWeights = true, averageAttnWeights = true } = options
+    const single = query.ndim === 2
+    this.checkInputs(query, key, value)
+    // [N, L, width] from here on. Self-attention keeps one tensor for all three, which is projected at once.
+    const batched = (x: Tensor) => (single ? x.unsqueeze(0) : this.batchFirst ? x : x.transpose(0, 1))
+    const q3 = batched(query)
+    const k3 = key === query ? q3 : batched(key)
+    const v3 = value === key ? k3 : batched(value)
+    const [batch, length] = q3.shape as readonly [number, number]
+    const keys = k3.shape[1]!
+    const [q, k, v] = this.project(q3, k3, v3).map((x) => this.split(x)) as [Tensor, Tensor, Tensor]
+    const width = this.embedDim / this.numHeads
+    let scores = q.mul(1 / Math.sqrt(width)).matmul(k.transpose(-2, -1))
+    if (attnMask !== null) scores = masked(scores, this.shapedMask(attnMask, batch, length, keys))
+    if (keyPaddingMask !== null) {
+      const expected = single ? [keys] : [batch, keys]
+      checkShapeIs('MultiheadAttention', 'a keyPaddingMask', keyPaddingMask, expected, 'There is one entry for each key.')
+      scores = masked(scores, keyPaddingMask.reshape([batch, 1, 1, keys]))
+    }
+    const shares = dropout(softmax(scores, -1), this.dropout, { training: this.training })
+    const joined = shares.matmul(v).transpose(1, 2).reshape([batch, length, this.embedDim])
+    const projected = this.outProj.forward(joined)
+    const output = single ? projected.squeeze(0) : this.batchFirst ? projected : projected.transpose(0, 1)
+    if (!needWeights) return [output, null]
+    const weights = averageAttnWeights ? shares.mean(1) : shares
+    return [output, single ? weights.squeeze(0) : weights]
+  }
+
+  /** Each [N, positions, embedDim]. */
+  private project(q: Tensor, k: Tensor, v: Tensor): Tensor[] {
+    const { embedDim, inProjWeight, inProjBias } = this
+    if (inProjWeight !== null && q === k && k === v) return linear(q, inProjWeight, inProjBias).chunk(3, -1)
+    const own = [this.qProjWeight, this.kProjWeight, this.vProjWeight]
+    return [q, k, v].map((x, i) => {
+      const weight = own[i] ?? inProjWeight!.narrow(0, i * embedDim, embedDim)
+      return linear(x, weight, inProjBias?.narrow(0, i * embedDim, embedDim))
+    })
+  }
+
+  /** [N, positions, embedDim] → [N, numHeads, positions, embedDim / numHeads] */
+  private split(x: Tensor): Tensor {
+    const [batch, positions] = x.shape as readonly [number, number]
+    return x.reshape([batch, positions, this.numHeads, this.embedDim / this.numHeads]).transpose(1, 2)
+  }
+
+  private shapedMask(mask: Tensor, batch: number, length: number, keys: number): Tensor {
+    const rows = batch * this.numHeads
+    if (mask.ndim === 2)
+      checkShapeIs('MultiheadAttention', 'an attnMask', mask, [length, keys], `Or one for each head, [${rows}, ${length}, ${keys}].`)
+    else checkShapeIs('MultiheadAttention', 'an attnMask', mask, [rows, length, keys], `Or one for all, [${length}, ${keys}].`)
+    return mask.ndim === 2 ? mask : mask.reshape([batch, this.numHeads, length, keys])
+  }
+
+  private checkInputs(query: Tensor, key: Tensor, value: Tensor): void {
+    const at = this.batchFirst ? 0 : 1
+    const single = query.ndim === 2
+    const fits =
+      (single || query.ndim === 3) &&
+      key.ndim === query.ndim &&
+      value.ndim === query.ndim &&
+      query.shape.at(-1) === this.embedDim &&
+      key.shape.at(-1) === (this.kProjWeight ?? this.outProj.weight).shape[1] &&
+      value.shape.at(-1) === (this.vProjWeight ?? this.outProj.weight).shape[1] &&
+      key.shape.slice(0, -1).every((extent, d) => extent === value.shape[d]) &&
+      (single || key.shape[at] === query.shape[at])
+    if (fits) return
+    const shape = (positions: string, width: number) => `[${this.batchFirst ? `N, ${positions}` : `${positions}, N`}, ${width}]`
+    const [k, v] = [this.kProjWeight, this.vProjWeight].map((weight) => weight?.shape[1] ?? this.embedDim) as [number, number]
+    throw shapeMismatch(
+      'MultiheadAttention',
+      `query ${shape('L', this.embedDim)}, key ${shape('S', k)}, value ${shape('S', v)}, or all without N`,
+      [query, key, value].map((x) => shapeText(x.shape)).join(', '),
+      'Look at batchFirst, and at kdim and vdim.',
+    )
+  }
+}
+
+/** mask broadcasts to the scores. */
+function masked(scores: Tensor, mask: Tensor): Tensor {
+  if (mask.dtype === 'bool') return mask.where(Number.NEGATIVE_INFINITY, scores)
+  if (isFloating(mask.dtype)) return scores.add(mask)
+  throw dtypeMismatch('MultiheadAttention', 'a mask of bool or of floating point', mask.dtype, 'Compare first, as in ne(mask, 0).')
+}

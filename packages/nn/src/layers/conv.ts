@@ -1,0 +1,234 @@
+/** Convolutions and their transposes. PyTorch: `torch.nn.Conv1d`, `Conv2d`, `ConvTranspose1d`, `ConvTranspose2d`. */
+import { conv1d, conv2d, convTranspose1d, convTranspose2d, pad } from '@postgrad/autograd'
+import type { ConvPadding, PadMode, Pair, Tensor } from '@postgrad/tensor'
+import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkOneOf, checkOptions, checkSizes, sizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
+
+interface SharedOptions<P> extends ParameterOptions {
+  /** Default 1. */
+  readonly stride?: P
+  /** Distance of the places that one window reads; default 1. */
+  readonly dilation?: P
+  /** Into how many groups channels are divided, each with weights of its own; default 1. */
+  readonly groups?: number
+  /** Default true. */
+  readonly bias?: boolean
+}
+
+/** Of `Conv1d` and `Conv2d`; P is a number, or a `Pair`. */
+export interface ConvModuleOptions<P> extends SharedOptions<P> {
+  /** On each side (default 0 = 'valid'); 'same': as much as keeps the size, for stride 1 alone. */
+  readonly padding?: ConvPadding<P>
+  /** What is padded with; default 'zeros'. */
+  readonly paddingMode?: 'zeros' | Exclude<PadMode, 'constant'>
+}
+
+/** Of `ConvTranspose1d` and `ConvTranspose2d`; P is a number, or a `Pair`. */
+export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
+  /** By how much each side is cut; default 0. */
+  readonly padding?: P
+  /** By how much the result is longer behind; default 0. */
+  readonly outputPadding?: P
+}
+
+/** What convolutions share. `dims` is 1 or 2; P is a number, or a pair. */
+abstract class ConvBase<P extends Pair> extends Module {
+  /** How many channels it takes. */
+  readonly inChannels: number
+  /** How many channels it gives. */
+  readonly outChannels: number
+  /** The extents of a window. */
+  readonly kernelSize: readonly number[]
+  /** By how much windows are apart. */
+  readonly stride: P
+  /** Distance of the places that one window reads. */
+  readonly dilation: P
+  /** Into how many groups channels are divided. */
+  readonly groups: number
+  /** [outChannels, inChannels / groups, …kernelSize]; transposed: [inChannels, outChannels / groups, …kernelSize] */
+  readonly weight: Tensor
+  /** [outChannels], or null */
+  readonly bias: Tensor | null
+
+  protected constructor(
+    dims: 1 | 2,
+    transposed: boolean,
+    inChannels: number,
+    outChannels: number,
+    kernelSize: P,
+    { stride = 1 as P, dilation = 1 as P, groups = 1, bias = true, dtype }: SharedOptions<P>,
+  ) {
+    super()
+    const op = new.target.name
+    checkSizes(op, { inChannels, outChannels, groups })
+    this.kernelSize = sizes(op, 'kernelSize', dims, kernelSize, 1)
+    sizes(op, 'stride', dims, stride, 1)
+    sizes(op, 'dilation', dims, dilation, 1)
+    if (inChannels % groups !== 0 || outChannels % groups !== 0) {
+      throw invalidArgument(op, `groups that divide ${inChannels} input and ${outChannels} output channels`, groups)
+    }
+    this.inChannels = inChannels
+    this.outChannels = outChannels
+    this.stride = stride
+    this.dilation = dilation
+    this.groups = groups
+    const [rows, columns] = transposed ? [inChannels, outChannels] : [outChannels, inChannels]
+    const shape = [rows, columns / groups, ...this.kernelSize]
+    const bound = fanInBound(shape.slice(1).reduce((product, extent) => product * extent, 1))
+    this.weight = uniform(shape, bound, { dtype })
+    this.bias = bias ? uniform([outChannels], bound, { dtype }) : null
+  }
+
+  override extraRepr(): string {
+    const { inChannels, outChannels, kernelSize, stride, dilation, groups } = this
+    return extraRepr({ inChannels, outChannels, kernelSize, stride, ...this.paddingRepr(), dilation, groups, bias: this.bias !== null })
+  }
+
+  protected abstract paddingRepr(): Record<string, unknown>
+}
+
+abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
+  /** Around the input, on each side. */
+  readonly padding: ConvPadding<P>
+  /** What is padded with. */
+  readonly paddingMode: 'zeros' | Exclude<PadMode, 'constant'>
+  /** For `pad`: before and after, from the last dimension on. Null where zeros are padded, which the operation does by itself. */
+  private readonly pads: readonly number[] | null
+
+  protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvModuleOptions<P>) {
+    super(dims, false, inChannels, outChannels, kernelSize, options)
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'paddingMode', 'dtype'])
+    const { padding = 0 as P, paddingMode = 'zeros' } = options
+    const op = new.target.name
+    checkOneOf(op, 'paddingMode', paddingMode, ['zeros', 'reflect', 'replicate', 'circular'])
+    this.padding = padding
+    this.paddingMode = paddingMode
+    this.pads = paddingMode === 'zeros' ? checkedPadding(op, dims, padding) : this.around(op, dims)
+  }
+
+  /** @returns x with its padding, unless the operation pads it, and the padding that is left to the operation */
+  protected padded(x: Tensor): [x: Tensor, padding: ConvPadding<P>] {
+    if (this.pads === null) return [x, this.padding]
+    return [pad(x, this.pads, { mode: this.paddingMode as PadMode }), 0 as P]
+  }
+
+  protected override paddingRepr(): Record<string, unknown> {
+    return { padding: this.padding, paddingMode: this.paddingMode }
+  }
+
+  private around(op: string, dims: 1 | 2): number[] {
+    const { padding } = this
+    if (typeof padding !== 'string') return [...sizes(op, 'padding', dims, padding, 0)].reverse().flatMap((each) => [each, each])
+    if (padding === 'valid') return new Array<number>(2 * dims).fill(0)
+    checkSame(op, dims, this.stride)
+    const dilation = sizes(op, 'dilation', dims, this.dilation, 1)
+    const totals = this.kernelSize.map((extent, d) => (extent - 1) * dilation[d]!)
+    return totals.reverse().flatMap((total) => [Math.floor(total / 2), Math.ceil(total / 2)])
+  }
+}
+
+/**
+ * Convolution with learned weights [outChannels, inChannels / groups, k]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias. PyTorch:
+ * `torch.nn.Conv1d`.
+ */
+export class Conv1d extends PaddedConv<number> {
+  /** Weight and bias uniform in ±1/√(inChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvModuleOptions<number> = {}) {
+    super(1, inChannels, outChannels, kernelSize, options)
+  }
+
+  /** x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL]. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { stride, dilation, groups } = this
+    const [from, padding] = this.padded(x)
+    return conv1d(from, this.weight, this.bias, { stride, padding, dilation, groups })
+  }
+}
+
+/**
+ * Convolution with learned weights [outChannels, inChannels / groups, kH, kW]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias.
+ * PyTorch: `torch.nn.Conv2d`.
+ * @example const y = new Conv2d(3, 8, 3, { padding: 'same' }).forward(randn([1, 3, 16, 16]))
+ */
+export class Conv2d extends PaddedConv<Pair> {
+  /** Weight and bias uniform in ±1/√(inChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvModuleOptions<Pair> = {}) {
+    super(2, inChannels, outChannels, kernelSize, options)
+  }
+
+  /** x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW]. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { stride, dilation, groups } = this
+    const [from, padding] = this.padded(x)
+    return conv2d(from, this.weight, this.bias, { stride, padding, dilation, groups })
+  }
+}
+
+abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
+  /** By how much each side is cut. */
+  readonly padding: P
+  /** By how much the result is longer behind. */
+  readonly outputPadding: P
+
+  protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {
+    super(dims, true, inChannels, outChannels, kernelSize, options)
+    checkOptions(new.target.name, options, ['stride', 'dilation', 'groups', 'bias', 'padding', 'outputPadding', 'dtype'])
+    const { padding = 0 as P, outputPadding = 0 as P } = options
+    sizes(new.target.name, 'padding', dims, padding, 0)
+    sizes(new.target.name, 'outputPadding', dims, outputPadding, 0)
+    this.padding = padding
+    this.outputPadding = outputPadding
+  }
+
+  protected override paddingRepr(): Record<string, unknown> {
+    return { padding: this.padding, outputPadding: this.outputPadding }
+  }
+}
+
+/**
+ * Transposed convolution with learned weights [inChannels, outChannels / groups, k]. Defaults: stride 1, padding 0, with bias. PyTorch:
+ * `torch.nn.ConvTranspose1d`.
+ */
+export class ConvTranspose1d extends TransposedConv<number> {
+  /** Weight and bias uniform in ±1/√(outChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvTransposeModuleOptions<number> = {}) {
+    super(1, inChannels, outChannels, kernelSize, options)
+  }
+
+  /** x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL]. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { stride, padding, outputPadding, dilation, groups } = this
+    return convTranspose1d(x, this.weight, this.bias, { stride, padding, outputPadding, dilation, groups })
+  }
+}
+
+/**
+ * Transposed convolution with learned weights [inChannels, outChannels / groups, kH, kW]. Defaults: stride 1, padding 0, with bias. PyTorch:
+ * `torch.nn.ConvTranspose2d`.
+ */
+export class ConvTranspose2d extends TransposedConv<Pair> {
+  /** Weight and bias uniform in ±1/√(outChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvTransposeModuleOptions<Pair> = {}) {
+    super(2, inChannels, outChannels, kernelSize, options)
+  }
+
+  /** x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW]. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    const { stride, padding, outputPadding, dilation, groups } = this
+    return convTranspose2d(x, this.weight, this.bias, { stride, padding, outputPadding, dilation, groups })
+  }
+}
+
+function checkedPadding(op: string, dims: 1 | 2, padding: ConvPadding<Pair>): null {
+  if (typeof padding === 'string') checkOneOf(op, 'padding', padding, ['same', 'valid'])
+  else sizes(op, 'padding', dims, padding, 0)
+  return null
+}
+
+function checkSame(op: string, dims: 1 | 2, stride: Pair): void {
+  if (sizes(op, 'stride', dims, stride, 1).every((each) => each === 1)) return
+  throw invalidArgument(op, "stride 1 beside padding 'same'", String(stride), 'Pass the padding as numbers.')
+}

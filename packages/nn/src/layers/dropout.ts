@@ -1,0 +1,56 @@
+/** Zeroes elements at random while training. PyTorch: `torch.nn.Dropout`, `Dropout1d`, `Dropout2d`. */
+import { dropout } from '@postgrad/autograd'
+import { ones, type Tensor } from '@postgrad/tensor'
+import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkProbability } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+
+/** Zeroes elements with probability p (default 0.5) while training and scales the others by 1 / (1 − p). PyTorch: `torch.nn.Dropout`. */
+export class Dropout extends Module {
+  /** The probability of a zero. */
+  readonly p: number
+
+  /** @param p probability of a zero. @throws INVALID_ARGUMENT unless 0 ≤ p ≤ 1 */
+  constructor(p = 0.5) {
+    super()
+    checkProbability(new.target.name, 'p', p)
+    this.p = p
+  }
+
+  /** In training each element is 0 with probability p and x / (1 − p) otherwise, from the scope's generator; in eval x itself. */
+  forward(x: Tensor): Tensor {
+    return dropout(x, this.p, { training: this.training })
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ p: this.p })
+  }
+}
+
+/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout1d`. */
+export class Dropout1d extends Dropout {
+  /** x [N, C, L] or [C, L]. @throws SHAPE_MISMATCH */
+  override forward(x: Tensor): Tensor {
+    if (x.ndim !== 2 && x.ndim !== 3) throw wrongRank('Dropout1d', '[N, C, L] or [C, L]', x)
+    return wholeChannels(this, x, [...x.shape.slice(0, -1), 1])
+  }
+}
+
+/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout2d`. */
+export class Dropout2d extends Dropout {
+  /** x [N, C, H, W] or [C, H, W]. @throws SHAPE_MISMATCH */
+  override forward(x: Tensor): Tensor {
+    if (x.ndim !== 3 && x.ndim !== 4) throw wrongRank('Dropout2d', '[N, C, H, W] or [C, H, W]', x)
+    return wholeChannels(this, x, [...x.shape.slice(0, -2), 1, 1])
+  }
+}
+
+/** x times a factor per channel, 0 or 1 / (1 − p): what dropout makes of ones. */
+function wholeChannels({ training, p }: Dropout, x: Tensor, channels: readonly number[]): Tensor {
+  return training && p > 0 ? x.mul(dropout(ones(channels, { dtype: x.dtype }), p)) : x
+}
+
+function wrongRank(op: string, expected: string, x: Tensor) {
+  return shapeMismatch(op, expected, shapeText(x.shape), 'Use unsqueeze() for missing dimensions, or Dropout for single elements.')
+}

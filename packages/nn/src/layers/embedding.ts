@@ -1,0 +1,143 @@
+/** Tables of vectors, looked up by index, one by one or in bags. PyTorch: `torch.nn.Embedding`, `EmbeddingBag`. */
+import { embedding, embeddingBag } from '@postgrad/autograd'
+import type { Tensor } from '@postgrad/tensor'
+import { indexOutOfRange, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkOneOf, checkOptions, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { normal, type ParameterOptions, parameter } from '../module/parameter.js'
+
+/** Of `Embedding`. */
+export interface EmbeddingOptions extends ParameterOptions {
+  /** The row of this index begins with zeros and gets no gradient; −1 is the last. Default: none. */
+  readonly paddingIdx?: number | null
+  /** The weight's gradient is a `SparseTensor` of the rows that were used; default false. */
+  readonly sparse?: boolean
+}
+
+/** Of `Embedding.fromPretrained` and `EmbeddingBag.fromPretrained`. */
+export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
+  /** Not trained; default true. The row at paddingIdx keeps its values. */
+  readonly freeze?: boolean
+}
+
+abstract class Table extends Module {
+  /** How many vectors there are. */
+  readonly numEmbeddings: number
+  /** How long each is. */
+  readonly embeddingDim: number
+  /** Whose vector gets no gradient; null: none. */
+  readonly paddingIdx: number | null
+  /** Whether the weight's gradient is a `SparseTensor`. */
+  readonly sparse: boolean
+  /** [numEmbeddings, embeddingDim] */
+  readonly weight: Tensor
+
+  /** @param given a weight, in place of one that is drawn */
+  protected constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions, given: Tensor | null) {
+    super()
+    checkOptions(new.target.name, options, ['paddingIdx', 'sparse', 'dtype'])
+    const { paddingIdx = null, sparse = false, ...parameters } = options
+    const op = new.target.name
+    checkSizes(op, { numEmbeddings, embeddingDim }, 0)
+    this.numEmbeddings = numEmbeddings
+    this.embeddingDim = embeddingDim
+    this.paddingIdx = checkedPadding(op, paddingIdx, numEmbeddings)
+    this.sparse = sparse
+    this.weight = given ?? normal([numEmbeddings, embeddingDim], parameters)
+    if (given === null && this.paddingIdx !== null) raw.fill_(raw.select(this.weight, 0, this.paddingIdx), 0)
+  }
+}
+
+/** A table of vectors [numEmbeddings, embeddingDim], looked up by indices; it begins standard normal. PyTorch: `torch.nn.Embedding`. */
+export class Embedding extends Table {
+  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
+    super(numEmbeddings, embeddingDim, options, given)
+  }
+
+  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  static fromPretrained(weight: Tensor, { freeze = true, ...options }: FromPretrainedOptions = {}): Embedding {
+    const [rows, width] = matrixShape('Embedding.fromPretrained', weight)
+    return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
+  }
+
+  /** indices (int32, or whole numbers) of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  forward(indices: Tensor): Tensor {
+    const { weight, paddingIdx, sparse } = this
+    return paddingIdx === null && !sparse ? embedding(weight, indices) : embedding(weight, indices, { paddingIdx, sparse })
+  }
+
+  override extraRepr(): string {
+    const { numEmbeddings, embeddingDim, paddingIdx, sparse } = this
+    return extraRepr({ numEmbeddings, embeddingDim, paddingIdx, ...(sparse && { sparse }) })
+  }
+}
+
+/** How the rows of a bag become one. */
+export type BagMode = 'sum' | 'mean' | 'max'
+
+/** Of `EmbeddingBag`. */
+export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
+  /** How the rows of a bag become one; default 'mean'. */
+  readonly mode?: BagMode
+  /** The last offset is where the last bag ends; default false. */
+  readonly includeLastOffset?: boolean
+}
+
+/** What `EmbeddingBag.forward` takes beside the indices. */
+export interface EmbeddingBagCall {
+  /** [bags], int32 or whole numbers: where in the indices [n] each bag begins. */
+  readonly offsets?: Tensor | null
+  /** Factors of the rows, of the indices' shape; for 'sum' alone. */
+  readonly perSampleWeights?: Tensor | null
+}
+
+/** A table of vectors of which each bag of indices gives the sum, mean (default) or maximum. PyTorch: `torch.nn.EmbeddingBag`. */
+export class EmbeddingBag extends Table {
+  /** How the rows of a bag become one. */
+  readonly mode: BagMode
+  /** Whether the last offset is where the last bag ends. */
+  readonly includeLastOffset: boolean
+
+  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingBagModuleOptions = {}, given: Tensor | null = null) {
+    const { mode = 'mean', includeLastOffset = false, ...rest } = options
+    super(numEmbeddings, embeddingDim, rest, given)
+    checkOneOf('EmbeddingBag', 'mode', mode, ['sum', 'mean', 'max'])
+    this.mode = mode
+    this.includeLastOffset = includeLastOffset
+  }
+
+  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  static fromPretrained(weight: Tensor, options: FromPretrainedOptions & EmbeddingBagModuleOptions = {}): EmbeddingBag {
+    const { freeze = true, ...rest } = options
+    const [rows, width] = matrixShape('EmbeddingBag.fromPretrained', weight)
+    return new EmbeddingBag(rows, width, rest, parameter(weight, { requiresGrad: !freeze }))
+  }
+
+  /**
+   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
+   * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
+   */
+  forward(indices: Tensor, { offsets = null, perSampleWeights = null }: EmbeddingBagCall = {}): Tensor {
+    const { weight, mode, paddingIdx, sparse, includeLastOffset } = this
+    return embeddingBag(weight, indices, { mode, paddingIdx, sparse, includeLastOffset, offsets, perSampleWeights })
+  }
+
+  override extraRepr(): string {
+    const { numEmbeddings, embeddingDim, mode, paddingIdx } = this
+    return extraRepr({ numEmbeddings, embeddingDim, mode, paddingIdx })
+  }
+}
+
+function matrixShape(op: string, weight: Tensor): readonly [rows: number, width: number] {
+  if (weight.ndim === 2) return weight.shape as readonly [number, number]
+  throw shapeMismatch(op, 'a matrix', shapeText(weight.shape), 'One row is one vector: use reshape().')
+}
+
+function checkedPadding(op: string, index: number | null, rows: number): number | null {
+  if (index === null) return null
+  if (Number.isInteger(index) && index >= -rows && index < rows) return index < 0 ? index + rows : index
+  throw indexOutOfRange(op, `a paddingIdx from ${-rows} to ${rows - 1}`, index, 'Pass the index of one of the rows.')
+}

@@ -1,0 +1,50 @@
+/** A fully connected layer. PyTorch: `torch.nn.Linear`. */
+import { linear } from '@postgrad/autograd'
+import type { Tensor } from '@postgrad/tensor'
+import { checkOptions, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
+
+/** Of `Linear`. */
+export interface LinearOptions extends ParameterOptions {
+  /** Default true. */
+  readonly bias?: boolean
+}
+
+/**
+ * A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`.
+ * @example const y = new Linear(2, 4).forward(x)
+ */
+export class Linear extends Module {
+  /** The last extent of what it takes. */
+  readonly inFeatures: number
+  /** The last extent of what it gives. */
+  readonly outFeatures: number
+  /** [outFeatures, inFeatures] */
+  readonly weight: Tensor
+  /** [outFeatures], or null */
+  readonly bias: Tensor | null
+
+  /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
+    super()
+    checkOptions('Linear', options, ['bias', 'dtype'])
+    checkSizes('Linear', { inFeatures, outFeatures }, 0)
+    this.inFeatures = inFeatures
+    this.outFeatures = outFeatures
+    const bound = fanInBound(inFeatures)
+    const { bias = true } = options
+    this.weight = uniform([outFeatures, inFeatures], bound, options)
+    this.bias = bias ? uniform([outFeatures], bound, options) : null
+  }
+
+  /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return linear(x, this.weight, this.bias)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ inFeatures: this.inFeatures, outFeatures: this.outFeatures, bias: this.bias !== null })
+  }
+}

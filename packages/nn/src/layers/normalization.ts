@@ -1,0 +1,170 @@
+/** Normalisation without a memory. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`, `InstanceNorm1d`, `InstanceNorm2d` (without running statistics). Beside: `batch-norm.ts`, which keeps statistics. */
+import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
+import type { Tensor } from '@postgrad/tensor'
+import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkOptions, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { constant, type ParameterOptions } from '../module/parameter.js'
+
+/** Of `LayerNorm`. */
+export interface LayerNormOptions extends ParameterOptions {
+  /** Added to the variance; default 1e-5. */
+  readonly eps?: number
+  /** With a weight and a bias; default true. */
+  readonly elementwiseAffine?: boolean
+}
+
+/** Normalizes over the last dimensions, whose shape is normalizedShape; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.LayerNorm`. */
+export class LayerNorm extends Module {
+  /** The last extents of the input. */
+  readonly normalizedShape: readonly number[]
+  /** Added to the variance. */
+  readonly eps: number
+  /** Of normalizedShape, or null. */
+  readonly weight: Tensor | null
+  /** Of normalizedShape, or null. */
+  readonly bias: Tensor | null
+
+  /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
+    super()
+    checkOptions('LayerNorm', options, ['eps', 'elementwiseAffine', 'dtype'])
+    const { eps = 1e-5, elementwiseAffine = true, ...parameters } = options
+    if (typeof normalizedShape !== 'number') checkIterable('LayerNorm', 'the shape to normalise, or a number,', normalizedShape)
+    const shape = typeof normalizedShape === 'number' ? [normalizedShape] : [...normalizedShape]
+    if (shape.length === 0) throw invalidArgument('LayerNorm', 'at least one dimension to normalise', 'none')
+    for (const extent of shape) checkSizes('LayerNorm', { normalizedShape: extent })
+    this.normalizedShape = shape
+    this.eps = eps
+    this.weight = elementwiseAffine ? constant(shape, 1, parameters) : null
+    this.bias = elementwiseAffine ? constant(shape, 0, parameters) : null
+  }
+
+  /** x […, ...normalizedShape] → the same shape. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return layerNorm(x, this.normalizedShape, this.weight, this.bias, { eps: this.eps })
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ normalizedShape: this.normalizedShape, eps: this.eps, elementwiseAffine: this.weight !== null })
+  }
+}
+
+/** Of `GroupNorm`. */
+export interface GroupNormOptions extends ParameterOptions {
+  /** Added to the variance; default 1e-5. */
+  readonly eps?: number
+  /** With a weight and a bias; default true. */
+  readonly affine?: boolean
+}
+
+/** Normalizes groups of channels of each image; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.GroupNorm`. */
+export class GroupNorm extends Module {
+  /** How many groups there are; they divide the channels. */
+  readonly numGroups: number
+  /** How many channels the input has. */
+  readonly numChannels: number
+  /** Added to the variance. */
+  readonly eps: number
+  /** [numChannels], or null */
+  readonly weight: Tensor | null
+  /** [numChannels], or null. */
+  readonly bias: Tensor | null
+
+  /** Weight 1, bias 0. @throws INVALID_ARGUMENT unless the groups divide the channels, DTYPE_MISMATCH */
+  constructor(numGroups: number, numChannels: number, options: GroupNormOptions = {}) {
+    super()
+    checkOptions('GroupNorm', options, ['eps', 'affine', 'dtype'])
+    const { eps = 1e-5, affine = true, ...parameters } = options
+    checkSizes('GroupNorm', { numGroups, numChannels })
+    if (numChannels % numGroups !== 0) throw invalidArgument('GroupNorm', `groups that divide ${numChannels} channels`, numGroups)
+    this.numGroups = numGroups
+    this.numChannels = numChannels
+    this.eps = eps
+    this.weight = affine ? constant([numChannels], 1, parameters) : null
+    this.bias = affine ? constant([numChannels], 0, parameters) : null
+  }
+
+  /** x [N, numChannels, …] → the same shape. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return groupNorm(x, this.numGroups, this.weight, this.bias, { eps: this.eps })
+  }
+
+  override extraRepr(): string {
+    const { numGroups, numChannels, eps } = this
+    return extraRepr({ numGroups, numChannels, eps, affine: this.weight !== null })
+  }
+}
+
+/** Of `InstanceNorm1d` and `InstanceNorm2d`. */
+export interface InstanceNormOptions extends ParameterOptions {
+  /** Added to the variance; default 1e-5. */
+  readonly eps?: number
+  /** With a weight and a bias; default false. */
+  readonly affine?: boolean
+}
+
+abstract class InstanceNorm extends Module {
+  /** How many channels there are. */
+  readonly numFeatures: number
+  /** Added to the variance. */
+  readonly eps: number
+  /** [numFeatures], or null */
+  readonly weight: Tensor | null
+  /** [numFeatures], or null */
+  readonly bias: Tensor | null
+
+  /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(numFeatures: number, options: InstanceNormOptions = {}) {
+    super()
+    checkOptions(new.target.name, options, ['eps', 'affine', 'dtype'])
+    const { eps = 1e-5, affine = false, ...parameters } = options
+    checkSizes(new.target.name, { numFeatures })
+    this.numFeatures = numFeatures
+    this.eps = eps
+    this.weight = affine ? constant([numFeatures], 1, parameters) : null
+    this.bias = affine ? constant([numFeatures], 0, parameters) : null
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ numFeatures: this.numFeatures, eps: this.eps, affine: this.weight !== null })
+  }
+
+  /** `rank` counts N, which may be left out. */
+  protected normalize(x: Tensor, rank: number, expected: string): Tensor {
+    const single = x.ndim === rank - 1
+    if ((x.ndim !== rank && !single) || x.shape[single ? 0 : 1] !== this.numFeatures) {
+      throw shapeMismatch(
+        this.constructor.name,
+        `input ${expected} with C = ${this.numFeatures}`,
+        shapeText(x.shape),
+        'Look at the channels.',
+      )
+    }
+    const normal = instanceNorm(single ? x.unsqueeze(0) : x, this.weight, this.bias, { eps: this.eps })
+    return single ? normal.squeeze(0) : normal
+  }
+}
+
+/**
+ * Normalizes each channel of each image of [N, C, L]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm1d`, without
+ * running statistics.
+ */
+export class InstanceNorm1d extends InstanceNorm {
+  /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 3, '[N, C, L] or [C, L]')
+  }
+}
+
+/**
+ * Normalizes each channel of each image of [N, C, H, W]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm2d`,
+ * without running statistics.
+ */
+export class InstanceNorm2d extends InstanceNorm {
+  /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH */
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 4, '[N, C, H, W] or [C, H, W]')
+  }
+}

@@ -1,0 +1,131 @@
+/** Pooling. PyTorch: `torch.nn.MaxPool1d`, `MaxPool2d`, `AvgPool1d`, `AvgPool2d`, `AdaptiveAvgPool1d`, `AdaptiveAvgPool2d`. */
+import { adaptiveAvgPool1d, adaptiveAvgPool2d, avgPool1d, avgPool2d, maxPool1d, maxPool2d } from '@postgrad/autograd'
+import type { AvgPoolOptions, MaxPoolOptions, Pair, Tensor } from '@postgrad/tensor'
+import { checkOptions, sizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+
+const MAX = ['stride', 'padding', 'ceilMode', 'dilation'] as const satisfies readonly (keyof MaxPoolOptions<Pair>)[]
+const AVG = [
+  'stride',
+  'padding',
+  'ceilMode',
+  'countIncludePad',
+  'divisorOverride',
+] as const satisfies readonly (keyof AvgPoolOptions<Pair>)[]
+
+/** A window of `kernelSize`; options as the operation has them, which checks them with each input. */
+abstract class Pool<P extends Pair, Options extends object> extends Module {
+  /** The extents of a window. */
+  readonly kernelSize: P
+  /** As given. */
+  readonly options: Options
+
+  protected constructor(dims: 1 | 2, kernelSize: P, options: Options, known: readonly (keyof Options)[]) {
+    super()
+    checkOptions(new.target.name, options, known)
+    sizes(new.target.name, 'kernelSize', dims, kernelSize, 1)
+    this.kernelSize = kernelSize
+    this.options = options
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ kernelSize: this.kernelSize, ...this.options })
+  }
+}
+
+/** maxPool1d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool1d`, without `return_indices`. */
+export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
+    super(1, kernelSize, options, MAX)
+  }
+
+  /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return maxPool1d(x, this.kernelSize, this.options)
+  }
+}
+
+/** maxPool2d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool2d`, without `return_indices`. */
+export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
+    super(2, kernelSize, options, MAX)
+  }
+
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return maxPool2d(x, this.kernelSize, this.options)
+  }
+}
+
+/** avgPool1d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool1d`. */
+export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
+    super(1, kernelSize, options, AVG)
+  }
+
+  /** x [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return avgPool1d(x, this.kernelSize, this.options)
+  }
+}
+
+/** avgPool2d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool2d`. */
+export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
+  /** @throws INVALID_ARGUMENT */
+  constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
+    super(2, kernelSize, options, AVG)
+  }
+
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return avgPool2d(x, this.kernelSize, this.options)
+  }
+}
+
+/** Means over `outputSize` windows, whatever the length. PyTorch: `torch.nn.AdaptiveAvgPool1d`. */
+export class AdaptiveAvgPool1d extends Module {
+  /** The length of the result. */
+  readonly outputSize: number
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(outputSize: number) {
+    super()
+    sizes('AdaptiveAvgPool1d', 'outputSize', 1, outputSize, 0)
+    this.outputSize = outputSize
+  }
+
+  /** x [N, C, L] or [C, L] → [N, C, outputSize] or [C, outputSize]. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return adaptiveAvgPool1d(x, this.outputSize)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ outputSize: this.outputSize })
+  }
+}
+
+/** Means over a grid of windows, whatever height and width. PyTorch: `torch.nn.AdaptiveAvgPool2d`. */
+export class AdaptiveAvgPool2d extends Module {
+  /** Height and width of the result: one number, or both. */
+  readonly outputSize: Pair
+
+  /** @throws INVALID_ARGUMENT */
+  constructor(outputSize: Pair) {
+    super()
+    sizes('AdaptiveAvgPool2d', 'outputSize', 2, outputSize, 0)
+    this.outputSize = outputSize
+  }
+
+  /** x [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW], outputSize being oH and oW. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  forward(x: Tensor): Tensor {
+    return adaptiveAvgPool2d(x, this.outputSize)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ outputSize: this.outputSize })
+  }
+}

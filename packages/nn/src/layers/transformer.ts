@@ -1,0 +1,144 @@
+/** The encoder of a transformer. PyTorch: `torch.nn.TransformerEncoderLayer`, `TransformerEncoder`. */
+import type { Tensor } from '@postgrad/tensor'
+import { checkOneOf, checkOptions, checkSizes } from '../module/check.js'
+import { Module } from '../module/module.js'
+import type { ParameterOptions } from '../module/parameter.js'
+import { MultiheadAttention } from './attention.js'
+import { Dropout } from './dropout.js'
+import { Linear } from './linear.js'
+import { LayerNorm } from './normalization.js'
+
+/** Of `TransformerEncoderLayer`. */
+export interface TransformerEncoderLayerOptions extends ParameterOptions {
+  /** Width between the two linear layers; default 2048. */
+  readonly dimFeedforward?: number
+  /** Default 0.1. */
+  readonly dropout?: number
+  /** Default 'relu'. */
+  readonly activation?: 'relu' | 'gelu' | ((x: Tensor) => Tensor)
+  /** Default 1e-5. */
+  readonly layerNormEps?: number
+  /** Input and output are [N, L, dModel] instead of [L, N, dModel]; default false. */
+  readonly batchFirst?: boolean
+  /** Normalise before attention and before the linear layers, instead of after; default false. */
+  readonly normFirst?: boolean
+}
+
+/** Masks as in MultiheadAttention: true where a position is not attended to. */
+export interface EncoderLayerCall {
+  /** [L, L], or [N · nhead, L, L] */
+  readonly srcMask?: Tensor | null
+  /** [N, L] */
+  readonly srcKeyPaddingMask?: Tensor | null
+}
+
+/**
+ * Self-attention and two linear layers, each with dropout (0.1), a residual and a layer norm. Defaults: dimFeedforward 2048, 'relu', batchFirst
+ * false, normFirst false. PyTorch: `torch.nn.TransformerEncoderLayer`.
+ */
+export class TransformerEncoderLayer extends Module {
+  /** The attention of each position to all. */
+  readonly selfAttn: MultiheadAttention
+  /** […, dModel] → […, dimFeedforward] */
+  readonly linear1: Linear
+  /** Between the linear layers. */
+  readonly dropout: Dropout
+  /** […, dimFeedforward] → […, dModel] */
+  readonly linear2: Linear
+  /** Of the attention's part. */
+  readonly norm1: LayerNorm
+  /** Of the linear layers' part. */
+  readonly norm2: LayerNorm
+  /** Behind attention. */
+  readonly dropout1: Dropout
+  /** Behind the linear layers. */
+  readonly dropout2: Dropout
+  /** Whether norms come before instead of behind. */
+  readonly normFirst: boolean
+  private readonly activation: (x: Tensor) => Tensor
+
+  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(dModel: number, nhead: number, options: TransformerEncoderLayerOptions = {}) {
+    super()
+    checkOptions('TransformerEncoderLayer', options, [
+      'dimFeedforward',
+      'dropout',
+      'activation',
+      'layerNormEps',
+      'batchFirst',
+      'normFirst',
+      'dtype',
+    ])
+    const { dimFeedforward = 2048, dropout = 0.1, activation = 'relu', layerNormEps: eps = 1e-5 } = options
+    const { batchFirst = false, normFirst = false, dtype = 'float32' } = options
+    if (typeof activation === 'string') checkOneOf('TransformerEncoderLayer', 'activation', activation, ['relu', 'gelu'])
+    this.selfAttn = new MultiheadAttention(dModel, nhead, { dropout, batchFirst, dtype })
+    this.linear1 = new Linear(dModel, dimFeedforward, { dtype })
+    this.dropout = new Dropout(dropout)
+    this.linear2 = new Linear(dimFeedforward, dModel, { dtype })
+    this.norm1 = new LayerNorm(dModel, { eps, dtype })
+    this.norm2 = new LayerNorm(dModel, { eps, dtype })
+    this.dropout1 = new Dropout(dropout)
+    this.dropout2 = new Dropout(dropout)
+    this.normFirst = normFirst
+    this.activation = typeof activation === 'function' ? activation : activation === 'relu' ? (x) => x.relu() : (x) => x.gelu()
+  }
+
+  override fieldName(field: string): string {
+    return field === 'selfAttn' ? 'self_attn' : super.fieldName(field)
+  }
+
+  /** src [L, N, dModel], [N, L, dModel] with batchFirst, or [L, dModel] → the same shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+  forward(src: Tensor, masks: EncoderLayerCall = {}): Tensor {
+    if (this.normFirst) {
+      const x = src.add(this.attend(this.norm1.forward(src), masks))
+      return x.add(this.feed(this.norm2.forward(x)))
+    }
+    const x = this.norm1.forward(src.add(this.attend(src, masks)))
+    return this.norm2.forward(x.add(this.feed(x)))
+  }
+
+  private attend(x: Tensor, { srcMask: attnMask = null, srcKeyPaddingMask: keyPaddingMask = null }: EncoderLayerCall): Tensor {
+    return this.dropout1.forward(this.selfAttn.forward(x, x, x, { attnMask, keyPaddingMask, needWeights: false })[0])
+  }
+
+  private feed(x: Tensor): Tensor {
+    const inner = this.dropout.forward(this.activation(this.linear1.forward(x)))
+    return this.dropout2.forward(this.linear2.forward(inner))
+  }
+}
+
+/** The masks that `TransformerEncoder.forward` gives to every layer. */
+export interface EncoderCall {
+  /** [L, L], or [N · nhead, L, L] */
+  readonly mask?: Tensor | null
+  /** [N, L] */
+  readonly srcKeyPaddingMask?: Tensor | null
+}
+
+/** Several encoder layers one after the other, made by a function of their place. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer. */
+export class TransformerEncoder extends Module {
+  /** The layers in order. */
+  readonly layers: readonly TransformerEncoderLayer[]
+  /** Of the last layer's output, or null. */
+  readonly norm: LayerNorm | null
+
+  /**
+   * @param makeLayer makes the layer at each place. PyTorch takes one layer and copies it, initial values too.
+   * @param norm normalises the last layer's output; default none
+   * @throws INVALID_ARGUMENT
+   */
+  constructor(makeLayer: (place: number) => TransformerEncoderLayer, numLayers: number, norm: LayerNorm | null = null) {
+    super()
+    checkSizes('TransformerEncoder', { numLayers })
+    this.layers = Array.from({ length: numLayers }, (_, place) => makeLayer(place))
+    this.norm = norm
+  }
+
+  /** src and masks as of a layer → src's shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+  forward(src: Tensor, { mask: srcMask = null, srcKeyPaddingMask = null }: EncoderCall = {}): Tensor {
+    let x = src
+    for (const layer of this.layers) x = layer.forward(x, { srcMask, srcKeyPaddingMask })
+    return this.norm === null ? x : this.norm.forward(x)
+  }
+}

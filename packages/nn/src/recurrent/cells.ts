@@ -1,0 +1,138 @@
+/** One step of a recurrent network at a time. PyTorch: `torch.nn.RNNCell`, `LSTMCell`, `GRUCell`. */
+import { type Tensor, zeros } from '@postgrad/tensor'
+import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { checkDType, checkOneOf, checkOptions, checkShapeIs, checkSizes } from '../module/check.js'
+import { extraRepr } from '../module/extra-repr.js'
+import { Module } from '../module/module.js'
+import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
+import { gruSteps } from './gru.js'
+import { lstmLayer } from './lstm-layer.js'
+import { type DirectionWeights, inputGates } from './recurrent.js'
+import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
+
+/** Of `LSTMCell` and `GRUCell`. */
+export interface CellOptions extends ParameterOptions {
+  /** Default true. */
+  readonly bias?: boolean
+}
+
+/** Of `RNNCell`. */
+export interface RNNCellOptions extends CellOptions {
+  /** Default 'tanh'. */
+  readonly nonlinearity?: RnnNonlinearity
+}
+
+const NAMES: Readonly<Record<string, string>> = { weightIh: 'weight_ih', weightHh: 'weight_hh', biasIh: 'bias_ih', biasHh: 'bias_hh' }
+
+abstract class Cell extends Module implements DirectionWeights {
+  /** The last extent of x. */
+  readonly inputSize: number
+  /** The last extent of the state. */
+  readonly hiddenSize: number
+  /** [gates · hiddenSize, inputSize] */
+  readonly weightIh: Tensor
+  /** [gates · hiddenSize, hiddenSize] */
+  readonly weightHh: Tensor
+  /** [gates · hiddenSize], or null */
+  readonly biasIh: Tensor | null
+  /** [gates · hiddenSize], or null */
+  readonly biasHh: Tensor | null
+
+  protected constructor(gates: number, inputSize: number, hiddenSize: number, given: CellOptions, others: readonly string[] = []) {
+    super()
+    checkOptions<object>(new.target.name, given, ['bias', 'dtype', ...others] as never[])
+    const { bias = true, dtype } = given
+    const options: ParameterOptions = dtype === undefined ? {} : { dtype }
+    checkSizes(new.target.name, { inputSize, hiddenSize })
+    this.inputSize = inputSize
+    this.hiddenSize = hiddenSize
+    const draw = (...shape: number[]) => uniform(shape, fanInBound(hiddenSize), options)
+    this.weightIh = draw(gates * hiddenSize, inputSize)
+    this.weightHh = draw(gates * hiddenSize, hiddenSize)
+    this.biasIh = bias ? draw(gates * hiddenSize) : null
+    this.biasHh = bias ? draw(gates * hiddenSize) : null
+  }
+
+  override fieldName(field: string): string {
+    return NAMES[field] ?? super.fieldName(field)
+  }
+
+  override extraRepr(): string {
+    return extraRepr({ inputSize: this.inputSize, hiddenSize: this.hiddenSize, bias: this.biasIh !== null })
+  }
+
+  /** As a sequence of one step: x [1, N, inputSize], the states each [N, hiddenSize]. */
+  protected step(x: Tensor, states: readonly Tensor[] | undefined, count: number): { x: Tensor; states: Tensor[]; single: boolean } {
+    const op = this.constructor.name
+    const single = x.ndim === 1
+    if ((x.ndim !== 1 && x.ndim !== 2) || x.shape.at(-1) !== this.inputSize) {
+      throw shapeMismatch(
+        op,
+        `input [N, ${this.inputSize}] or [${this.inputSize}]`,
+        shapeText(x.shape),
+        'A cell takes one step: select() it.',
+      )
+    }
+    const rows = single ? x.unsqueeze(0) : x
+    const shape = [...x.shape.slice(0, -1), this.hiddenSize]
+    checkDType(op, 'input', x, this.weightIh.dtype)
+    for (const state of states ?? []) {
+      checkDType(op, 'a state', state, x.dtype)
+      checkShapeIs(op, 'a state', state, shape, 'Pass what an earlier call returned, or nothing.')
+    }
+    const zero = states === undefined ? zeros([rows.shape[0]!, this.hiddenSize], { dtype: x.dtype }) : null
+    const begin = Array.from({ length: count }, (_, i) => zero ?? (single ? states![i]!.unsqueeze(0) : states![i]!))
+    return { x: rows.unsqueeze(0), states: begin, single }
+  }
+}
+
+/** One step of a simple recurrent network: tanh (default) or relu of both products. PyTorch: `torch.nn.RNNCell`. */
+export class RNNCell extends Cell {
+  /** 'tanh' or 'relu'. */
+  readonly nonlinearity: RnnNonlinearity
+
+  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inputSize: number, hiddenSize: number, options: RNNCellOptions = {}) {
+    super(1, inputSize, hiddenSize, options, ['nonlinearity'])
+    const { nonlinearity = 'tanh' } = options
+    checkOneOf('RNNCell', 'nonlinearity', nonlinearity, ['tanh', 'relu'])
+    this.nonlinearity = nonlinearity
+  }
+
+  /** x [N, inputSize] or [inputSize], h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH */
+  forward(x: Tensor, h?: Tensor): Tensor {
+    const { x: sequence, states, single } = this.step(x, h && [h], 1)
+    const output = rnnLayer(inputGates(sequence, this), this.weightHh, states[0]!, this.nonlinearity, false).select(0, 0)
+    return single ? output.squeeze(0) : output
+  }
+}
+
+/** One step of an LSTM: x and (h, c) → (h, c). PyTorch: `torch.nn.LSTMCell`. */
+export class LSTMCell extends Cell {
+  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
+    super(4, inputSize, hiddenSize, options)
+  }
+
+  /** x [N, inputSize] or [inputSize], h and c [N, hiddenSize] or [hiddenSize] (default zeros) → the next h and c. @throws SHAPE_MISMATCH */
+  forward(x: Tensor, state?: readonly [h: Tensor, c: Tensor]): [h: Tensor, c: Tensor] {
+    const { x: sequence, states, single } = this.step(x, state, 2)
+    const [output, c] = lstmLayer(inputGates(sequence, this), this.weightHh, states[0]!, states[1]!, false) as [Tensor, Tensor]
+    return single ? [output.reshape([this.hiddenSize]), c.squeeze(0)] : [output.select(0, 0), c]
+  }
+}
+
+/** One step of a GRU: x and h → h. PyTorch: `torch.nn.GRUCell`. */
+export class GRUCell extends Cell {
+  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
+    super(3, inputSize, hiddenSize, options)
+  }
+
+  /** x [N, inputSize] or [inputSize], h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH */
+  forward(x: Tensor, h?: Tensor): Tensor {
+    const { x: sequence, states, single } = this.step(x, h && [h], 1)
+    const output = gruSteps(sequence, this, states[0]!, false).select(0, 0)
+    return single ? output.squeeze(0) : output
+  }
+}

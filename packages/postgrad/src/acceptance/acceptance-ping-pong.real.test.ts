@@ -1,0 +1,19 @@
+/** A deep chain of nested calls between two threads, forward and backward. PyTorch with its defaults hangs at 50. */
+import { expect, test } from '@jest/globals'
+import { cases, casesProgram } from '@postgrad/testing-cases'
+import { launch } from '../index.js'
+import { untilClean } from './acceptance.fixture.js'
+
+const CALLS = 10_000
+
+test(`${CALLS} nested calls that go back and forth between two threads, forward and backward`, async () => {
+  const cluster = await launch(casesProgram, { workers: 2 })
+  try {
+    const { y, t } = await cluster.on('worker0').run(cases.longPingPong, CALLS)
+    expect(y).toEqual({ dtype: 'float32', shape: [3], data: [1 + CALLS, 2 + CALLS, 3 + CALLS] })
+    expect(t).toEqual({ dtype: 'float32', shape: [3], data: [0.5, -1, 2] })
+    await untilClean(cluster)
+  } finally {
+    await cluster.close()
+  }
+})

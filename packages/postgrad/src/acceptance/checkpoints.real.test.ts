@@ -1,0 +1,35 @@
+/** A checkpoint on real threads: broken off and gone on with in a new cluster, the training ends in the bits of one that was not, and of the simulated one. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { simulate } from '@postgrad/testing'
+import { cases, casesProgram } from '@postgrad/testing-cases'
+import { launch } from '../index.js'
+
+const SEED = 7
+let directory: string
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'postgrad-checkpoints-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+async function onThreads(plan: cases.TrainingPlan): Promise<cases.TrainingReport> {
+  const cluster = await launch(casesProgram, { workers: 3, seed: SEED })
+  try {
+    return await cluster.on('worker0').run(cases.train, plan)
+  } finally {
+    await cluster.close()
+  }
+}
+
+test('CP-1 2N steps are N steps, a checkpoint, a new cluster, and N steps; the simulation goes on from it too', async () => {
+  const plan = { directory, from: 3, to: 6 }
+  const whole = await simulate({ workers: 3, dataSeed: SEED }, (sim) => sim.on('worker0').run(cases.train, { ...plan, from: 0 }))
+  const first = await onThreads({ directory, from: 0, to: 3, saveAt: [3] })
+  const rest = await onThreads(plan)
+  expect([...first.losses, ...rest.losses]).toEqual(whole.result.losses)
+  expect([rest.weights, rest.journal, rest.lr]).toEqual([whole.result.weights, whole.result.journal, whole.result.lr])
+  const there = await simulate({ workers: 3, dataSeed: SEED }, (sim) => sim.on('worker0').run(cases.train, plan))
+  expect(there.result).toEqual(rest)
+})

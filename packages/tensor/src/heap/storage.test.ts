@@ -1,0 +1,230 @@
+/** Storage on the heap and off it: no result depends on which, blocks come back, views follow a copy on write, closed is closed. */
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { full, rand, type Tensor, tensor, zeros } from '../index.js'
+import {
+  beginTemporaries,
+  currentHeap,
+  endTemporaries,
+  raw,
+  Storage,
+  suspendHeapStorage,
+  threadHeap,
+  withHeapLimit,
+  withoutTemporaries,
+} from '../internal.js'
+import { Generator } from '../values/generator.js'
+import { Heap } from './heap.js'
+import { HEAP_BYTES_MIN } from './policy.js'
+import { outsideOfScopes } from './storage.js'
+import { verifyHeap } from './verify.js'
+
+const LARGE = [100, 100]
+const PLENTY = Number.POSITIVE_INFINITY
+const inHeap = <T>(fn: () => T): T => withHeapLimit(PLENTY, fn)
+
+beforeEach(() => {
+  threadHeap()
+})
+
+/** Reached from outside: what another worker does with a block that it was sent. */
+function another(): Heap {
+  return Heap.attach(currentHeap()!.handle()!)
+}
+
+describe('policy', () => {
+  test('small storage is managed, large storage lies in the heap, and beyond the limit it is managed again', () => {
+    const kinds = inHeap(() => [zeros([HEAP_BYTES_MIN / 4 - 1]), zeros([HEAP_BYTES_MIN / 4])].map((x) => x.storage.kind))
+    expect(kinds).toEqual(['managed', 'heap'])
+    expect(withHeapLimit(50_000, () => [zeros(LARGE), zeros(LARGE)].map((x) => x.storage.kind))).toEqual(['heap', 'managed'])
+    expect(withHeapLimit(0, () => zeros(LARGE).storage.kind)).toBe('managed')
+  })
+
+  test('while a simulation runs, all storage is managed', () => {
+    const resume = suspendHeapStorage()
+    expect(inHeap(() => zeros(LARGE).storage.kind)).toBe('managed')
+    resume()
+    resume()
+    expect(inHeap(() => zeros(LARGE).storage.kind)).toBe('heap')
+  })
+
+  test('a warm block is zero where zeros are asked for', () => {
+    inHeap(() => {
+      for (let i = 0; i < 5; i++) full(LARGE, 7).close()
+      expect(
+        zeros(LARGE)
+          .dataSync()
+          .every((v) => v === 0),
+      ).toBe(true)
+    })
+  })
+
+  test('no bit of a result depends on where storage lies', () => {
+    const compute = () => {
+      const generator = new Generator(7)
+      const x = rand([60, 70], { generator })
+      const w = rand([70, 80], { generator })
+      const y = raw.matmul(x, w)
+      const z = raw.softmax(raw.add(raw.mul(y, 0.25), raw.narrow(y.T, 0, 0, 60).transpose(0, 1).reshape([60, 60]).sum(1, true)), 1)
+      raw.add_(z, raw.exp(raw.neg(z)), 0.5)
+      return [y, z, raw.sum(z), raw.gt(z, 0.5)].map((t) => Buffer.from(t.dataSync().slice().buffer as ArrayBuffer).toString('hex'))
+    }
+    const expected = withHeapLimit(0, compute)
+    for (const limit of [0, 20_000, 30_000, 60_000, 100_000, 150_000, PLENTY]) expect(withHeapLimit(limit, compute)).toEqual(expected)
+  })
+})
+
+describe('blocks come back', () => {
+  test('close gives the block back at once, once', () => {
+    const heap = threadHeap()
+    const before = heap.heldBytes
+    const x = inHeap(() => zeros(LARGE))
+    expect(heap.heldBytes).toBeGreaterThan(before)
+    x.close()
+    x.close()
+    expect(heap.heldBytes).toBe(before)
+    expect(verifyHeap(heap.words, [{ slot: heap.slot, held: heap.audit() }])).toEqual([])
+  })
+
+  test('using closes at the end of the block', () => {
+    const x = inHeap(() => zeros(LARGE))
+    {
+      using y = x
+      expect(y.isClosed).toBe(false)
+    }
+    expect(x.isClosed).toBe(true)
+  })
+
+  test('what is closed refuses every use, its views too, and says which operation asked', () => {
+    for (const make of [() => zeros([2, 2]), () => inHeap(() => zeros(LARGE))]) {
+      const x = make()
+      const view = raw.transpose(x, 0, 1)
+      x.close()
+      expect(view.isClosed).toBe(true)
+      const uses: [string, () => unknown][] = [
+        ['matmul', () => raw.matmul(view, x)],
+        ['exp', () => x.exp()],
+        ['add_', () => raw.add_(x, 1)],
+        ['dataSync', () => view.dataSync()],
+      ]
+      for (const [op, use] of uses) expect(use).toThrow(expect.objectContaining({ code: 'TENSOR_CLOSED', op }))
+    }
+  })
+})
+
+describe('HEAP-8 copy on write', () => {
+  function sent(x: Tensor, to: Heap) {
+    const { heap, block } = x.storage.lease!
+    const { descriptor, token } = heap.share(block)
+    const theirs = to.adopt(descriptor)
+    return { theirs, acknowledge: () => heap.acknowledge(token), seen: () => new Float32Array(to.buffer, theirs.address, 1)[0] }
+  }
+
+  test('a write copies what another worker or a message holds; all views follow, the receiver keeps the old value', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 1))
+    const view = raw.narrow(x, 0, 0, 50)
+    const { theirs, acknowledge, seen } = sent(x, to)
+    inHeap(() => raw.add_(view, 1))
+    acknowledge()
+    expect([x.dataSync()[0], view.dataSync()[0], seen()]).toEqual([2, 2, 1])
+    const { array } = x.storage
+    inHeap(() => raw.add_(x, 1))
+    expect(x.storage.array).toBe(array) // alone again
+    to.release(theirs)
+    currentHeap()!.reclaim(to)
+  })
+
+  test('a storage that copies before each of its writes is registered for its finalizer once', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 1))
+    const { lease } = x.storage
+    const blocks = new Set<number>()
+    for (let step = 0; step < 5; step++) {
+      blocks.add(lease!.block.id)
+      const { theirs, acknowledge } = sent(x, to)
+      acknowledge()
+      inHeap(() => raw.add_(x, 1))
+      expect(x.storage.lease).toBe(lease)
+      expect(x.storage.array.byteOffset).toBe(lease!.block.address)
+      to.release(theirs)
+    }
+    expect(blocks.size).toBeGreaterThan(1)
+    const held = threadHeap().heldBytes
+    x.close()
+    expect(threadHeap().heldBytes).toBeLessThan(held)
+    currentHeap()!.reclaim(to)
+  })
+
+  test('beyond the limit the copy is managed; a closed tensor leaves the receiver its value', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 1))
+    const first = sent(x, to)
+    withHeapLimit(0, () => raw.fill_(x, 5))
+    expect([x.storage.kind, x.dataSync()[9_999], first.seen()]).toEqual(['managed', 5, 1])
+    const y = inHeap(() => full(LARGE, 3))
+    const second = sent(y, to)
+    second.acknowledge()
+    y.close()
+    inHeap(() => full(LARGE, 4))
+    expect(second.seen()).toBe(3)
+    first.acknowledge()
+    currentHeap()!.reclaim(to)
+  })
+})
+
+describe('between workers', () => {
+  test('HEAP-5 a message names the block, and the receiver has the values without a copy; then both may let go in any order', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 6))
+    const { place, token } = x.storage.share(0)!
+    const received = Storage.adopt(to, 'float32', 10_000, place)
+    currentHeap()!.acknowledge(token)
+    expect([received.kind, received.array[9_999], received.lease!.block.id]).toEqual(['heap', 6, x.storage.lease!.block.id])
+    received.prepareWrite()
+    received.array[0] = 1
+    expect([received.array[0], received.array[1], x.dataSync()[0]]).toEqual([1, 6, 6])
+    x.close()
+    received.close()
+    expect(zeros([3]).storage.share(0)).toBeNull()
+    currentHeap()!.reclaim(to)
+  })
+
+  test('HEAP-5 a shape that does not fit its block is refused, and nothing is held', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 6))
+    for (const length of [1e6, Number.NaN, -1, 0.5]) {
+      const { place, token } = x.storage.share(0)!
+      expect(() => Storage.adopt(to, 'float32', length, place)).toThrow(expect.objectContaining({ code: 'HEAP_BLOCK_STALE' }))
+      currentHeap()!.acknowledge(token)
+    }
+    expect(to.audit()).toEqual([])
+    currentHeap()!.reclaim(to)
+  })
+})
+
+test('a storage over an array of its own stays what it was', () => {
+  const x = new Storage('float32', new Float32Array(3))
+  x.prepareWrite()
+  expect([x.kind, x.isClosed, x.array.length]).toEqual(['managed', false, 3])
+  expect(tensor([1, 2]).storage.kind).toBe('managed')
+})
+
+test('temporaries: the heap storages of a formula, but not what users’ code or a kernel’s pause makes meanwhile', () => {
+  const [mine, later] = inHeap(() => {
+    beginTemporaries()
+    zeros([2])
+    const mine = zeros(LARGE)
+    withoutTemporaries(() => {
+      zeros(LARGE)
+      // A formula of a pass within.
+      beginTemporaries()
+      const inner = zeros(LARGE)
+      expect(endTemporaries()).toEqual([inner.storage])
+    })
+    outsideOfScopes(() => zeros(LARGE))
+    return [mine, zeros(LARGE)]
+  })
+  expect(endTemporaries()).toEqual([mine!.storage, later!.storage])
+  inHeap(() => zeros(LARGE))
+  expect(endTemporaries()).toBeNull()
+})

@@ -1,0 +1,237 @@
+/**
+ * Storage: one flat array of elements, shared by every view on it. Tensors stand above, arrays below. `managed` storage is an ordinary typed
+ * array that JavaScript collects; `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
+ * no bit of a result depends on it.
+ *
+ * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
+ */
+import { PostgradError } from '@postgrad/base'
+import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
+import { allocateRoom } from '../values/room.js'
+import type { Heap, HeapDescriptor } from './heap.js'
+import { blockFor, type HeapLease, leaseOfShared } from './policy.js'
+
+/** Elements in a block, as a message names them: `offset` in elements from the block's begin. */
+export interface HeapPlace extends HeapDescriptor {
+  readonly offset: number
+}
+
+/**
+ * What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it
+ * but who reads messages: in the pauses of kernels, and what a worker sends to itself (`outsideOfScopes`).
+ */
+let made: Storage[] | null = null
+
+/** Whether the code that runs is a formula whose heap storages count, and those that it has made; null before the first. */
+let counting = false
+let counted: Storage[] | null = null
+
+export class Storage {
+  readonly dtype: DType
+  readonly array: TypedArray
+  /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
+  version: number
+  /** The operation that wrote last, for the message when autograd finds another version than it saw; null before the first. */
+  writer: string | null
+  /** @internal The block, of heap storage that is open. */
+  lease: HeapLease | null
+  isClosed: boolean
+  /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
+  isKept: boolean
+
+  /** Takes ownership of `array`: whoever passes it does not write to it any more. */
+  constructor(dtype: DType, array: TypedArray) {
+    this.dtype = dtype
+    this.array = array
+    this.version = 0
+    this.writer = null
+    this.lease = null
+    this.isClosed = false
+    this.isKept = false
+    if (made !== null) made.push(this)
+  }
+
+  /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */
+  static allocate(dtype: DType, length: number): Storage {
+    const storage = Storage.inHeap(dtype, length)
+    if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
+    storage.array.fill(0)
+    return storage
+  }
+
+  /** Holds anything: for who writes all of it. */
+  static uninitialized(dtype: DType, length: number): Storage {
+    return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
+  }
+
+  /** As `uninitialized`, but null where policy wants managed storage, or the heap has no room. */
+  static inHeap(dtype: DType, length: number): Storage | null {
+    const lease = blockFor(dtype, length)
+    return lease === null ? null : new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
+  }
+
+  get kind(): 'managed' | 'heap' {
+    return this.lease === null ? 'managed' : 'heap'
+  }
+
+  #hold(lease: HeapLease): this {
+    this.lease = lease.own(this)
+    if (counting) {
+      if (counted === null) counted = [this]
+      else counted.push(this)
+    }
+    return this
+  }
+
+  /**
+   * Called before every write in place. If somebody else can read the block (another worker, or a message on its way), it is copied first,
+   * inside this storage, so that all views follow (HEAP-8).
+   */
+  prepareWrite(): void {
+    const { lease } = this
+    if (lease?.heap.isShared(lease.block) !== true) return
+    const { length } = this.array
+    const copy = blockFor(this.dtype, length)
+    const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
+    array.set(this.array)
+    ;(this as { array: TypedArray }).array = array
+    if (copy !== null) lease.exchange(copy)
+    else {
+      this.lease = null
+      lease.giveBack()
+    }
+  }
+
+  /**
+   * Names the elements from `offset` on in a message to another worker, which `adopt`s them; this worker holds the block until
+   * `heap.acknowledge(token)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
+   */
+  share(offset: number): { readonly place: HeapPlace; readonly token: number } | null {
+    if (this.lease === null) return null
+    const { heap, block } = this.lease
+    const { descriptor, token } = heap.share(block)
+    const begin = (this.array.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
+    return { place: { ...descriptor, offset: begin + offset }, token }
+  }
+
+  /**
+   * `length` elements that a message names, as storage of just these; afterwards the sender is told. Nothing in the name is trusted.
+   * @throws HEAP_BLOCK_STALE, also when they do not lie within the block
+   */
+  static adopt(heap: Heap, dtype: DType, length: number, place: HeapPlace): Storage {
+    const { offset } = place
+    const size = BYTES_PER_ELEMENT[dtype]
+    const lease = leaseOfShared(heap, place)
+    const { capacityBytes } = lease.block
+    const isWithin = Number.isSafeInteger(length) && length >= 0 && Number.isSafeInteger(offset) && offset >= 0
+    if (!isWithin || (offset + length) * size > capacityBytes) {
+      lease.giveBack()
+      throw new PostgradError('HEAP_BLOCK_STALE', {
+        op: 'adopt',
+        expected: `elements within a block of ${capacityBytes} bytes`,
+        got: `${length} elements of ${dtype} from ${offset} on`,
+        remedy: 'The message is damaged: its shape does not fit its block. Send it again.',
+        values: { ...place, length, capacityBytes },
+      })
+    }
+    return new Storage(dtype, arrayOn(lease, dtype, length, offset * size)).#hold(lease)
+  }
+
+  /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
+  close(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    // An accessor on this one object: open storages keep their plain, fast property.
+    Object.defineProperty(this, 'array', { get: refuseClosed })
+    this.lease?.giveBack()
+    this.lease = null
+  }
+}
+
+/** Runs `fn` and gives what it returns and the storages that were made meanwhile; also those when it throws, to `onThrow`. */
+export function collectStorages<T>(
+  fn: () => T,
+  onThrow: (storages: readonly Storage[]) => void,
+): { result: T; storages: readonly Storage[] } {
+  const outer = made
+  const storages: Storage[] = []
+  made = storages
+  try {
+    return { result: fn(), storages }
+  } catch (error) {
+    made = outer
+    onThrow(storages)
+    throw error
+  } finally {
+    made = outer
+  }
+}
+
+/** Runs `fn` in the middle of what may be a scope or a formula, which see nothing of what it makes. */
+export function outsideOfScopes(fn: () => void): void {
+  const outer = made
+  made = null
+  try {
+    withoutTemporaries(fn)
+  } finally {
+    made = outer
+  }
+}
+
+/**
+ * From here to `endTemporaries`, which must follow in the same turn, storages of the heap are noted. Costs nothing where none is made; does not nest,
+ * except through `withoutTemporaries`.
+ */
+export function beginTemporaries(): void {
+  counting = true
+}
+
+/** What was noted; null is nothing. */
+export function endTemporaries(): readonly Storage[] | null {
+  const storages = counted
+  counting = false
+  counted = null
+  return storages
+}
+
+/** Runs `fn`, whose storages are not temporaries of the formula that calls it: users' code, or a message that is read in a kernel's pause. */
+export function withoutTemporaries<T>(fn: () => T): T {
+  const outer = counted
+  const wasCounting = counting
+  endTemporaries()
+  try {
+    return fn()
+  } finally {
+    counting = wasCounting
+    counted = outer
+  }
+}
+
+/** What stays open at the end of a scope belongs to the one around it. */
+export function passToOuterScope(storage: Storage): void {
+  if (made !== null) made.push(storage)
+}
+
+function arrayOn(lease: HeapLease, dtype: DType, length: number, byteOffset = 0): TypedArray {
+  return viewOn(dtype, lease.heap.buffer, lease.block.address + byteOffset, length)
+}
+
+function refuseClosed(): never {
+  const op = operationOnStack()
+  throw new PostgradError('TENSOR_CLOSED', {
+    op,
+    expected: 'a tensor that is open',
+    got: 'one that was closed, or whose storage was, through another view or at the end of a memoryScope',
+    remedy: 'Close it after its last use, clone() what is needed longer, or return it from the memoryScope.',
+  })
+}
+
+/** The raw operation that is running, by the names of its functions: who asks is about to fail, so it may take a while. */
+function operationOnStack(): string {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 30
+  const frames = new Error().stack?.split('\n') ?? []
+  Error.stackTraceLimit = stackTraceLimit
+  const inOperation = frames.filter((line) => /[/\\]raw[/\\]|[/\\]tensor\.[jt]s/.test(line))
+  return inOperation.at(-1)?.match(/at (?:async )?(?:\w+\.)*(\w+)/)?.[1] ?? 'tensor'
+}

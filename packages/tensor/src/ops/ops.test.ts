@@ -1,0 +1,38 @@
+/** The reference backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
+import { expect, test } from '@jest/globals'
+import { type BinaryKernel, isUnsupported } from '../kernels/table/table.js'
+import { Device, device } from '../tensor/device.js'
+import { CALLS, goldenCases } from '../tensor/golden.suite.js'
+import { goldenFailures, opsSuite } from './ops.suite.js'
+
+const tolerance = { float32: 1e-6, float64: 1e-13 }
+
+opsSuite('reference', () => device('reference'), { tolerance })
+
+test('the golden set covers every operation', () => {
+  const covered = new Set(goldenCases().map((c) => c.op))
+  // It makes no elements, and is tested as a method.
+  expect(Object.keys(CALLS).filter((op) => !covered.has(op))).toEqual(['detach'])
+})
+
+test('the suite notices a kernel that is wrong in its last bits, and one that writes to its input', async () => {
+  const whole = device('reference').implementation
+  const add = whole.kernels.add.float32
+  if (isUnsupported(add)) throw new Error('the reference backend adds')
+  const wrong = (spoil: (out: Float32Array, a: Float32Array) => void): Device => {
+    const kernel: BinaryKernel<Float32Array, Float32Array> = {
+      flat: (n, a, ao, as, b, bo, bs, out, oo) => {
+        add.flat(n, a, ao, as, b, bo, bs, out, oo)
+        spoil(out, a)
+      },
+      strided: (...args) => add.strided(...args),
+    }
+    return new Device('reference', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
+  }
+  const cases = goldenCases().filter((c) => c.op === 'add' && c.label === 'equal shapes')
+  expect(cases).toHaveLength(1)
+  const run = (spoil: (out: Float32Array, a: Float32Array) => void) => goldenFailures(wrong(spoil), cases, { tolerance })
+  expect(await run(() => {})).toEqual([])
+  expect(await run((out) => (out[8] = out[8]! + 1e-5))).toEqual([expect.stringContaining('element 8')])
+  expect(await run((_, a) => (a[0] = 7))).toEqual(['equal shapes: input 0 was written to'])
+})

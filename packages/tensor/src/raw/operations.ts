@@ -1,9 +1,0 @@
-/** All operations without gradients, composites included: what a tensor's methods call without autograd, and derivatives compute with. */
-import { withComposites } from '../composite/index.js'
-import * as raw from './index.js'
-import { inPlaceOf } from './inplace.js'
-import * as neural from './neural/index.js'
-
-const { nllLossBackward: _nll, sumToShape: _sum, ...primitives } = raw
-
-export const operations = withComposites({ ...primitives, ...neural }, inPlaceOf)

@@ -1,0 +1,85 @@
+/** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
+
+import type { IndexKernel } from '../kernels/table/table.js'
+import { clone, contiguous } from '../raw/copy.js'
+import { mul } from '../raw/elementwise.js'
+import { add_, wrote } from '../raw/inplace.js'
+import { cat } from '../raw/join.js'
+import { argumentText, checkTensor } from '../tensor/check-argument.js'
+import { currentKernels } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { TypedArray } from '../values/dtype.js'
+import { invalidArgument } from '../values/errors.js'
+import { isSparse, SparseTensor } from './sparse-tensor.js'
+
+/** x += alpha · rows, in place, in the order of the indices. */
+export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
+  if (!x.isContiguous) return add_(x, toDense(rows), alpha)
+  x.storage.prepareWrite()
+  addRows(x, rows.indices(), alpha === 1 ? rows.values() : mul(rows.values(), alpha))
+  wrote('add_', x)
+  return x
+}
+
+function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
+  const n = indices.numel
+  const inner = n === 0 ? 0 : values.numel / n
+  if (inner === 0) return
+  const from = contiguous(values)
+  const kernel = currentKernels().indexAdd[x.dtype] as IndexKernel<TypedArray>
+  const at = indices.storage.array as Int32Array
+  kernel.run(1, x.shape[0]!, n, inner, from.storage.array, from.offset, at, indices.offset, x.storage.array, x.offset)
+}
+
+/** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */
+export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
+  if (isSparse(a) && isSparse(b)) return new SparseTensor(cat([a.indices(), b.indices()]), cat([a.values(), b.values()]), a.shape)
+  return isSparse(a) ? addSparse_(clone(b), a) : addSparse_(clone(a), b as SparseTensor)
+}
+
+/** All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`. */
+export function toDense(x: Tensor): Tensor {
+  checkTensor('toDense', 'what to make dense', x)
+  return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape), x) : x
+}
+
+/**
+ * The sparse tensor with ascending indices, each once; values of one row are added up in their order. PyTorch:
+ * `Tensor.coalesce`.
+ */
+export function coalesce(x: SparseTensor): SparseTensor {
+  checkTensor('coalesce', 'what to coalesce', x)
+  if (!isSparse(x)) throw invalidArgument('coalesce', 'a sparse tensor', argumentText(x), 'A dense one needs no coalescing.')
+  if (x.isCoalesced) return x
+  const indices = x.indices()
+  const old = (indices.storage.array as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
+  const rows = uniqueOf(old)
+  // `from` with a function takes an iterator's time for each.
+  const places = old.map((row) => placeOf(row, rows))
+  const values = Tensor.empty(x.dtype, [rows.length, ...x.shape.slice(1)])
+  addRows(values, Tensor.over('int32', [old.length], places), x.values())
+  return new SparseTensor(Tensor.over('int32', [rows.length], rows), values, x.shape, true)
+}
+
+// Sorted lists and halving: a step of an optimizer comes here with a batch's rows, and a Set and a Map of them take more than three times as long.
+
+function uniqueOf(values: Int32Array): Int32Array {
+  const sorted = values.slice().sort()
+  let count = 0
+  for (let i = 0; i < sorted.length; i++) {
+    const value = sorted[i]!
+    if (count === 0 || sorted[count - 1] !== value) sorted[count++] = value
+  }
+  return sorted.slice(0, count)
+}
+
+/** @param sorted has it */
+function placeOf(value: number, sorted: Int32Array): number {
+  let [low, high] = [0, sorted.length - 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! < value) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,369 @@
+/** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
+
+import { PostgradError } from '@postgrad/base'
+import { BYTES_PER_ELEMENT, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
+import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from '../values/errors.js'
+import { currentGenerator, type Generator } from '../values/generator.js'
+import type { TensorJson } from '../values/json.js'
+import type { NestedArray } from '../values/read.js'
+import { checkRoom } from '../values/room.js'
+import { checkShape, inferShape, numelOf, type Shape } from '../values/shape.js'
+import { argumentText, checkOptions, checkTensor } from './check-argument.js'
+import { fromJson, isTensorJson } from './from-json.js'
+import { isTensor, Tensor } from './tensor.js'
+
+/** Of every function that makes a tensor. */
+export interface TensorOptions {
+  /** Of its elements; the default is float32, in functions `…Like` the model's. */
+  readonly dtype?: DType
+  /** Whether backward passes give it a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
+  readonly requiresGrad?: boolean
+}
+
+/** Of every function that makes a tensor of random numbers. */
+export interface RandomOptions extends TensorOptions {
+  /** Default: the scope's generator, else the thread's. */
+  readonly generator?: Generator
+}
+
+function finish(x: Tensor, options: TensorOptions | undefined): Tensor {
+  return options?.requiresGrad ? x.requiresGrad_(true) : x
+}
+
+function dtypeOf<O extends TensorOptions>(
+  op: string,
+  options: O | undefined,
+  otherwise: DType,
+  known: readonly (keyof O & string)[] = OPTIONS,
+): DType {
+  if (options !== undefined) checkOptions(op, options, known, REMEDY)
+  const dtype = options?.dtype ?? otherwise
+  if (!isDType(dtype)) throw dtypeMismatch(op, `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
+  return dtype
+}
+
+const OPTIONS = ['dtype', 'requiresGrad'] as const satisfies readonly (keyof TensorOptions)[]
+const RANDOM_OPTIONS = [...OPTIONS, 'generator'] as const satisfies readonly (keyof RandomOptions)[]
+const REMEDY = "Write { dtype: 'float64', requiresGrad: true }; the device is that of withDevice('wasm', fn)."
+
+/** The dtype that a typed array has of itself; null for those without a counterpart. */
+function dtypeOfArray(array: ArrayBufferView): DType | null {
+  // By tag: `instanceof` fails across realms.
+  switch (Object.prototype.toString.call(array)) {
+    case '[object Float32Array]':
+      return 'float32'
+    case '[object Float64Array]':
+      return 'float64'
+    case '[object Int32Array]':
+      return 'int32'
+    case '[object Uint8Array]':
+      return 'bool'
+    default:
+      return null
+  }
+}
+
+function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
+  const out = Tensor.uninitialized(dtype, shape)
+  const { array } = out.storage
+  for (let i = 0; i < from.length; i++) array[i] = elementOf(dtype, from[i]!)
+  return out
+}
+
+/**
+ * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
+ * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
+ * array keeps its type (Uint8Array: bool); `dtype` converts. What `toJSON()` gave comes back as it was.
+ * PyTorch: `torch.tensor`.
+ * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
+ * @example const x = tensor([[1, 2], [3, 4]], { requiresGrad: true })
+ */
+export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
+  if (isTensorJson(data) && !isTensor(data)) {
+    const { dtype, shape, flat } = fromJson('tensor', data)
+    return finish(storing(dtypeOf('tensor', options, dtype), shape, flat), options)
+  }
+  if (ArrayBuffer.isView(data)) {
+    const own = dtypeOfArray(data)
+    if (own === null) {
+      throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', argumentText(data))
+    }
+    const dtype = dtypeOf('tensor', options, own)
+    if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
+    const out = Tensor.uninitialized(dtype, [data.length])
+    out.storage.array.set(data)
+    return finish(out, options)
+  }
+  const shape: number[] = []
+  for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length)
+  const flat: number[] = []
+  const kinds = { number: false, boolean: false }
+  collect(data, shape, 0, flat, kinds)
+  const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
+  return finish(storing(dtype, shape, flat), options)
+}
+
+/**
+ * `array` itself as a tensor of `shape` (default [length]), without a copy: each sees what is written to the other, and what saves the tensor for a
+ * backward pass does not notice writes to the array. A Uint8Array (bool) may hold only 0 and 1. PyTorch: `from_numpy`.
+ * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when the shape has another number of elements
+ */
+export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<TensorOptions, 'requiresGrad'>): Tensor {
+  const dtype = ArrayBuffer.isView(array) ? dtypeOfArray(array) : null
+  if (dtype === null) {
+    throw invalidArgument(
+      'fromTypedArray',
+      'a Float32Array, Float64Array, Int32Array or Uint8Array',
+      argumentText(array),
+      'Use tensor() for other data.',
+    )
+  }
+  if (dtype === 'bool' && array.some((value) => value > 1)) {
+    throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
+  }
+  if (options !== undefined) checkOptions('fromTypedArray', options, ['requiresGrad'])
+  return finish(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
+}
+
+function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {
+  if (Array.isArray(data)) {
+    if (data.length !== shape[d]) {
+      throw new PostgradError('TENSOR_RAGGED', {
+        op: 'tensor',
+        expected: d < shape.length ? `arrays of length ${shape[d]} at depth ${d}` : `numbers at depth ${d}`,
+        got: `an array of length ${data.length}`,
+        remedy: 'Pad the shorter rows: a tensor has one shape.',
+        values: { depth: d, shape: [...shape] },
+      })
+    }
+    for (const item of data) collect(item, shape, d + 1, flat, kinds)
+  } else if (typeof data === 'number' || typeof data === 'boolean') {
+    if (d !== shape.length) {
+      throw new PostgradError('TENSOR_RAGGED', {
+        op: 'tensor',
+        expected: `arrays of length ${shape[d]} at depth ${d}`,
+        got: `a ${typeof data}`,
+        remedy: 'Nest all values equally deep: a tensor has one shape.',
+        values: { depth: d, shape: [...shape] },
+      })
+    }
+    kinds[typeof data as 'number' | 'boolean'] = true
+    flat.push(Number(data))
+  } else {
+    throw invalidArgument('tensor', 'numbers, booleans, arrays of them, or a typed array', argumentText(data), remedyFor(data))
+  }
+}
+
+function remedyFor(data: unknown): string | undefined {
+  if (isTensor(data)) return 'Use stack([x, y]) to put tensors together, x.clone() to copy one.'
+  if (data instanceof Promise) return 'Await the promise first.'
+  if (ArrayBuffer.isView(data)) return 'Make arrays of it first: rows.map((row) => [...row]).'
+  return undefined
+}
+
+/**
+ * A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`.
+ * @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here)
+ * @example const x = zeros([2, 3], { dtype: 'float64' })
+ */
+export function zeros(shape: Shape, options?: TensorOptions): Tensor {
+  checkShape('zeros', shape)
+  const dtype = dtypeOf('zeros', options, 'float32')
+  checkRoom('zeros', dtype, numelOf(shape))
+  return finish(Tensor.empty(dtype, shape.slice()), options)
+}
+
+/** A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT */
+export function ones(shape: Shape, options?: TensorOptions): Tensor {
+  return filled('ones', shape, 1, options)
+}
+
+/** A tensor of one value, float32 unless `dtype` says otherwise. PyTorch: `torch.full`. */
+export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
+  return filled('full', shape, value, options)
+}
+
+function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
+  checkShape(op, shape)
+  if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
+  const dtype = dtypeOf(op, options, 'float32')
+  checkHolds(op, dtype, value)
+  checkRoom(op, dtype, numelOf(shape))
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  out.storage.array.fill(elementOf(dtype, value))
+  return finish(out, options)
+}
+
+/** A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`. */
+export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
+  checkTensor('zerosLike', 'the model', x)
+  return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
+}
+
+/** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
+export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
+  checkTensor('onesLike', 'the model', x)
+  return filled('onesLike', x.shape, 1, { dtype: x.dtype, ...options })
+}
+
+/** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
+export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
+  checkTensor('fullLike', 'the model', x)
+  return filled('fullLike', x.shape, value, { dtype: x.dtype, ...options })
+}
+
+/** As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`. */
+export function empty(shape: Shape, options?: TensorOptions): Tensor {
+  return zeros(shape, options)
+}
+
+/** As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`. */
+export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
+  return zerosLike(x, options)
+}
+
+/** n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`. */
+export function eye(n: number, m = n, options?: TensorOptions): Tensor {
+  checkShape('eye', [n, m])
+  const out = zeros([n, m], { dtype: dtypeOf('eye', options, 'float32') })
+  for (let i = 0; i < Math.min(n, m); i++) out.storage.array[i * m + i] = 1
+  return finish(out, options)
+}
+
+/**
+ * start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise (PyTorch: int64 for integers), and good as indices.
+ * PyTorch: `torch.arange`. @throws INVALID_ARGUMENT
+ * @example const x = arange(0, 1, 0.25)
+ */
+export function arange(end: number, options?: TensorOptions): Tensor
+export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
+export function arange(first: number, second?: number | TensorOptions, step = 1, last?: TensorOptions): Tensor {
+  const [start, end, options] = typeof second === 'number' ? [first, second, last] : [0, first, second]
+  if (typeof start !== 'number' || typeof end !== 'number' || typeof step !== 'number') {
+    throw invalidArgument('arange', 'numbers: an end, or start, end and step', [first, second, step].map(argumentText).join(', '))
+  }
+  const length = Math.max(0, Math.ceil((end - start) / step))
+  // Not by the length, which rounds −0.5 up to 0.
+  if (!Number.isFinite(length) || step === 0 || (end - start) / step < 0) {
+    throw invalidArgument(
+      'arange',
+      'a finite range whose step leads from start to end',
+      `start ${start}, end ${end}, step ${step}`,
+      'Swap the ends, or change the sign of the step.',
+    )
+  }
+  const dtype = dtypeOf('arange', options, 'float32')
+  // As PyTorch: as many as in real numbers, but with ends and steps of integers.
+  const whole = dtype === 'int32' ? Math.trunc : (x: number) => x
+  const [from, by] = [whole(start), whole(step)]
+  if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
+  checkRoom('arange', dtype, length)
+  const out = Tensor.uninitialized(dtype, [length])
+  const { array } = out.storage
+  for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
+  return finish(out, options)
+}
+
+/** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT */
+export function linspace(start: number, end: number, steps: number, options?: TensorOptions): Tensor {
+  return evenly('linspace', start, end, steps, options, (x) => x)
+}
+
+/** base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT */
+export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
+  if (options !== undefined) checkOptions('logspace', options, [...OPTIONS, 'base'], REMEDY)
+  const { base = 10, ...others } = options ?? {}
+  return evenly('logspace', start, end, steps, others, (x) => base ** x)
+}
+
+function evenly(
+  op: string,
+  start: number,
+  end: number,
+  steps: number,
+  options: TensorOptions | undefined,
+  f: (x: number) => number,
+): Tensor {
+  if (!Number.isFinite(start) || !Number.isFinite(end)) throw invalidArgument(op, 'finite ends', `${start} and ${end}`)
+  if (!Number.isSafeInteger(steps) || steps < 0)
+    throw invalidArgument(op, 'a number of steps ≥ 0', argumentText(steps), 'Pass start, end and steps.')
+  const dtype = dtypeOf(op, options, 'float32')
+  checkRoom(op, dtype, steps)
+  const out = Tensor.uninitialized(dtype, [steps])
+  const { array } = out.storage
+  const step = steps > 1 ? (end - start) / (steps - 1) : 0
+  // From the nearer end, as PyTorch: then the last number is the end itself.
+  for (let i = 0; i < steps; i++) array[i] = elementOf(dtype, f(i < steps / 2 ? start + i * step : end - (steps - 1 - i) * step))
+  return finish(out, options)
+}
+
+/** The options' generator, else the scope's or the thread's. @throws INVALID_ARGUMENT */
+export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'> | undefined): Generator {
+  const generator: unknown = options?.generator
+  if (generator === undefined) return currentGenerator()
+  if (typeof (generator as Partial<Generator> | null)?.uniform === 'function') return generator as Generator
+  throw invalidArgument(op, 'a Generator as generator', argumentText(generator), 'Write { generator: new Generator(7) }.')
+}
+
+function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
+  checkShape(op, shape)
+  const dtype = dtypeOf(op, options, 'float32', RANDOM_OPTIONS)
+  if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
+  checkRoom(op, dtype, numelOf(shape))
+  const generator = generatorOf(op, options)
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  const { array } = out.storage
+  for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
+  return finish(out, options)
+}
+
+/** Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers */
+export function rand(shape: Shape, options?: RandomOptions): Tensor {
+  return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
+}
+
+/**
+ * Random numbers, standard normal, float32 unless `dtype` says otherwise. PyTorch: `torch.randn`. @throws DTYPE_MISMATCH for integers
+ * @example const x = randn([8, 4], { generator: new Generator(7) })
+ */
+export function randn(shape: Shape, options?: RandomOptions): Tensor {
+  return random('randn', shape, options, (g) => g.normal())
+}
+
+/** As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`. */
+export function randLike(x: Tensor, options?: RandomOptions): Tensor {
+  checkTensor('randLike', 'the model', x)
+  return rand(x.shape, { dtype: x.dtype, ...options })
+}
+
+/** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
+export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
+  checkTensor('randnLike', 'the model', x)
+  return randn(x.shape, { dtype: x.dtype, ...options })
+}
+
+/**
+ * Integers in low … high−1; int32 unless `dtype` says otherwise. PyTorch: `torch.randint`. @throws INVALID_ARGUMENT unless low < high, and within
+ * 32 bits for int32
+ */
+export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {
+    throw invalidArgument('randint', 'integers low < high', `${low} and ${high}`, `The range is ${shapeText([low, high])} without its end.`)
+  }
+  checkShape('randint', shape)
+  const dtype = dtypeOf('randint', options, 'int32', RANDOM_OPTIONS)
+  if (dtype === 'int32' && (low < -INT32_SPAN || high > INT32_SPAN)) {
+    throw invalidArgument('randint', 'low … high−1 within 32 bits', `${low} and ${high}`, "Pass { dtype: 'float64' }.")
+  }
+  checkRoom('randint', dtype, numelOf(shape))
+  const generator = generatorOf('randint', options)
+  const out = Tensor.uninitialized(dtype, shape.slice())
+  const { array } = out.storage
+  for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
+  return finish(out, options)
+}
+
+/** Bytes of a tensor's elements (a view's own, not its storage's). */
+export function byteSize(x: Tensor): number {
+  return x.numel * BYTES_PER_ELEMENT[x.dtype]
+}

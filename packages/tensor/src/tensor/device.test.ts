@@ -1,0 +1,118 @@
+/** Devices: one per thread and name, carried by the scope, and a table that says what runs and why not. */
+import { expect, test } from '@jest/globals'
+import { isPostgradError } from '@postgrad/base'
+import { currentDevice, Device, type DType, device, tensor, withDevice } from '../index.js'
+import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable, unsupported } from '../kernels/table/table.js'
+
+test('one device per name', () => {
+  expect(device('reference')).toBe(device('reference'))
+  expect(device('reference').backend).toBe('reference')
+  expect(String(device('reference'))).toBe('reference')
+})
+
+test('mode says in which way kernels run, where there are several', () => {
+  expect((['gpujs', 'gpujs:cpu', 'gpujs:webasm', 'wasm', 'reference'] as const).map((spec) => device(spec).mode)).toEqual([
+    'webasm',
+    'cpu',
+    'webasm',
+    null,
+    null,
+  ])
+})
+
+test('withDevice holds through awaits and does not leak', async () => {
+  const before = currentDevice()
+  const reference = device('reference')
+  const inside = await withDevice('reference', async () => {
+    await Promise.resolve()
+    return currentDevice()
+  })
+  expect(inside).toBe(reference)
+  expect(currentDevice()).toBe(before)
+})
+
+test('kernelFor names what would run, or the reason why nothing would', () => {
+  const reference = device('reference')
+  expect(reference.kernelFor('add', 'float32', [3, 3])).toEqual({
+    device: 'reference',
+    op: 'add',
+    dtype: 'float32',
+    supported: true,
+    variant: 'loop',
+    reason: null,
+  })
+  const none = reference.kernelFor('div', 'int32')
+  expect(none.supported).toBe(false)
+  expect(none.reason).toMatch('true division')
+  expect(() => reference.kernelFor('fly' as KernelOp, 'float32')).toThrow('kernelFor: expected one of the kernel ops')
+})
+
+test('the reference backend leaves out only cells that no operation asks for', () => {
+  const { kernels } = device('reference').implementation
+  for (const op of KERNEL_OPS) {
+    for (const dtype of ['float32', 'float64', 'int32'] as const) {
+      const entry = kernels[op][dtype]
+      if (!isUnsupported(entry)) continue
+      if (entry.unsupported.startsWith('bits are')) continue
+      // Of integers raw operations make real numbers first, or refuse them.
+      expect([op, dtype]).toEqual([op, 'int32'])
+      expect(entry.unsupported).toMatch(/real numbers|true division/)
+    }
+  }
+})
+
+/** The reference backend with some cells taken out, and optionally asynchronous. */
+function crippled(without: readonly [KernelOp, DType][], synchronous = true): Device {
+  const whole = device('reference').implementation
+  const kernels = { ...whole.kernels } as Record<string, Record<string, object>>
+  for (const [op, dtype] of without) kernels[op] = { ...kernels[op], [dtype]: unsupported('taken out for a test') }
+  const backend: Backend = {
+    name: 'gpujs',
+    label: 'crippled',
+    mode: null,
+    kernels: kernels as unknown as KernelTable,
+    userKernels: whole.userKernels,
+    synchronous,
+    ready: () => Promise.resolve(),
+    settle: () => Promise.resolve(),
+    isSettled: () => synchronous,
+    variantOf: () => 'loop',
+  }
+  return new Device('gpujs', backend)
+}
+
+test('KERNEL_UNSUPPORTED carries the reason and the remedy', () => {
+  const target = crippled([['exp', 'float64']])
+  const x = tensor([1, 2], { dtype: 'float64' })
+  let caught: unknown
+  try {
+    withDevice(target, () => x.exp())
+  } catch (error) {
+    caught = error
+  }
+  if (!isPostgradError(caught, 'KERNEL_UNSUPPORTED')) throw caught
+  expect(caught.message).toBe(
+    "exp: device 'crippled' has no kernel for float64: taken out for a test. " +
+      "Convert with to(dtype), or run it on another device: withDevice('reference', fn).",
+  )
+  expect(caught.values).toEqual({ device: 'crippled', op: 'exp', dtype: 'float64' })
+  expect(withDevice(target, () => x.log()).dtype).toBe('float64')
+})
+
+test('an asynchronous device refuses sync reads and answers async ones', async () => {
+  const target = crippled([], false)
+  const x = tensor([1, 2])
+  await withDevice(target, async () => {
+    expect(() => x.dataSync()).toThrow('Use await data().')
+    expect(() => x.toArray()).toThrow('Use await data().')
+    expect(() => x.sum().itemSync()).toThrow('Use await item().')
+    expect([...(await x.data())]).toEqual([1, 2])
+    expect(await x.sum().item()).toBe(3)
+    expect(x.toString()).toBe('tensor(shape=[2], dtype=float32)')
+  })
+})
+
+test('an unknown name is refused with the names that exist', () => {
+  expect(() => device('cuda' as 'wasm')).toThrow(/device: expected one of reference.*got cuda/)
+  expect(() => device('toString' as 'wasm')).toThrow('got toString')
+})

@@ -1,0 +1,111 @@
+/**
+ * The golden values of operations (golden/*.json, written by the scripts of the same names in scripts/golden): their format, and how a result
+ * is held against one. Above: `ops.suite.ts`, which runs them on a device, and autograd's test of the gradients.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { operations } from '../operations.js'
+import * as raw from '../raw/index.js'
+import { allocate, type DType, type TypedArray } from '../values/dtype.js'
+import { Tensor } from './tensor.js'
+
+export { deferredDevice } from './deferred-device.suite.js'
+
+export type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
+
+export interface GoldenTensor {
+  readonly t: DType
+  readonly shape: readonly number[]
+  readonly data: readonly (number | string)[]
+  readonly via?: readonly (readonly [string, ...Json[]])[]
+}
+
+export interface GoldenCase {
+  readonly label: string
+  readonly op: string
+  readonly args: readonly Json[]
+  readonly out?: GoldenTensor
+  /** Results of an operation that gives several, by name or place. */
+  readonly parts?: Readonly<Record<string, GoldenTensor>>
+  /** The result of a question, such as `equal`. */
+  readonly value?: boolean
+  /** Special values (`specials.test.ts`): zeros must have their sign and small numbers their digits. */
+  readonly strict?: boolean
+  /** In place: the first argument's base after the write. */
+  readonly base?: GoldenTensor
+  /** Of each tensor among the arguments, in order: the gradient of the sum of all results times `goldenWeights`. */
+  readonly grads?: readonly (GoldenTensor | null)[]
+  /** The gradients of the sum of all `grads` times `goldenWeights`. */
+  readonly seconds?: readonly (GoldenTensor | null)[]
+  /** PyTorch raises an error, in these words. */
+  readonly refused?: string
+}
+
+export interface Tolerance {
+  /** Relative to the larger of 1 and the expected value. */
+  readonly float32: number
+  readonly float64: number
+}
+
+const GOLDEN = new URL('../../golden/', import.meta.url)
+
+/** The cases of all families: every file there is one. */
+export function goldenCases(): readonly GoldenCase[] {
+  return readdirSync(GOLDEN).flatMap((file) => (JSON.parse(readFileSync(new URL(file, GOLDEN), 'utf8')) as { cases: GoldenCase[] }).cases)
+}
+
+/** The same by operation, without the strict ones. */
+export function goldenCasesByOp(): ReadonlyMap<string, readonly GoldenCase[]> {
+  const byOp = new Map<string, GoldenCase[]>()
+  for (const c of goldenCases()) if (!c.strict) byOp.set(c.op, [...(byOp.get(c.op) ?? []), c])
+  return byOp
+}
+
+/** What each result is weighted with before it is summed for a gradient (`weights` in common.py). */
+export function goldenWeights(x: Tensor): Tensor {
+  const data = allocate(x.dtype, x.numel)
+  for (let i = 0; i < data.length; i++) data[i] = (((i * 7) % 11) - 5.5) / 4
+  return Tensor.over(x.dtype, x.shape, data)
+}
+
+/** Raw operations and composites over them, by name. */
+export const CALLS = { ...raw, ...operations } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
+
+/** An argument: null is undefined (but null within lists), tensors come through their views. Their bases are added to `bases`. */
+export function decode(json: Json, bases: Tensor[]): unknown {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return json ?? undefined
+  const object = json as { readonly [key: string]: Json }
+  if ('list' in object) return (object.list as readonly Json[]).map((item) => (item === null ? null : decode(item, bases)))
+  if ('number' in object) return Number(object.number)
+  // Options, of which some may be tensors.
+  if (!('t' in object)) return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, decode(value, bases)]))
+  const golden = json as unknown as GoldenTensor
+  const base = Tensor.over(golden.t, golden.shape, decodeData(golden))
+  bases.push(base)
+  let x = base
+  for (const [method, ...args] of golden.via ?? []) {
+    x = CALLS[method]!(x, ...args) as Tensor
+  }
+  return x
+}
+
+function decodeData(golden: GoldenTensor): TypedArray {
+  const array = allocate(golden.t, golden.data.length)
+  for (const [i, v] of golden.data.entries()) array[i] = Number(v)
+  return array
+}
+
+/** How `data`, the elements of `x`, differ from the golden ones; null if they do not. */
+export function compare(data: TypedArray, x: Tensor, golden: GoldenTensor, tolerance: Tolerance): string | null {
+  if (x.dtype !== golden.t) return `expected ${golden.t}, got ${x.dtype}`
+  if (JSON.stringify(x.shape) !== JSON.stringify(golden.shape)) return `expected [${golden.shape}], got [${x.shape}]`
+  const expected = decodeData(golden)
+  if (data.length !== expected.length) return `expected ${expected.length} elements, got ${data.length}`
+  for (const [i, want] of expected.entries()) {
+    const got = data[i]!
+    const exact = golden.t === 'int32' || golden.t === 'bool' || !Number.isFinite(want)
+    const slack = exact ? 0 : tolerance[golden.t as 'float32' | 'float64'] * Math.max(1, Math.abs(want))
+    const same = Number.isNaN(want) ? Number.isNaN(got) : exact ? got === want : Math.abs(got - want) <= slack
+    if (!same) return `element ${i}: expected ${want}, got ${got}`
+  }
+  return null
+}

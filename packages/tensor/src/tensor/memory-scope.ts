@@ -1,0 +1,56 @@
+/** `memoryScope`: what is made inside and not returned gives its memory back at the end, not when it is collected. Public. */
+import { PostgradError } from '@postgrad/base'
+import { isThenable } from '@postgrad/base/internal'
+import { collectStorages, passToOuterScope, type Storage } from '../heap/storage.js'
+import { checkFunction } from './check-argument.js'
+import { isTensor } from './tensor.js'
+
+/**
+ * Runs `fn` and closes the tensors that were made meanwhile, except those that it returns (also within arrays, objects, maps and sets) and those
+ * that something else may refer to: leaves that require grad, gradients in `.grad`, values that a graph saved, an optimizer's state. Closing
+ * reaches all views of a storage. A tensor that was stored elsewhere (a field, an outer variable) without being returned is closed, and
+ * using it throws TENSOR_CLOSED. For loops that never let the event loop run, in which no finalizer runs either. tfjs: `tidy`.
+ * @throws INVALID_ARGUMENT when `fn` returns a promise: what others do meanwhile would count as made inside. Nothing is closed then.
+ */
+export function memoryScope<T>(fn: () => T): T {
+  checkFunction('memoryScope', 'the code that it is for', fn)
+  const { result, storages } = collectStorages(fn, (made) => closeExcept(made, new Set()))
+  if (isThenable(result)) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'memoryScope',
+      expected: 'a synchronous function',
+      got: 'one that returns a promise',
+      remedy: 'Put the synchronous parts into scopes of their own, or close() tensors one by one.',
+    })
+  }
+  closeExcept(storages, storagesIn(result))
+  return result
+}
+
+function closeExcept(storages: readonly Storage[], results: ReadonlySet<Storage>): void {
+  for (const storage of storages) {
+    if (storage.isKept || results.has(storage)) passToOuterScope(storage)
+    else storage.close()
+  }
+}
+
+function storagesIn(result: unknown): ReadonlySet<Storage> {
+  const found = new Set<Storage>()
+  const seen = new Set<object>()
+  const left: unknown[] = [result]
+  while (left.length > 0) {
+    const value = left.pop()
+    if (typeof value !== 'object' || value === null || seen.has(value)) continue
+    seen.add(value)
+    if (isTensor(value)) found.add(value.storage)
+    else if (ArrayBuffer.isView(value)) continue
+    else if (isIterable(value)) for (const item of value) left.push(item)
+    else left.push(...Object.values(value))
+  }
+  return found
+}
+
+/** Arrays, sets, and maps, whose items are [key, value]; by tag, since `instanceof` fails across realms. */
+function isIterable(value: object): value is Iterable<unknown> {
+  return Array.isArray(value) || /^\[object (Map|Set)\]$/.test(Object.prototype.toString.call(value))
+}

@@ -1,0 +1,105 @@
+/**
+ * Checkers over `simulation.messages`: no message vanished or came twice, no request ran twice, every place in a window was given back. Each throws one
+ * typed error with all that it found; `expectSound` calls them all.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { MessageCount, Messages } from '../simulate/message-ledger.js'
+
+/** What a simulation gives. */
+export interface Counted {
+  /** What became of each message; null: not counted. */
+  readonly messages: Messages | null
+  /** For the message of a failure. */
+  readonly seed?: number
+}
+
+/**
+ * Proves, for every pair of workers and every kind of message: sent = received between two that live; between others received ≤ sent, the rest was lost
+ * with an end. And of the frames below: sent + repeated = delivered + dropped + lost + under way. What was received and nobody got is a dead letter, and counted as such.
+ * @throws NOT_CONSERVED, NOT_COUNTED
+ */
+export function expectConserved({ messages, seed }: Counted): void {
+  const { counts, frames } = counted('expectConserved', messages)
+  const wrong = [...unevenPairs(counts)]
+  const { sent, repeated, delivered, dropped, lost, putOff, inFlight } = frames
+  if (sent + repeated !== delivered + dropped + lost + putOff + inFlight) {
+    const ended = `${delivered} delivered + ${dropped} dropped + ${lost} lost with an end`
+    wrong.push(`frames: ${sent} sent + ${repeated} repeated, but ${ended} + ${putOff} put off + ${inFlight} in flight`)
+  }
+  fail('expectConserved', 'NOT_CONSERVED', 'messages are not accounted for', wrong, seed)
+}
+
+/**
+ * Proves that no request (call, remote call, fetch) came or began twice at a worker, whatever was sent again below. A serial actor that puts one off and
+ * begins it later begins it once.
+ * @throws EXECUTED_TWICE, NOT_COUNTED
+ */
+export function expectExecutedOnce({ messages, seed }: Counted): void {
+  const wrong = counted('expectExecutedOnce', messages).repeated.map(
+    ({ from, to, kind, what, requestId, received, begun }) =>
+      `${from} → ${to} ${kind}${what === '' ? '' : ` ${what}`} (request ${requestId}): came ${received} times, began ${begun} times`,
+  )
+  fail('expectExecutedOnce', 'EXECUTED_TWICE', 'requests that should run once at most', wrong, seed)
+}
+
+/**
+ * Proves for every two workers that live: all calls and fetches of the one have begun or been refused at the other, both count the same number of them and
+ * of their bytes, and what the sender takes for waiting is what the receiver has not told it of. A credit that was forgotten would shrink the window for ever.
+ * @throws CREDITS_LOST, NOT_COUNTED
+ */
+export function expectCreditsReturned({ messages, seed }: Counted): void {
+  const wrong = counted('expectCreditsReturned', messages).credits.flatMap((credit) => {
+    const { from, to, window, sent, sentBytes, begun, begunBytes, waiting, counted: taken, untold } = credit
+    const pair = `${from} → ${to} ${window}`
+    const lines: string[] = []
+    if (waiting !== 0) lines.push(`${pair}: ${waiting} wait and have not begun`)
+    else if (sent !== begun || sentBytes !== begunBytes) {
+      lines.push(`${pair}: ${sent} sent (${sentBytes} bytes), ${begun} begun (${begunBytes} bytes)`)
+    }
+    if (taken !== untold) lines.push(`${pair}: the sender counts ${taken} as waiting, the receiver has not told it of ${untold}`)
+    return lines
+  })
+  fail('expectCreditsReturned', 'CREDITS_LOST', 'places in windows were not given back', wrong, seed)
+}
+
+function* unevenPairs(counts: readonly MessageCount[]): Iterable<string> {
+  // What could not be read has no kind: then only a pair's sum can be compared.
+  const blurred = new Set(counts.filter(({ kind }) => kind === 'UNREADABLE').map(pairOf))
+  const sums = new Map<string, MessageCount>()
+  for (const count of counts) {
+    const key = blurred.has(pairOf(count)) ? pairOf(count) : `${pairOf(count)} ${count.kind}`
+    const sum = sums.get(key)
+    if (sum === undefined) sums.set(key, blurred.has(pairOf(count)) ? { ...count, kind: 'of all kinds' } : count)
+    else sums.set(key, { ...sum, sent: sum.sent + count.sent, received: sum.received + count.received })
+  }
+  for (const { from, fromId, to, toId, kind, sent, received, deadLetters, bothLive } of sums.values()) {
+    if (received > sent || (bothLive && received < sent)) {
+      const letters = deadLetters === 0 ? '' : ` (${deadLetters} of them dead letters)`
+      const how = received > sent ? 'more came than were sent' : 'both live, and some never came'
+      yield `${from} (${fromId}) → ${to} (${toId}) ${kind}: ${sent} sent, ${received} received${letters}: ${how}`
+    }
+  }
+}
+
+function pairOf({ fromId, toId }: MessageCount): string {
+  return `${fromId}>${toId}`
+}
+
+function counted(op: string, messages: Messages | null): Messages {
+  if (messages !== null) return messages
+  throw new PostgradError('NOT_COUNTED', {
+    op,
+    expected: 'a simulation whose messages were counted',
+    got: 'one that ran with countMessages: false',
+    remedy: 'Leave countMessages out.',
+  })
+}
+
+function fail(op: string, code: string, what: string, wrong: readonly string[], seed: number | undefined): void {
+  if (wrong.length === 0) return
+  throw new PostgradError(code, {
+    op,
+    message: `${what}:\n  ${wrong.join('\n  ')}\n`,
+    values: { wrong, ...(seed === undefined ? {} : { seed }) },
+  })
+}

@@ -1,0 +1,69 @@
+/**
+ * All checkers in one call. Each also stands alone: `expectClean`, `expectConserved`, `expectExecutedOnce`, `expectCreditsReturned`, `expectSameBits`.
+ */
+
+import { inlined } from '../inlined/inlined.js'
+import { foundIn } from '../replay/reproduce.js'
+import { expectSameBits } from '../replay/same-bits.js'
+import type { TestCluster } from '../simulate/cluster.js'
+import type { Messages } from '../simulate/message-ledger.js'
+import { type SimulateOptions, type Simulation, simulate } from '../simulate/simulate.js'
+import { type CleanOptions, type DebugInfos, expectClean } from './expect-clean.js'
+import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
+
+/** What the checkers look at of a `Simulation`. */
+export interface Checked {
+  /** For the message of a failure. */
+  readonly seed?: number
+  /** What is compared with the oracle. */
+  readonly result?: unknown
+  /** What each worker held at the end. */
+  readonly debugInfo: DebugInfos
+  /** What became of each message; null: not counted. */
+  readonly messages: Messages | null
+  /** Names whose last life had crashed. */
+  readonly crashed: readonly string[]
+  /** Whether any worker crashed, left or was started anew. */
+  readonly anyEnded: boolean
+}
+
+/** Of `expectSound`. */
+export interface SoundOptions extends CleanOptions {
+  /** What the inlined program gives: the simulation's result must have its bits. Left out, results are not compared. */
+  readonly oracle?: unknown
+}
+
+/**
+ * Proves of one run: its result has the bits of the oracle (if one is given); nothing is held on any worker that did not crash; each request ran once at
+ * most; every message that was sent is accounted for; every credit came back. A dead letter is no fault where a worker ended: it may be about that worker.
+ * What is found ends as a run that fails does: with a trace if one is asked for, and with the line that repeats the run.
+ * @throws BITS_DIFFER, NOT_CLEAN, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED: the first that is found
+ */
+export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
+  const { seed, result, crashed, anyEnded } = simulation
+  try {
+    if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
+    expectExecutedOnce(simulation)
+    expectConserved(simulation)
+    expectCreditsReturned(simulation)
+    expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow })
+  } catch (error) {
+    throw foundIn(simulation, error)
+  }
+}
+
+/**
+ * Runs `body` inlined, then in the simulation, and holds the run against it with every checker. `body` gets what both clusters have in common.
+ * @throws as `simulate` and `expectSound`
+ */
+export async function simulateAgainstInlined<T>(
+  options: SimulateOptions,
+  body: (cluster: TestCluster) => Promise<T>,
+  checks: Omit<SoundOptions, 'oracle'> = {},
+): Promise<Simulation<T>> {
+  const { workers, dataSeed } = options
+  const oracle = await inlined({ workers, ...(dataSeed === undefined ? {} : { dataSeed }) }, body)
+  const simulation = await simulate(options, body)
+  expectSound(simulation, { ...checks, oracle })
+  return simulation
+}

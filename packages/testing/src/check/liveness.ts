@@ -1,0 +1,152 @@
+/**
+ * Two kinds of runs under faults, since they ask for different things. Safety: faults go on for ever, nothing need come to an end, and nothing wrong may
+ * happen. Liveness: faults end at a point, and from there on everything must come to its end within a bound of virtual time and steps.
+ *
+ *     safety     ~~~~~~~ faults ~~~~~~~~~~~~~~~~~~~~~~~~~~|  forMs: it may be pending, and a typed error of the weather is fine
+ *     liveness   ~~~~~~~ faults ~~~~~|── withinMs ────────|  pending is LIVENESS_VIOLATED, with who waits for whom
+ *                                    └ faultsEndMs
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { randomFaults } from '../faults/fault-plan.js'
+import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate/simulate.js'
+import { whoWaitsText } from '../simulate/who-waits.js'
+
+/** Of `checkLiveness`. */
+export interface LivenessOptions extends SimulateOptions {
+  /** No rule of `faults` applies any more from this virtual time on, and partitions are healed; who is to come back comes back. Default 3000. */
+  readonly faultsEndMs?: number
+  /** So much later, in ms of virtual time, the body must have settled and nobody may wait for anything. Default 30,000. */
+  readonly withinMs?: number
+  /** And after so many steps. Default 1 million. */
+  readonly withinSteps?: number
+}
+
+/** Of `checkSafety`. */
+export interface SafetyOptions extends SimulateOptions {
+  /** The run ends then, in ms of virtual time, whatever is pending. Default 10,000. */
+  readonly forMs?: number
+  /** And after so many steps. Default 1 million. */
+  readonly forSteps?: number
+  /** Called between steps, when the program is quiet. What it throws is wrong. */
+  readonly check?: (sim: SimCluster) => void
+  /** Codes of errors with which the body may reject, beside those of the weather. */
+  readonly allow?: readonly string[]
+}
+
+/** How a body ended under faults for ever. */
+export type SafetyEnd<T> =
+  | { readonly ended: 'value'; readonly value: T }
+  | { readonly ended: 'error'; readonly code: string }
+  | { readonly ended: 'pending' }
+
+const FAULTS_END_MS = 3000
+const WITHIN_MS = 30_000
+const FOR_MS = 10_000
+const STEPS = 1_000_000
+/** How often it is looked whether anybody still waits, in ms of virtual time. */
+const LOOK_MS = 10
+
+/** What a call may end with when workers die and messages are lost. */
+const WEATHER: ReadonlySet<string> = new Set([
+  ...['RPC_TIMEOUT', 'WORKER_DIED', 'RREF_CREATION_TIMEOUT', 'CALL_CANCELLED', 'WORKER_DRAINING', 'RPC_SHUT_DOWN'],
+  ...['DIST_BACKWARD_TIMEOUT', 'GROUP_TIMEOUT', 'CONTEXT_RELEASED'],
+])
+
+/**
+ * Runs the body under faults (default drawn from the seed) that end, and then to its end.
+ * @throws (rejects) LIVENESS_VIOLATED when something is still pending at the bound; what `simulate` throws
+ */
+export function checkLiveness<T>(options: LivenessOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+  const { faults = randomFaults() } = options
+  return runSimulation({ ...options, faults }, body, (sim, main) => liveness(sim, main, options))
+}
+
+async function liveness<T>(sim: SimulatedWorkers, main: Promise<T>, options: LivenessOptions): Promise<T> {
+  const { faultsEndMs = FAULTS_END_MS, withinMs = WITHIN_MS, withinSteps = STEPS } = options
+  const { world } = sim
+  const endFaults = () => {
+    world.faults?.end()
+    sim.heal()
+    world.limitSteps(withinSteps)
+  }
+  world.clock.setTimer(faultsEndMs, endFaults)
+  let isOver = false
+  const late = new Promise<never>((_, reject) => {
+    world.clock.setTimer(faultsEndMs + withinMs, () => isOver || reject(violated(sim, options)))
+  })
+  try {
+    const value = await world.run(Promise.race([main, late]))
+    // What the body began and did not wait for.
+    while (world.nowMs < faultsEndMs || sim.whoWaits().waits.length > 0) {
+      await world.run(Promise.race([new Promise<void>((resolve) => world.clock.setTimer(LOOK_MS, resolve)), late]))
+    }
+    isOver = true
+    return value
+  } catch (error) {
+    throw isPostgradError(error, 'SIM_LIMIT') ? violated(sim, options) : error
+  }
+}
+
+function violated(sim: SimulatedWorkers, { faultsEndMs = FAULTS_END_MS, withinMs = WITHIN_MS }: LivenessOptions): PostgradError {
+  const waits = sim.whoWaits()
+  const { nowMs, steps } = sim.world
+  const text =
+    waits.waits.length === 0 ? "No worker waits for anything: it is the test's own promise that is pending." : whoWaitsText(waits)
+  return new PostgradError('LIVENESS_VIOLATED', {
+    op: 'checkLiveness',
+    message: `the faults ended at ${faultsEndMs} ms, and at ${nowMs} ms (bound: ${faultsEndMs + withinMs} ms), after ${steps} steps, something is still pending. ${text}\n`,
+    remedy: 'Give every wait an end that is told to whoever waits, or allow more time with withinMs and withinSteps.',
+    values: { timeMs: nowMs, steps, faultsEndMs, withinMs, ...waits },
+  })
+}
+
+/**
+ * Runs the body under faults that never end (default drawn from the seed). It may stay pending, or reject with an error of the weather (a timeout, a
+ * worker's death, …).
+ * @throws (rejects) SAFETY_VIOLATED when `check` throws; any other error of the body
+ */
+export function checkSafety<T>(options: SafetyOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<SafetyEnd<T>>> {
+  const { faults = randomFaults({ untilMs: Number.POSITIVE_INFINITY }) } = options
+  return runSimulation({ ...options, faults }, body, (sim, main) => safety(sim, main, options))
+}
+
+async function safety<T>(sim: SimulatedWorkers, main: Promise<T>, options: SafetyOptions): Promise<SafetyEnd<T>> {
+  const { forMs = FOR_MS, forSteps = STEPS, check, allow = [] } = options
+  const { world } = sim
+  if (check !== undefined) {
+    world.onQuiet = () => {
+      try {
+        check(sim)
+      } catch (error) {
+        throw unsafe(sim, error)
+      }
+    }
+  }
+  world.limitSteps(forSteps)
+  const over = new Promise<SafetyEnd<T>>((resolve) => void world.clock.setTimer(forMs, () => resolve({ ended: 'pending' })))
+  try {
+    const end = await world.run(Promise.race([main.then((value): SafetyEnd<T> => ({ ended: 'value', value })), over]))
+    return end
+  } catch (error) {
+    if (isPostgradError(error, 'SIM_LIMIT')) return { ended: 'pending' }
+    if (isPostgradError(error) && (WEATHER.has(error.code) || allow.includes(error.code))) return { ended: 'error', code: error.code }
+    throw error
+  } finally {
+    world.onQuiet = null
+    // The run is over: what is under way need not be lost any more.
+    world.faults?.end()
+    world.limitSteps(STEPS)
+  }
+}
+
+function unsafe(sim: SimulatedWorkers, cause: unknown): PostgradError {
+  const { nowMs, steps } = sim.world
+  const why = String((cause as Partial<Error> | null)?.message ?? cause)
+  return new PostgradError('SAFETY_VIOLATED', {
+    op: 'checkSafety',
+    message: `at ${nowMs} ms, after step ${steps}: ${why}`,
+    remedy: 'The check of this run does not hold any more.',
+    cause,
+    values: { timeMs: nowMs, steps },
+  })
+}

@@ -1,0 +1,112 @@
+/**
+ * Matchers for jest and vitest, over the same checkers that stand alone. Nothing of a test runner is imported: `expect.extend(matchers)` in a set-up file
+ * (or at the head of a test), and TypeScript knows them in jest (global `expect` and `@jest/globals`) and vitest.
+ */
+import { isPostgradError } from '@postgrad/base'
+import { linesOf } from '../replay/reproduce.js'
+import { bitDifference, differenceText } from '../replay/same-bits.js'
+import { type CleanOptions, type DebugInfos, leaks } from './expect-clean.js'
+import { type Checked, expectSound, type SoundOptions } from './expect-sound.js'
+
+/** What a runner wants of a matcher. */
+export interface MatcherResult {
+  /** Whether it held. */
+  readonly pass: boolean
+  /** What to print when it should not have come out so. */
+  readonly message: () => string
+}
+
+/** The matchers as methods of `expect(…)`; R is void, or a promise behind `resolves` and `rejects`. */
+export interface PostgradMatchers<R = void> {
+  /** A simulation, or the `debugInfo()` of a launched cluster: nothing is held on any worker. As `expectClean`; workers that crashed are left out. */
+  toBeClean(options?: CleanOptions): R
+  /** A simulation: all checkers. As `expectSound`. */
+  toBeSound(options?: SoundOptions): R
+  /** Tensors, numbers, or lists, objects and maps by name of them: the same to the last bit. As `expectSameBits`. */
+  toHaveSameBitsAs(expected: unknown): R
+  /** A simulation whose result has the bits of what the inlined program gave. */
+  toMatchInlined(oracle: unknown): R
+  /** A promise, or a function that gives one: it rejects with an error of this `code`. To be awaited. */
+  toRejectWithCode(code: string, values?: Readonly<Record<string, unknown>>): Promise<R>
+}
+
+interface Seeded {
+  readonly seed?: number
+}
+
+/** `expect.extend(matchers)`: `toBeClean`, `toBeSound`, `toHaveSameBitsAs` and others, for Jest and vitest. */
+export const matchers = {
+  toBeClean(received: unknown, options: CleanOptions = {}): MatcherResult {
+    const simulation = received as Partial<Checked>
+    const debugInfo = simulation.debugInfo ?? (received as DebugInfos)
+    const left = leaks(debugInfo, { ...options, except: [...(options.except ?? []), ...(simulation.crashed ?? [])] })
+    if (left.length === 0) return { pass: true, message: () => 'expected something to be held on some worker at the end, and nothing was' }
+    const message = `expected nothing to be held on any worker at the end\n  ${left.join('\n  ')}`
+    const how = again(simulation, message)
+    return { pass: false, message: () => `${message}${how}` }
+  },
+
+  toBeSound(received: unknown, options: SoundOptions = {}): MatcherResult {
+    try {
+      expectSound(received as Checked, options)
+      return { pass: true, message: () => 'expected a checker to find something, and none did' }
+    } catch (error) {
+      if (!isPostgradError(error)) throw error
+      const how = again(received as Seeded, error)
+      return { pass: false, message: () => `${error.code}: ${error.message.trimEnd()}${how}` }
+    }
+  },
+
+  toHaveSameBitsAs(received: unknown, expected: unknown): MatcherResult {
+    return sameBits(received, expected)
+  },
+
+  toMatchInlined(received: unknown, oracle: unknown): MatcherResult {
+    const { result, seed } = received as { readonly result: unknown; readonly seed?: number }
+    return sameBits(result, oracle, { simulation: received, seed })
+  },
+
+  async toRejectWithCode(received: unknown, code: string, values: Readonly<Record<string, unknown>> = {}): Promise<MatcherResult> {
+    let error: unknown
+    try {
+      const value = await (typeof received === 'function' ? received() : received)
+      return { pass: false, message: () => `expected a rejection with ${code}, got the value ${String(value)}` }
+    } catch (reason) {
+      error = reason
+    }
+    const got = error as { readonly code?: unknown; readonly values?: Readonly<Record<string, unknown>> } | null
+    const unlike = Object.entries(values).filter(([key, value]) => bitDifferenceOrText(got?.values?.[key], value))
+    if (got?.code === code && unlike.length === 0) return { pass: true, message: () => `expected another rejection than ${code}` }
+    const which = unlike.map(([key, value]) => `\n  values.${key}: expected ${String(value)}, got ${String(got?.values?.[key])}`).join('')
+    const what = error instanceof Error || isPostgradError(error) ? `${String(got?.code ?? error.name)}: ${error.message}` : String(error)
+    return { pass: false, message: () => `expected a rejection with ${code}, got ${what}${which}${again(error as Seeded)}` }
+  },
+}
+
+function sameBits(
+  got: unknown,
+  expected: unknown,
+  of: { readonly simulation: unknown; readonly seed: number | undefined } | null = null,
+): MatcherResult {
+  const difference = bitDifference(got, expected)
+  if (difference === null) return { pass: true, message: () => 'expected some bit to differ, and all are the same' }
+  const message = differenceText(difference, of?.seed)
+  const lines = linesOf(of?.simulation, message).map((line) => `\n${line}`)
+  return { pass: false, message: () => `${message}${lines.join('')}` }
+}
+
+function bitDifferenceOrText(got: unknown, expected: unknown): boolean {
+  try {
+    return bitDifference(got, expected) !== null
+  } catch {
+    // What has no bits, a worker's info say, is compared as it is.
+    return got !== expected
+  }
+}
+
+/** How to see it again. `error`: what was found in the run. */
+function again(from: Seeded | null | undefined, error?: unknown): string {
+  const lines = linesOf(from, error).map((line) => `\n  ${line}`)
+  const seed = typeof from?.seed === 'number' ? `\n  seed ${from.seed}: simulate with { seed: ${from.seed} } runs it again` : ''
+  return seed + lines.join('')
+}

@@ -1,0 +1,107 @@
+/**
+ * Runs of a program that stands in a module of its own, `{ program, export }`, so that a run can be made anywhere: in another thread, or from the command
+ * line by the token of one that failed (`postgrad replay`). The options are then data, and travel in the token.
+ */
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { PostgradError } from '@postgrad/base'
+import { importModule } from '@postgrad/base/internal'
+import { rulesOf } from '../faults/fault-plan.js'
+import { decodeToken, isData, type ProgramIdentity, type RunVariant } from '../replay/replay-token.js'
+import { checkRun } from './check-run.js'
+import { workerNames } from './cluster.js'
+import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
+
+/** A function of a module, `(sim) => Promise`, as `simulate` takes it. */
+export interface ProgramRef {
+  /** Path (from the current directory) or URL of the module; compiled, or what this process can import. */
+  readonly program: string | URL
+  /** Default 'default'. */
+  readonly export?: string
+}
+
+/**
+ * `simulate` with a program's function. A failed run's token is of the program: `postgrad replay <token>`.
+ * @throws (rejects) PROGRAM_INVALID; what `simulate` throws
+ */
+export async function simulateProgram(ref: ProgramRef, options: SimulateOptions): Promise<Simulation<unknown>> {
+  return runProgram(ref, options, await bodyOf(ref))
+}
+
+/**
+ * The run of a token of a program, once.
+ * @throws (rejects) REPLAY_TOKEN_INVALID, PROGRAM_INVALID, REPLAY_OTHER_TEST for a token of a test; and what the run throws
+ */
+export async function replayProgram(token: string): Promise<Simulation<unknown>> {
+  const { of, variant } = decodeToken(token)
+  if (of.kind !== 'program') {
+    throw new PostgradError('REPLAY_OTHER_TEST', {
+      op: 'replay',
+      expected: 'a token of a program',
+      got: `one of the test '${of.name}'${of.file === '' ? '' : ` of ${of.file}`}`,
+      remedy: 'Put POSTGRAD_REPLAY=<token> in front of the command that runs that test.',
+      values: { of },
+    })
+  }
+  return runVariant(of, variant)
+}
+
+/** One run of a program, neither shrunk nor printed. */
+export async function runVariant({ program, export: name, options }: ProgramIdentity, variant: RunVariant): Promise<Simulation<unknown>> {
+  const body = await bodyOf({ program, export: name })
+  return runSimulation({ ...(options as unknown as SimulateOptions), variant } as RunOptions, body, ({ world }, main) => world.run(main))
+}
+
+function runProgram(ref: ProgramRef, options: SimulateOptions, body: Body): Promise<Simulation<unknown>> {
+  checkRun('simulateProgram', options, body)
+  const identity = identityOf(ref, options)
+  return runSimulation({ ...options, identity }, body, ({ world }, main) => world.run(main))
+}
+
+type Body = (sim: SimCluster) => Promise<unknown>
+
+/** Null if the options cannot stand in a token. */
+export function identityOf(ref: ProgramRef, options: SimulateOptions): ProgramIdentity | null {
+  const { workers, seed = 0, dataSeed, rpcTimeoutMs, mailbox, jobs, faults, world, twice } = options
+  const plan = rulesOf(faults, seed, workerNames(workers))
+  if (plan !== null && !plan.every(isData)) return null
+  const { arrival, stepsMax, timeMsMax } = world ?? {}
+  const ofWorld = { arrival, stepsMax, timeMsMax }
+  // What is undefined does not come into the token. Infinity does not either: no end of a rule is the default.
+  const data = { workers, dataSeed, rpcTimeoutMs, mailbox, jobs, faults: plan ?? undefined, twice, world: ofWorld }
+  return { kind: 'program', program: String(ref.program), export: ref.export ?? 'default', options: data }
+}
+
+/** The module as a URL, which means the same in another thread. */
+export function programUrl(program: string | URL): string {
+  return isUrl(program) ? String(program) : pathToFileURL(resolve(String(program))).href
+}
+
+/** @throws PROGRAM_INVALID */
+export async function bodyOf({ program, export: name = 'default' }: ProgramRef): Promise<Body> {
+  const url = programUrl(program)
+  let module: Readonly<Record<string, unknown>>
+  try {
+    module = await importModule(url, null)
+  } catch (cause) {
+    throw invalid(String(program), `'${url}' could not be imported: ${(cause as Partial<Error>).message ?? cause}`, cause)
+  }
+  const body = module[name]
+  if (typeof body === 'function') return body as Body
+  throw invalid(String(program), `it exports ${Object.keys(module).join(', ') || 'nothing'}, and no function '${name}'`)
+}
+
+function isUrl(program: string | URL): boolean {
+  return typeof program !== 'string' || /^(file|data|node):/.test(program)
+}
+
+function invalid(program: string, got: string, cause?: unknown): PostgradError {
+  return new PostgradError('PROGRAM_INVALID', {
+    op: 'simulateProgram',
+    expected: `a module '${program}' that exports a function of the cluster, (sim) => Promise`,
+    got,
+    remedy: 'Give the path from the current directory, or a URL, and the name of the export.',
+    ...(cause === undefined ? {} : { cause }),
+    values: { program },
+  })
+}

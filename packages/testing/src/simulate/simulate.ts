@@ -1,0 +1,440 @@
+/**
+ * `simulate`: a program on N workers in one thread, its messages delivered in an order drawn from a seed. Same seed, same run; every pair keeps its
+ * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { workerDied } from '@postgrad/base/internal'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
+import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
+import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import type { FaultKind, SimWorldOptions, Trace } from '@postgrad/sim'
+import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
+import { suspendHeapStorage } from '@postgrad/tensor/internal'
+import { type FaultsOption, rulesOf } from '../faults/fault-plan.js'
+import type { FaultRule } from '../faults/message-kind.js'
+import { MESSAGE_KINDS, messageKind, UNREADABLE } from '../faults/message-kind.js'
+import { noteInStack } from '../replay/error-notes.js'
+import type { RunVariant } from '../replay/replay-token.js'
+import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from '../replay/reproduce.js'
+import type { FailedRun, ShrinkOptions } from '../replay/shrink.js'
+import { twice } from '../replay/twice.js'
+import { checkRun } from './check-run.js'
+import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
+import { MessageLedger, type Messages } from './message-ledger.js'
+import { MessageNamer } from './message-names.js'
+import { type Disturbance, Network, type SlowLine } from './network.js'
+import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
+import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
+
+/** Of `simulate`. */
+export interface SimulateOptions {
+  /** Names, or a count: worker0, worker1, … */
+  readonly workers: readonly string[] | number
+  /** Of the order of delivery. Default 0. */
+  readonly seed?: number
+  /** Of the workers' random numbers, as `launch` has it: kept apart from `seed`, so that every order meets the same numbers. Default 0. */
+  readonly dataSeed?: number
+  /** Default deadline of calls, in ms of virtual time; 0 is none. Default 60,000. */
+  readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another. */
+  readonly mailbox?: MailboxOptions
+  /**
+   * What happens to messages on their way: lost, repeated, put off, and workers that crash or are restarted by one. Their kinds are the protocol's
+   * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost. `'random'` draws rules from
+   * the seed, as `randomFaults()` does.
+   */
+  readonly faults?: FaultsOption
+  /** Pools by name, for `currentJobs(name)`: their jobs run in this thread, in an order that the seed decides. */
+  readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
+  /** Keeps where references are made, for `leaks`. Default false. */
+  readonly referenceStacks?: boolean
+  /** Counts every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time in sweeps. */
+  readonly countMessages?: boolean
+  /** Bounds of the run and who decides the order; see `SimWorldOptions`. */
+  readonly world?: Omit<SimWorldOptions, 'faults'>
+  /**
+   * A run that fails is repeated with fewer faults and simpler orders, up to so many runs and so long, and the smallest that fails in the same way is the
+   * one that is reported. Default: where the faults are drawn from the seed, or under POSTGRAD_SHRINK=1; POSTGRAD_SHRINK=0 is never.
+   */
+  readonly shrink?: boolean | ShrinkOptions
+  /**
+   * The run is made twice and compared: the body is called a second time. A program that depends on anything but the seed ends in NOT_DETERMINISTIC, which
+   * says where the two runs parted. Default false.
+   */
+  readonly twice?: boolean
+  /** A run that fails is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
+  readonly traceDir?: string
+  /** Names the run in the line that repeats it, beside the name of the test. */
+  readonly name?: string
+}
+
+/** What the other kinds of runs in this package add. */
+export type RunOptions = SimulateOptions & Reproducible
+
+/** The cluster that `simulate` hands to its body: workers in this thread, in virtual time, which can be crashed, restarted and cut off. */
+export interface SimCluster extends TestCluster {
+  /** The seed of the run. */
+  readonly seed: number
+  /** The world in which they run. */
+  readonly world: SimWorld
+  /** Ends a worker between two of its turns, as a killed thread ends. */
+  crash(target: Target): void
+  /**
+   * Starts a worker anew under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every worker
+   * that lives. Each of these takes it for the bearer of the name once it has heard of the end of the former life. `on(name)` is the new one.
+   */
+  restart(name: string): TestWorker
+  /**
+   * Starts a worker that comes late, linked to all that live: they and it may call each other at once. The name is a new one, or that of a worker that has
+   * left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
+   */
+  join(name: string): TestWorker
+  /**
+   * Nothing passes between the two sides, either way, until it is healed; what is lost meanwhile is sent again. `other` is all the others by default. A
+   * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, be it an empty list. @throws INVALID_ARGUMENT
+   */
+  partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance
+  /** Messages between the two sides, either way, take their time until it is healed, and keep their order. As `partition`. @throws INVALID_ARGUMENT */
+  slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance
+  /** Ends all that `partition` and `slow` have begun. */
+  heal(): void
+}
+
+/** How a run of `simulate` ended, and what happened in it. */
+export interface Simulation<T> {
+  /** The seed of the run. */
+  readonly seed: number
+  /** What the body gave. */
+  readonly result: T
+  /** What happened, in order; equal for the same seed. */
+  readonly trace: Trace
+  /** Steps that the world took. */
+  readonly steps: number
+  /** Virtual time that passed, in ms. */
+  readonly timeMs: number
+  /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
+  readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** References that nobody had given up then. */
+  readonly leaks: readonly ReferenceLeak[]
+  /** How often the rules of `faults` did what. */
+  readonly faults: Readonly<Record<FaultKind, number>>
+  /** The rules of `faults`, as they were given or drawn. `planText` prints them. */
+  readonly plan: readonly FaultRule[]
+  /** What became of each message, for `expectConserved` and its neighbours; null with `countMessages: false`. */
+  readonly messages: Messages | null
+  /** Names whose last life had crashed at the end. */
+  readonly crashed: readonly string[]
+  /** Whether any worker crashed, left or was started anew: then some messages may have met nobody. */
+  readonly anyEnded: boolean
+}
+
+/** Shorter stretches without any event are not looked at. */
+const IDLE_MS = 100
+
+/** A world and its workers, some of which may live again. */
+export class SimulatedWorkers implements SimCluster {
+  readonly seed: number
+  readonly world: SimWorld
+  readonly cluster: InThreadCluster
+  private readonly options: RunOptions
+  /** Null: links are bare. */
+  readonly plan: readonly FaultRule[] | null
+  /** Who waited for whom when last nothing could happen but for time to pass. */
+  stood: { readonly atMs: number; readonly waits: WaitsNow } | null = null
+  /** Null: nobody counts messages. */
+  readonly ledger: MessageLedger | null
+  private readonly jobs: SimulatedJobs
+  private readonly network: Network
+
+  private readonly variant: RunVariant
+  /** What ends what runs on a worker, as this crashes. */
+  private readonly running = new Map<WorkerRuntime, Set<() => void>>()
+
+  constructor(options: RunOptions) {
+    const { workers, faults, world } = options
+    this.options = options
+    this.variant = options.variant ?? plainVariant(options)
+    const { seed, decisions, faults: exactly } = this.variant
+    this.seed = seed
+    this.ledger = options.countMessages === false ? null : new MessageLedger()
+    this.plan = rulesOf(faults, seed, workerNames(workers))
+    const faultOptions = this.plan && {
+      rules: this.plan,
+      ...(exactly === null ? {} : { exactly }),
+      classify: messageKind,
+      kinds: [...MESSAGE_KINDS, UNREADABLE],
+      restart: (name: string) => void this.restart(name),
+    }
+    const schedule = decisions === null ? {} : { schedule: new ReplaySchedule(decisions) }
+    this.world = new SimWorld(seed, { ...world, ...schedule, ...(faultOptions && { faults: faultOptions }) })
+    this.world.trace.namer = () => new MessageNamer()
+    this.world.onIdle = (untilMs) => {
+      if (untilMs - this.world.nowMs >= IDLE_MS) this.stood = { atMs: this.world.nowMs, waits: waitsNow(this.living()) }
+    }
+    this.network = new Network(this.world, () => this.workers.map(({ name }) => name))
+    this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
+    this.cluster = new InThreadCluster(
+      workerNames(workers).map((name, id) => this.start(name, id, 0)),
+      (worker) => this.world.touch(worker),
+      (runtime, run) => this.untilDeath(runtime, run),
+    )
+    this.world.onCrash((name) => {
+      const { runtime } = this.on(name)
+      for (const end of this.running.get(runtime) ?? []) end()
+      this.running.delete(runtime)
+    })
+    const { runtimes } = this.cluster
+    for (const a of runtimes) {
+      for (const b of runtimes) {
+        if (a.info.id >= b.info.id) continue
+        const [atA, atB] = this.world.link(a.info.name, b.info.name)
+        a.connect(b.info, atA)
+        b.connect(a.info, atB)
+      }
+    }
+  }
+
+  get workers(): readonly WorkerInfo[] {
+    return this.cluster.workers
+  }
+
+  on(target: Target): TestWorker {
+    return this.cluster.on(target)
+  }
+
+  crash(target: Target): void {
+    const { runtime } = this.on(target)
+    // The former life of a name that is borne again: it is dead.
+    if (this.on(runtime.info.name).runtime !== runtime) return
+    this.world.crash(runtime.info.name)
+  }
+
+  restart(name: string): TestWorker {
+    const former = this.on(name).runtime
+    this.crash(name)
+    return this.begin(name, former)
+  }
+
+  join(name: string): TestWorker {
+    const former = this.cluster.current.find(({ info }) => info.name === name)?.runtime ?? null
+    if (former !== null && !former.agent.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
+    return this.begin(name, former)
+  }
+
+  partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance {
+    return this.network.partition(one, other)
+  }
+
+  slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance {
+    return this.network.slow(one, other, line)
+  }
+
+  heal(): void {
+    this.network.heal()
+  }
+
+  /** The last life of each name, unless it has crashed. */
+  living(): readonly WorkerRuntime[] {
+    const runtimes = this.cluster.current.map(({ runtime }) => runtime)
+    return runtimes.filter(({ info }) => !this.world.isCrashed(info.name))
+  }
+
+  /** Which run it was, to be repeated. A schedule of the caller's own is known by what it decided alone. */
+  record(): Omit<FailedRun, 'error'> {
+    const { world, options, plan } = this
+    const { decisions, faultDraws, trace } = world
+    const isOwn = options.world?.schedule !== undefined && this.variant.decisions === null
+    const variant = isOwn ? { ...this.variant, decisions } : this.variant
+    return { variant, decisions, faults: world.faults?.happened ?? [], faultDraws, plan: plan ?? [], trace }
+  }
+
+  whoWaits(): WhoWaits {
+    const crashed = this.workers.map(({ name }) => name).filter((name) => this.world.isCrashed(name))
+    return whoWaits(waitsNow(this.living()), crashed)
+  }
+
+  /** Whether this is the last life of its name. */
+  isCurrent(runtime: WorkerRuntime): boolean {
+    return this.on(runtime.info.name).runtime === runtime
+  }
+
+  /** As `launch` has it: who waits for a worker's program hears of its death, and nothing is begun on the dead. */
+  private untilDeath<R>(runtime: WorkerRuntime, run: () => Promise<R>): Promise<R> {
+    if (!this.isCurrent(runtime) || this.world.isCrashed(runtime.info.name)) return Promise.reject(crashed(runtime.info))
+    let end = () => {}
+    const promise = new Promise<R>((resolve, reject) => {
+      end = () => {
+        // A program that nobody waits for may die.
+        promise.catch(() => {})
+        reject(crashed(runtime.info))
+      }
+      run().then(resolve, reject)
+    })
+    const ends = this.running.get(runtime) ?? new Set()
+    this.running.set(runtime, ends.add(end))
+    const forget = () => void ends.delete(end)
+    promise.then(forget, forget)
+    return promise
+  }
+
+  private begin(name: string, former: WorkerRuntime | null): TestWorker {
+    if (this.world.isCrashed(name)) this.world.revive(name)
+    const { runtimes } = this.cluster
+    const lives = runtimes.filter(({ info }) => info.name === name).length
+    const runtime = this.start(name, runtimes.length, lives)
+    const current = this.cluster.current.map((worker) => worker.runtime)
+    const living = current.filter((other) => other !== former && !other.agent.isClosed && !this.world.isCrashed(other.info.name))
+    for (const { info } of runtimes)
+      if (!living.some((other) => other.info.id === info.id)) runtime.noteDeath(info, 'before this worker began')
+    for (const other of living) {
+      const [here, there] = this.world.link(name, other.info.name)
+      runtime.connect(other.info, here)
+      const connect = () => other.connect(runtime.info, there)
+      if (former === null || other.deathOf(former.info.id) !== null) connect()
+      else other.onPeerDeath((peer) => peer.id === former.info.id && connect())
+    }
+    return this.cluster.add(runtime)
+  }
+
+  private start(name: string, id: number, life: number): WorkerRuntime {
+    const { dataSeed = 0, rpcTimeoutMs, mailbox, referenceStacks = false } = this.options
+    const runtime = new WorkerRuntime({
+      name,
+      id,
+      clock: this.world.clockOf(name),
+      generator: workerGenerator(dataSeed, name, life),
+      finalizers: 'report',
+      referenceStacks,
+      ...(rpcTimeoutMs === undefined ? {} : { rpcTimeoutMs }),
+      ...(mailbox === undefined ? {} : { mailbox }),
+    })
+    installDistAutograd(runtime)
+    this.ledger?.attach(runtime)
+    useCheckpointDisk(runtime, syncDisk)
+    this.jobs.attach(runtime, life)
+    return runtime
+  }
+}
+
+/**
+ * Runs `body` on a simulated cluster until it settles, then delivers what is still under way.
+ * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come, with who
+ * waits for whom
+ * @example const { result } = await simulate({ workers: 2, seed: 1 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [zeros([2])])))
+ */
+export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+  return runSimulation(options, body, ({ world }, main) => world.run(main))
+}
+
+/** What `simulate` and the runs of `liveness.ts` have in common; `drive` takes the world to the end of the body. */
+export async function runSimulation<T, R>(
+  options: RunOptions,
+  body: (sim: SimCluster) => Promise<T>,
+  drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
+): Promise<Simulation<R>> {
+  checkRun('simulate', options, body)
+  return reproducible(options, (one) => {
+    const run = () => runOnce(one, body, drive)
+    return one.twice === true ? twice(run, runTrace).catch((error: unknown) => Promise.reject(unlike(error, one))) : run()
+  })
+}
+
+async function runOnce<T, R>(
+  options: RunOptions,
+  body: (sim: SimCluster) => Promise<T>,
+  drive: (sim: SimulatedWorkers, main: Promise<T>) => Promise<R>,
+): Promise<Simulation<R>> {
+  const sim = new SimulatedWorkers(options)
+  const { seed, world, cluster } = sim
+  const resumeHeapStorage = suspendHeapStorage()
+  try {
+    const result = await drive(sim, body(sim))
+    await world.drain()
+    const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
+    const alive = sim.living()
+    const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
+    const faults = world.faults?.injected ?? NO_FAULTS
+    const { trace, steps, nowMs: timeMs } = world
+    const isLive = (runtime: WorkerRuntime) => !runtime.agent.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
+    const messages = sim.ledger?.read(world, isLive) ?? null
+    const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
+    const anyEnded = !cluster.runtimes.every(isLive)
+    const plan = sim.plan ?? []
+    const simulation = { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    noteRun(simulation, sim.record())
+    return simulation
+  } catch (error) {
+    const thrown = explained(error, sim)
+    noteFailure(thrown, sim.record())
+    throw thrown
+  } finally {
+    resumeHeapStorage()
+    await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
+  }
+}
+
+function crashed(worker: WorkerInfo): PostgradError {
+  const death = { worker, cause: 'killed', detail: 'it crashed, and with it what ran there' } as const
+  const remedy =
+    'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.'
+  return workerDied('run', death, { remedy })
+}
+
+function nameTaken({ name, id }: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op: 'join',
+    message: `worker '${name}' (id ${id}) lives`,
+    remedy: 'Give the newcomer a name of its own, or let that one leave first.',
+    values: { worker: name, workerId: id },
+  })
+}
+
+const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>
+
+/** The error of a run as its caller gets it: with the seed, and where waiting was its end, with who waited for whom. */
+function explained(thrown: unknown, sim: SimulatedWorkers): unknown {
+  const error = isPostgradError(thrown, 'SIM_DEADLOCK') ? deadlock(thrown, sim.whoWaits()) : thrown
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return error
+  Object.assign(error, { seed: sim.seed })
+  const stood = isPostgradError(error) && OUT_OF_TIME.has(error.code) ? sim.stood : null
+  if (stood === null) noteInStack(error, ` (seed ${sim.seed})`)
+  else {
+    const waits = whoWaits(stood.waits)
+    Object.assign(error, { waits })
+    noteInStack(
+      error,
+      ` (seed ${sim.seed})\nAt ${stood.atMs} ms nothing could happen any more but for time to pass. ${whoWaitsText(waits)}`,
+    )
+  }
+  return error
+}
+
+/** Of two runs neither is the one that failed: what repeats them is what they had in common. */
+function unlike(error: unknown, options: RunOptions): unknown {
+  if (!isPostgradError(error, 'NOT_DETERMINISTIC')) return error
+  const variant = options.variant ?? plainVariant(options)
+  Object.assign(error, { seed: variant.seed })
+  noteInStack(error, ` (seed ${variant.seed})`)
+  noteFailure(error, { variant, decisions: [], faults: [], faultDraws: [], plan: [], trace: null })
+  return error
+}
+
+function plainVariant({ seed = 0 }: SimulateOptions): RunVariant {
+  return { seed, decisions: null, faults: null }
+}
+
+/** Waits that ended since time was up: as good a sign of a deadlock as there is where calls have deadlines. */
+const OUT_OF_TIME: ReadonlySet<string> = new Set(['RPC_TIMEOUT', 'GROUP_TIMEOUT', 'DIST_BACKWARD_TIMEOUT', 'RREF_CREATION_TIMEOUT'])
+
+function deadlock(error: PostgradError, waits: WhoWaits): PostgradError {
+  const { message, remedy = '', values, op } = error
+  const text = whoWaitsText(waits)
+  const plain = message.slice(`${op}: `.length).replace(` ${remedy}`, '')
+  return new PostgradError('SIM_DEADLOCK', {
+    op,
+    message: text === '' ? plain : `${plain}\n${text}\n`,
+    remedy,
+    values: { ...values, ...waits },
+  })
+}
