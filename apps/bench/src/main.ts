@@ -30,7 +30,8 @@ import { rowText, tableHead } from './table.js'
 const HELP = `Usage: npm run bench -- [options]
 
 Options:
-  --json         one JSON object a line: name, unit, ours, limit, peers, aim, met (use npm run --silent bench)
+  --json         one JSON object a line: name, unit, ours, limit, peers, aim, met, warm (how often ours had done its work
+                 before; 0: never) (use npm run --silent bench)
   --only NAME    rows whose name contains NAME
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name

@@ -42,8 +42,8 @@ test('the median of odd and even numbers of turns, whatever their order', () => 
 describe('a row', () => {
   test('has exactly its keys; figures are medians over the turns, the aim comes from the limit beside it', async () => {
     const row = await measure(plan({ peers: { other: { run: contestant([7, 9, 8]) } } }), 3, nothing)
-    expect(row).toEqual({ name: 'row', unit: 's', ours: 2, limit: 1, peers: { other: 8 }, aim: 2, met: true })
-    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met'])
+    expect(row).toEqual({ name: 'row', unit: 's', ours: 2, limit: 1, peers: { other: 8 }, aim: 2, met: true, warm: 10 })
+    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met', 'warm'])
   })
 
   test.each([
@@ -65,6 +65,19 @@ describe('a row', () => {
     expect(row.peers).toEqual({ tenth: 4, least: 5 })
     expect(new Set(tenth)).toEqual(new Set([2]))
     expect(new Set(least)).toEqual(new Set([1]))
+  })
+
+  test('ours works as often as it is said before it is measured, or not at all', async () => {
+    const done = async (warm: number): Promise<readonly [number, number, number]> => {
+      const [ours, limit]: [number[], number[]] = [[], []]
+      const row = await measure(plan({ warm, ours: contestant([1], ours), limit: contestant([1], limit) }), 1, nothing)
+      return [row.warm, ours.length, limit.length]
+    }
+    expect(await done(0)).toEqual([0, 1, 2])
+    expect(await done(5)).toEqual([10, 2, 2])
+    expect(await done(11)).toEqual([20, 3, 2])
+    // So long that it would take more than 20 s: two turns are 20.
+    expect(await done(1000)).toEqual([20, 3, 2])
   })
 
   test('contestants take turns', async () => {
@@ -91,6 +104,7 @@ describe('the table', () => {
     peers: { comlink: 56.78 },
     aim: 300_000,
     met: false,
+    warm: 40_000,
   }
 
   test('a line has the figures, the ratio to the limit, the verdict and the peers', () => {
@@ -101,10 +115,12 @@ describe('the table', () => {
       '500,000',
       '0.50',
       '300,000',
+      '40,000',
       'NO',
       'comlink 56.8',
     ])
     expect(rowText({ ...row, met: true, peers: {} })).toMatch(/ {2}yes {2}$/)
+    expect(rowText({ ...row, warm: 0 })).toMatch(/ {2}cold {2}NO/)
   })
 
   test('its head stands above the columns, and names PyTorch where it runs', () => {
@@ -117,6 +133,7 @@ describe('the table', () => {
       ['limit', '500,000'],
       ['ratio', '0.50'],
       ['aim', '300,000'],
+      ['warm', '40,000'],
     ] as const)
       expect(line.indexOf(figure) + figure.length).toBe(columns.indexOf(title) + title.length)
   })

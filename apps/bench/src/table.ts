@@ -4,12 +4,18 @@ import type { Row } from './row.js'
 const NAME_WIDTH = 90
 
 export function tableHead(torch: string | null): string {
-  const columns = ['unit'.padEnd(8), ...['ours', 'limit', 'ratio', 'aim'].map((name) => name.padStart(10)), '  met', '  peers']
+  const columns = ['unit'.padEnd(8), ...['ours', 'limit', 'ratio', 'aim', 'warm'].map((name) => name.padStart(10)), '  met', '  peers']
   return `${torch === null ? '' : `beside PyTorch ${torch}\n`}${'row'.padEnd(NAME_WIDTH)}${columns.join('')}`
 }
 
-export function rowText({ name, unit, ours, limit, peers, aim, met }: Row): string {
-  const figures = [number(ours), number(limit), (ours / limit).toFixed(2), aim === null ? '-' : number(aim)]
+export function rowText({ name, unit, ours, limit, peers, aim, met, warm }: Row): string {
+  const figures = [
+    number(ours),
+    number(limit),
+    (ours / limit).toFixed(2),
+    aim === null ? '-' : number(aim),
+    warm === 0 ? 'cold' : warm.toLocaleString('en-US'),
+  ]
     .map((text) => text.padStart(10))
     .join('')
   const others = Object.entries(peers).map(([peer, value]) => `${peer} ${number(value)}`)

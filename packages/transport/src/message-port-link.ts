@@ -63,6 +63,7 @@ class MessagePortLink implements Link {
     this.name = options.name ?? 'message port'
     this.unref = options.unref ?? false
     this.stayAwake = options.stayAwake ?? null
+    this.writer.sender = this.stayAwake?.word ?? 0
     this.postFramesMax = options.postFramesMax ?? POST_FRAMES_MAX
     this.postBytesMax = options.postBytesMax ?? POST_BYTES_MAX
     port.on('close', () => this.onPortClose())
@@ -97,7 +98,7 @@ class MessagePortLink implements Link {
     const { writer } = this
     if (writer.frames === 0 || this.isClosed) return
     const post = writer.take()
-    this.stayAwake?.onPost(false)
+    this.stayAwake?.onSend(this.reader.sender)
     if (writer.transfer === null) {
       this.port.postMessage(post)
       return
@@ -135,7 +136,7 @@ class MessagePortLink implements Link {
   private onPost(post: Post): void {
     // Node may still hand over what it had begun to deliver when the link was closed from here.
     if (this.reason !== null) return
-    this.stayAwake?.onPost(true)
+    this.stayAwake?.onArrival()
     if (this.isRestDue) {
       this.behind.push(post)
       return
@@ -148,6 +149,7 @@ class MessagePortLink implements Link {
     } finally {
       this.isDelivering = false
       this.flush()
+      this.stayAwake?.onRead()
     }
   }
 

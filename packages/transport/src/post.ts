@@ -3,7 +3,7 @@
  * it. This file writes and reads posts; `message-port-link.ts` decides when. Both ends are threads of one process, so words are in the
  * machine's order.
  *
- *     word 0: number of frames, word 1: 0
+ *     word 0: number of frames, word 1: the sender's word among the threads that are awake (awake-threads.ts), 0 if it has none
  *     then per frame, each part starting at a multiple of 8 bytes:
  *     ┌───────────────┬──────────────────┬────────────────────────────────┬──────────────┬─────────────────────┐
  *     │ header length │ segments (count) │ per segment: length, −1: moved │ header bytes │ segments not moved… │
@@ -47,6 +47,8 @@ export const align8 = (n: number): number => (n + 7) & ~7
 
 /** Gathers frames into posts. What `take` returned must be posted (cloned) before the next `take`. */
 export class PostWriter {
+  /** Said in every post. */
+  sender = 0
   /** Frames gathered since the last `take`. */
   frames = 0
   /** Bytes gathered since the last `take`, without those of moved segments. */
@@ -98,6 +100,7 @@ export class PostWriter {
   take(): Post {
     const { used, moved, bytes } = this
     this.words[0] = this.frames
+    this.words[1] = this.sender
     this.frames = 0
     this.used = START_BYTES
     this.transfer = moved
@@ -161,6 +164,8 @@ class ReceivedFrame implements Frame {
 
 /** Reads posts frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues behind the frame it is in. */
 export class PostReader {
+  /** Of the post that was begun last; 0 before the first. */
+  sender = 0
   /** Frames of the current post that `next` has not returned. */
   left = 0
   private words: Int32Array = new Int32Array(0)
@@ -198,6 +203,7 @@ export class PostReader {
     this.moved = NO_BUFFERS
     this.at = start + START_BYTES
     this.left = this.words[start >> 2] as number
+    this.sender = this.words[(start >> 2) + 1] as number
   }
 
   private startBytes(bytes: Uint8Array, moved: readonly ArrayBuffer[]): void {
@@ -206,6 +212,7 @@ export class PostReader {
     this.movedAt = 0
     this.at = START_BYTES
     this.left = this.words[0] as number
+    this.sender = this.words[1] as number
   }
 
   next(): Frame {

@@ -1,13 +1,15 @@
 /**
  * Keeps a thread's event loop turning for a moment after a post left or arrived, since an answer is often near: waking a thread that has
  * gone to sleep costs far more than the answer itself. Measured on two quiet virtual cores, bare ports, there and back: 78 µs when the threads
- * sleep on cores of their own, 9 when they happen to share one, 6 when both stay awake.
+ * sleep on cores of their own, 9 when they happen to share one, 6 when both stay awake. The rules are in SPEC.md.
  *
- * It stops where it does not pay. A vigil that ends without a post costs a credit (calls that take long). A post that arrives in a vigil earns one,
- * unless the loop had stood still before it: then another thread had this core, and would have had it sooner without the vigil. Without credit
- * some posts go by before the next try. So a thread that waits in vain spends `VIGIL_MS` now and then, and one with nothing to do sleeps.
- * One per thread, shared by its links.
+ * It stops where it does not pay. A thread stays awake only while fewer others are awake than there are cores (`awake-threads.ts`): the system
+ * lets one that turns keep its core for milliseconds, while those that have been posted to wait. What else runs on the machine shows in
+ * credit. A vigil that ends without a post costs one (calls that take long). A post that arrives in a vigil earns one, unless the loop had stood still
+ * before it: then another program had this core, and would have had it sooner without the vigil. Without credit some posts go by before the next
+ * try. So a thread that waits in vain spends `VIGIL_MS` now and then, and one with nothing to do sleeps. One per thread, shared by its links.
  */
+import { AwakeThreads, processAwakeWords } from './awake-threads.js'
 
 /** How long the loop turns after the last post: what Linux's haltpoll allows itself for the same reason. */
 export const VIGIL_MS = 0.2
@@ -19,6 +21,9 @@ const CREDIT_START = 4
 const PAUSE_POSTS = 64
 
 export class StayAwake {
+  private readonly threads: AwakeThreads
+  /** Added to this thread's clock, which begins when the thread does, it gives the one that all threads read alike. */
+  private readonly originMs = clockOriginMs()
   private endMs = 0
   private isAwake = false
   private credit = CREDIT_START
@@ -28,33 +33,68 @@ export class StayAwake {
 
   private readonly turn = (): void => {
     const nowMs = performance.now()
-    if (nowMs < this.endMs) {
+    const nowUs = this.toUs(nowMs)
+    const isOver = nowMs >= this.endMs
+    if (!isOver && this.threads.hasCore(nowUs)) {
+      this.threads.renew(nowUs)
       this.turnedMs = nowMs
       setImmediate(this.turn)
       return
     }
+    this.threads.leave()
     this.isAwake = false
     this.turnedMs = 0
-    if (this.pause === 0) this.lose()
+    if (isOver && this.pause === 0) this.lose()
   }
 
-  /** A post has left, or has arrived. */
-  onPost(arrived: boolean): void {
-    if (this.pause > 0) {
-      this.pause--
-      return
-    }
+  constructor(words = processAwakeWords()) {
+    this.threads = new AwakeThreads(words)
+  }
+
+  /** What a post says of this thread, so that its receiver can answer with `onSend`. */
+  get word(): number {
+    return this.threads.own
+  }
+
+  /** A post leaves for the thread with that word; 0: nobody knows which it is. */
+  onSend(word: number): void {
+    if (this.isPaused()) return
     const nowMs = performance.now()
-    if (arrived && this.turnedMs > 0) {
-      if (nowMs - this.turnedMs > STOOD_STILL_MS) this.lose()
-      else if (this.credit < CREDIT_MAX) this.credit++
-      this.turnedMs = 0
-    }
-    if (this.pause > 0) return
+    if (word !== 0) this.threads.wake(word, this.toUs(nowMs))
+    this.stay(nowMs)
+  }
+
+  /** A post has arrived, and is read now. */
+  onArrival(): void {
+    if (this.isPaused() || this.turnedMs === 0) return
+    if (performance.now() - this.turnedMs > STOOD_STILL_MS) this.lose()
+    else if (this.credit < CREDIT_MAX) this.credit++
+    this.turnedMs = 0
+  }
+
+  /** What it brought has been done. */
+  onRead(): void {
+    if (this.pause > 0) this.threads.leave()
+    else this.stay(performance.now())
+  }
+
+  private stay(nowMs: number): void {
     this.endMs = nowMs + VIGIL_MS
     if (this.isAwake) return
+    const nowUs = this.toUs(nowMs)
+    if (!this.threads.hasCore(nowUs)) {
+      this.threads.leave()
+      return
+    }
     this.isAwake = true
+    this.threads.renew(nowUs)
     setImmediate(this.turn)
+  }
+
+  private isPaused(): boolean {
+    if (this.pause === 0) return false
+    this.pause--
+    return true
   }
 
   private lose(): void {
@@ -63,4 +103,19 @@ export class StayAwake {
     this.pause = PAUSE_POSTS
     this.endMs = 0
   }
+
+  private toUs(nowMs: number): number {
+    return ((nowMs + this.originMs) * 1000) | 0
+  }
+}
+
+/** When `performance.now()` of this thread was 0, on the clock of `process.hrtime`. */
+function clockOriginMs(): number {
+  let originMs = Number.NEGATIVE_INFINITY
+  // The thread may lose its core between the two.
+  for (let i = 0; i < 5; i++) {
+    const [seconds, nanoseconds] = process.hrtime()
+    originMs = Math.max(originMs, seconds * 1e3 + nanoseconds / 1e6 - performance.now())
+  }
+  return originMs
 }

@@ -24,7 +24,8 @@ export async function writePlots({ only, ...options }: PlotsOptions & { readonly
   const wide = torch === null ? null : new LazyTorch(options.say, torch.version)
   await torch?.close()
   const [stage, raw] = [new PassStage(), rawPair()]
-  const machine = `${availableParallelism()} cores, Node ${process.version.slice(1)}, load before ${load}`
+  const day = new Date().toISOString().slice(0, 10)
+  const machine = `${day}, ${availableParallelism()} cores, Node ${process.version.slice(1)}, load before ${load}`
   try {
     return await writeSweeps(
       sweepPlans(stage, raw, wide).filter(({ id }) => id.includes(only)),

@@ -7,6 +7,8 @@ export interface Series {
   readonly max?: number
   /** The contestant at that size. */
   readonly at: (size: number) => Contestant
+  /** Does its work so often before it is measured, however long that takes (no longer than 20 s); default: a while. */
+  readonly warm?: (size: number) => number
   /** Units of work in one, where the figure is of a part of it; default 1. */
   readonly parts?: (size: number) => number
 }
@@ -34,6 +36,8 @@ const TURN_SECONDS = 0.1
 const WARM_UP_TIMES = 300
 const WARM_UP_SECONDS = 0.3
 const WARM_UP_SECONDS_MAX = 3
+/** Where it is said how often. */
+const WARM_UP_SECONDS_MAX_SAID = 20
 const MICROSECONDS = 1e6
 
 /** Every size: all series in turns; a figure is the median over the turns. */
@@ -41,9 +45,9 @@ export async function measureSweep(plan: SweepPlan, turns: number, tick: (text: 
   const figures = plan.series.map(() => [] as (number | null)[])
   for (const size of plan.sizes) {
     const contestants: { run: Contestant; n: number; us: number[]; parts: number }[] = []
-    for (const { at, max = Number.POSITIVE_INFINITY, parts = () => 1 } of plan.series) {
+    for (const { at, max = Number.POSITIVE_INFINITY, parts = () => 1, warm } of plan.series) {
       const run = at(size)
-      contestants.push({ run, n: size > max ? 0 : await warmUp(run), us: [], parts: parts(size) })
+      contestants.push({ run, n: size > max ? 0 : await warmUp(run, warm?.(size) ?? null), us: [], parts: parts(size) })
     }
     for (let turn = 0; turn < turns; turn++) {
       for (const { run, n, us, parts } of contestants) {
@@ -58,14 +62,15 @@ export async function measureSweep(plan: SweepPlan, turns: number, tick: (text: 
 }
 
 /** Works until it is warm; gives how often it should per turn. */
-async function warmUp(run: Contestant): Promise<number> {
+async function warmUp(run: Contestant, timesMin: number | null): Promise<number> {
+  const secondsMax = timesMin === null ? WARM_UP_SECONDS_MAX : WARM_UP_SECONDS_MAX_SAID
   let [n, times, spent] = [1, 0, 0]
   for (;;) {
     const seconds = await run(n)
     spent += seconds
     times += n
-    const warm = times >= WARM_UP_TIMES && spent >= WARM_UP_SECONDS
-    if (warm || spent >= WARM_UP_SECONDS_MAX) return Math.max(1, Math.round((n * TURN_SECONDS) / seconds))
+    const warm = times >= (timesMin ?? WARM_UP_TIMES) && spent >= WARM_UP_SECONDS
+    if (warm || spent >= secondsMax) return Math.max(1, Math.round((n * TURN_SECONDS) / seconds))
     if (seconds < TURN_SECONDS) n *= 2
   }
 }

@@ -2,12 +2,14 @@
 import { others, type PassStage } from '../pass-stage.js'
 import { chains, concurrent, fans, rings, sized } from '../passes.js'
 import type { LazyTorch } from '../peers/torch-peer.js'
+import { WARM_PASSES } from '../row.js'
 import type { ThreadPair } from '../thread-pair.js'
 import type { Series, SweepPlan } from './sweep.js'
 
 /** PyTorch's processes poll without rest, so more of them than cores mostly wait for each other. */
 const TORCH_WORKERS_MAX = 8
 const BYTES = 4
+const warm = (): number => WARM_PASSES
 
 export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch | null): SweepPlan[] {
   const peer = (processes: (size: number) => number, name: string, more: Omit<Series, 'name' | 'at'> = {}): Series[] =>
@@ -27,7 +29,12 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       base: 10,
       sizes: [1, 10, 100, 1000, 10_000],
       series: [
-        { name: 'postgrad', at: (hops) => stage.with(2, (worker0, n) => worker0.run(chains, n, hops)), parts: (hops) => hops },
+        {
+          name: 'postgrad',
+          at: (hops) => stage.with(2, (worker0, n) => worker0.run(chains, n, hops)),
+          parts: (hops) => hops,
+          warm: (hops) => WARM_PASSES / hops,
+        },
         ...peer(() => 2, 'chains', { parts: (hops) => hops }),
         rawTrips(
           'a message there and back',
@@ -44,7 +51,7 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       base: 2,
       sizes: [1, 2, 4, 8, 16, 32, 64],
       series: [
-        { name: 'postgrad', at: (count) => stage.with(2, (worker0, n) => worker0.run(concurrent, n, count)) },
+        { name: 'postgrad', at: (count) => stage.with(2, (worker0, n) => worker0.run(concurrent, n, count)), warm },
         ...peer(() => 2, 'concurrent'),
       ],
     },
@@ -56,7 +63,7 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       base: 16,
       sizes: [4, 64, 1024, 16_384, 65_536, 262_144, 1_048_576, 4_194_304].map((elements) => elements * BYTES),
       series: [
-        { name: 'postgrad', at: (bytes) => stage.with(2, (worker0, n) => worker0.run(sized, n, bytes / BYTES)) },
+        { name: 'postgrad', at: (bytes) => stage.with(2, (worker0, n) => worker0.run(sized, n, bytes / BYTES)), warm },
         ...(torch === null ? [] : [{ name: `PyTorch ${torch.version}`, at: (bytes: number) => torch.work(2, 'sized', bytes / BYTES) }]),
       ],
     },
@@ -67,7 +74,7 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       y: 'time a pass',
       base: 2,
       sizes: [1, 2, 4, 8, 16, 32],
-      series: [{ name: 'postgrad', at: workers(fans) }, ...peer((size) => 1 + size, 'fans', { max: TORCH_WORKERS_MAX })],
+      series: [{ name: 'postgrad', at: workers(fans), warm }, ...peer((size) => 1 + size, 'fans', { max: TORCH_WORKERS_MAX })],
     },
     {
       id: 'ring',
@@ -76,7 +83,7 @@ export function sweepPlans(stage: PassStage, raw: ThreadPair, torch: LazyTorch |
       y: 'time a pass',
       base: 2,
       sizes: [1, 2, 4, 8, 16, 32],
-      series: [{ name: 'postgrad', at: workers(rings) }, ...peer((size) => 1 + size, 'rings', { max: TORCH_WORKERS_MAX })],
+      series: [{ name: 'postgrad', at: workers(rings), warm }, ...peer((size) => 1 + size, 'rings', { max: TORCH_WORKERS_MAX })],
     },
   ]
 }

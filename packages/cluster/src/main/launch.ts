@@ -11,7 +11,7 @@ import type { MailboxOptions } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
-import { callListener, RealClock } from '@postgrad/transport/internal'
+import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
 import { runPayloads } from '../admin/run-payloads.js'
 import { type OutputSink, workerEntry } from '../admin/worker-thread.js'
@@ -156,6 +156,8 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     referenceStacks: options.referenceStacks ?? false,
   }
   const heap = sharedHeap()
+  // Before the first thread, which inherits them.
+  processAwakeWords()
   const members = new Members({
     common,
     heap,

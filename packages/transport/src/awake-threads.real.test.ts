@@ -1,0 +1,101 @@
+/** Who counts as awake, by hand: the clock is a number. */
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { afterEach, expect, test } from '@jest/globals'
+import { AwakeThreads, type AwakeWords, LEASE_US, makeAwakeWords, processAwakeWords, THREADS_MAX } from './awake-threads.js'
+
+const threadsOf = (words: AwakeWords, count: number): AwakeThreads[] => Array.from({ length: count }, () => new AwakeThreads(words))
+
+test('AWK-2 a thread has a core while fewer others are awake than there are cores', () => {
+  const [a, b, c] = threadsOf(makeAwakeWords(2), 3) as [AwakeThreads, AwakeThreads, AwakeThreads]
+  expect([a, b, c].map((one) => one.hasCore(0))).toEqual([true, true, true])
+  a.renew(0)
+  expect([a, b, c].map((one) => one.hasCore(0))).toEqual([true, true, true])
+  b.renew(0)
+  expect([a, b, c].map((one) => one.hasCore(0))).toEqual([true, true, false])
+  c.renew(0)
+  expect([a, b, c].map((one) => one.hasCore(0))).toEqual([false, false, false])
+  b.leave()
+  expect([a, b, c].map((one) => one.hasCore(0))).toEqual([true, false, true])
+})
+
+test('AWK-3 a thread counts from when it is posted to, until it sleeps', () => {
+  const [poster, woken, third] = threadsOf(makeAwakeWords(2), 3) as [AwakeThreads, AwakeThreads, AwakeThreads]
+  poster.renew(0)
+  poster.wake(woken.own, 0)
+  expect([poster, woken, third].map((one) => one.hasCore(0))).toEqual([true, true, false])
+  woken.leave()
+  expect(third.hasCore(0)).toBe(true)
+})
+
+test('AWK-3 a post to one that is awake already does not lengthen its time', () => {
+  const [a, b] = threadsOf(makeAwakeWords(1), 2) as [AwakeThreads, AwakeThreads]
+  a.renew(0)
+  b.wake(a.own, LEASE_US - 1)
+  expect(b.hasCore(LEASE_US - 1)).toBe(false)
+  expect(b.hasCore(LEASE_US)).toBe(true)
+})
+
+test('AWK-4 whoever says nothing more counts for a lease and no longer; whoever turns renews it', () => {
+  const [a, b] = threadsOf(makeAwakeWords(1), 2) as [AwakeThreads, AwakeThreads]
+  a.renew(0)
+  expect(b.hasCore(LEASE_US - 1)).toBe(false)
+  a.renew(LEASE_US - 1)
+  expect(b.hasCore(LEASE_US)).toBe(false)
+  expect(b.hasCore(2 * LEASE_US - 2)).toBe(false)
+  expect(b.hasCore(2 * LEASE_US - 1)).toBe(true)
+})
+
+test('AWK-4 the clock may wrap', () => {
+  const [a, b] = threadsOf(makeAwakeWords(1), 2) as [AwakeThreads, AwakeThreads]
+  for (const from of [2 ** 31, 2 ** 32, 5 * 2 ** 32]) {
+    const at = (us: number): number => (from + us) | 0
+    a.renew(at(-LEASE_US / 2))
+    expect(b.hasCore(at(LEASE_US / 2 - 1))).toBe(false)
+    expect(b.hasCore(at(LEASE_US / 2))).toBe(true)
+    expect(b.hasCore(at(100 * LEASE_US))).toBe(true)
+    expect(b.hasCore(at(2 ** 31))).toBe(true)
+  }
+})
+
+test('AWK-2 threads beyond the last word share the words of others', () => {
+  const words = makeAwakeWords(1)
+  const threads = threadsOf(words, THREADS_MAX + 1)
+  expect(threads.at(-1)!.own).toBe(threads[0]!.own)
+  threads.at(-1)!.renew(0)
+  expect(threads[0]!.hasCore(0)).toBe(true)
+  expect(threads[1]!.hasCore(0)).toBe(false)
+})
+
+/** Another thread of this process: it counts as awake from 0 on, and ends without taking that back. */
+const DIES_AWAKE = `
+  import { parentPort, workerData } from 'node:worker_threads'
+  const { AwakeThreads, processAwakeWords } = await import(workerData)
+  new AwakeThreads(processAwakeWords()).renew(0)
+  parentPort.postMessage('awake')
+  setInterval(() => {}, 1000)
+`
+const started: Worker[] = []
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((worker) => worker.terminate()))
+})
+
+test('AWK-2 AWK-4 the words are those of the whole process, and one that dies awake does not count for ever', async () => {
+  const words = processAwakeWords()
+  expect(processAwakeWords()).toBe(words)
+  const here = new AwakeThreads(words)
+  const cores = availableParallelism()
+  for (let i = 0; i < cores; i++) {
+    const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(DIES_AWAKE)}`), {
+      workerData: new URL('./awake-threads.js', import.meta.url).href,
+    })
+    started.push(worker)
+    expect(here.hasCore(1)).toBe(true)
+    await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+  }
+  expect(here.hasCore(1)).toBe(false)
+  await Promise.all(started.map((worker) => worker.terminate()))
+  expect(here.hasCore(1)).toBe(false)
+  expect(here.hasCore(LEASE_US)).toBe(true)
+})

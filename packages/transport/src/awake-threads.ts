@@ -1,0 +1,84 @@
+/**
+ * Which threads of this process are awake, in memory that all of them share, so that none turns in vain on a core that another needs.
+ * `stay-awake.ts` above asks and tells.
+ *
+ * Each thread has a word, which says until when it counts. Whoever posts to a thread that sleeps writes it, since a thread that waits for a
+ * core cannot; the thread renews it while it turns, and takes it back before it sleeps. A count that threads raise and lower would stay
+ * too high for ever when one dies awake. A word runs out by itself, so nobody has to tell of the dead.
+ *
+ *     cores │ threads so far │ word of thread 0 │ of thread 1 │ … of thread THREADS_MAX − 1
+ *
+ * Further threads share the words of others, and are counted too few. Times are µs, which wrap after 71 minutes: a word that is older than half
+ * of that may count once more, for two leases.
+ */
+import { availableParallelism } from 'node:os'
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+
+export type AwakeWords = Int32Array<SharedArrayBuffer>
+
+/** So long a thread counts that says nothing more: it has died, or is in a long computation. */
+export const LEASE_US = 4000
+export const THREADS_MAX = 128
+const [CORES, THREADS, FIRST] = [0, 1, 2]
+const KEY = '@postgrad/transport: threads that are awake'
+
+export function makeAwakeWords(cores: number): AwakeWords {
+  const words = new Int32Array(new SharedArrayBuffer((FIRST + THREADS_MAX) * Int32Array.BYTES_PER_ELEMENT))
+  words[CORES] = cores
+  return words
+}
+
+/** Those of this process. The thread that asks first makes them; whoever it starts from then on inherits them, and so on. */
+export function processAwakeWords(): AwakeWords {
+  let words = getEnvironmentData(KEY) as AwakeWords | undefined
+  if (words === undefined) {
+    words = makeAwakeWords(availableParallelism())
+    setEnvironmentData(KEY, words)
+  }
+  return words
+}
+
+/** One thread's part in them. `nowUs` is a whole number on a clock that all threads read alike, modulo 2³². */
+export class AwakeThreads {
+  /** Its word; never 0, which in a post says that the sender has none. */
+  readonly own: number
+  private readonly words: AwakeWords
+
+  constructor(words: AwakeWords) {
+    this.words = words
+    this.own = FIRST + (Atomics.add(words, THREADS, 1) % THREADS_MAX)
+  }
+
+  /** This thread is awake. */
+  renew(nowUs: number): void {
+    if (this.restUs(this.own, nowUs) < LEASE_US / 2) Atomics.store(this.words, this.own, nowUs + LEASE_US)
+  }
+
+  /** This thread is about to sleep. */
+  leave(): void {
+    Atomics.store(this.words, this.own, 0)
+  }
+
+  /** The thread with that word is posted to: it is awake, or will be as soon as it gets a core. */
+  wake(word: number, nowUs: number): void {
+    if (this.restUs(word, nowUs) === 0) Atomics.store(this.words, word, nowUs + LEASE_US)
+  }
+
+  /** Whether fewer others are awake than there are cores. */
+  hasCore(nowUs: number): boolean {
+    const { words, own } = this
+    const end = FIRST + Math.min(Atomics.load(words, THREADS), THREADS_MAX)
+    let free = Atomics.load(words, CORES)
+    for (let word = FIRST; word < end && free > 0; word++) {
+      if (word !== own && this.restUs(word, nowUs) > 0) free--
+    }
+    return free > 0
+  }
+
+  /** How long that thread counts from now on. */
+  private restUs(word: number, nowUs: number): number {
+    const restUs = (Atomics.load(this.words, word) - nowUs) | 0
+    // The clock of who wrote it may be a little ahead.
+    return restUs > 0 && restUs < 2 * LEASE_US ? restUs : 0
+  }
+}
