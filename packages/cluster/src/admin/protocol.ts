@@ -10,7 +10,7 @@
  *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
- *        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
+ *        │ ── connect(peers, gone) ────────────▸ │ newcomers: their names are known from then on
  *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
  *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
@@ -24,17 +24,9 @@ import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import type { Heartbeat } from '../host/heartbeat.js'
+import type { PeerPort } from '../host/port-links.js'
+import type { MemberWords } from '../membership/members.js'
 import type { MainContext } from './program.js'
-
-/** A port to another worker, made by the launcher: one channel per pair. */
-export interface PeerPort {
-  readonly info: WorkerInfo
-  readonly port: MessagePort
-  /** Whether it is attached to the heap that the others share. */
-  readonly hasHeap: boolean
-  /** The main thread, which has joined: no group counts it. */
-  readonly isGuest: boolean
-}
 
 /** Everything a worker's thread is born with (`workerData`). */
 export interface BootData {
@@ -66,10 +58,11 @@ export interface BootData {
   readonly typescript: string | null
 }
 
+/** What the controller says about membership. */
+type MemberFacade = { [Word in keyof MemberWords<PeerPort>]: (...args: MemberWords<PeerPort>[Word]) => Promise<Payload> }
+
 /** What comlink exposes on a worker. No method throws: what fails comes back as an EXCEPTION payload. */
-export interface WorkerFacade {
-  /** Imports the program. */
-  start(): Promise<Payload>
+export interface WorkerFacade extends MemberFacade {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
   run(call: Payload): Promise<Payload>
   /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
@@ -83,10 +76,6 @@ export interface WorkerFacade {
   metrics(): Promise<Payload>
   /** Posts what happens from now on, and looks at the word for how much of it was taken; null: no more. */
   inspect(taken: Taken | null): Promise<Payload>
-  /** Links newcomers, who are ready. */
-  connect(peers: readonly PeerPort[]): Promise<Payload>
-  /** Leaves the others in peace; what is under way has `timeoutMs` to end. */
-  leave(timeoutMs: number): Promise<Payload>
   /** Closes the runtime. */
   close(): Promise<Payload>
 }

@@ -124,7 +124,7 @@ export class WorkerThread {
     this.worker = new Worker(workerEntry(), {
       name: boot.info.name,
       workerData,
-      transferList: [port2, ...boot.peers.map(({ port }): MessagePort => port)],
+      transferList: [port2, ...boot.peers.map(({ end }): MessagePort => end)],
       stdout: stdout !== undefined,
       stderr: stderr !== undefined,
       ...(resourceLimits === undefined ? {} : { resourceLimits }),

@@ -1,6 +1,6 @@
 /**
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
+ * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `thread-members.ts` below links threads.
  */
 import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -34,12 +34,12 @@ import type { ThreadUsage } from '../host/usage.js'
 import type { ClusterJobs, ClusterJobsOptions } from '../jobs/cluster-jobs.js'
 import { JOBS_OPTIONS } from '../jobs/job-pool.js'
 import { attempt } from '../membership/launch-failed.js'
-import type { Members } from '../membership/members.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { Controller, type ControllerOptions } from './controller.js'
 import { type MainOptions, MainThread } from './main-thread.js'
 import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
+import type { ThreadMembers } from './thread-members.js'
 
 /** Of `cluster.close`. */
 export interface CloseOptions {
@@ -80,7 +80,7 @@ export interface ClusterEnd {
 }
 
 export interface ClusterParts {
-  readonly members: Members
+  readonly members: ThreadMembers
   readonly main: MainOptions
   readonly pools: ClusterJobs
   readonly payloads: PayloadCodec
@@ -123,7 +123,7 @@ const LAST_ANSWER_MS = 200
 export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
-  private readonly members: Members
+  private readonly members: ThreadMembers
   private readonly main: MainThread
   private readonly pools: ClusterJobs
   private readonly payloads: PayloadCodec

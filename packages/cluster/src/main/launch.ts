@@ -1,5 +1,5 @@
 /**
- * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`members.ts`), and resolves when
+ * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`thread-members.ts`), and resolves when
  * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
 import { fileURLToPath } from 'node:url'
@@ -17,12 +17,12 @@ import { runPayloads } from '../admin/run-payloads.js'
 import { type OutputSink, workerEntry } from '../admin/worker-thread.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
 import { attempt } from '../membership/launch-failed.js'
-import { Members } from '../membership/members.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { Cluster } from './cluster.js'
 import { MAIN_NAME } from './main-thread.js'
 import type { SupervisionOptions } from './supervision.js'
+import { ThreadMembers } from './thread-members.js'
 
 /** Of `launch`. */
 export interface LaunchOptions {
@@ -156,7 +156,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     referenceStacks: options.referenceStacks ?? false,
   }
   const heap = sharedHeap()
-  const members = new Members({
+  const members = new ThreadMembers({
     common,
     heap,
     payloads,

@@ -1,20 +1,22 @@
 /**
  * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
- * used. In its scope everything works as in a worker; no group counts it. `members.ts` links it, `cluster.ts` above is what users hold. The rules
+ * used. In its scope everything works as in a worker; no group counts it. `thread-members.ts` links it, `cluster.ts` above is what users hold. The rules
  * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { References, WorkerInfo } from '@postgrad/rpc'
+import type { References } from '@postgrad/rpc'
 import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { BootData } from '../admin/protocol.js'
-import { PeerLinks } from '../host/peer-links.js'
-import { type Linked, MAIN_ID, type Members } from '../membership/members.js'
+import { type PeerPort, portLinks } from '../host/port-links.js'
+import type { PeerLinks } from '../membership/peer-links.js'
+import { MAIN_ID } from '../membership/roster.js'
 import { explainDeaths, type FindDeath } from './death-cause.js'
+import type { ThreadMembers } from './thread-members.js'
 
 /** Default of `launch({ mainName })`. */
 export const MAIN_NAME = 'main'
@@ -26,7 +28,7 @@ export interface MainOptions {
   /** Null: none is shared. */
   readonly heap: Heap | null
   readonly clock: Clock
-  readonly members: Members
+  readonly members: ThreadMembers
 }
 
 /** What the main thread asks of its cluster. */
@@ -108,12 +110,12 @@ export class MainThread {
     if (common.device !== null) await device(common.device as DeviceSpec).ready()
     // It may have been closed meanwhile, which nobody would tell a runtime that is made now.
     this.admit(op)
-    await members.enter(name, (gone) => this.begin(gone))
+    await members.enter(name, op, () => this.begin())
     this.isLinked = true
     return this.runtime!
   }
 
-  private begin(gone: readonly WorkerInfo[]): Linked {
+  private begin(): PeerLinks<PeerPort> {
     const { name, common, heap, clock } = this.options
     const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
     const runtime = new WorkerRuntime({
@@ -135,10 +137,8 @@ export class MainThread {
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
-    for (const worker of gone) runtime.noteDeath(worker, 'before the main thread joined')
-    const links = new PeerLinks(runtime, heap)
     this.runtime = runtime
-    return { info: runtime.info, hasHeap: heap !== null, isGuest: true, connect: (peers) => links.openAll(peers) }
+    return portLinks(runtime, heap)
   }
 
   private isWaitingFor(workerId: number): boolean {

@@ -18,7 +18,7 @@ import type { BootData, FatalEvent, ProgressEvent, WorkerFacade } from '../admin
 import { runPayloads } from '../admin/run-payloads.js'
 import { beat, beatWhileTurning } from '../host/heartbeat.js'
 import { NodeEndpoint } from '../host/node-endpoint.js'
-import { PeerLinks } from '../host/peer-links.js'
+import { portLinks } from '../host/port-links.js'
 import { threadUsage } from '../host/usage.js'
 import { jobsOfMainThread } from '../jobs/worker-jobs.js'
 import { progressOf } from './progress.js'
@@ -52,9 +52,9 @@ const jobs = jobsOfMainThread(runtime, boot, (message, transfer) => boot.control
 boot.control.on('message', (data: unknown) => isJobMessage(data) && jobs.receive(data as JobToWorker))
 process.on('uncaughtExceptionMonitor', (_error, origin) => boot.control.postMessage({ event: 'fatal', origin } satisfies FatalEvent))
 // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
-const links = new PeerLinks(runtime, heap)
+const links = portLinks(runtime, heap)
 for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
-for (const peer of boot.peers) links.open(peer)
+void links.connect(boot.peers, [])
 
 const inspection = new InspectSender(runtime, (post) => boot.control.postMessage(post))
 
@@ -96,7 +96,7 @@ const facade: WorkerFacade = {
   deadLetters: () => reply(() => runtime.deadLetters()),
   metrics: () => reply(() => runtime.metrics()),
   inspect: (taken) => reply(() => inspection.listen(taken)),
-  connect: (peers) => reply(() => links.openAll(peers)),
+  connect: (peers, gone) => reply(() => links.connect(peers, gone)),
   // What is left at the deadline is cut off, which whoever set it knows.
   countsIfQuiet: () => reply(() => runtime.countsIfQuiet()),
   leave: (timeoutMs) => reply(() => runtime.leave({ timeoutMs }).catch(() => {})),
