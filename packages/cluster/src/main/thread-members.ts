@@ -118,8 +118,10 @@ export class ThreadMembers implements MembersHost<MessagePort> {
 
   spawn({ worker, life, gone }: Birth, peers: readonly PeerEnd<MessagePort>[], { timeoutMs }: Change): MemberControl<MessagePort> {
     const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
+    // Slots go in the order of the names.
+    const heap = this.slotOf(worker.id)
     const thread = new WorkerThread({
-      boot: { ...common, info: worker, life, gone, peers: this.ports(peers), heap: this.slotOf(worker.id), heartbeat: makeHeartbeat() },
+      boot: { ...common, info: worker, life, gone, peers: this.ports(peers), heap, heartbeat: makeHeartbeat() },
       payloads,
       clock,
       stdout,

@@ -181,7 +181,7 @@ export class Roster {
     if (taken !== undefined) throw mainNameTaken(taken.info)
     const group = this.begin()
     this.add(group, info, true)
-    return { group: group.number, commands: this.link(group, this.ended) }
+    return { group: group.number, commands: this.link(group, [...this.ended]) }
   }
 
   /** A newcomer has loaded its program. */
@@ -190,9 +190,7 @@ export class Roster {
     if (member?.standing !== 'starting') return []
     member.standing = 'loaded'
     const group = member.group!
-    const commands = [...member.doors].flatMap((door) => (isLinkable(this.standingOf(door)) ? [] : this.closeDoor(member, door)))
-    if (group.members.every(({ standing }) => standing === 'loaded')) commands.push(...this.link(group, []))
-    return commands
+    return group.members.every(({ standing }) => standing === 'loaded') ? this.link(group, []) : []
   }
 
   /** A newcomer cannot join: all of its group have to end. */
@@ -220,16 +218,14 @@ export class Roster {
   gone(id: WorkerId): readonly Command[] {
     const member = this.members.get(id)
     if (member === undefined || !isAlive(member)) return []
-    const { info, group, standing } = member
+    const { info, group } = member
     member.standing = 'gone'
     this.ended.push(info)
     const commands = this.closeDoors(member)
     for (const other of member.doors) commands.push({ do: 'drop', a: id, b: other })
     for (const other of this.members.values()) {
       const knew = other.knows.delete(id)
-      // Of one that never was a member nobody speaks but its group, which knows it.
-      if (!knew && standing !== 'starting' && standing !== 'loaded' && hearsNews(other))
-        commands.push({ do: 'tell', to: other.info.id, peers: [], gone: [info], group: null })
+      if (!knew && hearsNews(other)) commands.push({ do: 'tell', to: other.info.id, peers: [], gone: [info], group: null })
     }
     if (this.names.get(info.name) !== id) this.members.delete(id)
     for (const { number } of [...this.groups.values()]) commands.push(...this.answered(id, number))
@@ -322,27 +318,23 @@ export class Roster {
       if (!isAlive(member)) this.members.delete(info.id)
       else if (member.standing !== 'ending') {
         member.standing = 'ending'
-        commands.push({ do: 'end', id: info.id })
+        commands.push(...this.closeDoors(member), { do: 'end', id: info.id })
       }
     }
     return commands
   }
 
-  /**
-   * This worker does not get its ends of links to newcomers any more, who learn that it is as good as gone. One that is being started may not have
-   * opened its own ends, and a port that closes before it is opened closes unheard: for that one they wait until it has been loaded.
-   */
+  /** Nobody gives this worker its ends of links to newcomers any more: they learn at once that it is as good as gone. */
   private closeDoors({ info }: Member): Command[] {
-    return [...this.members.values()].flatMap((newcomer) => (newcomer.standing === 'starting' ? [] : this.closeDoor(newcomer, info.id)))
-  }
-
-  private closeDoor(newcomer: Member, door: WorkerId): Command[] {
-    return newcomer.doors.delete(door) ? [{ do: 'drop', a: newcomer.info.id, b: door }] : []
+    const commands: Command[] = []
+    for (const newcomer of this.members.values())
+      if (newcomer.doors.delete(info.id)) commands.push({ do: 'drop', a: newcomer.info.id, b: info.id })
+    return commands
   }
 
   /** Those that newcomers are linked with. */
   private linkable(): Member[] {
-    return [...this.members.values()].filter(({ standing }) => isLinkable(standing))
+    return [...this.members.values()].filter(({ standing }) => standing === 'member' || standing === 'joining')
   }
 
   private holder(name: string): Member | undefined {
@@ -375,10 +367,6 @@ export class Roster {
 
 function isAlive({ standing }: Pick<Member, 'standing'>): boolean {
   return standing !== 'gone'
-}
-
-function isLinkable(standing: Standing): boolean {
-  return standing === 'member' || standing === 'joining'
 }
 
 /** One that is about to end gets nothing new. */
