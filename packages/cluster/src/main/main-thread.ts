@@ -11,8 +11,9 @@ import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@po
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
+import { PeerLinks } from '../admin/peer-links.js'
 import type { BootData } from '../admin/protocol.js'
-import { PeerLinks } from '../host/peer-links.js'
+import type { WorkerHost } from '../host/worker-host.js'
 import { type Linked, MAIN_ID, type Members } from '../membership/members.js'
 import { explainDeaths, type FindDeath } from './death-cause.js'
 
@@ -25,6 +26,7 @@ export interface MainOptions {
   readonly common: Pick<BootData, 'seed' | 'device' | 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
   /** Null: none is shared. */
   readonly heap: Heap | null
+  readonly host: WorkerHost
   readonly clock: Clock
   readonly members: Members
 }
@@ -114,7 +116,7 @@ export class MainThread {
   }
 
   private begin(gone: readonly WorkerInfo[]): Linked {
-    const { name, common, heap, clock } = this.options
+    const { name, common, heap, host, clock } = this.options
     const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
     const runtime = new WorkerRuntime({
       name,
@@ -136,7 +138,7 @@ export class MainThread {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
     for (const worker of gone) runtime.noteDeath(worker, 'before the main thread joined')
-    const links = new PeerLinks(runtime, heap)
+    const links = new PeerLinks(runtime, heap, (end) => host.open(end))
     this.runtime = runtime
     return { info: runtime.info, hasHeap: heap !== null, isGuest: true, connect: (peers) => links.openAll(peers) }
   }

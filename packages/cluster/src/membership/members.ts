@@ -1,13 +1,12 @@
 /**
  * Who is in a cluster: starts workers' threads in groups (those of `launch`, of a `join`, one of a `restart`), gives each a fresh id, and sees that
- * every two living workers have a channel of their own. `cluster.ts` above is what users hold, `worker-thread.ts` below is one thread.
+ * every two living workers have a channel of their own. `cluster.ts` above is what users hold, `remote-worker.ts` below is one of them.
  *
  * Note [Who is linked with whom]. A newcomer is born with channels to all who are ready then, so that its program finds them while it loads; their
  * ends of these channels stay here until it is ready, since nobody may call it earlier. In that moment, which is one turn of this thread, they are
  * posted, with channels to those who have become ready meanwhile. So of any two workers the one that was ready later has linked them, once. A
  * port that its receiver does not live to see, or that is closed here, closes the other end: whoever has it learns of a death.
  */
-import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
@@ -15,15 +14,15 @@ import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
-import { transfer } from 'comlink'
-import type { BootData, PeerPort } from '../admin/protocol.js'
-import { type OutputSink, WorkerThread } from '../admin/worker-thread.js'
-import { makeHeartbeat } from '../host/heartbeat.js'
+import type { BootData, PeerEnd } from '../admin/protocol.js'
+import { type OutputSink, RemoteWorker } from '../admin/remote-worker.js'
+import { type LinkEnd, type ResourceLimits, type WorkerHost, withEnds } from '../host/worker-host.js'
 import { attempt, launchFailed } from './launch-failed.js'
 
 export interface MembersOptions {
   /** What all of them are born with. */
-  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'control' | 'heap' | 'heartbeat'>
+  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'heap'>
+  readonly host: WorkerHost
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -34,7 +33,7 @@ export interface MembersOptions {
   /** Whoever dies is started anew without being asked for. */
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
-  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
+  readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void
 }
 
 /** Who gets an end of a channel to each newcomer: a member, or the main thread when it has joined. */
@@ -43,11 +42,11 @@ export interface Linked {
   readonly hasHeap: boolean
   readonly isGuest: boolean
   /** Opens its ends of channels to others. */
-  connect(peers: readonly PeerPort[]): Promise<unknown>
+  connect(peers: readonly PeerEnd[]): Promise<unknown>
 }
 
 interface Member extends Linked {
-  readonly thread: WorkerThread
+  readonly thread: RemoteWorker
   /** It is about to end in peace, and gets no new peers. */
   isLeaving: boolean
   /** The dead worker whose name it took. */
@@ -58,7 +57,7 @@ interface Member extends Linked {
 interface Door {
   readonly member: Linked
   readonly to: Member
-  readonly port: MessagePort
+  readonly end: LinkEnd
 }
 
 /** The main thread's, whenever it joins: ids of workers begin with 0. */
@@ -88,12 +87,12 @@ export class Members {
     return this.threads.map(({ info }) => info)
   }
 
-  get threads(): readonly WorkerThread[] {
+  get threads(): readonly RemoteWorker[] {
     return [...this.ready.values()].map(({ thread }) => thread)
   }
 
   /** Every thread that may still be running. */
-  get running(): readonly WorkerThread[] {
+  get running(): readonly RemoteWorker[] {
     return [...this.ready.values(), ...this.starting.values()].map(({ thread }) => thread).filter((thread) => !thread.dead)
   }
 
@@ -107,14 +106,14 @@ export class Members {
    * @param op whose failure it is
    * Rejects with WORKER_NAME_TAKEN, WORKER_IDS_SPENT, CLUSTER_CLOSED, or LAUNCH_FAILED with the worker in `values` and why in `cause`.
    */
-  async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly WorkerThread[]> {
+  async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly RemoteWorker[]> {
     for (const name of names) this.checkFree(name)
     if (this.nextId + names.length > MAIN_ID) throw idsSpent()
     const group: Member[] = []
     const doors: Door[] = []
     try {
       this.startThreads(op, names, group, doors)
-      const asked = group.map(({ thread }) => thread.request('start', (facade) => facade.start(), timeoutMs))
+      const asked = group.map(({ thread }) => thread.ask('start', [], { timeoutMs }))
       await eachOrFirstError(asked, (index, error) => launchFailed(op, names[index]!, error))
       const linked = this.link(group, doors.splice(0))
       for (const member of group) {
@@ -130,7 +129,7 @@ export class Members {
       }
       return group.map(({ thread }) => thread)
     } catch (error) {
-      for (const { port } of doors) port.close()
+      for (const { end } of doors) end.close()
       await Promise.all(group.map((member) => this.undo(member)))
       throw error
     } finally {
@@ -154,7 +153,7 @@ export class Members {
   }
 
   /** It is about to end in peace: newcomers are not linked with it any more. */
-  depart(thread: WorkerThread): void {
+  depart(thread: RemoteWorker): void {
     const member = this.ready.get(thread.info.name)
     if (member?.thread === thread) member.isLeaving = true
   }
@@ -165,20 +164,20 @@ export class Members {
   }
 
   private startThreads(op: string, names: readonly string[], group: Member[], doors: Door[]): void {
-    const { heap } = this.options
+    const { heap, host } = this.options
     const there = this.linked()
-    const newcomers = names.map((name) => ({ info: { name, id: this.nextId++ }, slot: heap?.handle() ?? null, peers: [] as PeerPort[] }))
-    const outside: { member: Linked; port: MessagePort; newcomer: number }[] = []
+    const newcomers = names.map((name) => ({ info: { name, id: this.nextId++ }, slot: heap?.handle() ?? null, peers: [] as PeerEnd[] }))
+    const outside: { member: Linked; end: LinkEnd; newcomer: number }[] = []
     newcomers.forEach((a, index) => {
       for (const b of newcomers.slice(index + 1)) {
-        const { port1, port2 } = new MessageChannel()
-        a.peers.push({ info: b.info, port: port1, hasHeap: b.slot !== null, isGuest: false })
-        b.peers.push({ info: a.info, port: port2, hasHeap: a.slot !== null, isGuest: false })
+        const [near, far] = host.link()
+        a.peers.push({ info: b.info, end: near, hasHeap: b.slot !== null, isGuest: false })
+        b.peers.push({ info: a.info, end: far, hasHeap: a.slot !== null, isGuest: false })
       }
       for (const member of there) {
-        const { port1, port2 } = new MessageChannel()
-        a.peers.push(peerOf(member, port1))
-        outside.push({ member, port: port2, newcomer: index })
+        const [near, far] = host.link()
+        a.peers.push(peerOf(member, near))
+        outside.push({ member, end: far, newcomer: index })
       }
     })
     try {
@@ -191,18 +190,18 @@ export class Members {
     } catch (error) {
       // Those that have no thread to end with.
       for (const { slot } of newcomers.slice(group.length)) this.giveBack(slot)
-      for (const { port } of outside) port.close()
+      for (const { end } of outside) end.close()
       throw error
     }
-    for (const { member, port, newcomer } of outside) doors.push({ member, port, to: group[newcomer]! })
+    for (const { member, end, newcomer } of outside) doors.push({ member, end, to: group[newcomer]! })
   }
 
-  private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[]): WorkerThread {
-    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
+  private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerEnd[]): RemoteWorker {
+    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
     const life = this.lives.get(info.name) ?? 0
-    const heartbeat = makeHeartbeat()
-    const thread = new WorkerThread({
-      boot: { ...common, info, life, gone: [...this.gone], peers, heap, heartbeat },
+    const thread = new RemoteWorker({
+      host,
+      boot: { ...common, info, life, gone: [...this.gone], peers, heap },
       payloads,
       clock,
       stdout,
@@ -222,23 +221,23 @@ export class Members {
 
   /** The group is ready: see Note [Who is linked with whom]. What must happen in one turn has happened when this returns. */
   private async link(group: readonly Linked[], doors: readonly Door[]): Promise<void> {
-    const newPeers = new Map<Linked, PeerPort[]>(group.map((member) => [member, []]))
+    const newPeers = new Map<Linked, PeerEnd[]>(group.map((member) => [member, []]))
     for (const member of this.linked()) {
-      const ports: PeerPort[] = []
+      const ends: PeerEnd[] = []
       for (const newcomer of group) {
         const door = doors.find((open) => open.member === member && open.to === newcomer)
-        let port = door?.port
-        if (port === undefined) {
-          const channel = new MessageChannel()
-          port = channel.port1
-          newPeers.get(newcomer)!.push(peerOf(member, channel.port2))
+        let end = door?.end
+        if (end === undefined) {
+          const [near, far] = this.options.host.link()
+          end = near
+          newPeers.get(newcomer)!.push(peerOf(member, far))
         }
-        ports.push(peerOf(newcomer, port))
+        ends.push(peerOf(newcomer, end))
       }
-      newPeers.set(member, ports)
+      newPeers.set(member, ends)
     }
-    for (const { member, port } of doors) if (!newPeers.has(member)) port.close()
-    const told = [...newPeers].filter(([, ports]) => ports.length > 0)
+    for (const { member, end } of doors) if (!newPeers.has(member)) end.close()
+    const told = [...newPeers].filter(([, ends]) => ends.length > 0)
     await Promise.allSettled(told.map(([member, peers]) => member.connect(peers)))
   }
 
@@ -276,16 +275,16 @@ export class Members {
   }
 }
 
-function memberOf(thread: WorkerThread, hasHeap: boolean): Member {
-  const connect = (peers: readonly PeerPort[]): Promise<unknown> => {
-    const ports = peers.map(({ port }) => port)
-    return thread.request('connect', (facade) => facade.connect(transfer(peers, ports)), CONNECT_MS)
+function memberOf(thread: RemoteWorker, hasHeap: boolean): Member {
+  const connect = (peers: readonly PeerEnd[]): Promise<unknown> => {
+    const ends = peers.map(({ end }) => end)
+    return thread.ask('connect', [withEnds(peers, ends)], { timeoutMs: CONNECT_MS })
   }
   return { thread, info: thread.info, hasHeap, isGuest: false, connect, isLeaving: false, former: null }
 }
 
-function peerOf({ info, hasHeap, isGuest }: Linked, port: MessagePort): PeerPort {
-  return { info, port, hasHeap, isGuest }
+function peerOf({ info, hasHeap, isGuest }: Linked, end: LinkEnd): PeerEnd {
+  return { info, end, hasHeap, isGuest }
 }
 
 /** Resolves when all have, rejects with what `fail` makes of the first failure in time. */
