@@ -1,6 +1,6 @@
 /**
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `thread-members.ts` below links threads.
+ * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `remote-members.ts` below links threads.
  */
 import type { Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -24,13 +24,12 @@ import { type Counts, type Rest, unsettled } from '@postgrad/rpc/internal'
 import { checkFunction, invalidArgument } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
-import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import type { PayloadCodec } from '@postgrad/wire/internal'
 import { type ClusterEventListener, ClusterInspection } from '../admin/inspect-road.js'
-import { type LeakPolicy, leaksOf, referencesLeft, referencesOf } from '../admin/leaks.js'
-import type { WorkerFacade } from '../admin/protocol.js'
-import type { ThreadEnd, WorkerThread } from '../admin/worker-thread.js'
+import { type LeakPolicy, leaksOf, referencesLeft } from '../admin/leaks.js'
+import type { Answer, Report, WorkerDebugInfo } from '../admin/protocol.js'
+import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
 import { StallWatch } from '../host/heartbeat.js'
-import type { ThreadUsage } from '../host/usage.js'
 import type { ClusterJobs, ClusterJobsOptions } from '../jobs/cluster-jobs.js'
 import { JOBS_OPTIONS } from '../jobs/job-pool.js'
 import { attempt } from '../membership/launch-failed.js'
@@ -38,8 +37,8 @@ import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { Controller, type ControllerOptions } from './controller.js'
 import { type MainOptions, MainThread } from './main-thread.js'
+import type { RemoteMembers } from './remote-members.js'
 import { type SupervisionOptions, superviseWorkers, type WorkerChild, type WorkerStarter, workerSpec } from './supervision.js'
-import type { ThreadMembers } from './thread-members.js'
 
 /** Of `cluster.close`. */
 export interface CloseOptions {
@@ -80,7 +79,7 @@ export interface ClusterEnd {
 }
 
 export interface ClusterParts {
-  readonly members: ThreadMembers
+  readonly members: RemoteMembers
   readonly main: MainOptions
   readonly pools: ClusterJobs
   readonly payloads: PayloadCodec
@@ -92,9 +91,6 @@ export interface ClusterParts {
   /** Null: what dies stays dead until somebody restarts it. */
   readonly supervision: SupervisionOptions | null
 }
-
-/** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
-export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
 /** Gets a worker that does not come to its next turn, and the error WORKER_STALLED. */
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
@@ -123,7 +119,7 @@ const LAST_ANSWER_MS = 200
 export class Cluster {
   /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
-  private readonly members: ThreadMembers
+  private readonly members: RemoteMembers
   private readonly main: MainThread
   private readonly pools: ClusterJobs
   private readonly payloads: PayloadCodec
@@ -138,7 +134,7 @@ export class Cluster {
   private readonly recoveryListeners = new Set<RecoveryListener>()
   private readonly inspection = new ClusterInspection((fn) => callListener(this.clock, fn))
   /** Null: nobody looks. */
-  private readonly stalls: StallWatch<WorkerThread> | null
+  private readonly stalls: StallWatch<RemoteWorker> | null
   private readonly killed = new Set<number>()
   /** Names whose worker leaves for another, or is about to be followed by it. */
   private readonly restarting = new Set<string>()
@@ -150,7 +146,7 @@ export class Cluster {
   private quietDeadline = Number.POSITIVE_INFINITY
   private graceMs = EXIT_GRACE_MS
   /** Those that did not answer while the cluster closes: they are not waited for as long again. */
-  private readonly silent = new Set<WorkerThread>()
+  private readonly silent = new Set<RemoteWorker>()
   /** Joins and restarts under way: meanwhile a cluster without a thread has not ended. */
   private changes = 0
   /** Those that look again when somebody has come or gone. */
@@ -413,7 +409,7 @@ export class Cluster {
    */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     this.admit('debugInfo')
-    return this.ofEach((thread) => this.infoOf(thread, ASK_MS))
+    return this.ofEach('debugInfo')
   }
 
   /**
@@ -430,7 +426,7 @@ export class Cluster {
       listener,
       threads.map(({ info }) => info.id),
     )
-    const ask = async (thread: WorkerThread): Promise<void> => {
+    const ask = async (thread: RemoteWorker): Promise<void> => {
       await this.askToTell(thread)
       inspector.unasked.delete(thread.info.id)
     }
@@ -445,37 +441,36 @@ export class Cluster {
   /** What each live worker received or held and could not do, by name. Rejects with CLUSTER_CLOSED. */
   async deadLetters(): Promise<Record<string, DeadLetterReport>> {
     this.admit('deadLetters')
-    return this.ofEach(
-      async (thread) => (await thread.request('deadLetters', (facade) => facade.deadLetters(), ASK_MS)) as DeadLetterReport,
-    )
+    return this.ofEach('deadLetters')
   }
 
   /** How many calls wait at each live worker, how long they waited and ran, by actor too. Counting begins with the first call of this. Rejects with CLUSTER_CLOSED. */
   async metrics(): Promise<Record<string, WorkerMetrics>> {
     this.admit('metrics')
-    return this.ofEach(async (thread) => (await thread.request('metrics', (facade) => facade.metrics(), ASK_MS)) as WorkerMetrics)
+    return this.ofEach('metrics')
   }
 
   /** Who holds references to what, on every live worker, and on the main thread if it has joined, by name. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     this.admit('references')
-    return { ...(await this.ofEach((thread) => referencesOf(thread, ASK_MS))), ...this.main.references() }
+    return { ...(await this.ofEach('references')), ...this.main.references() }
   }
 
   /** Of the living; one that is stalled could not answer and is left out. */
-  private async ofEach<T>(ask: (thread: WorkerThread) => Promise<T>): Promise<Record<string, T>> {
-    const answers: Record<string, T> = {}
+  private async ofEach<Q extends Report>(query: Q): Promise<Record<string, Answer<Q>>> {
+    const answers: Record<string, Answer<Q>> = {}
     await Promise.all(
       this.members.threads.map(async (thread) => {
         try {
-          if (!thread.dead && !this.stalls?.isStalled(thread)) answers[thread.info.name] = await ask(thread)
+          if (!thread.dead && !this.stalls?.isStalled(thread))
+            answers[thread.info.name] = (await thread.ask<Report>(query, [], { timeoutMs: ASK_MS })) as Answer<Q>
         } catch (error) {
           // One that dies while it is asked is not alive any more; one that stalls is known by now.
           if (!thread.dead && !this.stalls?.isStalled(thread)) throw error
         }
       }),
     )
-    return Object.fromEntries(this.workers.flatMap(({ name }) => (name in answers ? [[name, answers[name] as T]] : [])))
+    return Object.fromEntries(this.workers.flatMap(({ name }) => (name in answers ? [[name, answers[name]!]] : [])))
   }
 
   /**
@@ -540,7 +535,7 @@ export class Cluster {
     const here = this.main.countsIfQuiet()
     if (here === null) return false
     const threads = this.members.running
-    const asked = threads.map((thread) => thread.request('close', (facade) => facade.countsIfQuiet(), timeoutMs) as Promise<Counts | null>)
+    const asked = threads.map((thread) => thread.ask('countsIfQuiet', [], { timeoutMs }))
     const answers = await Promise.allSettled(asked)
     const reports = new Map<number, Counts>(here)
     for (const [i, answer] of answers.entries()) {
@@ -654,7 +649,7 @@ export class Cluster {
   }
 
   /** A worker that is alive leaves for its successor. */
-  private async partBefore(op: string, thread: WorkerThread, timeoutMs: number | undefined): Promise<void> {
+  private async partBefore(op: string, thread: RemoteWorker, timeoutMs: number | undefined): Promise<void> {
     try {
       if (!thread.dead) await this.part(op, thread, timeoutMs === undefined ? {} : { timeoutMs })
     } catch (error) {
@@ -663,14 +658,14 @@ export class Cluster {
     }
   }
 
-  private async part(op: string, thread: WorkerThread, { timeoutMs }: LeaveOptions): Promise<void> {
+  private async part(op: string, thread: RemoteWorker, { timeoutMs }: LeaveOptions): Promise<void> {
     const endMs = this.clock.now() + checkTime(op, timeoutMs ?? CLOSE_TIMEOUT_MS, '0 for at once')
     if (thread.leaving !== null) return thread.leaving
     thread.leaving = this.depart(op, thread, endMs)
     return thread.leaving
   }
 
-  private async depart(op: string, thread: WorkerThread, endMs: number): Promise<void> {
+  private async depart(op: string, thread: RemoteWorker, endMs: number): Promise<void> {
     this.members.depart(thread)
     const left = () => Math.max(0, endMs - this.clock.now())
     while (!thread.dead && thread.waitingCount > 0 && left() > 0) await this.sleep(QUIET_POLL_MS)
@@ -712,10 +707,10 @@ export class Cluster {
   }
 
   /** @param leaveMs how long what is under way there may still take; 0: nothing is waited for */
-  private async end(thread: WorkerThread, leaveMs: number): Promise<void> {
+  private async end(thread: RemoteWorker, leaveMs: number): Promise<void> {
     if (!thread.dead) {
-      const ask = (facade: WorkerFacade): Promise<Payload> => (leaveMs === 0 ? facade.close() : facade.leave(leaveMs))
-      const asked = await thread.request('close', ask, leaveMs + (this.silent.has(thread) ? LAST_ANSWER_MS : ANSWER_MS)).then(
+      const options = { timeoutMs: leaveMs + (this.silent.has(thread) ? LAST_ANSWER_MS : ANSWER_MS) }
+      const asked = await (leaveMs === 0 ? thread.ask('close', [], options) : thread.ask('leave', [leaveMs], options)).then(
         () => true,
         () => false,
       )
@@ -728,7 +723,7 @@ export class Cluster {
     await thread.terminate()
   }
 
-  private endsWithin(thread: WorkerThread, limitMs: number): Promise<boolean> {
+  private endsWithin(thread: RemoteWorker, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = this.clock.setTimer(limitMs, () => resolve(false))
       void thread.ended.then(() => {
@@ -738,8 +733,8 @@ export class Cluster {
     })
   }
 
-  private async watch(thread: WorkerThread): Promise<void> {
-    this.stalls?.watch(thread, thread.heartbeat)
+  private async watch(thread: RemoteWorker): Promise<void> {
+    this.stalls?.watch(thread, thread.beats)
     thread.onInspected = (post) => this.inspection.onPost(thread.info, post)
     this.inspection.saw(thread.info, { kind: 'joined' })
     this.noteNews()
@@ -754,9 +749,8 @@ export class Cluster {
   }
 
   /** Whether it tells what happens there is as it was wanted last; one that is busy or gone is not waited for. */
-  private async askToTell(thread: WorkerThread): Promise<void> {
-    const taken = this.inspection.isWanted ? thread.taken : null
-    await thread.request('inspect', (facade) => facade.inspect(taken), ANSWER_MS).catch(() => {})
+  private async askToTell(thread: RemoteWorker): Promise<void> {
+    await thread.ask('inspect', [this.inspection.isWanted], { timeoutMs: ANSWER_MS }).catch(() => {})
   }
 
   /** How a worker died, which its peers may see a moment before this thread does; null if it lives on, or nobody has that id. */
@@ -766,7 +760,7 @@ export class Cluster {
     return (await this.endsWithin(thread, END_NEWS_MS)) ? thread.death('cluster') : null
   }
 
-  private onDeath(thread: WorkerThread, { rejected }: ThreadEnd): void {
+  private onDeath(thread: RemoteWorker, { rejected }: WorkerEnd): void {
     const error = thread.death('cluster')
     // Until it is read a stack holds the objects of its frames: the whole thread, for as long as the cluster lives.
     void error.stack
@@ -777,7 +771,7 @@ export class Cluster {
     if (!isHeard && !this.killed.has(thread.info.id)) process.emitWarning(error.message, { type: error.code })
   }
 
-  private onStalled(thread: WorkerThread, silentMs: number, onStall: 'report' | 'kill'): void {
+  private onStalled(thread: RemoteWorker, silentMs: number, onStall: 'report' | 'kill'): void {
     const { name, id } = thread.info
     const error = new PostgradError('WORKER_STALLED', {
       op: 'cluster',
@@ -795,11 +789,7 @@ export class Cluster {
     for (const listener of [...listeners]) callListener(this.clock, () => call(listener))
   }
 
-  private async infoOf(thread: WorkerThread, timeoutMs: number): Promise<WorkerDebugInfo> {
-    return (await thread.request('debugInfo', (facade) => facade.debugInfo(), timeoutMs)) as WorkerDebugInfo
-  }
-
-  private thread(op: string, target: Target): WorkerThread {
+  private thread(op: string, target: Target): RemoteWorker {
     const wanted = typeof target === 'object' ? target?.id : target
     const found = this.members.threads.find(({ info }) => info.name === wanted || info.id === wanted)
     if (found !== undefined) return found

@@ -7,10 +7,9 @@ import { timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
-import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
+import { type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
-import type { WorkerFacade } from '../admin/protocol.js'
-import type { WorkerThread } from '../admin/worker-thread.js'
+import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkNames } from '../options/check-options.js'
 import { explainDeaths } from './death-cause.js'
 
@@ -33,13 +32,13 @@ export interface ClusterView {
 export class Controller {
   /** The worker's name and id. */
   readonly info: WorkerInfo
-  private readonly thread: WorkerThread
+  private readonly thread: RemoteWorker
   private readonly payloads: PayloadCodec
   private readonly timeoutMs: number
   private readonly cluster: ClusterView
 
   /** @throws TIMEOUT_INVALID, INVALID_ARGUMENT */
-  constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, cluster: ClusterView) {
+  constructor(thread: RemoteWorker, payloads: PayloadCodec, options: ControllerOptions, cluster: ClusterView) {
     checkNames('cluster.on', options, { timeoutMs: true })
     this.info = thread.info
     this.thread = thread
@@ -59,7 +58,7 @@ export class Controller {
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     this.cluster.admit('run')
     const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
-    return this.request((facade) => facade.run(transfer(call, transferables(call))))
+    return this.explained(this.thread.ask('run', [transfer(call, transferables(call))], { op: 'run', timeoutMs: this.timeoutMs }))
   }
 
   /**
@@ -71,12 +70,14 @@ export class Controller {
     if (!Array.isArray(args)) throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
     const { workers } = this.cluster
     const rank = workers.findIndex(({ id }) => id === this.info.id)
-    await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))
+    await this.explained(
+      this.thread.ask('runMain', [{ rank, worldSize: workers.length, args: [...args] }], { op: 'run', timeoutMs: this.timeoutMs }),
+    )
   }
 
-  private async request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
+  private async explained(asked: Promise<unknown>): Promise<unknown> {
     try {
-      return await this.thread.request('run', send, this.timeoutMs)
+      return await asked
     } catch (error) {
       await explainDeaths(error, (workerId) => this.cluster.endOf(workerId))
       throw error

@@ -1,6 +1,6 @@
 /**
  * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
- * used. In its scope everything works as in a worker; no group counts it. `thread-members.ts` links it, `cluster.ts` above is what users hold. The rules
+ * used. In its scope everything works as in a worker; no group counts it. `remote-members.ts` links it, `cluster.ts` above is what users hold. The rules
  * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
@@ -11,12 +11,13 @@ import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@po
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
-import type { BootData } from '../admin/protocol.js'
-import { type PeerPort, portLinks } from '../host/port-links.js'
+import { peerLinks } from '../admin/peer-links.js'
+import type { BootData, WorkerPeer } from '../admin/protocol.js'
+import type { WorkerHost } from '../host/worker-host.js'
 import type { PeerLinks } from '../membership/peer-links.js'
 import { MAIN_ID } from '../membership/roster.js'
 import { explainDeaths, type FindDeath } from './death-cause.js'
-import type { ThreadMembers } from './thread-members.js'
+import type { RemoteMembers } from './remote-members.js'
 
 /** Default of `launch({ mainName })`. */
 export const MAIN_NAME = 'main'
@@ -27,8 +28,9 @@ export interface MainOptions {
   readonly common: Pick<BootData, 'seed' | 'device' | 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
   /** Null: none is shared. */
   readonly heap: Heap | null
+  readonly host: WorkerHost
   readonly clock: Clock
-  readonly members: ThreadMembers
+  readonly members: RemoteMembers
 }
 
 /** What the main thread asks of its cluster. */
@@ -115,8 +117,8 @@ export class MainThread {
     return this.runtime!
   }
 
-  private begin(): PeerLinks<PeerPort> {
-    const { name, common, heap, clock } = this.options
+  private begin(): PeerLinks<WorkerPeer> {
+    const { name, common, heap, host, clock } = this.options
     const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
     const runtime = new WorkerRuntime({
       name,
@@ -138,7 +140,7 @@ export class MainThread {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
     this.runtime = runtime
-    return portLinks(runtime, heap)
+    return peerLinks(runtime, heap, (end) => host.open(end))
   }
 
   private isWaitingFor(workerId: number): boolean {

@@ -6,7 +6,7 @@ import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@po
 import type { WorkerInfo } from '@postgrad/rpc'
 import { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
-import type { WorkerThread } from '../admin/worker-thread.js'
+import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkFunctions, checkNames, type OptionNames } from '../options/check-options.js'
 
 /** When `launch` starts a worker anew that has died. */
@@ -33,13 +33,13 @@ const OPTIONS: OptionNames<SupervisionOptions> = {
 
 /** A worker as its supervisor holds it. */
 export interface WorkerChild extends Child {
-  readonly thread: WorkerThread
+  readonly thread: RemoteWorker
 }
 
 export interface WorkerStarter {
   /** Starts a worker and says what is to be done before the next one. */
-  start(name: string): Promise<WorkerThread>
-  stop(thread: WorkerThread, deadlineMs: number): Promise<void>
+  start(name: string): Promise<RemoteWorker>
+  stop(thread: RemoteWorker, deadlineMs: number): Promise<void>
 }
 
 export function workerSpec(name: string, { shutdownMs, onRestart }: SupervisionOptions, starter: WorkerStarter): ChildSpec<WorkerChild> {
@@ -84,7 +84,7 @@ export function superviseWorkers(
  * A start must settle: one that waits for the worker that it prepares ends with that worker, or with the time that a cluster has to close. A worker that was
  * not prepared is ended.
  */
-async function untilDone(thread: WorkerThread, onRestart: (worker: WorkerInfo) => unknown): Promise<void> {
+async function untilDone(thread: RemoteWorker, onRestart: (worker: WorkerInfo) => unknown): Promise<void> {
   try {
     await thread.whileAlive('onRestart', async () => onRestart(thread.info))
   } catch (error) {

@@ -1,27 +1,25 @@
 /**
- * Threads as workers of a cluster: what `membership/members.ts` asks of its host, with a channel for each link, a thread for each worker and its slot in the
- * shared heap. `cluster.ts` above is what users hold, `worker-thread.ts` below is one thread.
+ * The workers of a cluster and their membership: what `membership/members.ts` asks for, done by a `WorkerHost`, with each worker's slot in the shared heap.
+ * `cluster.ts` above is what users hold, `remote-worker.ts` below is one of them.
  */
-import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import type { WorkerId } from '@postgrad/base'
 import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
-import { transfer } from 'comlink'
-import type { BootData } from '../admin/protocol.js'
-import { type OutputSink, WorkerThread } from '../admin/worker-thread.js'
-import { makeHeartbeat } from '../host/heartbeat.js'
-import type { PeerPort } from '../host/port-links.js'
+import type { BootData, WorkerPeer } from '../admin/protocol.js'
+import { type OutputSink, RemoteWorker } from '../admin/remote-worker.js'
+import { type LinkEnd, type ResourceLimits, type WorkerHost, withEnds } from '../host/worker-host.js'
 import { launchFailed } from '../membership/launch-failed.js'
 import { type Change, type MemberControl, Members, type MembersHost, type PeerEnd } from '../membership/members.js'
 import type { PeerLinks } from '../membership/peer-links.js'
 import { type Birth, MAIN_ID } from '../membership/roster.js'
 
-export interface ThreadMembersOptions {
+export interface RemoteMembersOptions {
   /** What all of them are born with. */
-  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'control' | 'heap' | 'heartbeat'>
+  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'heap'>
+  readonly host: WorkerHost
   readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
@@ -32,21 +30,21 @@ export interface ThreadMembersOptions {
   /** Whoever dies is started anew without being asked for. */
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
-  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
+  readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void
 }
 
 /** How long a worker that is busy may keep a newcomer waiting, in ms; it then learns of it when it comes to itself. */
 const CONNECT_MS = 5000
 
-export class ThreadMembers implements MembersHost<MessagePort> {
-  private readonly options: ThreadMembersOptions
-  private readonly members = new Members<MessagePort>(this)
+export class RemoteMembers implements MembersHost<LinkEnd> {
+  private readonly options: RemoteMembersOptions
+  private readonly members = new Members<LinkEnd>(this)
   /** Of each worker that has not ended, and of those whose names have no other. */
-  private readonly threadsById = new Map<WorkerId, WorkerThread>()
+  private readonly threadsById = new Map<WorkerId, RemoteWorker>()
   /** Slots in the heap; null where there was none left. Newcomers have theirs before they have a thread. */
   private readonly slots = new Map<WorkerId, HeapHandle | null>()
 
-  constructor(options: ThreadMembersOptions) {
+  constructor(options: RemoteMembersOptions) {
     this.options = options
   }
 
@@ -55,12 +53,12 @@ export class ThreadMembers implements MembersHost<MessagePort> {
     return this.members.roster.workers
   }
 
-  get threads(): readonly WorkerThread[] {
+  get threads(): readonly RemoteWorker[] {
     return this.workers.map(({ id }) => this.threadsById.get(id)!)
   }
 
   /** Every thread that may still be running. */
-  get running(): readonly WorkerThread[] {
+  get running(): readonly RemoteWorker[] {
     return this.members.roster.living.flatMap(({ id }) => this.threadsById.get(id) ?? []).filter((thread) => !thread.dead)
   }
 
@@ -74,7 +72,7 @@ export class ThreadMembers implements MembersHost<MessagePort> {
    * @param op whose failure it is
    * Rejects with WORKER_NAME_TAKEN, WORKER_IDS_SPENT, CLUSTER_CLOSED, or LAUNCH_FAILED with the worker in `values` and why in `cause`.
    */
-  async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly WorkerThread[]> {
+  async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly RemoteWorker[]> {
     this.noteEnded()
     const joined = await this.members.start(names, { op, timeoutMs })
     return joined.map(({ id }) => this.threadsById.get(id)!)
@@ -86,15 +84,15 @@ export class ThreadMembers implements MembersHost<MessagePort> {
    * @param make gets nothing done if the name is taken
    * Rejects with WORKER_NAME_TAKEN.
    */
-  async enter(name: string, op: string, make: () => PeerLinks<PeerPort>): Promise<void> {
+  async enter(name: string, op: string, make: () => PeerLinks<WorkerPeer>): Promise<void> {
     await this.members.enter({ name, id: MAIN_ID }, { op, timeoutMs: CONNECT_MS }, () => {
       const links = make()
-      return { start: () => null, connect: (peers, gone) => links.connect(this.ports(peers), gone) }
+      return { start: () => null, connect: (peers, gone) => links.connect(this.withHeaps(peers), gone) }
     })
   }
 
   /** It is about to end in peace: newcomers are not linked with it any more. */
-  depart(thread: WorkerThread): void {
+  depart(thread: RemoteWorker): void {
     this.members.depart(thread.info.id)
   }
 
@@ -107,21 +105,21 @@ export class ThreadMembers implements MembersHost<MessagePort> {
 
   // --- what `Members` asks for
 
-  connect(): readonly [MessagePort, MessagePort] {
-    const { port1, port2 } = new MessageChannel()
-    return [port1, port2]
+  connect(): readonly [LinkEnd, LinkEnd] {
+    return this.options.host.link()
   }
 
-  close(port: MessagePort): void {
-    port.close()
+  close(end: LinkEnd): void {
+    end.close()
   }
 
-  spawn({ worker, life, gone }: Birth, peers: readonly PeerEnd<MessagePort>[], { timeoutMs }: Change): MemberControl<MessagePort> {
-    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
+  spawn({ worker, life, gone }: Birth, peers: readonly PeerEnd<LinkEnd>[], { timeoutMs }: Change): MemberControl<LinkEnd> {
+    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
     // Slots go in the order of the names.
     const heap = this.slotOf(worker.id)
-    const thread = new WorkerThread({
-      boot: { ...common, info: worker, life, gone, peers: this.ports(peers), heap, heartbeat: makeHeartbeat() },
+    const thread = new RemoteWorker({
+      host,
+      boot: { ...common, info: worker, life, gone, peers: this.withHeaps(peers), heap },
       payloads,
       clock,
       stdout,
@@ -134,11 +132,10 @@ export class ThreadMembers implements MembersHost<MessagePort> {
     this.threadsById.set(worker.id, thread)
     void thread.ended.then(() => this.members.gone(worker.id))
     return {
-      start: () => thread.request('start', (facade) => facade.start(), timeoutMs),
+      start: () => thread.ask('start', [], { timeoutMs }),
       connect: (others, dead) => {
-        const ports = this.ports(others)
-        const luggage = others.map(({ end }) => end)
-        return thread.request('connect', (facade) => facade.connect(transfer(ports, luggage), dead), CONNECT_MS)
+        const ends = others.map(({ end }) => end)
+        return thread.ask('connect', [withEnds(this.withHeaps(others), ends), dead], { timeoutMs: CONNECT_MS })
       },
     }
   }
@@ -180,7 +177,7 @@ export class ThreadMembers implements MembersHost<MessagePort> {
       if (thread.dead && !this.workers.some((worker) => worker.id === id)) this.threadsById.delete(id)
   }
 
-  private ports(peers: readonly PeerEnd<MessagePort>[]): PeerPort[] {
+  private withHeaps(peers: readonly PeerEnd<LinkEnd>[]): WorkerPeer[] {
     const { heap } = this.options
     return peers.map((peer) => ({ ...peer, hasHeap: peer.isGuest ? heap !== null : this.slotOf(peer.info.id) !== null }))
   }

@@ -1,29 +1,26 @@
 /**
- * One worker's thread, seen from the main thread: requests over comlink with what comlink lacks put around it (a deadline, the thread's
- * death, whole errors), and the end of the thread. `cluster.ts` above holds several of them.
+ * One worker, seen from the cluster: queries over comlink with what comlink lacks put around it (a deadline, the worker's death, whole errors), and the
+ * end of the worker. Its host (`worker-host.ts`) is below; `cluster.ts` above holds several of them.
  *
- * Note [A thread's last words]. When a thread ends, Node emits 'exit' here while results that it posted before may still lie in the control port.
- * They were earned: so the port is drained first, its promises get a turn to settle, and only then everything that still waits is rejected
- * with WORKER_DIED.
+ * Note [A worker's last words]. When a worker ends, results that it posted before may have arrived in the same moment. They were earned: the host
+ * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
-
-import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
-import { dropUnread, markHop, traceAwait } from '@postgrad/base/internal'
+import { markHop, traceAwait } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
-import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import type { PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
-import type { Heartbeat } from '../host/heartbeat.js'
-import { NodeEndpoint } from '../host/node-endpoint.js'
-import type { BootData, FatalEvent, InspectPost, ProgressEvent, Taken, WorkerFacade } from './protocol.js'
+import type { Counter, HostedExit, HostedWorker, ResourceLimits, WorkerHost } from '../host/worker-host.js'
+import type { Answer, Asked, AskWorker, BootData, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void
 
-export interface ThreadOptions {
-  readonly boot: Omit<BootData, 'control'>
+export interface RemoteWorkerOptions {
+  readonly host: WorkerHost
+  readonly boot: BootData
   readonly payloads: PayloadCodec
   readonly clock: Clock
   readonly stdout: OutputSink | undefined
@@ -31,10 +28,10 @@ export interface ThreadOptions {
   readonly resourceLimits: ResourceLimits | undefined
   readonly env: NodeJS.ProcessEnv | undefined
   readonly onProgress: (progress: Progress, worker: string) => void
-  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
+  readonly onJob: (message: JobFromWorker, worker: RemoteWorker) => void
 }
 
-/** Why a thread ended, one gloss a line. */
+/** Why a worker ended, one gloss a line. */
 export type EndCause =
   /** It was asked to, by `leave` or `restart`. */
   | 'left'
@@ -67,29 +64,35 @@ const REMEDIES: Readonly<Record<EndCause, string>> = {
   exited: 'Let it return instead of calling process.exit.',
 }
 
-/** How a thread ended. */
-export interface ThreadEnd {
+/** How a worker ended. */
+export interface WorkerEnd {
   readonly cause: EndCause
   readonly exitCode: number
-  /** What the thread threw and nobody caught; undefined if it ended otherwise. */
+  /** What it threw and nobody caught; undefined if it ended otherwise. */
   readonly thrown: unknown
   /** How many requests were rejected by it: somebody has heard of the end if there was one. */
   readonly rejected: number
 }
 
-/** What a thread loads first. */
-export const workerEntry = (): URL => new URL('../worker/worker-entry.js', import.meta.url)
+/** Of a query. */
+export interface AskOptions {
+  /** Whose failure it is; by default the query's. */
+  readonly op?: string
+  /** In ms; Infinity, the default: as long as the worker lives. */
+  readonly timeoutMs?: number
+}
 
 interface Waiting {
   readonly op: string
   reject(error: unknown): void
 }
 
-export class WorkerThread {
+export class RemoteWorker {
   readonly info: WorkerInfo
-  readonly heartbeat: Heartbeat
-  /** Resolves when the thread is gone and everything that waited for it has been settled. */
-  readonly ended: Promise<ThreadEnd>
+  /** Goes up while it comes to its turns. */
+  readonly beats: Counter
+  /** Resolves when it is gone and everything that waited for it has been settled. */
+  readonly ended: Promise<WorkerEnd>
   /** Set while it leaves: what whoever asks again waits for. */
   leaving: Promise<void> | null = null
   /** How its death is spoken of. */
@@ -98,58 +101,49 @@ export class WorkerThread {
   isExpectedToEnd = false
   /** Gets what has happened there, while it was asked to tell. */
   onInspected: (post: InspectPost) => void = () => {}
-  /** How many batches of that were taken. */
-  readonly taken: Taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  private readonly worker: Worker
-  private readonly endpoint: NodeEndpoint
+  private readonly hosted: HostedWorker
   /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
-  private readonly facade: WorkerFacade
+  private readonly facade: AskWorker
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
   private readonly waiting = new Set<Waiting>()
-  private end: Omit<ThreadEnd, 'rejected'> | null = null
-  private thrown: unknown
+  private end: Omit<WorkerEnd, 'rejected'> | null = null
   /** How what it threw came about, by its own word. */
   private fatal: FatalEvent['origin'] | null = null
   private endedBy: EndCause | null = null
   private restartedAs: WorkerInfo | null = null
 
-  constructor({ boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob }: ThreadOptions) {
+  constructor({ host, boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob }: RemoteWorkerOptions) {
+    const { name } = boot.info
     this.info = boot.info
-    this.heartbeat = boot.heartbeat
     this.payloads = payloads
     this.clock = clock
-    const { port1, port2 } = new MessageChannel()
-    const workerData: BootData = { ...boot, control: port2 }
-    this.worker = new Worker(workerEntry(), {
-      name: boot.info.name,
-      workerData,
-      transferList: [port2, ...boot.peers.map(({ end }): MessagePort => end)],
-      stdout: stdout !== undefined,
-      stderr: stderr !== undefined,
-      ...(resourceLimits === undefined ? {} : { resourceLimits }),
-      ...(env === undefined ? {} : { env }),
+    let resolveEnded: (end: WorkerEnd) => void
+    this.ended = new Promise((resolve) => {
+      resolveEnded = resolve
     })
-    dropUnread(this.worker)
-    if (stdout !== undefined) this.worker.stdout.setEncoding('utf8').on('data', (text: string) => stdout(text, boot.info.name))
-    if (stderr !== undefined) this.worker.stderr.setEncoding('utf8').on('data', (text: string) => stderr(text, boot.info.name))
-    this.endpoint = new NodeEndpoint(port1)
-    this.endpoint.addEventListener('message', ({ data }: { data: unknown }) => {
-      const event = data as ProgressEvent | FatalEvent | InspectPost | { readonly event?: undefined } | null
-      if (event?.event === 'progress') onProgress(event.progress, boot.info.name)
+    this.hosted = host.spawn({
+      name,
+      boot,
+      ends: boot.peers.map(({ end }) => end),
+      stdout: stdout && ((text) => stdout(text, name)),
+      stderr: stderr && ((text) => stderr(text, name)),
+      resourceLimits,
+      env,
+      onExit: (exit) => this.onExit(exit, resolveEnded),
+    })
+    const { control, beats, taken } = this.hosted
+    this.beats = beats
+    control.onMessage((message) => {
+      const event = message as WorkerEvent | { readonly event?: undefined } | null
+      if (event?.event === 'progress') onProgress(event.progress, name)
       else if (event?.event === 'fatal') this.fatal = event.origin
       else if (event?.event === 'inspect') {
-        Atomics.add(this.taken, 0, 1)
+        taken.add()
         this.onInspected(event)
-      } else if (isJobMessage(data)) onJob(data as JobFromWorker, this)
+      } else if (isJobMessage(message)) onJob(message as JobFromWorker, this)
     })
-    this.facade = wrap<WorkerFacade>(this.endpoint)
-    this.worker.on('error', (error) => {
-      this.thrown = error
-    })
-    this.ended = new Promise((resolve) => {
-      this.worker.once('exit', (exitCode) => this.onExit(exitCode, resolve))
-    })
+    this.facade = wrap<AskWorker>(control)
   }
 
   /** True from the moment at which the thread is known to be gone. */
@@ -157,13 +151,10 @@ export class WorkerThread {
     return this.end !== null
   }
 
-  /**
-   * Asks the worker for something. `timeoutMs` Infinity: as long as it lives.
-   * Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT.
-   */
-  async request(op: string, send: (facade: WorkerFacade) => Promise<Payload>, timeoutMs = Number.POSITIVE_INFINITY): Promise<unknown> {
+  /** Asks the worker. Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT. */
+  async ask<Q extends Query>(query: Q, args: Asked<Q>, { op = query, timeoutMs }: AskOptions = {}): Promise<Answer<Q>> {
     try {
-      return this.payloads.decodeReply(await this.whileAlive(op, () => send(this.facade), timeoutMs))
+      return this.payloads.decodeReply(await this.whileAlive(op, () => this.facade(query, ...args), timeoutMs)) as Answer<Q>
     } catch (error) {
       if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
       traceAwait(error)
@@ -171,7 +162,7 @@ export class WorkerThread {
     }
   }
 
-  /** What `work` gives, if that comes while the worker lives. Rejects as `request` does, and as `work` does. */
+  /** What `work` gives, if that comes while the worker lives. Rejects as `ask` does, and as `work` does. */
   async whileAlive<T>(op: string, work: () => Promise<T>, timeoutMs = Number.POSITIVE_INFINITY): Promise<T> {
     if (this.end !== null) throw this.death(op)
     return new Promise<T>((resolve, reject) => {
@@ -198,7 +189,7 @@ export class WorkerThread {
 
   /** Says something beside the requests; nobody hears it when the thread has ended. */
   post(message: unknown, transfer: readonly ArrayBuffer[]): void {
-    if (!this.dead) this.endpoint.postMessage(message, transfer)
+    if (!this.dead) this.hosted.control.postMessage(message, [...transfer])
   }
 
   /** Rejects everything that waits, each with an error of its own. */
@@ -210,15 +201,15 @@ export class WorkerThread {
     return this.waiting.size
   }
 
-  /** Lets go of the control port: a worker whose runtime is closed ends by itself when nothing else is open there. */
+  /** Lets go of its control: a worker whose runtime is closed ends by itself when nothing else is open there. */
   release(): void {
-    this.endpoint.close()
+    this.hosted.control.close()
   }
 
   /** Ends the thread wherever it is. */
-  async terminate(cause: 'killed' | 'stalled' = 'killed'): Promise<ThreadEnd> {
+  async terminate(cause: 'killed' | 'stalled' = 'killed'): Promise<WorkerEnd> {
     this.endedBy ??= cause
-    await this.worker.terminate()
+    await this.hosted.kill()
     return this.ended
   }
 
@@ -267,24 +258,22 @@ export class WorkerThread {
     }
   }
 
-  /** See Note [A thread's last words]. */
-  private onExit(exitCode: number, resolve: (end: ThreadEnd) => void): void {
-    this.endpoint.drain()
-    this.endpoint.close()
-    this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
+  /** See Note [A worker's last words]. */
+  private onExit({ exitCode, thrown }: HostedExit, resolve: (end: WorkerEnd) => void): void {
+    this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
     setImmediate(() => {
       // That it had agreed to leave may be what it said last.
-      this.end = { cause: this.causeOfEnd(), exitCode, thrown: this.thrown }
+      this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
       const rejected = this.waiting.size
       this.rejectAll((op) => this.death(op))
       resolve({ ...this.end!, rejected })
     })
   }
 
-  private causeOfEnd(): EndCause {
+  private causeOfEnd(thrown: unknown): EndCause {
     if (this.isExpectedToEnd) return 'left'
-    if ((this.thrown as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'out-of-memory'
-    if (this.thrown !== undefined) return this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : 'uncaught-exception'
+    if ((thrown as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'out-of-memory'
+    if (thrown !== undefined) return this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : 'uncaught-exception'
     return this.endedBy ?? 'exited'
   }
 
