@@ -3,6 +3,7 @@
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { workerDied } from '@postgrad/base/internal'
 import type { Birth } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
@@ -371,14 +372,11 @@ async function runOnce<T, R>(
   }
 }
 
-function crashed({ name, id }: WorkerInfo): PostgradError {
-  return new PostgradError('WORKER_DIED', {
-    op: 'run',
-    message: `worker '${name}' (id ${id}) crashed, and with it what ran there`,
-    remedy:
-      'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.',
-    values: { worker: name, workerId: id },
-  })
+function crashed(worker: WorkerInfo): PostgradError {
+  const death = { worker, cause: 'killed', detail: 'it crashed, and with it what ran there' } as const
+  const remedy =
+    'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.'
+  return workerDied('run', death, { remedy })
 }
 
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>

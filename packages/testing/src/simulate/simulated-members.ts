@@ -4,6 +4,7 @@
  * workers say to each other as the schedule has it. No fault rule meets them: a control port loses nothing.
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
+import { workerDied } from '@postgrad/base/internal'
 import {
   type Birth,
   type Change,
@@ -142,13 +143,9 @@ export class SimulatedMembers implements MembersHost<Link> {
     this.leaves.delete(id)
   }
 
-  joinError({ op }: Change, { name, id }: WorkerInfo): PostgradError {
-    return new PostgradError('WORKER_DIED', {
-      op,
-      message: `worker '${name}' (id ${id}) ended before it had joined`,
-      remedy: 'Expect this where a worker crashes while it joins.',
-      values: { worker: name, workerId: id },
-    })
+  joinError({ op }: Change, worker: WorkerInfo): PostgradError {
+    const death = { worker, cause: 'killed', detail: 'it ended before it had joined' } as const
+    return workerDied(op, death, { remedy: 'Expect this where a worker crashes while it joins.' })
   }
 }
 
