@@ -34,6 +34,7 @@ export interface MembersOptions {
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void
+  readonly onChange: () => void
 }
 
 /** Who gets an end of a channel to each newcomer: a member, or the main thread when it has joined. */
@@ -197,7 +198,7 @@ export class Members {
   }
 
   private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerEnd[]): RemoteWorker {
-    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
+    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob, onChange } = this.options
     const life = this.lives.get(info.name) ?? 0
     const thread = new RemoteWorker({
       host,
@@ -210,6 +211,7 @@ export class Members {
       env: env(),
       onProgress,
       onJob,
+      onChange,
     })
     this.lives.set(info.name, life + 1)
     void thread.ended.then(() => {
