@@ -1,6 +1,5 @@
 export { type DeadLetter, type DeadLetterReason, DeadLetters } from './dead-letters.js'
-export { Lane, type MessageLane } from './lanes.js'
-export { type DeathCause, Liveness, type WorkerDeath, workerDied } from './liveness.js'
+export { Liveness, type NoticedDeath } from './liveness.js'
 export { Source } from './mailbox.js'
 export { Pump } from './pump.js'
 export {

@@ -1,7 +1,8 @@
 /** The mailbox against SPEC.md: each rule by example, then all of them against a slow and obvious model. */
+
 import { describe, expect, test } from '@jest/globals'
+import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
 import fc from 'fast-check'
-import { LANE_COUNT, Lane, type MessageLane } from './lanes.js'
 import { Mailbox, PASSED_MAX, Source } from './mailbox.js'
 
 const MESSAGE_LANES: readonly MessageLane[] = [Lane.signal, Lane.control, Lane.gradient, Lane.call]

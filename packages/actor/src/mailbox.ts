@@ -9,8 +9,9 @@
  *   pushTask(item, priority) ─────────  source is empty ┼ task      heap ─┤
  *                                                       └ call      ring ─┘
  */
+
 import assert from 'node:assert'
-import { LANE_COUNT, Lane, type MessageLane } from './lanes.js'
+import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
 import { Ring } from './ring.js'
 import { TaskHeap } from './task-heap.js'
 

@@ -1,7 +1,8 @@
 /** The pump against SPEC.md, on a clock that the test moves by hand. */
+
 import { describe, expect, test } from '@jest/globals'
+import { Lane } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
-import { Lane } from './lanes.js'
 import { Source } from './mailbox.js'
 import { BUDGET_MS, POLL_EVERY_TASKS, Pump } from './pump.js'
 

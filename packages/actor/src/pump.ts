@@ -9,8 +9,8 @@
  *
  * An item is dispatched in whatever scope woke the pump: who dispatches sets the scope that it needs.
  */
+import { Lane } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
-import { Lane } from './lanes.js'
 import { Mailbox } from './mailbox.js'
 
 /** How long a worker works before it lets timers and I/O have a turn. */

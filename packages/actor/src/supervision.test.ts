@@ -1,10 +1,11 @@
 /** Dead letters and liveness: what a worker keeps about what went wrong. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
+import { workerDied } from '@postgrad/base/internal'
 import { DeadLetters } from './dead-letters.js'
-import { Liveness, type WorkerDeath, workerDied } from './liveness.js'
+import { Liveness, type NoticedDeath } from './liveness.js'
 
-const death: WorkerDeath = { worker: { name: 'ps', id: 3 }, cause: 'exited', detail: 'exit code 1', atMs: 7 }
+const death: NoticedDeath = { worker: { name: 'ps', id: 3 }, cause: 'exited', detail: 'exit code 1', atMs: 7 }
 
 test('dead letters are counted for ever, and only the last few kept', () => {
   const letters = new DeadLetters(3)

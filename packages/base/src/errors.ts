@@ -29,6 +29,15 @@ export interface WorkerHop {
   readonly id: number
 }
 
+/** An error keeps the first and the last so many workers of its way. */
+export const HOPS_KEPT = 16
+
+/** The way with one hop more; from the middle of a long one, hops are dropped. */
+export function withHop(path: readonly WorkerHop[], { name, id }: WorkerHop): readonly WorkerHop[] {
+  const longer = [...path, { name, id }]
+  return longer.length <= 2 * HOPS_KEPT ? longer : [...longer.slice(0, HOPS_KEPT), ...longer.slice(-HOPS_KEPT)]
+}
+
 /**
  * Every expected failure of this library: a stable `code`, the values of the case, and what to do. It crosses workers whole. Test it by
  * `isPostgradError(error, 'WORKER_DIED')`.

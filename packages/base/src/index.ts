@@ -1,2 +1,5 @@
 export { type ErrorParts, isPostgradError, PostgradError, type WorkerHop } from './errors.js'
+export { Future } from './futures/future.js'
+export { collectAll, waitAll } from './futures/wait-all.js'
 export { localOf, type WorkerId, workerOf } from './global-id.js'
+export type { DeathCause } from './worker-death.js'

@@ -3,8 +3,8 @@
  * take any; the order of batches is the DataLoader's matter. A thread that died takes the DataLoader's pool with it: another would make the dataset
  * again, perhaps to die again.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
-import { ownFile, refuseWhileLoading } from '@postgrad/base/internal'
+import { type DeathCause, isPostgradError, type PostgradError } from '@postgrad/base'
+import { ownFile, refuseWhileLoading, workerDied } from '@postgrad/base/internal'
 import { JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -36,15 +36,7 @@ export class WorkerPool {
       // The seed is nobody's: each sample has its own.
       reply = await this.queue.submit({ name: 'batch', call, seed: 0, onProgress: null, isCancellable: false }).reply
     } catch (error) {
-      const { number, indices } = task.plan
-      const cause = isPostgradError(error, 'WORKER_DIED') ? error.cause : error
-      throw new PostgradError('WORKER_DIED', {
-        op: 'DataLoader',
-        message: `the thread that loaded batch ${number} is gone: ${(cause as Error).message}`,
-        remedy: 'A dataset must not end its thread; see the cause, and try { workers: 0 }.',
-        values: { batch: number, indices },
-        cause,
-      })
+      throw lostBatch(task, error)
     }
     return this.payloads.decodeReply(reply)
   }
@@ -54,4 +46,14 @@ export class WorkerPool {
     this.closing ??= this.queue.close()
     return this.closing
   }
+}
+
+/** A job whose thread has died says why; anything else is the end of the pool. */
+function lostBatch({ plan: { number, indices } }: BatchTask, error: unknown): PostgradError {
+  const death = isPostgradError(error, 'WORKER_DIED') ? error : null
+  const thrown = death === null ? error : death.cause
+  const cause = death === null ? 'killed' : (death.values.cause as DeathCause)
+  const remedy = 'A dataset must not end its thread; see the cause, and try { workers: 0 }.'
+  const about = { batch: number, indices }
+  return workerDied('DataLoader', { worker: null, cause, detail: (thrown as Error).message, thrown }, { remedy, about })
 }

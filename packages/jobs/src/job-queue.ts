@@ -5,6 +5,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { causeOfThrown, workerDied } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload } from '@postgrad/wire/internal'
 import type { JobHost, JobRequest, SubmittedJob } from './job-host.js'
@@ -176,15 +177,12 @@ function queueFull(name: string, queueMax: number): PostgradError {
   })
 }
 
-function died(name: string, cause: unknown): PostgradError {
-  if (isPostgradError(cause)) return cause
-  return new PostgradError('WORKER_DIED', {
-    op: `job '${name}'`,
-    message: `the thread that ran it is gone: ${textOf(cause)}`,
-    remedy: 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.',
-    values: { job: name },
-    cause,
-  })
+function died(name: string, thrown: unknown): PostgradError {
+  if (isPostgradError(thrown)) return thrown
+  const detail = textOf(thrown)
+  const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown)
+  const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.'
+  return workerDied(`job '${name}'`, { worker: null, cause, detail, thrown }, { remedy, about: { job: name } })
 }
 
 function textOf(error: unknown): string {

@@ -69,7 +69,8 @@ class Drawing {
     this.options = options
     this.before = count - events.length
     const isDrawn = (event: NamedEvent) =>
-      options.all === true || (event.kind !== 'defer' && event.family !== 'ack' && (event.from !== '' || event.kind === 'time'))
+      options.all === true ||
+      (event.kind !== 'defer' && event.family !== 'ack' && (event.from !== '' || event.kind === 'time') && !isBeside(event))
     this.shown = events.filter(isDrawn)
     this.leftOut = events.length - this.shown.length
     const names = new Set(events.flatMap(({ from, to }) => [from, to]).filter((name) => name !== ''))
@@ -272,6 +273,11 @@ const NOTE_LINES_MAX = 24
 
 function round(ms: number): number {
   return Math.round(ms * 100) / 100
+}
+
+/** Whether it is about a place beside the workers: what is in parentheses is no worker's name. */
+function isBeside({ from, to }: NamedEvent): boolean {
+  return from.startsWith('(') || to.startsWith('(')
 }
 
 function escaped(text: string): string {

@@ -91,12 +91,16 @@ class Channel extends Choice {
   /** Nothing enters any more: the receiver has closed or crashed, or the notice is in it. */
   sealed = false
 
-  constructor(from: string, to: string, end: SimLink, host: LinkHost) {
+  /** Null: nothing happens to its frames. */
+  private readonly faults: Faults | null
+
+  constructor(from: string, to: string, end: SimLink, host: LinkHost, faults: Faults | null) {
     super(host.choices, `${from}→${to}`, to)
     this.from = from
     this.to = to
     this.end = end
     this.host = host
+    this.faults = faults
     this.causes = host.observer === null ? null : new Queue()
   }
 
@@ -206,7 +210,7 @@ class Channel extends Choice {
   private deliverNext(kind: TraceKind): void {
     const { host } = this
     const frame = this.take() as Frame
-    if (host.faults !== null && !(frame instanceof Late) && this.meetsFault(host.faults, frame)) return
+    if (this.faults !== null && !(frame instanceof Late) && this.meetsFault(this.faults, frame)) return
     this.note(kind, frame)
     host.frames.delivered++
     this.end.receiver!.onFrame(frame)
@@ -377,11 +381,11 @@ export class SimLink implements Link {
 }
 
 /** Two ends of a link between two workers: the first is `a`'s. */
-export function simLinkPair(a: string, b: string, host: LinkHost): [SimLink, SimLink] {
+export function simLinkPair(a: string, b: string, host: LinkHost, faults = host.faults): [SimLink, SimLink] {
   const atA = new SimLink(a, b, host)
   const atB = new SimLink(b, a, host)
-  const there = new Channel(a, b, atB, host)
-  const back = new Channel(b, a, atA, host)
+  const there = new Channel(a, b, atB, host, faults)
+  const back = new Channel(b, a, atA, host, faults)
   atA.join(back, there)
   atB.join(there, back)
   return [atA, atB]

@@ -10,6 +10,7 @@
  */
 import { types } from 'node:util'
 import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
+import { HOPS_KEPT, withHop } from '@postgrad/base/internal'
 import { isTensor } from '@postgrad/tensor'
 import { wellFormed } from './strings.js'
 import { ValueTag } from './value-tag.js'
@@ -17,8 +18,6 @@ import { corrupt } from './wire-errors.js'
 
 const Kind = { error: 0, postgrad: 1, thrown: 2 } as const
 
-/** Hops kept at either end of the path. */
-const HOPS_KEPT = 16
 const CAUSE_DEPTH_MAX = 8
 /** Errors in one error: its causes and the members of AggregateErrors together. */
 const ERRORS_MAX = 32
@@ -78,7 +77,7 @@ export function encodeError(thrown: unknown, self: WorkerHop | null, sink: Error
 function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth: number, budget: Budget): unknown[] {
   budget.errors--
   const plain = (value: unknown): unknown => sink.plain(value)
-  const hops = depth === 0 ? withHop(hopsOf(thrown), self) : hopsOf(thrown)
+  const hops = depth === 0 ? pathFrom(hopsOf(thrown), self) : hopsOf(thrown)
   const workers = hops.flatMap(({ name, id }) => [name, id])
   sink.count(ERROR_ELEMENTS + workers.length)
   if (!isError(thrown)) {
@@ -302,13 +301,10 @@ function hopsOf(thrown: unknown): readonly WorkerHop[] {
   })
 }
 
-/** The path with one more hop; from the middle of a long one, hops are dropped. */
-function withHop(hops: readonly WorkerHop[], self: WorkerHop | null): readonly WorkerHop[] {
-  if (self === null) return hops
+/** The path to behind this worker, which may stand there already. */
+function pathFrom(hops: readonly WorkerHop[], self: WorkerHop | null): readonly WorkerHop[] {
   const last = hops.at(-1)
-  if (last !== undefined && last.id === self.id && last.name === self.name) return hops
-  const path = [...hops, { name: self.name, id: self.id }]
-  return path.length <= 2 * HOPS_KEPT ? path : [...path.slice(0, HOPS_KEPT), ...path.slice(-HOPS_KEPT)]
+  return self === null || (last !== undefined && last.id === self.id && last.name === self.name) ? hops : withHop(hops, self)
 }
 
 function decodeHops(flat: unknown): WorkerHop[] {

@@ -3,7 +3,7 @@
  * Numbers are part of the wire format and never change their meaning. PyTorch: `torch/csrc/distributed/rpc/message.h`.
  */
 import { types } from 'node:util'
-import { WORKER_ID_MAX } from '@postgrad/base/internal'
+import { Lane, type MessageLane, WORKER_ID_MAX } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 
 export const MessageType = {
@@ -147,11 +147,6 @@ const grads: FieldKind = {
 
 export type FieldSpec = readonly [name: string, kind: FieldKind]
 
-/** The lanes that messages wait in, highest first; `actor` has the mailbox (lane 0 is for signals, lane 3 for the worker's own node tasks). */
-export const MessageLane = { control: 1, gradient: 2, call: 4 } as const
-
-export type MessageLane = (typeof MessageLane)[keyof typeof MessageLane]
-
 /** The ids that a message is nothing without. */
 export type HeadId = 'context' | 'autogradId' | 'pass'
 
@@ -173,7 +168,7 @@ export interface MessageSpec<Fields extends readonly FieldSpec[] = readonly Fiel
   readonly reply: MessageType | null
 }
 
-const { control, gradient, call } = MessageLane
+const { control, gradient, call } = Lane
 
 /** Total by type: a message without a row, or a row whose fields are not as many as the body's, does not compile. */
 export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<MessageBodies[T]>> } = {

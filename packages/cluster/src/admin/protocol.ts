@@ -11,7 +11,7 @@
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
  *        │ ── CancelEvent ─────────────────────▸ │ nobody waits for that run: its currentSignal() aborts
-        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
+ *        │ ── connect(peers, gone) ────────────▸ │ newcomers: their names are known from then on
  *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
  *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
@@ -24,16 +24,13 @@ import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import type { ThreadUsage } from '../host/usage.js'
 import type { LinkEnd } from '../host/worker-host.js'
+import type { MemberWords, PeerEnd } from '../membership/members.js'
 import type { MainContext } from './program.js'
 
 /** Another worker, and this one's end of the link to it. */
-export interface PeerEnd {
-  readonly info: WorkerInfo
-  readonly end: LinkEnd
+export interface WorkerPeer extends PeerEnd<LinkEnd> {
   /** Whether it is attached to the heap that the others share. */
   readonly hasHeap: boolean
-  /** The main thread, which has joined: no group counts it. */
-  readonly isGuest: boolean
 }
 
 /** Everything a worker is born with (`WorkerSide.boot`). */
@@ -43,7 +40,7 @@ export interface BootData {
   readonly life: number
   /** Workers that ended before it began, of which others may still have references. */
   readonly gone: readonly WorkerInfo[]
-  readonly peers: readonly PeerEnd[]
+  readonly peers: readonly WorkerPeer[]
   /** `file:` URL of the program. */
   readonly program: string
   /** The cluster's; a worker's generator is made from it and its name. */
@@ -67,10 +64,11 @@ export interface BootData {
 /** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
+/** About membership. */
+type MemberQueries = { [Word in keyof MemberWords<WorkerPeer>]: (...args: MemberWords<WorkerPeer>[Word]) => void }
+
 /** What a worker is asked, and what it answers. No answer throws: what fails comes back as an EXCEPTION payload. */
-export interface Queries {
-  /** Imports the program. */
-  start(): void
+export interface Queries extends MemberQueries {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
   run(run: number, call: Payload): unknown
   /** Runs the program's default export with `{ name, rank, worldSize, args }`; what that returns stays there. */
@@ -84,10 +82,6 @@ export interface Queries {
   metrics(): WorkerMetrics
   /** Whether it posts what happens from now on (`InspectPost`). */
   inspect(isWanted: boolean): void
-  /** Links newcomers, who are ready. */
-  connect(peers: readonly PeerEnd[]): void
-  /** Leaves the others in peace; what is under way has `timeoutMs` to end. */
-  leave(timeoutMs: number): void
   /** Closes the runtime. */
   close(): void
 }

@@ -5,10 +5,10 @@
  * Note [A worker's last words]. When a worker ends, results that it posted before may have arrived in the same moment. They were earned: the host
  * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
-import { PostgradError } from '@postgrad/base'
-import { markHop, onAbort, traceAwait } from '@postgrad/base/internal'
+import { type DeathCause, PostgradError } from '@postgrad/base'
+import { callCancelled, causeOfThrown, markHop, onAbort, traceAwait, workerDied } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
-import { type Counts, callCancelled, type WorkerInfo } from '@postgrad/rpc/internal'
+import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
@@ -33,21 +33,8 @@ export interface RemoteWorkerOptions {
   readonly onChange: () => void
 }
 
-/** Why a worker ended, one gloss a line. */
-export type EndCause =
-  /** It was asked to, by `leave` or `restart`. */
-  | 'left'
-  /** Its JavaScript heap reached the limit (`resourceLimits`). */
-  | 'out-of-memory'
-  /** What it threw nobody caught. */
-  | 'uncaught-exception'
-  | 'unhandled-rejection'
-  /** The main thread ended it: `kill`, or a launch, join or close that did not wait for it. */
-  | 'killed'
-  /** It stood still for `stallMs` and was ended for that (`onStall: 'kill'`). */
-  | 'stalled'
-  /** It called `process.exit`. */
-  | 'exited'
+/** Why a worker ends. Its peers see no more than a closed link. */
+type EndCause = Exclude<DeathCause, 'link-closed'>
 
 /** What becomes of a worker that has died, and what can be done then. */
 const AFTER = {
@@ -56,8 +43,7 @@ const AFTER = {
   single: ' Start it anew by cluster.restart(name); a worker that ends takes its values with it.',
   supervised: ' Its supervisor starts it anew; what it held is lost: give it back in onRestart of supervision.',
 } as const
-const REMEDIES: Readonly<Record<EndCause, string>> = {
-  left: 'Let nobody need it any more before it leaves; cluster.onWorkerLeft tells of it.',
+const REMEDIES: Readonly<Record<Exclude<EndCause, 'left'>, string>> = {
   'out-of-memory': 'Give it more (workerOptions.resourceLimits), or keep less.',
   'uncaught-exception': 'Catch it there.',
   'unhandled-rejection': 'Await the promise, or catch what it rejects with.',
@@ -255,26 +241,21 @@ export class RemoteWorker {
   /** The error that says how this worker died; only when it is dead. */
   death(op: string): PostgradError {
     const { cause, exitCode, thrown } = this.end!
-    const { name, id } = this.info
-    const as = this.restartedAs
-    const lives = as === null ? '' : `; its name lives on as a new worker (id ${as.id})`
-    return new PostgradError('WORKER_DIED', {
+    return workerDied(
       op,
-      message: `worker '${name}' (id ${id}) ${cause === 'left' ? '' : 'died: '}${this.how()}${lives}`,
-      remedy:
-        as === null
-          ? `${REMEDIES[cause]}${cause === 'left' ? '' : AFTER[this.standing]}`.trim()
-          : 'Use its name; what the former worker held is lost.',
-      values: { worker: name, workerId: id, cause, exitCode, ...(as === null ? {} : { restartedAs: as.id }) },
-      ...(thrown === undefined ? {} : { cause: thrown }),
-    })
+      { worker: this.info, cause, detail: this.detail(), exitCode, thrown },
+      {
+        restartedAs: this.restartedAs?.id ?? null,
+        ...(cause === 'left' ? {} : { remedy: `${REMEDIES[cause]}${AFTER[this.standing]}`.trim() }),
+      },
+    )
   }
 
-  private how(): string {
+  private detail(): string {
     const { cause, exitCode, thrown } = this.end!
     switch (cause) {
       case 'left':
-        return 'left the cluster'
+        return ''
       case 'out-of-memory':
         return 'it ran out of memory: its JavaScript heap reached the limit'
       case 'uncaught-exception':
@@ -282,7 +263,7 @@ export class RemoteWorker {
       case 'unhandled-rejection':
         return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
       case 'killed':
-        return 'it was killed from the main thread'
+        return 'from the main thread'
       case 'stalled':
         return 'it was alive but stood still, and was ended for that'
       case 'exited':
@@ -307,9 +288,9 @@ export class RemoteWorker {
 
   private causeOfEnd(thrown: unknown): EndCause {
     if (this.isExpectedToEnd) return 'left'
-    if ((thrown as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'out-of-memory'
-    if (thrown !== undefined) return this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : 'uncaught-exception'
-    return this.endedBy ?? 'exited'
+    if (thrown === undefined) return this.endedBy ?? 'exited'
+    const cause = causeOfThrown(thrown)
+    return cause === 'uncaught-exception' && this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : cause
   }
 
   private timedOut(op: string, timeoutMs: number): PostgradError {

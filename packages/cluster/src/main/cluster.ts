@@ -1,6 +1,6 @@
 /**
  * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `members.ts` below links threads.
+ * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `remote-members.ts` below links threads.
  */
 import type { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
@@ -28,7 +28,6 @@ import { type LeakPolicy, leaksOf, referencesLeft } from '../admin/leaks.js'
 import type { Answer, Report, WorkerDebugInfo } from '../admin/protocol.js'
 import type { ClusterJobs, ClusterJobsOptions } from '../jobs/cluster-jobs.js'
 import { JOBS_OPTIONS } from '../jobs/job-pool.js'
-import type { Members } from '../membership/members.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { clusterClosed } from './cluster-errors.js'
@@ -39,6 +38,7 @@ import { Gate } from './gate.js'
 import { Lifecycle } from './lifecycle.js'
 import { type MainOptions, MainThread } from './main-thread.js'
 import type { News } from './news.js'
+import type { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
 /** Of `cluster.close`. */
@@ -80,7 +80,7 @@ export interface ClusterEnd {
 }
 
 export interface ClusterParts {
-  readonly members: Members
+  readonly members: RemoteMembers
   readonly main: MainOptions
   readonly pools: ClusterJobs
   /** Of workers that have come or gone, or that nobody waits for any more. */

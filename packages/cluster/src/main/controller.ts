@@ -2,9 +2,9 @@
  * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
  * worker), and checks arguments and result by the function's type.
  */
-import { timeLimit } from '@postgrad/base/internal'
+import { isSignal, timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
-import { isSignal, threadRegistry } from '@postgrad/rpc/internal'
+import { threadRegistry } from '@postgrad/rpc/internal'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'

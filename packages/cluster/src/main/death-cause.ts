@@ -24,9 +24,8 @@ export async function explainDeaths(error: unknown, findDeath: FindDeath): Promi
 
 /** The error is this thread's own: it was made, or decoded, for whoever gets it. What is printed of it is the stack, which begins with the message. */
 function explain(error: PostgradError, death: PostgradError): void {
-  const { cause, exitCode } = death.values
-  const told = error.message.replace('link-closed', String(cause))
+  const told = error.message.replace('link-closed', String(death.values.cause))
   const stack = error.stack?.replace(error.message, () => told)
-  Object.assign(error, { message: told, values: { ...error.values, cause, exitCode }, cause: death })
+  Object.assign(error, { message: told, values: { ...error.values, ...death.values }, cause: death })
   if (stack !== undefined) error.stack = stack
 }

@@ -6,9 +6,10 @@ import type { PostgradError } from '@postgrad/base'
 import { Tally } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker } from '../admin/remote-worker.js'
-import { MAIN_ID, type Members } from '../membership/members.js'
+import { MAIN_ID } from '../membership/roster.js'
 import type { MainThread } from './main-thread.js'
 import type { News } from './news.js'
+import type { RemoteMembers } from './remote-members.js'
 
 /** A thread whose runtime is closed ends by itself, unless the program left a timer or a socket open; then it is ended after this. */
 const EXIT_GRACE_MS = 500
@@ -18,7 +19,7 @@ export const ANSWER_MS = 1000
 const LAST_ANSWER_MS = 200
 
 export interface EndingParts {
-  readonly members: Members
+  readonly members: RemoteMembers
   readonly main: MainThread
   readonly news: News
   readonly clock: Clock

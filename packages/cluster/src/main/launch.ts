@@ -1,5 +1,5 @@
 /**
- * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`members.ts`), and resolves when
+ * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`remote-members.ts`), and resolves when
  * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
 import { fileURLToPath } from 'node:url'
@@ -18,12 +18,12 @@ import { ThreadHost } from '../host/thread-host.js'
 import type { ResourceLimits } from '../host/worker-host.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
 import { attempt } from '../membership/launch-failed.js'
-import { Members } from '../membership/members.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { Cluster } from './cluster.js'
 import { MAIN_NAME } from './main-thread.js'
 import { News } from './news.js'
+import { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
 /** Of `launch`. */
@@ -160,7 +160,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const heap = sharedHeap()
   const news = new News(clock)
   const host = new ThreadHost(entry)
-  const members = new Members({
+  const members = new RemoteMembers({
     common,
     host,
     heap,

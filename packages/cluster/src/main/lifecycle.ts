@@ -1,23 +1,23 @@
 /**
  * The workers of a cluster as they come and go: who starts them and watches over them, who lets them leave or start anew, and when nobody is left. `cluster.ts`
- * above is what users hold, `members.ts` below links workers, `ending.ts` ends them.
+ * above is what users hold, `remote-members.ts` below links workers, `ending.ts` ends them.
  */
 import type { PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
-import type { Members } from '../membership/members.js'
 import { nameTaken, notReady, unknownWorker } from './cluster-errors.js'
 import type { ClusterEvents } from './cluster-events.js'
 import type { Ending } from './ending.js'
 import type { Gate } from './gate.js'
 import type { News } from './news.js'
+import type { RemoteMembers } from './remote-members.js'
 import { Supervised } from './supervised.js'
 import type { SupervisionOptions } from './supervision.js'
 
 export interface LifecycleParts {
-  readonly members: Members
+  readonly members: RemoteMembers
   readonly news: News
   readonly clock: Clock
   readonly gate: Gate

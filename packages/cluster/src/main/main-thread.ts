@@ -1,21 +1,23 @@
 /**
  * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
- * used. In its scope everything works as in a worker; no group counts it. `members.ts` links it, `cluster.ts` above is what users hold. The rules
+ * used. In its scope everything works as in a worker; no group counts it. `remote-members.ts` links it, `cluster.ts` above is what users hold. The rules
  * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { References, WorkerInfo } from '@postgrad/rpc'
+import type { References } from '@postgrad/rpc'
 import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
-import { PeerLinks } from '../admin/peer-links.js'
-import type { BootData } from '../admin/protocol.js'
+import { peerLinks } from '../admin/peer-links.js'
+import type { BootData, WorkerPeer } from '../admin/protocol.js'
 import type { WorkerHost } from '../host/worker-host.js'
-import { type Linked, MAIN_ID, type Members } from '../membership/members.js'
+import type { PeerLinks } from '../membership/peer-links.js'
+import { MAIN_ID } from '../membership/roster.js'
 import type { Gate } from './gate.js'
+import type { RemoteMembers } from './remote-members.js'
 
 /** Default of `launch({ mainName })`. */
 export const MAIN_NAME = 'main'
@@ -28,7 +30,7 @@ export interface MainOptions {
   readonly heap: Heap | null
   readonly host: WorkerHost
   readonly clock: Clock
-  readonly members: Members
+  readonly members: RemoteMembers
 }
 
 export class MainThread {
@@ -107,12 +109,12 @@ export class MainThread {
     if (common.device !== null) await device(common.device as DeviceSpec).ready()
     // It may have been closed meanwhile, which nobody would tell a runtime that is made now.
     this.gate.admit(op)
-    await members.enter(name, (gone) => this.begin(gone))
+    await members.enter(name, op, () => this.begin())
     this.isLinked = true
     return this.runtime!
   }
 
-  private begin(gone: readonly WorkerInfo[]): Linked {
+  private begin(): PeerLinks<WorkerPeer> {
     const { name, common, heap, host, clock } = this.options
     const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
     const runtime = new WorkerRuntime({
@@ -134,10 +136,8 @@ export class MainThread {
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
-    for (const worker of gone) runtime.noteDeath(worker, 'before the main thread joined')
-    const links = new PeerLinks(runtime, heap, (end) => host.open(end))
     this.runtime = runtime
-    return { info: runtime.info, hasHeap: heap !== null, isGuest: true, connect: (peers) => links.openAll(peers) }
+    return peerLinks(runtime, heap, (end) => host.open(end))
   }
 
   private isWaitingFor(workerId: number): boolean {

@@ -300,7 +300,9 @@ describe('restart', () => {
     // RPC-41: its own former life is no stranger to the new one.
     expect(await cluster.on('b').run(members.callTo, 1)).toBe('WORKER_DIED about b as exited, now 2')
     expect(await rejection(former.run(members.whoAmI))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 1, restartedAs: 2 } })
-    expect((await ended(cluster)).deaths.map(({ values }) => values)).toEqual([{ worker: 'b', workerId: 1, cause: 'exited', exitCode: 3 }])
+    expect((await ended(cluster)).deaths.map(({ values }) => values)).toEqual([
+      { worker: 'b', workerId: 1, cause: 'exited', detail: 'its thread ended with exit code 3 (process.exit)', exitCode: 3 },
+    ])
   })
 
   test('CLU-10 one that is alive leaves first; ids are never used again', async () => {

@@ -13,7 +13,7 @@ import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { InspectSender } from '../admin/inspect-road.js'
-import { PeerLinks } from '../admin/peer-links.js'
+import { peerLinks } from '../admin/peer-links.js'
 import { mainOf } from '../admin/program.js'
 import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent } from '../admin/protocol.js'
 import { runPayloads } from '../admin/run-payloads.js'
@@ -49,9 +49,9 @@ export function runWorker(side: WorkerSide): void {
   })
   process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
   // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
-  const links = new PeerLinks(runtime, heap, side.open)
+  const links = peerLinks(runtime, heap, side.open)
   for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
-  for (const peer of boot.peers) links.open(peer)
+  void links.connect(boot.peers, [])
 
   const payloads = runPayloads(boot.info)
   let program: Readonly<Record<string, unknown>> = {}
@@ -86,7 +86,7 @@ export function runWorker(side: WorkerSide): void {
     deadLetters: () => runtime.deadLetters(),
     metrics: () => runtime.metrics(),
     inspect: (isWanted) => inspection.listen(isWanted),
-    connect: (peers) => links.openAll(peers),
+    connect: (peers, gone) => links.connect(peers, gone),
     reportQuiet: () => {
       runtime.onQuiet((counts) => say({ event: 'quiet', counts }))
     },

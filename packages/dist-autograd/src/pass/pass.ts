@@ -18,8 +18,7 @@ import {
   runPostAccumulateHooks,
 } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { rejectTraced, type Scope } from '@postgrad/base/internal'
-import { needsNobody } from '@postgrad/rpc/internal'
+import { needsNobody, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'

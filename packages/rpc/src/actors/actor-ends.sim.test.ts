@@ -1,10 +1,11 @@
 /** What an actor's end does to what it serves: its open streams, its running methods, and what these have called. */
+
 import { describe, expect, test } from '@jest/globals'
+import { Future } from '@postgrad/base'
 import { Actor } from '../api/actor.js'
 import { call, currentSignal, currentWorker, ready, remote } from '../api/api.js'
 import { stopActor } from '../api/monitor.js'
 import { workerLocal } from '../api/worker-local.js'
-import { Future } from '../calls/future.js'
 import type { RemoteStream } from '../calls/stream.js'
 import { asyncExecution } from '../core/async-execution.js'
 import { expose } from '../core/function-registry.js'

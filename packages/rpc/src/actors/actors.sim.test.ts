@@ -1,11 +1,12 @@
 /** User actors: serial ones and their chains, self-sends, timers, stash, and their ends. */
+
 import { describe, expect, test } from '@jest/globals'
+import { Future } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { Actor } from '../api/actor.js'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
 import { monitor, stopActor } from '../api/monitor.js'
 import { workerLocal } from '../api/worker-local.js'
-import { Future } from '../calls/future.js'
 import { asyncExecution } from '../core/async-execution.js'
 import { expose } from '../core/function-registry.js'
 import type { RRef } from '../references/rref.js'

@@ -7,10 +7,9 @@
  *           ── ACTOR_UNWATCH [watchId] ────────────────────────→          when the watcher gives it up before
  */
 import type { Exit } from '@postgrad/actor/internal'
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { type Future, isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import type { Future } from '../calls/future.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 import { OwnerRRef, RRef } from '../references/rref.js'
 import type { ActorCell } from './actor-cell.js'

@@ -3,7 +3,7 @@
  * type, registered with the agent below. PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
 import type { PostgradError } from '@postgrad/base'
-import { inScope, isThenable, markHop, type Scope } from '@postgrad/base/internal'
+import { inScope, isThenable, markHop, type Scope, withHop } from '@postgrad/base/internal'
 import { isWatched, MessageType } from '@postgrad/wire/internal'
 import type { Actors } from '../actors/actors.js'
 import { ROUNDING_MS } from '../calls/pending-calls.js'
@@ -15,9 +15,6 @@ import type { RRefContext } from '../references/rref-context.js'
 import type { Delivery, Peer, Unreadable } from './delivery.js'
 import { nameOf, type RpcAgent, timedOut } from './rpc-agent.js'
 import { failStream } from './stream-serving.js'
-
-/** An error keeps the first and the last so many workers of its way. */
-const HOPS_KEPT = 16
 
 /** What serving one kind of request is. One object per kind, none per request. */
 interface Work {
@@ -373,8 +370,6 @@ const REPLIES: ReadonlySet<MessageType> = new Set([MessageType.RESULT, MessageTy
 /** Writes into an error that came from `from` that it did; where it arose stands first. */
 function addHop(error: unknown, from: WorkerInfo): void {
   const travelled = error as { workers?: readonly { name: string; id: number }[] }
-  const workers = [...(travelled.workers ?? []), { name: from.name, id: from.id }]
-  if (workers.length > 2 * HOPS_KEPT) workers.splice(HOPS_KEPT, workers.length - 2 * HOPS_KEPT)
-  travelled.workers = workers
+  travelled.workers = withHop(travelled.workers ?? [], from)
   markHop(error, from.name)
 }

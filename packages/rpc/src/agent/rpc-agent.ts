@@ -3,19 +3,20 @@
  * It knows messages, not what they mean: `request-callback.ts` serves calls above it, the pump and the codec work below it.
  * PyTorch: `torch/csrc/distributed/rpc/rpc_agent.h`.
  */
+import { type DeadLetterReason, DeadLetters, Liveness, type NoticedDeath, Pump, Source } from '@postgrad/actor/internal'
+import { Future, isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import {
-  type DeadLetterReason,
-  DeadLetters,
+  callCancelled,
+  checkSignal,
+  checkWorkerId,
+  currentScope,
+  inScope,
   Lane,
-  Liveness,
   type MessageLane,
-  Pump,
-  Source,
-  type WorkerDeath,
+  outOfTime,
+  type Scope,
   workerDied,
-} from '@postgrad/actor/internal'
-import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
-import { checkWorkerId, currentScope, inScope, type Scope } from '@postgrad/base/internal'
+} from '@postgrad/base/internal'
 import { type HeapRoad, outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Link, LinkClosed } from '@postgrad/transport'
 import {
@@ -29,14 +30,12 @@ import {
   setChain,
 } from '@postgrad/wire/internal'
 import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from '../calls/call-credits.js'
-import { Future } from '../calls/future.js'
 import { Deadlines, type PendingCall, PendingCalls } from '../calls/pending-calls.js'
 import { BlockPost } from '../core/block-post.js'
-import { checkSignal } from '../core/call-options.js'
 import type { Interceptor } from '../core/interceptor.js'
 import { Activity } from '../core/quiet.js'
 import { RequestTable } from '../core/request-table.js'
-import { callCancelled, cancelledByCaller, currentServing, outOfTime, ServedCall, servedIn } from '../core/served-call.js'
+import { cancelledByCaller, currentServing, ServedCall, servedIn } from '../core/served-call.js'
 import { travellingExtension } from '../core/travelling.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../core/worker-info.js'
 import { type CallInterceptors, ObservedCall } from '../observe/call-interceptors.js'
@@ -289,7 +288,9 @@ export class RpcAgent {
     const death = this.liveness.deathOf(id)
     if (death === undefined) return null
     const peer = this.peersById.get(id)
-    return workerDied('worker', death, peer === undefined ? this.namesake(death.worker.name)?.info.id : peer.restartedAs)
+    return workerDied('worker', death, {
+      restartedAs: peer === undefined ? (this.namesake(death.worker.name)?.info.id ?? null) : peer.restartedAs,
+    })
   }
 
   isGuest(id: WorkerId): boolean {
@@ -555,7 +556,7 @@ export class RpcAgent {
       type === MessageType.CALL || type === MessageType.REMOTE_CALL || type === MessageType.RREF_FETCH
         ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : functionOf(message.body))
         : null
-    let lane = MESSAGE_TABLE[type].lane as MessageLane
+    let lane: MessageLane = MESSAGE_TABLE[type].lane
     const account = accountOf(type, peer)
     const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes)
     const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)
@@ -609,7 +610,7 @@ export class RpcAgent {
     this.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
     const head = requestHead(frame)
     if (head === null) return
-    const lane = MESSAGE_TABLE[head.type].lane as MessageLane
+    const lane = MESSAGE_TABLE[head.type].lane
     const account = accountOf(head.type, peer)
     account?.onReceived(bytes)
     const callBytes = account === null ? 0 : bytes
@@ -788,10 +789,10 @@ export class RpcAgent {
   }
 
   private diedError(peer: Peer, op: string): PostgradError {
-    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), peer.restartedAs)
+    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), peer)
   }
 
-  private deathBy({ info, isLeaving, endExpected }: Peer, detail: string): WorkerDeath {
+  private deathBy({ info, isLeaving, endExpected }: Peer, detail: string): NoticedDeath {
     const hasLeft = isLeaving || endExpected
     return { worker: info, cause: hasLeft ? 'left' : 'link-closed', detail: hasLeft ? '' : detail, atMs: this.clock.now() }
   }

@@ -3,14 +3,11 @@
  * by its name, each time (`actor-register.ts`). `supervise.ts` keeps it up to date. Rules ACS-2 and ACS-13 in SPEC.md.
  */
 import assert from 'node:assert'
-import { PostgradError } from '@postgrad/base'
-import { onAbort, timeLimit } from '@postgrad/base/internal'
+import { Future, PostgradError } from '@postgrad/base'
+import { callCancelled, checkSignal, isSignal, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import { WHEREIS } from '../actors/actor-register-host.js'
-import { Future } from '../calls/future.js'
-import { checkSignal, isSignal } from '../core/call-options.js'
-import { callCancelled } from '../core/served-call.js'
 import { letTravel } from '../core/travelling.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'

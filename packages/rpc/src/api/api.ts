@@ -2,10 +2,9 @@
  * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
  * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
  */
-import { PostgradError } from '@postgrad/base'
+import { Future, PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import type { Sendable } from '@postgrad/wire'
-import { Future } from '../calls/future.js'
 import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
 import type { CallOptions } from '../core/call-options.js'
 import type { AnyClass, AnyFunction } from '../core/function-registry.js'

@@ -1,12 +1,13 @@
 /** Functions whose answer many callers share. The parameter server is PyTorch's (`test_my_parameter_server`, rpc_test.py). */
+
 import { describe, expect, test } from '@jest/globals'
+import { Future } from '@postgrad/base'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote } from '../api/api.js'
 import { asyncExecution } from '../core/async-execution.js'
 import { type AnyFunction, expose } from '../core/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, thrown, withSeed } from '../worker/sim-cluster.suite.js'
-import { Future } from './future.js'
 
 const add = (a: number, b: number) => a + b
 const sleep = (ms: number): Promise<void> => {

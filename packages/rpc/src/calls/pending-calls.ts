@@ -3,12 +3,14 @@
  * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
  * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-25 and RPC-26 are in SPEC.md.
  */
+
 import type { PostgradError } from '@postgrad/base'
+import { callCancelled } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message, MessageType } from '@postgrad/wire/internal'
 import { Activity } from '../core/quiet.js'
 import { RequestTable } from '../core/request-table.js'
-import { callCancelled, type ServedCall } from '../core/served-call.js'
+import type { ServedCall } from '../core/served-call.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 
 /** A call may end so much later than its deadline, in ms; never earlier. */

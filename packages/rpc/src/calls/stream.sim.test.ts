@@ -1,6 +1,6 @@
 /** Results that come one by one: order, back-pressure, every way in which a stream ends, and what is left of it. */
 import { describe, expect, test } from '@jest/globals'
-import { PostgradError } from '@postgrad/base'
+import { Future, PostgradError } from '@postgrad/base'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { call, currentSignal, currentWorker, remote, rref, stream } from '../api/api.js'
 import { intercept } from '../api/intercept.js'
@@ -8,7 +8,6 @@ import { asyncExecution } from '../core/async-execution.js'
 import { type AnyFunction, expose } from '../core/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, withSeed } from '../worker/sim-cluster.suite.js'
-import { Future } from './future.js'
 
 const log: string[] = []
 const sleep = (ms: number): Promise<number> => {

@@ -10,11 +10,12 @@
  *        ←─── RESULT or EXCEPTION   behind the last item
  * Everything else (death, deadline, cancellation, shutdown) is as of any call, which this one is until its RESULT.
  */
-import { PostgradError } from '@postgrad/base'
+
+import { Future, PostgradError } from '@postgrad/base'
+import { outOfTime } from '@postgrad/base/internal'
 import type { Message } from '@postgrad/wire/internal'
 import type { CallOptions } from '../core/call-options.js'
-import { outOfTime, type ServedCall } from '../core/served-call.js'
-import { Future } from './future.js'
+import type { ServedCall } from '../core/served-call.js'
 import type { PendingCall } from './pending-calls.js'
 
 /** The built-in function behind `stream`. */

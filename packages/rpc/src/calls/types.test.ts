@@ -1,5 +1,7 @@
 /** Calls are typed end to end: what the compiler accepts, and what it refuses. A line that it should refuse and does not is an error of the build. */
+
 import { expect, test } from '@jest/globals'
+import { collectAll, Future, waitAll } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import type { ActorHandle } from '../api/actor-handle.js'
@@ -7,9 +9,7 @@ import { call, remote, rpcAsync, stream } from '../api/api.js'
 import { supervise } from '../api/supervise.js'
 import { asyncExecution } from '../core/async-execution.js'
 import type { RRef } from '../references/rref.js'
-import { Future } from './future.js'
 import type { RemoteStream } from './stream.js'
-import { collectAll, waitAll } from './wait-all.js'
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 /** Compiles only when the two types are one. */

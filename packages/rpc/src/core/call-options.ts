@@ -1,8 +1,6 @@
 /** What every exchange with another worker takes as its last arguments: those of the function, in an array, then a time and a signal. */
 
 import { PostgradError } from '@postgrad/base'
-import { callCancelled } from './served-call.js'
-import type { WorkerInfo } from './worker-info.js'
 
 /** Of everything that asks another worker: a deadline, and a signal that cancels. */
 export interface CallOptions {
@@ -10,19 +8,6 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** Cancels it: it ends with CALL_CANCELLED, and the callee finds its `currentSignal()` aborted. */
   readonly signal?: AbortSignal
-}
-
-/** @throws CALL_CANCELLED, INVALID_ARGUMENT before anything is sent */
-export function checkSignal(signal: AbortSignal | undefined, op: string, to: WorkerInfo): void {
-  if (signal !== undefined && !isSignal(signal)) {
-    throw new PostgradError('INVALID_ARGUMENT', {
-      op,
-      expected: 'an AbortSignal as { signal }',
-      got: signal === null ? 'null' : typeof signal,
-      remedy: 'Pass the signal of an AbortController, AbortSignal.timeout(ms), or leave it out.',
-    })
-  }
-  if (signal?.aborted === true) throw callCancelled(op, to, signal.reason)
 }
 
 /** PyTorch takes a tuple or nothing; whoever has no compiler may pass a single value. @throws INVALID_ARGUMENT before anything is sent */
@@ -34,11 +19,4 @@ export function checkArgs(args: unknown, op: string): void {
     got: args === null ? 'null' : typeof args,
     remedy: 'Write call(to, fn, [a, b], options), also for a single argument.',
   })
-}
-
-/** By what it can do: a realm has an AbortSignal of its own. */
-export function isSignal(signal: unknown): signal is AbortSignal {
-  if (typeof signal !== 'object' || signal === null) return false
-  const { aborted, addEventListener } = signal as Partial<AbortSignal>
-  return typeof aborted === 'boolean' && typeof addEventListener === 'function'
 }

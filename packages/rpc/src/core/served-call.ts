@@ -3,7 +3,7 @@
  * to the function. It rides in the scope (`serving`), so that calls made while it is served are given up with it. It holds nothing of the
  * message: a scope may outlive its call by far. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { currentScope, onAbort, type Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
@@ -117,39 +117,6 @@ export function servedIn({ serving }: Scope): ServedCall | null {
   return serving as ServedCall | null
 }
 
-/** `reason` is what was given to `cancel`, or why the call that this one was part of was given up. */
-export function callCancelled(op: string, to: WorkerInfo | null, reason: unknown): PostgradError {
-  return new PostgradError('CALL_CANCELLED', {
-    op,
-    message: `the call${to === null ? '' : ` to worker '${to.name}'`} was cancelled${reasonText(reason)}`,
-    remedy: 'Catch this where a call may be cancelled; what must run all the same belongs into currentWorker().run(fn).',
-    values: to === null ? {} : { worker: to.name, workerId: to.id },
-    ...(reason === undefined ? {} : { cause: reason }),
-  })
-}
-
-/** The call that is served here is out of time, and so is what was called, or was to be called, for it. */
-export function outOfTime(op: string, what: string, values: Readonly<Record<string, unknown>>): PostgradError {
-  return new PostgradError('RPC_TIMEOUT', {
-    op,
-    message: `nothing is left of the time of the call that is being served here, so ${what}`,
-    remedy: 'Pass a longer { timeoutMs } to the call that this one is part of.',
-    values: { ...values, inherited: true },
-  })
-}
-
-/** Ends of a call that come from outside of it, often of many calls at once. */
-const ENDS_FROM_OUTSIDE: ReadonlySet<string> = new Set(['CALL_CANCELLED', 'WORKER_DIED', 'RPC_SHUT_DOWN'])
-
-/**
- * Whether nobody need hear of an error: who gave the call up knows, who waited for the call that it is part of has been told, and of a death or a
- * shutdown there are other words. One worker's end must not be another's because that has not come to its second await.
- */
-export function needsNobody(error: unknown): boolean {
-  if (!isPostgradError(error)) return false
-  return ENDS_FROM_OUTSIDE.has(error.code) || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
-}
-
 /** What the function that serves a call finds as its signal's reason. */
 export function cancelledByCaller(caller: WorkerInfo): PostgradError {
   return new PostgradError('CALL_CANCELLED', {
@@ -158,9 +125,4 @@ export function cancelledByCaller(caller: WorkerInfo): PostgradError {
     remedy: 'End what the function does, soon; its result goes to nobody.',
     values: { worker: caller.name, workerId: caller.id },
   })
-}
-
-function reasonText(reason: unknown): string {
-  if (typeof reason === 'string') return `: ${reason}`
-  return isPostgradError(reason) ? `, since the one that it is part of was given up (${reason.code})` : ''
 }

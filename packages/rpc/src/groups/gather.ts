@@ -16,10 +16,10 @@
  * So each member hears once of what was given up, however many rounds that were, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, timeLimit } from '@postgrad/base/internal'
+import { callCancelled, currentScope, timeLimit } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import { keyOf, type Wait } from '../agent/waits.js'
-import { callCancelled, currentServing, type ServedCall } from '../core/served-call.js'
+import { currentServing, type ServedCall } from '../core/served-call.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 import { groupTimeout, roundText } from './group-errors.js'
 

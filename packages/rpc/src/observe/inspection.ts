@@ -3,7 +3,8 @@
  * default, and then it costs one null check per message. `rpc-agent.ts` and `request-callback.ts` tell; `metrics.ts` counts what is told here.
  * Rules INS-1 to INS-6 in SPEC.md.
  */
-import type { DeadLetter, DeathCause, Exit } from '@postgrad/actor/internal'
+import type { DeadLetter, Exit } from '@postgrad/actor/internal'
+import type { DeathCause } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'

@@ -16,14 +16,11 @@
  * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
-import { isPostgradError, PostgradError, workerOf } from '@postgrad/base'
-import { type IdCounter, Tombstones } from '@postgrad/base/internal'
+import { Future, isPostgradError, PostgradError, workerOf } from '@postgrad/base'
+import { callCancelled, checkSignal, type IdCounter, Tombstones } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
-import { Future } from '../calls/future.js'
 import { RemoteStream, type StreamOptions } from '../calls/stream.js'
-import { checkSignal } from '../core/call-options.js'
-import { callCancelled } from '../core/served-call.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
 import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'

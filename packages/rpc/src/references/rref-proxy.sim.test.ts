@@ -1,7 +1,8 @@
 /** The typed proxies of a reference, and waiting for its creation. */
+
 import { describe, expect, test } from '@jest/globals'
+import { Future } from '@postgrad/base'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { Future } from '../calls/future.js'
 import { expose } from '../core/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'

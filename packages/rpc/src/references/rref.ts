@@ -2,11 +2,10 @@
  * References to values that live on one worker, their owner, and are counted there. `RRefContext` runs the protocol; what users hold
  * stands here. PyTorch: `torch.distributed.rpc.RRef` (`OwnerRRef`, `UserRRef`).
  */
-import { PostgradError } from '@postgrad/base'
+import { Future, PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
-import { Future } from '../calls/future.js'
 import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
 import type { CallOptions } from '../core/call-options.js'
 import type { WorkerInfo } from '../core/worker-info.js'

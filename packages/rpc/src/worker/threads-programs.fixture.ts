@@ -1,12 +1,13 @@
 /** What the workers of `threads.real.test.ts` expose, in the test's thread and in the others. */
+
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { Future } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { Actor } from '../api/actor.js'
 import { call, currentSignal, currentWorker, remote } from '../api/api.js'
 import { workerLocal } from '../api/worker-local.js'
-import { Future } from '../calls/future.js'
 import { asyncExecution } from '../core/async-execution.js'
 import { expose } from '../core/function-registry.js'
 import type { RRef } from '../references/rref.js'

@@ -1,15 +1,15 @@
 /** Calls and references between real threads: one of each group, and what only real threads have. */
+
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { collectAll, Future, waitAll } from '@postgrad/base'
 import { type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { call, remote, rref, stream } from '../api/api.js'
 import { monitor, stopActor } from '../api/monitor.js'
 import { supervise } from '../api/supervise.js'
-import { Future } from '../calls/future.js'
 import { STAND_MS } from '../calls/pending-calls.js'
-import { collectAll, waitAll } from '../calls/wait-all.js'
 import { failure } from './sim-cluster.suite.js'
 import type { ThreadData } from './threads.fixture.js'
 import * as programs from './threads-programs.fixture.js'

@@ -3,15 +3,21 @@
  * from the machine (clock, links, generator, device) is passed in. Packages above add theirs with `slot`, `handle` and `intercept`.
  */
 import assert from 'node:assert'
-import { type DeadLetter, type DeadLetterReason, Lane } from '@postgrad/actor/internal'
-import { PostgradError, type WorkerId } from '@postgrad/base'
+import type { DeadLetter, DeadLetterReason } from '@postgrad/actor/internal'
+import { Future, PostgradError, type WorkerId } from '@postgrad/base'
 import {
+  type Canceller,
+  callCancelled,
+  checkSignal,
   checkTime,
   checkWorkerId,
+  collect,
   currentScope,
   IdCounter,
   inScope,
+  Lane,
   onAbort,
+  outOfTime,
   Scope,
   type ScopePatch,
   timeLimit,
@@ -29,14 +35,12 @@ import { type Envelope, RpcAgent, timedOut, wrongReply } from '../agent/rpc-agen
 import { handleStreams } from '../agent/stream-serving.js'
 import type { Wait, Waits } from '../agent/waits.js'
 import type { MailboxOptions } from '../calls/call-credits.js'
-import { type Canceller, Future } from '../calls/future.js'
 import type { PendingCall } from '../calls/pending-calls.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from '../calls/stream.js'
-import { collect } from '../calls/wait-all.js'
-import { type CallOptions, checkArgs, checkSignal } from '../core/call-options.js'
+import { type CallOptions, checkArgs } from '../core/call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from '../core/function-registry.js'
 import type { Interceptor } from '../core/interceptor.js'
-import { callCancelled, OwnCall, outOfTime, type ServedCall } from '../core/served-call.js'
+import { OwnCall, type ServedCall } from '../core/served-call.js'
 import type { Counts } from '../core/traffic.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../core/worker-info.js'
 import { Membership } from '../groups/membership.js'

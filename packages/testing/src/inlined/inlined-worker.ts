@@ -4,7 +4,7 @@
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no other worker.
  */
 import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
-import { PostgradError } from '@postgrad/base'
+import { Future, PostgradError } from '@postgrad/base'
 import { currentScope, inScope, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import {
@@ -18,7 +18,7 @@ import {
   type Target,
   type WorkerInfo,
 } from '@postgrad/rpc'
-import { Future, iteratorOf, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import { iteratorOf, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 

@@ -2,7 +2,7 @@
  * The pools of a simulation: the queue and the port that `cluster.jobs` has, before this thread instead of others. A worker's request takes a turn to the
  * pool and the answer one back, on its own clock, which stops when it crashes.
  */
-import { PostgradError } from '@postgrad/base'
+import { workerDied } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
 import { attachJobs, checkQueueMax, checkThreads, InThreadPlaces, JobQueue, PortHost, PortServer } from '@postgrad/jobs/internal'
 import type { WorkerRuntime } from '@postgrad/rpc'
@@ -55,7 +55,7 @@ export class SimulatedJobs {
     })
     this.world.onCrash((worker) => {
       if (worker !== info.name) return
-      server.drop(new PostgradError('WORKER_DIED', { op: 'jobs', message: `worker '${info.name}' crashed`, values: { worker: info.name } }))
+      server.drop(workerDied('jobs', { worker: info, cause: 'killed', detail: 'it crashed' }))
     })
     runtime.contribute(() => ({ pendingJobs: host.pendingCount }))
     runtime.contributeWaits(() =>

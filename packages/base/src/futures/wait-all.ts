@@ -2,8 +2,8 @@
  * Waiting for several futures: for all of them whatever they bring, for all values or the first error, or for every call that a piece of program
  * makes. PyTorch: `torch.futures.collect_all`, `wait_all`, and `_wait_all` of `torch.distributed.rpc`.
  */
-import { currentScope, withScope } from '@postgrad/base/internal'
-import { callCancelled } from '../core/served-call.js'
+import { currentScope, withScope } from '../scope.js'
+import { callCancelled } from './cancelling.js'
 import { Future } from './future.js'
 
 type Awaitables = readonly PromiseLike<unknown>[]

@@ -1,11 +1,13 @@
 /**
  * The result of a call that is under way, or of something that a program will do: a promise with PyTorch's words. That of a call settles with the
  * callee's value, the callee's error, the callee's death, its deadline, or its cancellation; it never stays pending for ever. The rules FUT-1 to
- * FUT-8 are in SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
+ * FUT-8 are in rpc's SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
  */
-import { PostgradError } from '@postgrad/base'
-import { isThenable, onAbort, rejectTraced } from '@postgrad/base/internal'
-import { callCancelled, needsNobody } from '../core/served-call.js'
+import { rejectTraced } from '../await-stack.js'
+import { PostgradError } from '../errors.js'
+import { isThenable } from '../thenable.js'
+import { onAbort } from './abort-listeners.js'
+import { callCancelled, needsNobody } from './cancelling.js'
 
 /** What ends a future early. */
 export interface Canceller {

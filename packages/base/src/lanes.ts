@@ -1,4 +1,7 @@
-/** The lanes of a mailbox, highest first: what a worker does next when several things wait. Who may use which stands beside each. */
+/**
+ * The lanes in which what a worker has to do waits, highest first. The table of messages (wire) gives each kind its lane, the mailbox (actor) takes from
+ * them. Who may use which stands beside each.
+ */
 export const Lane = {
   /** Kill and stop. */
   signal: 0,

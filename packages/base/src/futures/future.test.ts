@@ -1,6 +1,6 @@
 /** The promise of a call. */
 import { describe, expect, test } from '@jest/globals'
-import { failure, thrown } from '../worker/sim-cluster.suite.js'
+import type { PostgradError } from '../errors.js'
 import { Future } from './future.js'
 import { collect, collectAll, waitAll } from './wait-all.js'
 
@@ -202,4 +202,22 @@ describe('several futures', () => {
 
 async function turns(): Promise<void> {
   for (let i = 0; i < 10; i++) await null
+}
+
+async function failure(promise: PromiseLike<unknown>): Promise<PostgradError> {
+  return promise.then(
+    () => {
+      throw new Error('expected a rejection, got a value')
+    },
+    (error: unknown) => error as PostgradError,
+  )
+}
+
+function thrown(fn: () => unknown): PostgradError {
+  try {
+    fn()
+  } catch (error) {
+    return error as PostgradError
+  }
+  throw new Error('expected an exception, got a value')
 }

@@ -1,0 +1,82 @@
+/**
+ * The death of a worker: why, and the one error that everybody gets who waits for it, whoever noticed: a peer whose link has closed, the main thread
+ * whose thread has ended, a pool, a simulation.
+ */
+import { PostgradError, type WorkerHop } from './errors.js'
+
+/** Why a worker died, one gloss a line. */
+export type DeathCause =
+  /** It was asked to end, by `leave`, `restart` or `shutdown`: no death, but what it owned is gone. */
+  | 'left'
+  /** Its link has closed; its peers know no more than that. */
+  | 'link-closed'
+  /** It called `process.exit`, or had ended before whoever asks began. */
+  | 'exited'
+  /** Its JavaScript heap reached the limit (`resourceLimits`). */
+  | 'out-of-memory'
+  /** What it threw nobody caught. */
+  | 'uncaught-exception'
+  | 'unhandled-rejection'
+  /** It was ended from outside: by `kill`, by a launch, join or close that did not wait for it, by the crash of a simulation. */
+  | 'killed'
+  /** It stood still for `stallMs` and was ended for that (`onStall: 'kill'`). */
+  | 'stalled'
+
+/** How a worker ended, as far as whoever noticed knows. */
+export interface WorkerDeath {
+  /** Null: a thread of a pool, which has no name. */
+  readonly worker: WorkerHop | null
+  readonly cause: DeathCause
+  /** For a reader: what the link said, what the thread threw. '' for nothing. */
+  readonly detail: string
+  readonly exitCode?: number
+  /** What was thrown and not caught: the `cause` of the error. */
+  readonly thrown?: unknown
+}
+
+/** What is known beside the death where the error is made. */
+export interface DeathContext {
+  /** The id under which the worker's name lives on. */
+  readonly restartedAs?: number | null
+  /** Default: what peers can do. */
+  readonly remedy?: string
+  /** What was lost with it, for `values`. */
+  readonly about?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * What everyone who waits for a dead worker gets. Code WORKER_DIED; values: worker, workerId (both null for a thread of a pool), cause, and where
+ * there is one: detail, exitCode, restartedAs (the id under which its name lives on), and what `about` adds.
+ */
+export function workerDied(op: string, death: WorkerDeath, { restartedAs = null, remedy, about = {} }: DeathContext = {}): PostgradError {
+  const { worker, cause, detail, exitCode, thrown } = death
+  const who = worker === null ? 'a thread of the pool' : `worker '${worker.name}' (id ${worker.id})`
+  const how = cause === 'left' ? 'left the cluster' : `died: ${cause}${detail === '' ? '' : `, ${detail}`}`
+  const after = restartedAs === null ? '' : `; its name lives on as a new worker (id ${restartedAs})`
+  return new PostgradError('WORKER_DIED', {
+    op,
+    message: `${who} ${how}${after}`,
+    remedy: restartedAs === null ? (remedy ?? (cause === 'left' ? LEFT : DIED)) : RESTARTED,
+    values: {
+      worker: worker?.name ?? null,
+      workerId: worker?.id ?? null,
+      cause,
+      ...(detail === '' ? {} : { detail }),
+      ...(exitCode === undefined ? {} : { exitCode }),
+      ...(restartedAs === null ? {} : { restartedAs }),
+      ...about,
+    },
+    ...(thrown === undefined ? {} : { cause: thrown }),
+  })
+}
+
+const LEFT = 'Let nobody need a worker any more before it leaves; cluster.onWorkerLeft of launch tells of it.'
+const DIED =
+  'What ended its thread is told to cluster.onWorkerDeath of launch; what it held is lost, and a worker started anew under its name has a fresh id.'
+const RESTARTED = 'Call it by its name; what the former worker held is lost, so make values and references to them again.'
+
+/** The cause of a thread's end by what it threw. */
+export function causeOfThrown(thrown: unknown): 'out-of-memory' | 'uncaught-exception' {
+  const { code } = (thrown ?? {}) as { code?: unknown }
+  return code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'out-of-memory' : 'uncaught-exception'
+}
