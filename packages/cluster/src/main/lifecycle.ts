@@ -2,19 +2,19 @@
  * The workers of a cluster as they come and go: who starts them and watches over them, who lets them leave or start anew, and when nobody is left. `cluster.ts`
  * above is what users hold, `remote-members.ts` below links workers, `ending.ts` ends them.
  */
-import type { PostgradError } from '@postgrad/base'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
+import { attempt } from '../membership/launch-failed.js'
 import { nameTaken, notReady, unknownWorker } from './cluster-errors.js'
 import type { ClusterEvents } from './cluster-events.js'
 import type { Ending } from './ending.js'
 import type { Gate } from './gate.js'
 import type { News } from './news.js'
 import type { RemoteMembers } from './remote-members.js'
-import { Supervised } from './supervised.js'
-import type { SupervisionOptions } from './supervision.js'
+import { type SupervisionHost, type SupervisionOptions, WorkerSupervisor } from './supervision.js'
 
 export interface LifecycleParts {
   readonly members: RemoteMembers
@@ -30,6 +30,14 @@ export interface LifecycleParts {
   isHeardByMain(workerId: number): boolean
   /** Ends the cluster at once. */
   close(): Promise<void>
+}
+
+/** Of the name that somebody waits for. */
+interface Seen {
+  /** The last one that had it; it may have left since. */
+  worker: RemoteWorker | undefined
+  /** Its supervisor does not start it anew. */
+  isDown: boolean
 }
 
 interface TimeLimit {
@@ -51,7 +59,7 @@ export class Lifecycle {
   private readonly killed = new Set<number>()
   /** Names whose worker leaves for another, or is about to be followed by it. */
   private readonly restarting = new Set<string>()
-  private supervised: Supervised | null = null
+  private supervisor: WorkerSupervisor | null = null
   /** Joins and restarts under way: meanwhile a cluster without a worker has not ended. */
   private changes = 0
   private resolveEmptied!: () => void
@@ -74,8 +82,8 @@ export class Lifecycle {
   async join(op: string, names: readonly string[], options: TimeLimit): Promise<readonly WorkerInfo[]> {
     this.parts.gate.admit(op)
     const limitMs = this.limitMs(op, options)
-    const { supervised } = this
-    return supervised === null ? this.start(op, names, limitMs) : this.change(() => supervised.add(op, names, limitMs))
+    const { supervisor } = this
+    return supervisor === null ? this.start(op, names, limitMs) : this.change(() => supervisor.join(op, names, limitMs))
   }
 
   /** See `cluster.leave`. */
@@ -83,8 +91,8 @@ export class Lifecycle {
     const { members } = this.parts
     const worker = this.find(op, target)
     const { name } = worker.info
-    const { supervised } = this
-    if (supervised !== null) return this.change(() => supervised.remove(op, name, target))
+    const { supervisor } = this
+    if (supervisor !== null) return this.change(() => supervisor.leave(op, name, target))
     if (this.restarting.has(name) || members.isStarting(name)) throw nameTaken(op, name, 'is being started anew')
     if (!worker.dead) await this.part(op, worker, timeoutMs)
     members.remove(name)
@@ -94,8 +102,8 @@ export class Lifecycle {
   async restart(op: string, target: Target, options: TimeLimit & { readonly leaveTimeoutMs?: number }): Promise<WorkerInfo> {
     const worker = this.find(op, target)
     const { name } = worker.info
-    const { supervised } = this
-    if (supervised !== null) return this.change(() => supervised.restart(op, name, target))
+    const { supervisor } = this
+    if (supervisor !== null) return this.change(() => supervisor.restartWorker(op, name, target))
     if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
     if (!worker.dead && worker.leaving !== null) throw nameTaken(op, name, 'is leaving')
     this.restarting.add(name)
@@ -115,14 +123,15 @@ export class Lifecycle {
     const { news, clock, gate } = this.parts
     const limitMs = this.limitMs(op, options)
     const endMs = clock.now() + limitMs
-    let [found, isDown]: [WorkerInfo | null, boolean] = [null, false]
+    const seen: Seen = { worker: undefined, isDown: false }
+    let found: WorkerInfo | null = null
     const isFound = (): boolean => {
       gate.admit(op)
-      found = this.memberNamed(op, name, isDown)
+      found = this.memberNamed(op, name, seen)
       if (found !== null) return true
-      const supervised = this.supervisorOf(name)
-      void supervised?.settled().then(() => {
-        isDown = supervised.isDown(name)
+      const supervisor = this.supervisorOf(name)
+      void supervisor?.settled().then(() => {
+        seen.isDown = supervisor.has(name) && supervisor.isDown(name)
         news.tell()
       })
       return false
@@ -153,14 +162,14 @@ export class Lifecycle {
 
   /** Nothing is started anew from now on. */
   async stop(): Promise<void> {
-    await this.supervised?.stop()
+    await this.supervisor?.stop()
   }
 
   endIfEmpty(): void {
     if (!this.isEmpty) return
     // What it is about to start anew counts.
-    if (this.supervised === null) this.resolveEmptied()
-    else void this.supervised.settled().then((isIdle) => isIdle && this.isEmpty && this.resolveEmptied())
+    if (this.supervisor === null) this.resolveEmptied()
+    else void this.supervisor.settled().then((isIdle) => isIdle && this.isEmpty && this.resolveEmptied())
   }
 
   private get isEmpty(): boolean {
@@ -185,7 +194,7 @@ export class Lifecycle {
 
   private async supervise(names: readonly string[], options: SupervisionOptions): Promise<void> {
     const { members, clock, gate, ending, launchTimeoutMs } = this.parts
-    const supervised = new Supervised(names, options, {
+    const host: SupervisionHost = {
       clock,
       launchTimeoutMs,
       workers: () => members.workers,
@@ -197,35 +206,41 @@ export class Lifecycle {
       stop: (worker, deadlineMs) => this.part('cluster', worker, Math.min(deadlineMs, ending.leftMs)),
       forget: (name) => members.remove(name),
       closedError: gate.closedError,
-    })
-    const { exited } = await supervised.begin()
-    this.supervised = supervised
-    void exited.then(async (gaveUp) => {
-      if (gaveUp !== null) {
-        this.gaveUp = gaveUp
+    }
+    const supervisor = attempt('launch', null, () => new WorkerSupervisor(names, options, host))
+    try {
+      await supervisor.start()
+    } catch (error) {
+      throw isPostgradError(error, 'SUPERVISOR_START_FAILED') ? error.cause : error
+    }
+    this.supervisor = supervisor
+    void supervisor.exited.then(async ({ reason }) => {
+      if (reason !== undefined) {
+        this.gaveUp = reason as PostgradError
         // Whoever has closed it meanwhile hears of leaks.
         await this.parts.close().catch(() => {})
       }
-      this.supervised = null
+      this.supervisor = null
       this.endIfEmpty()
     })
   }
 
-  private supervisorOf(name: string): Supervised | null {
-    return this.supervised?.has(name) ? this.supervised : null
+  private supervisorOf(name: string): WorkerSupervisor | null {
+    return this.supervisor?.has(name) ? this.supervisor : null
   }
 
-  /** Null: it is being started, or leaves for another. @param isDown its supervisor does not start it anew. @throws UNKNOWN_WORKER, WORKER_DIED */
-  private memberNamed(op: string, name: string, isDown: boolean): WorkerInfo | null {
+  /** Null: it is being started, or leaves. @throws UNKNOWN_WORKER, WORKER_DIED */
+  private memberNamed(op: string, name: string, seen: Seen): WorkerInfo | null {
     const { members } = this.parts
-    const worker = members.threads.find(({ info }) => info.name === name)
-    const supervised = this.supervisorOf(name)
+    const worker = members.threads.find(({ info }) => info.name === name) ?? seen.worker
+    seen.worker = worker
+    const supervisor = this.supervisorOf(name)
     const isStarting = members.isStarting(name) || this.restarting.has(name)
     const isAlive = worker !== undefined && !worker.dead
     // A supervisor has it as its child when onRestart is done with it.
-    const isThere = supervised === null ? !isStarting : worker !== undefined && supervised.isDoneWith(worker)
+    const isThere = supervisor === null ? !isStarting : supervisor.child(name)?.worker === worker
     if (isAlive && worker.leaving === null && isThere) return worker.info
-    if (!isStarting && !isAlive && (supervised === null || isDown)) {
+    if (!isStarting && !isAlive && (supervisor === null || seen.isDown)) {
       throw worker === undefined ? unknownWorker(op, name, members.workers) : worker.death(op)
     }
     return null
