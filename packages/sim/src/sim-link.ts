@@ -114,18 +114,24 @@ class Channel extends Choice {
       if (!(item instanceof Notice)) this.host.frames.lost++
       return
     }
+    this.host.observer?.put(this.label)
+    this.enter(item)
+  }
+
+  private enter(item: InFlight): void {
     if (item instanceof Notice) this.sealed = true
     this.inFlight.push(item)
     this.causes?.push(this.host.steps)
-    this.host.observer?.put(this.label)
     this.update()
   }
 
-  /** Drops what is in flight, and everything to come but the notice. */
+  /**
+   * The receiver has closed: drops what is in flight, and everything to come but the notice. Whether a frame was sent just before that or behind it makes no
+   * difference to anybody, so an observer hears of nothing that was put there.
+   */
   clear(notice: LinkClosed | null): void {
     this.lose(0)
-    this.sealed = false
-    if (notice !== null) this.push(new Notice(notice))
+    if (notice !== null) this.enter(new Notice(notice))
     this.sealed = true
     this.update()
   }

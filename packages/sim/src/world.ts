@@ -280,8 +280,9 @@ export class SimWorld implements LinkHost, TimeHost {
     this.steps++
     if (choices.size === 0) {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
-      this.onIdle?.(time.nextDueMs!)
+      // What looks at the workers now is no part of the step that was the last one.
       this.observer?.jump()
+      this.onIdle?.(time.nextDueMs!)
       time.jump()
     }
     const choice = choices.get(this.decider.next(choices))

@@ -349,6 +349,8 @@ async function runOnce<T, R>(
   try {
     const result = await drive(sim, body(sim))
     await world.drain()
+    // What is read and closed from here on is no part of the last step.
+    world.observer?.jump()
     const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
     const alive = sim.living()
     const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
