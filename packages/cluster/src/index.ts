@@ -11,14 +11,11 @@ export type {
   CloseOptions,
   Cluster,
   ClusterEnd,
-  DeathListener,
   JoinOptions,
-  LeaveListener,
   LeaveOptions,
   ReadyOptions,
-  RecoveryListener,
-  StallListener,
 } from './main/cluster.js'
+export type { DeathListener, LeaveListener, RecoveryListener, StallListener } from './main/cluster-events.js'
 export type { Controller, ControllerOptions } from './main/controller.js'
 export { type LaunchOptions, launch } from './main/launch.js'
 export type { SupervisionOptions } from './main/supervision.js'

@@ -10,6 +10,7 @@
  *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
+ *        │ ── CancelEvent ─────────────────────▸ │ nobody waits for that run: its currentSignal() aborts
  *        │ ── connect(peers, gone) ────────────▸ │ newcomers: their names are known from then on
  *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
  *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
@@ -69,12 +70,12 @@ type MemberQueries = { [Word in keyof MemberWords<WorkerPeer>]: (...args: Member
 /** What a worker is asked, and what it answers. No answer throws: what fails comes back as an EXCEPTION payload. */
 export interface Queries extends MemberQueries {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
-  run(call: Payload): unknown
+  run(run: number, call: Payload): unknown
   /** Runs the program's default export with `{ name, rank, worldSize, args }`; what that returns stays there. */
-  runMain(context: Omit<MainContext, 'name'>): void
+  runMain(run: number, context: Omit<MainContext, 'name'>): void
   debugInfo(): WorkerDebugInfo
-  /** What it has sent to its peers and received; null while it is busy. */
-  countsIfQuiet(): Counts | null
+  /** Says from now on what it has sent to its peers and received (`QuietEvent`), whenever it is quiet and that is news. */
+  reportQuiet(): void
   /** Who holds references to what. */
   references(): References
   deadLetters(): DeadLetterReport
@@ -94,8 +95,14 @@ export type Answer<Q extends Query> = ReturnType<Queries[Q]>
 /** What comlink exposes on a worker. */
 export type AskWorker = (query: Query, ...args: readonly unknown[]) => Promise<Payload>
 
+/** Said to the worker beside comlink's messages: nobody waits for this run any more. */
+export interface CancelEvent {
+  readonly event: 'cancel'
+  readonly run: number
+}
+
 /** Sent by the worker beside comlink's messages, hence in order with answers. Comlink ignores what has no `type`. */
-export type WorkerEvent = ProgressEvent | FatalEvent | InspectPost
+export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | InspectPost
 
 export interface ProgressEvent {
   readonly event: 'progress'
@@ -106,6 +113,12 @@ export interface ProgressEvent {
 export interface FatalEvent {
   readonly event: 'fatal'
   readonly origin: NodeJS.UncaughtExceptionOrigin
+}
+
+/** Nothing is under way at a worker. */
+export interface QuietEvent {
+  readonly event: 'quiet'
+  readonly counts: Counts
 }
 
 /** What has happened at a worker since the last of these. */

@@ -6,14 +6,14 @@
  * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
 import { type DeathCause, PostgradError } from '@postgrad/base'
-import { causeOfThrown, markHop, traceAwait, workerDied } from '@postgrad/base/internal'
+import { callCancelled, causeOfThrown, markHop, onAbort, traceAwait, workerDied } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
-import type { WorkerInfo } from '@postgrad/rpc/internal'
+import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
-import type { PayloadCodec } from '@postgrad/wire/internal'
+import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import type { Counter, HostedExit, HostedWorker, ResourceLimits, WorkerHost } from '../host/worker-host.js'
-import type { Answer, Asked, AskWorker, BootData, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
+import type { Answer, Asked, AskWorker, BootData, CancelEvent, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
 export type OutputSink = (text: string, worker: string) => void
@@ -29,6 +29,8 @@ export interface RemoteWorkerOptions {
   readonly env: NodeJS.ProcessEnv | undefined
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, worker: RemoteWorker) => void
+  /** Nobody waits for it any more, or it has ended. */
+  readonly onChange: () => void
 }
 
 /** Why a worker ends. Its peers see no more than a closed link. */
@@ -66,6 +68,13 @@ export interface AskOptions {
   readonly op?: string
   /** In ms; Infinity, the default: as long as the worker lives. */
   readonly timeoutMs?: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Of what is waited for while the worker lives. */
+interface Limits extends Omit<AskOptions, 'op'> {
+  /** Runs when it is given up by the time or the signal. */
+  readonly onGivenUp?: () => void
 }
 
 interface Waiting {
@@ -85,6 +94,8 @@ export class RemoteWorker {
   standing: keyof typeof AFTER = 'starting'
   /** Its end was asked for and is no death. */
   isExpectedToEnd = false
+  /** Gets what it has sent and received, once it was asked to report. */
+  onQuiet: (counts: Counts) => void = () => {}
   /** Gets what has happened there, while it was asked to tell. */
   onInspected: (post: InspectPost) => void = () => {}
   private readonly hosted: HostedWorker
@@ -92,18 +103,21 @@ export class RemoteWorker {
   private readonly facade: AskWorker
   private readonly payloads: PayloadCodec
   private readonly clock: Clock
+  private readonly onChange: () => void
   private readonly waiting = new Set<Waiting>()
+  private nextRun = 0
   private end: Omit<WorkerEnd, 'rejected'> | null = null
   /** How what it threw came about, by its own word. */
   private fatal: FatalEvent['origin'] | null = null
   private endedBy: EndCause | null = null
   private restartedAs: WorkerInfo | null = null
 
-  constructor({ host, boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob }: RemoteWorkerOptions) {
+  constructor({ host, boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob, onChange }: RemoteWorkerOptions) {
     const { name } = boot.info
     this.info = boot.info
     this.payloads = payloads
     this.clock = clock
+    this.onChange = onChange
     let resolveEnded: (end: WorkerEnd) => void
     this.ended = new Promise((resolve) => {
       resolveEnded = resolve
@@ -124,6 +138,7 @@ export class RemoteWorker {
       const event = message as WorkerEvent | { readonly event?: undefined } | null
       if (event?.event === 'progress') onProgress(event.progress, name)
       else if (event?.event === 'fatal') this.fatal = event.origin
+      else if (event?.event === 'quiet') this.onQuiet(event.counts)
       else if (event?.event === 'inspect') {
         taken.add()
         this.onInspected(event)
@@ -138,9 +153,20 @@ export class RemoteWorker {
   }
 
   /** Asks the worker. Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT. */
-  async ask<Q extends Query>(query: Q, args: Asked<Q>, { op = query, timeoutMs }: AskOptions = {}): Promise<Answer<Q>> {
+  ask<Q extends Query>(query: Q, args: Asked<Q>, { op = query, ...limits }: AskOptions = {}): Promise<Answer<Q>> {
+    return this.request(op, () => this.facade(query, ...args), limits) as Promise<Answer<Q>>
+  }
+
+  /** Asks for a run, which is cancelled there when it is given up here. Rejects as `ask` does, and with CALL_CANCELLED. */
+  run<Q extends 'run' | 'runMain'>(query: Q, what: Asked<Q>[1], limits: Limits): Promise<Answer<Q>> {
+    const run = this.nextRun++
+    const onGivenUp = (): void => this.post({ event: 'cancel', run } satisfies CancelEvent, [])
+    return this.request('run', () => this.facade(query, run, what), { ...limits, onGivenUp }) as Promise<Answer<Q>>
+  }
+
+  private async request(op: string, send: () => Promise<Payload>, limits: Limits): Promise<unknown> {
     try {
-      return this.payloads.decodeReply(await this.whileAlive(op, () => this.facade(query, ...args), timeoutMs)) as Answer<Q>
+      return this.payloads.decodeReply(await this.whileAlive(op, send, limits))
     } catch (error) {
       if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
       traceAwait(error)
@@ -149,8 +175,10 @@ export class RemoteWorker {
   }
 
   /** What `work` gives, if that comes while the worker lives. Rejects as `ask` does, and as `work` does. */
-  async whileAlive<T>(op: string, work: () => Promise<T>, timeoutMs = Number.POSITIVE_INFINITY): Promise<T> {
+  async whileAlive<T>(op: string, work: () => Promise<T>, limits: Limits = {}): Promise<T> {
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal, onGivenUp } = limits
     if (this.end !== null) throw this.death(op)
+    if (signal?.aborted) throw callCancelled(op, this.info, signal.reason)
     return new Promise<T>((resolve, reject) => {
       const entry: Waiting = {
         op,
@@ -159,11 +187,17 @@ export class RemoteWorker {
           reject(error)
         },
       }
+      const giveUp = (error: PostgradError): void => {
+        onGivenUp?.()
+        entry.reject(error)
+      }
       const timer =
-        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => entry.reject(this.timedOut(op, timeoutMs)))
+        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => giveUp(this.timedOut(op, timeoutMs)))
+      const unlisten = signal && onAbort(signal, () => giveUp(callCancelled(op, this.info, signal.reason)))
       const settle = (): void => {
         timer?.cancel()
-        this.waiting.delete(entry)
+        unlisten?.()
+        if (this.waiting.delete(entry) && this.waiting.size === 0) this.onChange()
       }
       this.waiting.add(entry)
       work().then((value) => {
@@ -248,6 +282,7 @@ export class RemoteWorker {
       const rejected = this.waiting.size
       this.rejectAll((op) => this.death(op))
       resolve({ ...this.end!, rejected })
+      this.onChange()
     })
   }
 
@@ -267,7 +302,10 @@ export class RemoteWorker {
             'Look at the top level of its modules for an await of what never comes, or for an endless loop: a module must come to its end, so start such work in a function. ' +
               'Or give it more time: launchTimeoutMs of launch, timeoutMs of join and restart.',
           ]
-        : ['answered', 'Pass a larger timeoutMs, or end the worker with cluster.kill(name): the function goes on running there.']
+        : [
+            'answered',
+            'Pass a larger timeoutMs, or end the worker with cluster.kill(name): one that does not look at currentSignal() goes on there.',
+          ]
     return new PostgradError('RUN_TIMEOUT', {
       op,
       message: `worker '${name}' has not ${what} within ${timeoutMs} ms`,

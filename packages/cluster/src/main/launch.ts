@@ -22,6 +22,7 @@ import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../opt
 import { workerNames } from '../options/worker-names.js'
 import { Cluster } from './cluster.js'
 import { MAIN_NAME } from './main-thread.js'
+import { News } from './news.js'
 import { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
@@ -157,6 +158,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     referenceStacks: options.referenceStacks ?? false,
   }
   const heap = sharedHeap()
+  const news = new News(clock)
   const host = new ThreadHost(entry)
   const members = new RemoteMembers({
     common,
@@ -171,12 +173,14 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     isSupervised: options.supervision !== undefined,
     onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
+    onChange: () => news.tell(),
   })
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
     main: { name: mainName, common, heap, host, clock, members },
     pools,
+    news,
     payloads,
     clock,
     launchTimeoutMs,

@@ -31,6 +31,8 @@ export interface RemoteMembersOptions {
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void
+  /** Nobody waits for one of them any more, or it has ended. */
+  readonly onChange: () => void
 }
 
 /** How long a worker that is busy may keep a newcomer waiting, in ms; it then learns of it when it comes to itself. */
@@ -114,7 +116,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
   }
 
   spawn({ worker, life, gone }: Birth, peers: readonly PeerEnd<LinkEnd>[], { timeoutMs }: Change): MemberControl<LinkEnd> {
-    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
+    const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob, onChange } = this.options
     // Slots go in the order of the names.
     const heap = this.slotOf(worker.id)
     const thread = new RemoteWorker({
@@ -128,6 +130,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
       env: env(),
       onProgress,
       onJob,
+      onChange,
     })
     this.threadsById.set(worker.id, thread)
     void thread.ended.then(() => this.members.gone(worker.id))

@@ -2,6 +2,7 @@
  * A worker, whatever host started it: it builds the WorkerRuntime, connects it to its peers, and answers the cluster's queries. It imports little (several
  * workers start at once); the program and the kernels come later. `protocol.ts` has the conversation.
  */
+import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
@@ -14,7 +15,7 @@ import { expose, transfer } from 'comlink'
 import { InspectSender } from '../admin/inspect-road.js'
 import { peerLinks } from '../admin/peer-links.js'
 import { mainOf } from '../admin/program.js'
-import type { Answer, Asked, AskWorker, BootData, Query, WorkerEvent } from '../admin/protocol.js'
+import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent } from '../admin/protocol.js'
 import { runPayloads } from '../admin/run-payloads.js'
 import { beatWhileTurning } from '../host/heartbeat.js'
 import type { WorkerSide } from '../host/worker-host.js'
@@ -40,8 +41,11 @@ export function runWorker(side: WorkerSide): void {
   const progress = progressOf(runtime, (latest) => say({ event: 'progress', progress: latest }))
   const inspection = new InspectSender(runtime, side.taken, say)
   const jobs = jobsOfMainThread(runtime, boot, (message, moved) => control.postMessage(message, [...moved]))
+  const runs = new Map<number, (reason: PostgradError) => void>()
   control.onMessage((message) => {
     if (isJobMessage(message)) jobs.receive(message as JobToWorker)
+    const event = message as CancelEvent | { readonly event?: undefined } | null
+    if (event?.event === 'cancel') runs.get(event.run)?.(cancelledFromOutside())
   })
   process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
   // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
@@ -52,20 +56,30 @@ export function runWorker(side: WorkerSide): void {
   const payloads = runPayloads(boot.info)
   let program: Readonly<Record<string, unknown>> = {}
 
+  const cancellable = async <T>(run: number, fn: () => T): Promise<Awaited<T>> => {
+    const { result, cancel } = runtime.runCancellable(fn)
+    runs.set(run, cancel)
+    try {
+      return await result
+    } finally {
+      runs.delete(run)
+    }
+  }
+
   const answers: Answers = {
     start: async () => {
       if (boot.device !== null) await device(boot.device as DeviceSpec).ready()
       program = await runtime.run(() => importModule(boot.program, boot.typescript))
     },
-    run: (call) => {
+    run: (run, call) => {
       const { name, args } = payloads.decodeCall(call)
       const exposed = threadRegistry.lookup(name, boot.info.name)
-      return runtime.run(() => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
+      return cancellable(run, () => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
     },
-    runMain: async (context) => {
+    runMain: async (run, context) => {
       const main = mainOf(program, boot.program)
       // What main returns stays here: it may be anything, and the command line has no use for it.
-      await runtime.run(() => main({ ...context, name: boot.info.name }))
+      await cancellable(run, () => main({ ...context, name: boot.info.name }))
     },
     debugInfo: () => ({ ...runtime.debugInfo(), ...side.usage() }),
     references: () => runtime.references(),
@@ -73,7 +87,9 @@ export function runWorker(side: WorkerSide): void {
     metrics: () => runtime.metrics(),
     inspect: (isWanted) => inspection.listen(isWanted),
     connect: (peers, gone) => links.connect(peers, gone),
-    countsIfQuiet: () => runtime.countsIfQuiet(),
+    reportQuiet: () => {
+      runtime.onQuiet((counts) => say({ event: 'quiet', counts }))
+    },
     // What is left at the deadline is cut off, which whoever set it knows.
     leave: (timeoutMs) => runtime.leave({ timeoutMs }).catch(() => {}),
     close: () => runtime.close(),
@@ -92,6 +108,15 @@ export function runWorker(side: WorkerSide): void {
     return transfer(payload, transferables(payload))
   }
   expose(ask, control)
+}
+
+/** What the function finds as its signal's reason. */
+function cancelledFromOutside(): PostgradError {
+  return new PostgradError('CALL_CANCELLED', {
+    op: 'currentSignal',
+    message: 'the main thread does not wait for this run any more: it was cancelled, or its timeoutMs has passed',
+    remedy: 'End what the function does, soon; its result goes to nobody.',
+  })
 }
 
 function makeRuntime({ info, seed, life, referenceStacks, device: spec, rpcTimeoutMs, mailbox }: BootData): WorkerRuntime {

@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
+import { callCancelled } from '@postgrad/base/internal'
 import { call, currentSignal, currentWorker, remote, rref } from '../api/api.js'
 import { expose } from '../core/function-registry.js'
 import type { RRef } from '../references/rref.js'
@@ -597,6 +598,38 @@ describe('currentSignal', () => {
       expect(workers[1]!.run(() => currentSignal()).aborted).toBe(true)
       expect(await served).toMatchObject({ code: 'WORKER_DIED' })
       expect(log).toEqual(['worker1: RPC_SHUT_DOWN'])
+    })
+  })
+})
+
+describe('what somebody outside of all workers has run', () => {
+  test('CAN-13: may be cancelled: its signal aborts, its calls are cancelled, later ones are not made; what has ended is not', async () => {
+    await inCluster(2, async ({ workers }) => {
+      const [worker] = workers
+      const ended = worker!.runCancellable(() => echo(1))
+      const { result, cancel } = worker!.runCancellable(async () => {
+        const called = failure(call('worker1', untilCancelled))
+        await untilCancelled()
+        return [(await called).code, (await failure(call('worker1', note, ['never']))).code]
+      })
+      expect(await ended.result).toBe(1)
+      await sleep(5)
+      const reason = callCancelled('outside', null, 'not wanted')
+      cancel(reason)
+      ended.cancel(reason)
+      expect(await result).toEqual(['CALL_CANCELLED', 'CALL_CANCELLED'])
+      await sleep(20)
+      expect(log).toEqual(['worker0: CALL_CANCELLED', 'worker1: CALL_CANCELLED'])
+    })
+  })
+
+  test('CAN-13: the end of its worker aborts its signal as well', async () => {
+    await inCluster(1, async ({ workers }) => {
+      const { result } = workers[0]!.runCancellable(untilCancelled)
+      await sleep(5)
+      await workers[0]!.close()
+      expect(await result).toBe('cancelled')
+      expect(log).toEqual(['worker0: RPC_SHUT_DOWN'])
     })
   })
 })

@@ -28,6 +28,15 @@ export interface QuietHost {
   listen(listener: (() => void) | null): void
 }
 
+/** What a worker says of itself whenever it is quiet. */
+export interface QuietReports {
+  /** Says it now, if it is quiet and this is news. */
+  look(): void
+  /** Whatever was said before is forgotten. */
+  repeat(): void
+  stop(): void
+}
+
 export class Quiet {
   private readonly host: QuietHost
   private readonly watchers = new Set<() => void>()
@@ -56,6 +65,25 @@ export class Quiet {
       this.watchers.delete(fn)
       if (this.watchers.size === 0) this.host.listen(null)
     }
+  }
+
+  /** `say` gets what `read` gives whenever this worker is quiet and that is news. */
+  reports<T>(read: () => T, say: (news: T) => void): QuietReports {
+    let said = ''
+    const look = (): void => {
+      if (this.isBusy) return
+      const news = read()
+      const text = JSON.stringify(news)
+      if (text === said) return
+      said = text
+      say(news)
+    }
+    const stop = this.watch(look)
+    const repeat = (): void => {
+      said = ''
+      look()
+    }
+    return { look, repeat, stop }
   }
 
   /** Waits until `isDone` holds after something has happened, or the worker closes: true. When the time is over before that: false. */

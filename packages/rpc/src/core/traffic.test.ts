@@ -1,6 +1,6 @@
 /** The sums by which the end of a group is known. */
 import { describe, expect, test } from '@jest/globals'
-import { type Counts, unsettled } from './traffic.js'
+import { type Counts, Tally, unsettled } from './traffic.js'
 
 const reports = (rows: Record<number, Counts>) => new Map(Object.entries(rows).map(([id, counts]) => [Number(id), counts]))
 
@@ -37,4 +37,23 @@ describe('unsettled', () => {
     expect(unsettled(reports({ 0: [[1, 3, 0]] }))).toEqual([])
     expect(unsettled(reports({ 0: [[1, 3, 0]], 1: [] }))).toEqual([])
   })
+})
+
+test('SHD-1: who has said nothing, or not since it was forgotten, is not settled; only those that are asked about count', () => {
+  const tally = new Tally()
+  expect(tally.unsettled([0, 1])).toEqual([0, 1])
+  tally.note(0, [
+    [1, 2, 5],
+    [2, 9, 0],
+  ])
+  expect(tally.unsettled([0, 1])).toEqual([1])
+  tally.note(1, [[0, 5, 1]])
+  expect(tally.unsettled([0, 1])).toEqual([1])
+  tally.note(1, [[0, 5, 2]])
+  expect(tally.unsettled([0, 1])).toEqual([])
+  expect([tally.seesOthers(0, [0, 1]), tally.seesOthers(1, [0, 1])]).toEqual([true, false])
+  tally.forget(0)
+  expect(tally.unsettled([0, 1])).toEqual([0])
+  tally.clear()
+  expect(tally.has(1)).toBe(false)
 })

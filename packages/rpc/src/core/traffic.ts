@@ -7,6 +7,38 @@ import type { WorkerId } from '@postgrad/base'
 /** Of each peer that lives: [its id, messages sent to it, messages received from it], without those of groups. */
 export type Counts = readonly (readonly [peer: number, sent: number, received: number])[]
 
+/** The last word of each worker whose end is waited for. */
+export class Tally {
+  private readonly said = new Map<WorkerId, Counts>()
+
+  note(id: WorkerId, counts: Counts): void {
+    this.said.set(id, counts)
+  }
+
+  has(id: WorkerId): boolean {
+    return this.said.has(id)
+  }
+
+  forget(id: WorkerId): void {
+    this.said.delete(id)
+  }
+
+  clear(): void {
+    this.said.clear()
+  }
+
+  /** Those of `members` that have said nothing; if all have, those to which something is under way from another. Empty: nothing is under way among them. */
+  unsettled(members: readonly WorkerId[]): WorkerId[] {
+    const silent = members.filter((id) => !this.has(id))
+    return silent.length > 0 ? silent : unsettled(new Map(members.map((id) => [id, this.said.get(id)!])))
+  }
+
+  /** Whether a worker has a link to one that is none of `members`. */
+  seesOthers(id: WorkerId, members: readonly WorkerId[]): boolean {
+    return this.said.get(id)?.some(([peer]) => !members.includes(peer)) === true
+  }
+}
+
 /** Workers to which something is still under way from another of them; `reports` has the last word of each. Empty: nothing is under way. */
 export function unsettled(reports: ReadonlyMap<WorkerId, Counts>): WorkerId[] {
   const received = new Map([...reports].map(([id, counts]) => [id, new Map(counts.map(([peer, , count]) => [peer, count]))]))

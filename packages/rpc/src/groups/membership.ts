@@ -69,6 +69,11 @@ export class Membership {
     return this.quiet.isBusy ? null : this.counts()
   }
 
+  /** `say` gets what this worker has sent and received whenever nothing is under way here and that is news. Returns what ends that. */
+  onQuiet(say: (counts: Counts) => void): () => void {
+    return this.quiet.reports(() => this.counts(), say).stop
+  }
+
   drain(timeoutMs: number): Promise<void> {
     return this.draining.drain(timeoutMs)
   }

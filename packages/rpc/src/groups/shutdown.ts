@@ -17,8 +17,8 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
-import type { Quiet } from '../core/quiet.js'
-import { type Counts, unsettled } from '../core/traffic.js'
+import type { Quiet, QuietReports } from '../core/quiet.js'
+import { type Counts, Tally } from '../core/traffic.js'
 import type { WorkerInfo } from '../core/worker-info.js'
 import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
@@ -47,26 +47,19 @@ interface Own {
   /** Changes only when a leader leaves. */
   leader: WorkerInfo
   phase: Phase
-  /** The last report, as text. */
-  said: string
-  readonly unwatch: () => void
+  readonly reports: QuietReports
   readonly timer: Timer | null
   end(error: PostgradError | null): void
-}
-
-/** What the leader knows of a member that has called `shutdown`. */
-interface Joined {
-  readonly timer: Timer | null
-  phase: Phase
-  counts: Counts | null
 }
 
 export class GroupEnd {
   private readonly host: GroupEndHost
   private own: Own | null = null
   private ending: Promise<void> | null = null
-  /** On the leader. */
-  private readonly joined = new Map<WorkerId, Joined>()
+  /** On the leader: who has called `shutdown`, and the timer of how long that one waits. */
+  private readonly joined = new Map<WorkerId, Timer | null>()
+  /** On the leader: what they have said in this phase. */
+  private readonly tally = new Tally()
   private phase: Phase = 0
   /** Who ends together, known from RELEASE on. Who comes later is none of them, and is told that they leave. */
   private circle: ReadonlySet<WorkerId> | null = null
@@ -96,7 +89,7 @@ export class GroupEnd {
     return new Promise((resolve) => {
       const { host } = this
       const end = (error: PostgradError | null) => {
-        this.own!.unwatch()
+        this.own!.reports.stop()
         this.own!.timer?.cancel()
         this.own = null
         resolve(error)
@@ -106,8 +99,10 @@ export class GroupEnd {
         timeoutMs,
         leader,
         phase: 0,
-        said: '',
-        unwatch: host.quiet.watch(() => this.report()),
+        reports: host.quiet.reports(
+          () => this.ownReport(),
+          (data) => this.report(data),
+        ),
         timer: this.timer(timeoutMs + LEADER_GRACE_MS, () => end(leaderSilent('shutdown', timeoutMs, this.own!.leader))),
         end,
       }
@@ -138,9 +133,8 @@ export class GroupEnd {
   private follow(leader: WorkerInfo): void {
     const own = this.own!
     own.leader = leader
-    own.said = ''
     this.join()
-    this.report()
+    own.reports.repeat()
   }
 
   onConnect({ id }: WorkerInfo): void {
@@ -154,16 +148,14 @@ export class GroupEnd {
     if (leader.id !== this.own.leader.id) this.follow(leader)
   }
 
-  /** Only what is new is said. */
-  private report(): void {
-    const { own, host } = this
-    if (own === null || host.quiet.isBusy) return
-    const data: ReportData = [own.phase, host.counts().filter(([peer]) => this.isInCircle(peer))]
-    const text = JSON.stringify(data)
-    if (text === own.said) return
-    own.said = text
-    if (own.leader.id === host.info.id) this.onReport(own.leader.id, data)
-    else host.say(own.leader.id, GroupWhat.REPORT, data)
+  private ownReport(): ReportData {
+    return [this.own!.phase, this.host.counts().filter(([peer]) => this.isInCircle(peer))]
+  }
+
+  private report(data: ReportData): void {
+    const { leader } = this.own!
+    if (leader.id === this.host.info.id) this.onReport(leader.id, data)
+    else this.host.say(leader.id, GroupWhat.REPORT, data)
   }
 
   /** Whether that worker leads these, and this one is among them. One that takes no part (any more) has nothing to lose. */
@@ -190,7 +182,7 @@ export class GroupEnd {
     for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
     for (const { id } of host.guests()) host.say(id, GroupWhat.LEAVE)
     host.releaseAll()
-    this.report()
+    own.reports.look()
   }
 
   onDone(): void {
@@ -213,14 +205,13 @@ export class GroupEnd {
     const timeoutMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs
     const timer = this.timer(timeoutMs, () => this.fail(this.late(timeoutMs)))
     this.forget(from)
-    this.joined.set(from, { timer, phase: 0, counts: null })
+    this.joined.set(from, timer)
   }
 
   onReport(from: WorkerId, [phase, counts]: ReportData): void {
-    const member = this.joined.get(from)
-    if (member === undefined) return
-    member.phase = phase
-    member.counts = counts
+    if (!this.joined.has(from)) return
+    if (phase === this.phase) this.tally.note(from, counts)
+    else this.tally.forget(from)
     this.check()
   }
 
@@ -229,6 +220,7 @@ export class GroupEnd {
     if (this.isOver || this.failed !== null || this.unsettled(members).length > 0) return
     const isDone = this.phase === 1
     this.phase = 1
+    if (!isDone) this.tally.clear()
     const self = this.host.info.id
     const circle: ReleaseData = members.map(({ id }) => id)
     for (const id of circle) {
@@ -243,35 +235,33 @@ export class GroupEnd {
 
   /** Members whose last word does not fit, or who have said none. */
   private unsettled(members: readonly WorkerInfo[]): WorkerInfo[] {
-    const said = members.map(({ id }) => this.joined.get(id))
-    const silent = members.filter((_, i) => said[i]?.counts == null || said[i].phase !== this.phase)
+    const silent = members.filter(({ id }) => !this.tally.has(id))
     if (silent.length > 0) return silent
-    const reports = new Map(members.map(({ id }, i) => [id, said[i]!.counts!]))
-    const late = unsettled(reports)
+    const ids = members.map(({ id }) => id)
+    const late = this.tally.unsettled(ids)
     // Who still has a link to one that leaves may get something from it.
-    const sees = (id: WorkerId) => reports.get(id)!.some(([peer]) => !reports.has(peer))
-    return members.filter(({ id }) => late.includes(id) || sees(id))
+    return members.filter(({ id }) => late.includes(id) || this.tally.seesOthers(id, ids))
   }
 
   /** A peer is gone. */
   onGone(peer: WorkerInfo, error: PostgradError, hasLeft: boolean): void {
     if (this.isOver || !this.isInCircle(peer.id)) return
     const { own } = this
-    const member = this.forget(peer.id)
+    const hadJoined = this.forget(peer.id)
     if (own !== null && own.leader.id === peer.id) {
       if (!hasLeft || own.phase === 1) this.fail(error)
       else this.follow(this.leader())
     } else if (this.joined.size > 0 && (own === null || own.leader.id === this.host.info.id)) {
-      if (member !== undefined || !hasLeft) this.fail(error)
+      if (hadJoined || !hasLeft) this.fail(error)
       else this.check()
     }
   }
 
-  private forget(id: WorkerId): Joined | undefined {
-    const member = this.joined.get(id)
-    member?.timer?.cancel()
-    this.joined.delete(id)
-    return member
+  /** Returns whether it had called `shutdown`. */
+  private forget(id: WorkerId): boolean {
+    this.joined.get(id)?.cancel()
+    this.tally.forget(id)
+    return this.joined.delete(id)
   }
 
   /** Somebody has said that it leaves: it is no member any more. */
@@ -301,7 +291,7 @@ export class GroupEnd {
   }
 
   private cancelTimers(): void {
-    for (const { timer } of this.joined.values()) timer?.cancel()
+    for (const timer of this.joined.values()) timer?.cancel()
   }
 
   private timer(delayMs: number, fn: () => void): Timer | null {

@@ -275,6 +275,22 @@ export class WorkerRuntime {
     return inScope(this.scope, fn)
   }
 
+  /**
+   * Runs `fn` as this worker, for somebody outside of all workers who may cancel it: then its `currentSignal()` aborts, and the calls that it has made are
+   * cancelled.
+   */
+  runCancellable<T>(fn: () => T): { readonly result: Promise<Awaited<T>>; cancel(reason: PostgradError): void } {
+    const own = new OwnCall(this.info, () => this.agent.shutdownSignal)
+    const run = async (): Promise<Awaited<T>> => {
+      try {
+        return await inScope(new Scope({ serving: own }, this.scope), fn)
+      } finally {
+        own.close()
+      }
+    }
+    return { result: run(), cancel: (reason) => this.agent.giveUp([own], reason) }
+  }
+
   /** As the function `call`, from this worker. */
   call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
@@ -721,9 +737,14 @@ export class WorkerRuntime {
     await (graceful ? this.group.shutdown(limitMs) : this.close())
   }
 
-  /** What this worker has sent to its peers and received, if nothing is under way here; else null. See `unsettled`. */
+  /** What this worker has sent to its peers and received, if nothing is under way here; else null. See `Tally`. */
   countsIfQuiet(): Counts | null {
     return this.group.countsIfQuiet()
+  }
+
+  /** `say` gets the same whenever nothing is under way here, if it is news. Returns what ends that. */
+  onQuiet(say: (counts: Counts) => void): () => void {
+    return this.group.onQuiet(say)
   }
 
   // --- inside
