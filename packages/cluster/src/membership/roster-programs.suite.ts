@@ -239,6 +239,8 @@ class Run {
       }
       case 'tell': {
         const model = this.models.get(command.to)!
+        for (const { info } of command.peers)
+          if (!this.models.get(info.id)!.isUp) this.problems.push(`${command.to} was told of ${info.id}, which was not loaded`)
         const ends = this.give(command.to, command.peers)
         if (model.isAlive) model.words.push({ word: command, ends })
         else for (const end of ends) this.close(end)

@@ -67,7 +67,7 @@ describe('all orders', () => {
     expect(found.exhausted).toBe(true)
   })
 
-  test('TK-4: of both workers running it at once', async () => {
+  test('TK-4, TK-9: of both workers running it at once', async () => {
     const found = await explore({ workers: 2 }, (sim) =>
       Promise.all([0, 1].map((i) => sim.on(`worker${i}`).run(() => designNoteOn(`worker${1 - i}`, inputs)))),
     )
