@@ -68,7 +68,7 @@ export class MainThread {
 
   /** What it has sent and received; null while anything is under way here, undefined if it is not linked with anybody. */
   countsIfQuiet(): Counts | null | undefined {
-    return this.runtime === null || this.runtime.agent.isClosed ? undefined : this.runtime.countsIfQuiet()
+    return this.runtime === null || this.runtime.isClosed ? undefined : this.runtime.countsIfQuiet()
   }
 
   /** `fn` runs whenever nothing is under way here any more. Returns what ends that. */
@@ -141,7 +141,7 @@ export class MainThread {
   }
 
   private isWaitingFor(workerId: number): boolean {
-    for (const { info, pending } of this.runtime?.agent.peers() ?? []) if (info.id === workerId) return pending.size > 0
+    for (const { info, pending } of this.runtime?.peers ?? []) if (info.id === workerId) return pending.size > 0
     return false
   }
 

@@ -9,8 +9,8 @@ import { SimWorld } from '@postgrad/sim/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
-import type { MailboxOptions } from '../calls/call-credits.js'
-import type { FunctionRegistry } from '../core/function-registry.js'
+import type { FunctionRegistry } from '../common/function-registry.js'
+import type { MailboxOptions } from '../core/call-credits.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 
 /** One end of a link, seen from its sender. */
@@ -129,7 +129,7 @@ export class Cluster {
       finalizers: 'report',
       onBug: (error) => this.bugs.push(error),
     })
-    for (const other of this.workers) if (!other.agent.isClosed) this.link(other, worker)
+    for (const other of this.workers) if (!other.isClosed) this.link(other, worker)
     this.workers.push(worker)
     return worker
   }
@@ -175,7 +175,7 @@ export class Cluster {
       for (const key of held) if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
     }
     if (letters !== null && dead !== letters) {
-      const last = this.workers.flatMap((worker) => worker.agent.deadLetters.last().map((letter) => JSON.stringify(letter)))
+      const last = this.workers.flatMap((worker) => worker.letters.last().map((letter) => JSON.stringify(letter)))
       left.push(`${dead} dead letters: ${last.join('; ')}`)
     }
     return left

@@ -356,7 +356,7 @@ async function runOnce<T, R>(
     const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
     const { trace, steps, nowMs: timeMs } = world
-    const isLive = (runtime: WorkerRuntime) => !runtime.agent.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
+    const isLive = (runtime: WorkerRuntime) => !runtime.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
     const messages = sim.ledger?.read(world, isLive) ?? null
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)

@@ -75,7 +75,7 @@ export class SimulatedMembers implements MembersHost<Link> {
     this.world.touch(CONTROLLER)
     const holder = [...this.controls.values()].find(({ runtime }) => runtime.info.name === name)
     // Whoever wants a name of one whose life is over has waited for that.
-    if (holder !== undefined && (this.world.isCrashed(name) || holder.runtime.agent.isClosed)) this.members.gone(holder.runtime.info.id)
+    if (holder !== undefined && (this.world.isCrashed(name) || holder.runtime.isClosed)) this.members.gone(holder.runtime.info.id)
     const joining = this.members.start([name], { op: 'join', timeoutMs: 0 })
     joining.catch(() => {})
     this.joins.set(name, joining)

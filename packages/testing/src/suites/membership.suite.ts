@@ -44,7 +44,7 @@ export class Witness {
       const { name, id } = here.info
       for (const there of this.runtimes) {
         if (there === here) continue
-        const peer = [...here.agent.peers()].find(({ info }) => info.id === there.info.id)
+        const peer = [...here.peers].find(({ info }) => info.id === there.info.id)
         const isLinked = peer?.link?.closed === false
         const times = this.heard.get(id)!.filter((dead) => dead === there.info.id).length
         const knew = peer === undefined && here.deathOf(there.info.id) !== null && times === 0
@@ -63,7 +63,7 @@ export class Witness {
 
   private isAlive(runtime: WorkerRuntime): boolean {
     const { name } = runtime.info
-    return this.sim.on(name).runtime === runtime && !this.sim.world.isCrashed(name) && !runtime.agent.isClosed
+    return this.sim.on(name).runtime === runtime && !this.sim.world.isCrashed(name) && !runtime.isClosed
   }
 
   private watch(name: string): void {
@@ -114,7 +114,7 @@ export async function membershipProgram(seed: number): Promise<void> {
     const random = new Random(seed)
     const witness = new Witness(sim)
     const isThere = (name: string) => sim.workers.some((worker) => worker.name === name)
-    const isAlive = (name: string) => isThere(name) && !sim.world.isCrashed(name) && !sim.on(name).runtime.agent.isClosed
+    const isAlive = (name: string) => isThere(name) && !sim.world.isCrashed(name) && !sim.on(name).runtime.isClosed
     for (let i = 0; i < CHANGES; i++) {
       const living = NAMES.filter(isAlive)
       const name = NAMES[random.below(NAMES.length)]!
