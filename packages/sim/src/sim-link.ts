@@ -88,6 +88,8 @@ class Channel extends Choice {
   /** The end that receives. */
   private readonly end: SimLink
   private readonly host: LinkHost
+  /** What its receiver has to hear of its own closing. */
+  private ownEnd: OwnEnd | null = null
   /** Nothing enters any more: the receiver has closed or crashed, or the notice is in it. */
   sealed = false
 
@@ -131,9 +133,10 @@ class Channel extends Choice {
    */
   clear(notice: LinkClosed | null): void {
     this.lose(0)
-    if (notice !== null) this.enter(new Notice(notice))
     this.sealed = true
     this.update()
+    if (notice === null) this.ownEnd?.cancel()
+    else this.ownEnd = new OwnEnd(this.host, this.label, this.end, notice)
   }
 
   /** The sender dies: a drawn number of its frames still arrives, then the notice. */
@@ -194,6 +197,7 @@ class Channel extends Choice {
   opened(): void {
     this.openedIn = this.host.steps
     this.update()
+    this.ownEnd?.update()
   }
 
   private take(): InFlight {
@@ -279,12 +283,51 @@ class Channel extends Choice {
     host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, bytesOf(frame), hash, frame)
   }
 
-  private deliverNotice(notice: Notice): void {
+  private deliverNotice({ reason }: Notice): void {
     const { host } = this
     this.take()
-    const isOwn = notice.reason.by === 'self'
-    host.trace.add(host.steps, host.nowMs, 'close', isOwn ? this.to : this.from, isOwn ? '' : this.to, 0, 0)
-    this.end.end(notice.reason)
+    host.trace.add(host.steps, host.nowMs, 'close', this.from, this.to, 0, 0)
+    this.end.end(reason)
+  }
+}
+
+/**
+ * An end hears that it has closed itself. A choice of its own, since it does not stand behind what was in flight: closing made the arrival of that impossible,
+ * which a search has to see.
+ */
+class OwnEnd extends Choice {
+  private readonly host: LinkHost
+  private readonly end: SimLink
+  private readonly reason: LinkClosed
+  private readonly cause: number
+  private isOver = false
+
+  constructor(host: LinkHost, channel: string, end: SimLink, reason: LinkClosed) {
+    super(host.choices, `${channel} closed`, end.worker)
+    this.host = host
+    this.end = end
+    this.reason = reason
+    this.cause = host.steps
+    this.update()
+  }
+
+  update(): void {
+    this.host.choices.set(this, !this.isOver && this.end.receiver !== null)
+  }
+
+  cancel(): void {
+    this.isOver = true
+    this.update()
+  }
+
+  override happen(): void {
+    const { host, end } = this
+    this.cancel()
+    host.observer?.cause(this.cause)
+    callIn(end.scope as Scope, () => {
+      host.trace.add(host.steps, host.nowMs, 'close', end.worker, '', 0, 0)
+      end.end(this.reason)
+    })
   }
 }
 
