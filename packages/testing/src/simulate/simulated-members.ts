@@ -24,28 +24,20 @@ import type { Link } from '@postgrad/transport'
 /** What the controller is called in traces; no worker can be called so. */
 export const CONTROLLER = '(controller)'
 
-/** What goes over a control channel: a word with its number, or the number alone, which answers it. */
-type ControlFrame =
-  | readonly [number: number]
-  | { [Word in keyof Words]: readonly [number: number, word: Word, args: Words[Word]] }[keyof Words]
-
 /** Ends of links travel beside their frame, as ports do. */
 type Words = MemberWords<PeerInfo>
+type Said = { [Word in keyof Words]: readonly [word: Word, args: Words[Word]] }[keyof Words]
+/** What goes over a control channel: words with their number, or the number alone, which answers them. */
+type ControlFrame = readonly [number: number, said?: Said]
 
 /** For a reader of the trace. */
 export function controlText(header: Uint8Array): string {
-  const [, word, args] = decode(header)
-  if (word === undefined) return 'done'
-  if (word !== 'connect') return word
-  const [peers, gone] = args
-  const named = (verb: string, infos: readonly WorkerInfo[]) => infos.map(({ name, id }) => `${verb} ${name}#${id}`)
-  return [
-    ...named(
-      'connect',
-      peers.map(({ info }) => info),
-    ),
-    ...named('gone', gone),
-  ].join(', ')
+  const [, said] = decode(header)
+  if (said === undefined) return 'done'
+  if (said[0] !== 'connect') return said[0]
+  const [peers, gone] = said[1]
+  const named = (verb: string) => (info: WorkerInfo) => `${verb} ${info.name}#${info.id}`
+  return [...peers.map(({ info }) => named('connect')(info)), ...gone.map(named('gone'))].join(', ')
 }
 
 export class SimulatedMembers implements MembersHost<Link> {
@@ -94,17 +86,15 @@ export class SimulatedMembers implements MembersHost<Link> {
     if (control === undefined) return Promise.resolve()
     if (this.members.roster.newcomer(id) !== null) throw isStarting(name, id)
     this.members.depart(id)
-    void control.ask('leave', [timeoutMs], [])
+    void control.ask(['leave', [timeoutMs]])
     return new Promise((resolve) => this.leaves.set(id, resolve))
   }
 
   // --- what `Members` asks for
 
   connect(a: WorkerInfo, b: WorkerInfo): readonly [Link, Link] {
-    for (const { name, id } of [a, b]) {
-      const isBorn = this.controls.has(id) || this.members.roster.standingOf(id) !== 'starting'
-      if (!isBorn && this.world.isCrashed(name)) this.world.revive(name)
-    }
+    this.revive(a)
+    this.revive(b)
     return this.world.linkUnaware(a.name, b.name)
   }
 
@@ -113,17 +103,16 @@ export class SimulatedMembers implements MembersHost<Link> {
   }
 
   spawn(birth: Birth, peers: readonly PeerEnd<Link>[]): MemberControl<Link> {
-    const { name, id } = birth.worker
-    // Nobody else is there.
-    if (this.world.isCrashed(name)) this.world.revive(name)
+    const { id } = birth.worker
+    this.revive(birth.worker)
     const runtime = this.make(birth)
     for (const worker of birth.gone) runtime.noteDeath(worker, 'before this worker began')
     const control = new SimControl(this.world, runtime, () => this.members.gone(id))
     this.controls.set(id, control)
     void control.links.connect(peers, [])
     return {
-      start: () => (this.isLaunched ? control.ask('start', [], []) : null),
-      connect: (others, gone) => control.ask('connect', [others.map(({ info, isGuest }) => ({ info, isGuest })), gone], others),
+      start: () => (this.isLaunched ? control.ask(['start', []]) : null),
+      connect: (others, gone) => control.ask(['connect', [others.map(({ info, isGuest }) => ({ info, isGuest })), gone]], others),
     }
   }
 
@@ -146,6 +135,12 @@ export class SimulatedMembers implements MembersHost<Link> {
   joinError({ op }: Change, worker: WorkerInfo): PostgradError {
     const death = { worker, cause: 'killed', detail: 'it ended before it had joined' } as const
     return workerDied(op, death, { remedy: 'Expect this where a worker crashes while it joins.' })
+  }
+
+  /** A newcomer, whose name may have been another's. */
+  private revive({ name, id }: WorkerInfo): void {
+    const isNew = !this.controls.has(id) && this.members.roster.standingOf(id) === 'starting'
+    if (isNew && this.world.isCrashed(name)) this.world.revive(name)
   }
 }
 
@@ -170,10 +165,10 @@ class SimControl {
   }
 
   /** Resolves with the answer. */
-  ask<Word extends keyof Words>(word: Word, args: Words[Word], luggage: readonly PeerEnd<Link>[]): Promise<void> {
+  ask(said: Said, luggage: readonly PeerEnd<Link>[] = []): Promise<void> {
     const number = ++this.asked
     this.luggage.set(number, luggage)
-    send(this.here, [number, word, args] as unknown as ControlFrame)
+    send(this.here, [number, said])
     return new Promise((resolve) => this.answers.set(number, resolve))
   }
 
@@ -183,15 +178,15 @@ class SimControl {
   }
 
   /** At the worker. */
-  private async serve([number, word, args]: ControlFrame): Promise<void> {
+  private async serve([number, said]: ControlFrame): Promise<void> {
     const { runtime, links } = this
     const ends = this.luggage.get(number) ?? []
     this.luggage.delete(number)
-    if (word === 'connect') await runtime.run(() => links.connect(ends, args[1]))
-    else if (word === 'leave') await runtime.leave({ timeoutMs: args[0] }).catch(() => {})
+    if (said?.[0] === 'connect') await runtime.run(() => links.connect(ends, said[1][1]))
+    else if (said?.[0] === 'leave') await runtime.leave({ timeoutMs: said[1][0] }).catch(() => {})
     send(this.there, [number])
     // As the thread ends when its runtime has.
-    if (word === 'leave') this.there.close()
+    if (said?.[0] === 'leave') this.there.close()
   }
 }
 
