@@ -19,6 +19,7 @@ export interface ThreadBoot {
 }
 
 export class ThreadHost implements WorkerHost {
+  readonly sharesMemory = true
   private readonly entry: URL
   private readonly stayAwake = new StayAwake()
 

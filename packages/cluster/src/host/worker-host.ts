@@ -1,7 +1,7 @@
 /**
  * What a cluster needs of whatever runs its workers, to be read alone. Threads are the first kind (`thread-host.ts`, `thread-side.ts`); a process that is reached
  * over sockets may be another. A host knows nothing of programs, calls and members: it starts a worker with some plain values, carries messages to it and
- * back in order, makes links between two workers, and tells how a worker ended.
+ * back in order, makes links between two workers, and tells how a worker ended. `worker-host.suite.ts` holds every kind to what is promised here.
  */
 import type { ResourceLimits } from 'node:worker_threads'
 import type { Link } from '@postgrad/transport'
@@ -12,6 +12,8 @@ export type { ResourceLimits } from 'node:worker_threads'
 
 /** The cluster's side. */
 export interface WorkerHost {
+  /** Whether its workers share this process's memory: then large tensors travel by the names of their blocks. */
+  readonly sharesMemory: boolean
   /** A link between two workers: one end for each. An end may be given away before its worker exists; which worker opens it decides whom it leads to. */
   link(): readonly [LinkEnd, LinkEnd]
   /** Opens an end here, in the process that has the cluster. */

@@ -157,9 +157,9 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stallMs,
     referenceStacks: options.referenceStacks ?? false,
   }
-  const heap = sharedHeap()
   const news = new News(clock)
   const host = new ThreadHost(entry)
+  const heap = host.sharesMemory ? sharedHeap() : null
   const members = new RemoteMembers({
     common,
     host,

@@ -1,7 +1,7 @@
 /**
  * How many calls one worker may have waiting at another, as both ends of the pair count them: what has left and, as far as the receiver has said, not
  * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
- * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-12 in SPEC.md; `rpc-agent.ts` above does the sending.
+ * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-12 in SPEC.md; `flow-control.ts` above does the telling.
  *
  *     sender                                               receiver
  *     sent − begun < window, else MAILBOX_FULL ── CALL ──▸ received − begun
