@@ -27,7 +27,7 @@ process.on('unhandledRejection', caught)
 
 register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await compiled()) } })
 const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/suites/mutants.suite.js')).href)
-const catchers = { ...CATCHERS, 'call-programs': callPrograms }
+const catchers = { ...CATCHERS, 'call-programs': callPrograms, 'roster-programs': rosterPrograms }
 if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
 const catcher = await catchers[catcherName]()
 for (seed = 0; seed < seeds; seed++) await Promise.resolve(catcher(seed)).catch(caught)
@@ -37,6 +37,14 @@ async function callPrograms() {
   const { callProgramProblems } = await import(pathToFileURL(join(root, 'packages/rpc/dist/calls/call-programs.suite.js')).href)
   return async (number) => {
     const [first] = await callProgramProblems(number)
+    if (first !== undefined) throw new Error(first)
+  }
+}
+
+async function rosterPrograms() {
+  const { runRosterProgram } = await import(pathToFileURL(join(root, 'packages/cluster/dist/membership/roster-programs.suite.js')).href)
+  return async (number) => {
+    const [first] = runRosterProgram(number).problems
     if (first !== undefined) throw new Error(first)
   }
 }

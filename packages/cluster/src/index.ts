@@ -2,7 +2,8 @@
 export type { ClusterEvent, ClusterEventListener } from './admin/inspect-road.js'
 export type { LeakPolicy } from './admin/leaks.js'
 export type { Main, MainContext } from './admin/program.js'
-export type { OutputSink } from './admin/worker-thread.js'
+export type { WorkerDebugInfo } from './admin/protocol.js'
+export type { OutputSink } from './admin/remote-worker.js'
 export type { ThreadUsage } from './host/usage.js'
 export type { ClusterJobsOptions } from './jobs/cluster-jobs.js'
 export { type JobsOptions, jobs } from './jobs/job-pool.js'
@@ -10,15 +11,11 @@ export type {
   CloseOptions,
   Cluster,
   ClusterEnd,
-  DeathListener,
   JoinOptions,
-  LeaveListener,
   LeaveOptions,
   ReadyOptions,
-  RecoveryListener,
-  StallListener,
-  WorkerDebugInfo,
 } from './main/cluster.js'
+export type { DeathListener, LeaveListener, RecoveryListener, StallListener } from './main/cluster-events.js'
 export type { Controller, ControllerOptions } from './main/controller.js'
 export { type LaunchOptions, launch } from './main/launch.js'
 export type { SupervisionOptions } from './main/supervision.js'

@@ -1,8 +1,10 @@
-/** The fixture of this package's simulated tests: N runtimes over one SimWorld, and how a promise fails. */
-import type { PostgradError } from '@postgrad/base'
+/** The fixture of this package's simulated tests: rpc's, with distributed autograd installed on it. */
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import { SimWorld } from '@postgrad/sim/internal'
+import { type WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { Cluster, withSeed } from '@postgrad/rpc/suite'
+import type { SimWorld } from '@postgrad/sim/internal'
+
+export { failure } from '@postgrad/rpc/suite'
 
 /** Runs `main` on worker 0 of a fresh cluster, once per seed. A failure names its seed. */
 export async function overSeeds(
@@ -11,39 +13,12 @@ export async function overSeeds(
   seeds = 6,
 ): Promise<void> {
   for (let seed = 1; seed <= seeds; seed++) {
-    const world = new SimWorld(seed)
-    const workers = Array.from({ length: size }, (_, id) => {
-      const worker = new WorkerRuntime({
-        name: `worker${id}`,
-        id,
-        clock: world.clockOf(`worker${id}`),
-        generator: workerGenerator(0, `worker${id}`),
-        finalizers: 'report',
-      })
-      installDistAutograd(worker)
-      return worker
-    })
-    workers.forEach((a, i) => {
-      for (const b of workers.slice(i + 1)) {
-        const [ofA, ofB] = world.link(a.info.name, b.info.name)
-        a.connect(b.info, ofA)
-        b.connect(a.info, ofB)
-      }
-    })
-    await world.run(workers[0]!.run(() => main(workers, world))).catch((error: unknown) => {
-      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    await withSeed(seed, async () => {
+      const cluster = new Cluster(seed, size, { install: installDistAutograd, generatorOf: (name) => workerGenerator(0, name) })
+      await cluster.run(0, () => main(cluster.workers, cluster.world))
+      if (cluster.bugs.length > 0) throw cluster.bugs[0]
     })
   }
-}
-
-/** The error that a promise is rejected with. */
-export async function failure(promise: PromiseLike<unknown>): Promise<PostgradError> {
-  return await promise.then(
-    () => {
-      throw new Error('it did not fail')
-    },
-    (error: PostgradError) => error,
-  )
 }
 
 /** Plain data with tensors as arrays, to be compared. */

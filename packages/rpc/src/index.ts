@@ -14,15 +14,16 @@ export { getRpcTimeout, getWorkerInfo, getWorkerInfos, setRpcTimeout } from './a
 export { storeOn } from './api/store-over-rpc.js'
 export { type ActorSpec, type Placement, type SuperviseOptions, type Supervision, supervise } from './api/supervise.js'
 export { workerLocal } from './api/worker-local.js'
-export type { MailboxOptions } from './calls/call-credits.js'
 export { RemoteStream, type StreamOptions } from './calls/stream.js'
-export { asyncExecution } from './core/async-execution.js'
-export type { CallOptions } from './core/call-options.js'
-export { type AnyClass, type AnyFunction, expose } from './core/function-registry.js'
-export type { Target, WorkerInfo } from './core/worker-info.js'
+export { asyncExecution } from './common/async-execution.js'
+export type { CallOptions } from './common/call-options.js'
+export { type AnyClass, type AnyFunction, expose } from './common/function-registry.js'
+export type { Target, WorkerInfo } from './common/worker-info.js'
+export type { MailboxOptions } from './core/call-credits.js'
+export type { Outcome } from './core/hooks.js'
 export type { CallInfo, CallInterceptor, CallOutcome, OutgoingCall } from './observe/call-interceptors.js'
 export type { InspectEvent, InspectListener, InspectStream, InspectStreamOptions } from './observe/inspection.js'
-export type { CallMetrics, Outcome, WorkerMetrics } from './observe/metrics.js'
+export type { CallMetrics, WorkerMetrics } from './observe/metrics.js'
 export {
   OwnerRRef,
   type RemoteProxy,

@@ -69,10 +69,17 @@ class Drawing {
     this.options = options
     this.before = count - events.length
     const isDrawn = (event: NamedEvent) =>
-      options.all === true || (event.kind !== 'defer' && event.family !== 'ack' && (event.from !== '' || event.kind === 'time'))
+      options.all === true ||
+      (event.kind !== 'defer' &&
+        event.family !== 'ack' &&
+        (event.from !== '' || event.kind === 'time') &&
+        !isPlace(event.from) &&
+        !isPlace(event.to))
     this.shown = events.filter(isDrawn)
     this.leftOut = events.length - this.shown.length
-    const names = new Set(events.flatMap(({ from, to }) => [from, to]).filter((name) => name !== ''))
+    const names = new Set(
+      events.flatMap(({ from, to }) => [from, to]).filter((name) => name !== '' && (options.all === true || !isPlace(name))),
+    )
     this.workers = [...names].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
     this.column = Math.min(COLUMN_MAX, Math.max(COLUMN_MIN, WIDTH / Math.max(1, this.workers.length)))
     this.width = Math.max(640, LEFT + this.column * this.workers.length + 40)
@@ -272,6 +279,11 @@ const NOTE_LINES_MAX = 24
 
 function round(ms: number): number {
   return Math.round(ms * 100) / 100
+}
+
+/** The controller, for one: what is in parentheses is no worker's name. */
+function isPlace(name: string): boolean {
+  return name.startsWith('(')
 }
 
 function escaped(text: string): string {

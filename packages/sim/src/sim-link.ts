@@ -88,15 +88,21 @@ class Channel extends Choice {
   /** The end that receives. */
   private readonly end: SimLink
   private readonly host: LinkHost
+  /** What its receiver has to hear of its own closing. */
+  private ownEnd: OwnEnd | null = null
   /** Nothing enters any more: the receiver has closed or crashed, or the notice is in it. */
   sealed = false
 
-  constructor(from: string, to: string, end: SimLink, host: LinkHost) {
+  /** Null: nothing happens to its frames. */
+  private readonly faults: Faults | null
+
+  constructor(from: string, to: string, end: SimLink, host: LinkHost, faults: Faults | null) {
     super(host.choices, `${from}→${to}`, to)
     this.from = from
     this.to = to
     this.end = end
     this.host = host
+    this.faults = faults
     this.causes = host.observer === null ? null : new Queue()
   }
 
@@ -110,20 +116,27 @@ class Channel extends Choice {
       if (!(item instanceof Notice)) this.host.frames.lost++
       return
     }
+    this.host.observer?.put(this.label)
+    this.enter(item)
+  }
+
+  private enter(item: InFlight): void {
     if (item instanceof Notice) this.sealed = true
     this.inFlight.push(item)
     this.causes?.push(this.host.steps)
-    this.host.observer?.put(this.label)
     this.update()
   }
 
-  /** Drops what is in flight, and everything to come but the notice. */
+  /**
+   * The receiver has closed: drops what is in flight, and everything to come but the notice. Whether a frame was sent just before that or behind it makes no
+   * difference to anybody, so an observer hears of nothing that was put there.
+   */
   clear(notice: LinkClosed | null): void {
     this.lose(0)
-    this.sealed = false
-    if (notice !== null) this.push(new Notice(notice))
     this.sealed = true
     this.update()
+    if (notice === null) this.ownEnd?.cancel()
+    else this.ownEnd = new OwnEnd(this.host, this.label, this.end, notice)
   }
 
   /** The sender dies: a drawn number of its frames still arrives, then the notice. */
@@ -184,6 +197,7 @@ class Channel extends Choice {
   opened(): void {
     this.openedIn = this.host.steps
     this.update()
+    this.ownEnd?.update()
   }
 
   private take(): InFlight {
@@ -206,7 +220,7 @@ class Channel extends Choice {
   private deliverNext(kind: TraceKind): void {
     const { host } = this
     const frame = this.take() as Frame
-    if (host.faults !== null && !(frame instanceof Late) && this.meetsFault(host.faults, frame)) return
+    if (this.faults !== null && !(frame instanceof Late) && this.meetsFault(this.faults, frame)) return
     this.note(kind, frame)
     host.frames.delivered++
     this.end.receiver!.onFrame(frame)
@@ -269,12 +283,51 @@ class Channel extends Choice {
     host.trace.add(host.steps, host.nowMs, kind, this.from, this.to, bytesOf(frame), hash, frame)
   }
 
-  private deliverNotice(notice: Notice): void {
+  private deliverNotice({ reason }: Notice): void {
     const { host } = this
     this.take()
-    const isOwn = notice.reason.by === 'self'
-    host.trace.add(host.steps, host.nowMs, 'close', isOwn ? this.to : this.from, isOwn ? '' : this.to, 0, 0)
-    this.end.end(notice.reason)
+    host.trace.add(host.steps, host.nowMs, 'close', this.from, this.to, 0, 0)
+    this.end.end(reason)
+  }
+}
+
+/**
+ * An end hears that it has closed itself. A choice of its own, since it does not stand behind what was in flight: closing made the arrival of that impossible,
+ * which a search has to see.
+ */
+class OwnEnd extends Choice {
+  private readonly host: LinkHost
+  private readonly end: SimLink
+  private readonly reason: LinkClosed
+  private readonly cause: number
+  private isOver = false
+
+  constructor(host: LinkHost, channel: string, end: SimLink, reason: LinkClosed) {
+    super(host.choices, `${channel} closed`, end.worker)
+    this.host = host
+    this.end = end
+    this.reason = reason
+    this.cause = host.steps
+    this.update()
+  }
+
+  update(): void {
+    this.host.choices.set(this, !this.isOver && this.end.receiver !== null)
+  }
+
+  cancel(): void {
+    this.isOver = true
+    this.update()
+  }
+
+  override happen(): void {
+    const { host, end } = this
+    this.cancel()
+    host.observer?.cause(this.cause)
+    callIn(end.scope as Scope, () => {
+      host.trace.add(host.steps, host.nowMs, 'close', end.worker, '', 0, 0)
+      end.end(this.reason)
+    })
   }
 }
 
@@ -377,11 +430,11 @@ export class SimLink implements Link {
 }
 
 /** Two ends of a link between two workers: the first is `a`'s. */
-export function simLinkPair(a: string, b: string, host: LinkHost): [SimLink, SimLink] {
+export function simLinkPair(a: string, b: string, host: LinkHost, faults = host.faults): [SimLink, SimLink] {
   const atA = new SimLink(a, b, host)
   const atB = new SimLink(b, a, host)
-  const there = new Channel(a, b, atB, host)
-  const back = new Channel(b, a, atA, host)
+  const there = new Channel(a, b, atB, host, faults)
+  const back = new Channel(b, a, atA, host, faults)
   atA.join(back, there)
   atB.join(there, back)
   return [atA, atB]

@@ -150,12 +150,26 @@ export class SimWorld implements LinkHost, TimeHost {
         })
       }
     }
+    return this.linkUnaware(a, b)
+  }
+
+  /** As `link`, for one who may not have heard yet that a worker has crashed: then the other one hears of the link's end. */
+  linkUnaware(a: string, b: string): [Link, Link] {
     this.observer?.touchAll()
     const pair = simLinkPair(a, b, this)
     this.links.push(...pair)
+    for (const end of pair) if (this.crashed.has(end.worker)) this.crashEnd(end)
     if (this.faults === null) return pair
     const [of, to] = [this.lifeOf(a), this.lifeOf(b)]
     return [this.session(pair[0], of, to), this.session(pair[1], to, of)]
+  }
+
+  /** A link that no fault rule meets, and no session: it loses nothing. For what is said beside the workers' own messages. */
+  bareLink(a: string, b: string): [Link, Link] {
+    this.observer?.touchAll()
+    const pair = simLinkPair(a, b, this, null)
+    this.links.push(...pair)
+    return pair
   }
 
   private session(carrier: SimLink, self: number, peer: number): Session {
@@ -190,10 +204,14 @@ export class SimWorld implements LinkHost, TimeHost {
     this.observer?.touchAll()
     this.trace.add(this.steps, this.nowMs, 'crash', worker, '', 0, 0)
     this.turnsOf(worker).crash()
-    for (const link of this.links) if (link.worker === worker) link.crash(`worker '${worker}' crashed`)
+    for (const link of this.links) if (link.worker === worker) this.crashEnd(link)
     for (const listener of this.crashListeners) listener(worker)
     this.links = this.links.filter((link) => link.worker !== worker)
     this.sessions = this.sessions.filter((each) => each.worker !== worker)
+  }
+
+  private crashEnd(end: SimLink): void {
+    end.crash(`worker '${end.worker}' crashed`)
   }
 
   /** Whether a worker has crashed and was not brought back. */
@@ -262,8 +280,9 @@ export class SimWorld implements LinkHost, TimeHost {
     this.steps++
     if (choices.size === 0) {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
-      this.onIdle?.(time.nextDueMs!)
+      // What looks at the workers now is no part of the step that was the last one.
       this.observer?.jump()
+      this.onIdle?.(time.nextDueMs!)
       time.jump()
     }
     const choice = choices.get(this.decider.next(choices))

@@ -1,11 +1,13 @@
 /**
  * The other thread of `message-port-link.real.test.ts`: opens a link on the port it was given and does as the mode says.
  */
-import { type MessagePort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Frame } from './link.js'
 import { messagePortLink } from './message-port-link.js'
 
 const { mode, port } = workerData as { mode: string; port: MessagePort }
+// As a thread that loads for long before it comes to its ports.
+if (mode === 'late') await new Promise((resolve) => setTimeout(resolve, 200))
 const link = messagePortLink(port, { unref: mode === 'wait-unref' })
 const text = (t: string): Frame => ({ header: new Uint8Array(Buffer.from(t)), segments: [] })
 
@@ -21,7 +23,9 @@ link.open({
     }
   },
   onTurnEnd() {},
-  onClose() {},
+  onClose({ by }) {
+    if (mode === 'late') parentPort!.postMessage(`closed by ${by}`)
+  },
 })
 
 if (mode === 'flood') {

@@ -85,6 +85,14 @@ describe('the MessagePort link between threads', () => {
     expect(() => link.send(frame('late'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
   })
 
+  test('a port that has closed before its thread came to listen: onClose(peer) all the same', async () => {
+    const { worker, port, ended } = startThread('late')
+    port.close()
+    const heard = new Promise((resolve) => worker.once('message', resolve))
+    expect(await Promise.race([heard, ended.then(() => 'nothing')])).toBe('closed by peer')
+    await ended
+  })
+
   test('a thread that is terminated in a flood: no hole in front of onClose', async () => {
     const { worker, port, ended } = startThread('endless')
     const link = messagePortLink(port)

@@ -11,6 +11,7 @@
  * Note [The end of a port]. Node puts the peer's close (also the end of its thread) behind everything that the peer has posted, and emits
  * `close` when it gets there, also if it was `receiveMessageOnPort` that got there. Between the two `receiveMessageOnPort` returns
  * undefined; called from inside a `close` listener it crashes the process (Node 20.20, the port's data is gone), so `isClosed` is set first thing there.
+ * A thread that is born with a port may load for long before it listens to it. A `close` that comes meanwhile is emitted to nobody.
  */
 import { strict as assert } from 'node:assert'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -36,6 +37,9 @@ export interface MessagePortLinkOptions {
 /** One way, 24-byte frames, µs-grained noise aside: 2.2 million a second at 16, 2.3 to 5 at 32 to 64 frames, 8 at 256, where the receiver begins to wait. */
 const POST_FRAMES_MAX = 48
 const POST_BYTES_MAX = 32 * 1024
+
+/** Node's types of version 20 lack it. */
+type RefPort = MessagePort & { hasRef(): boolean }
 
 class MessagePortLink implements Link {
   readonly name: string
@@ -67,6 +71,11 @@ class MessagePortLink implements Link {
     this.postFramesMax = options.postFramesMax ?? POST_FRAMES_MAX
     this.postBytesMax = options.postBytesMax ?? POST_BYTES_MAX
     port.on('close', () => this.onPortClose())
+    // One that has closed before anybody listened says nothing any more; but it cannot keep a thread alive.
+    port.ref()
+    const isOpen = (port as RefPort).hasRef()
+    port.unref()
+    if (!isOpen) this.onPortClose()
   }
 
   get closed(): boolean {

@@ -2,8 +2,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
+import { SharedCounter } from '../host/shared-counter.js'
 import { type ClusterEvent, ClusterInspection, InspectSender } from './inspect-road.js'
-import type { InspectPost, Taken } from './protocol.js'
+import type { InspectPost } from './protocol.js'
 
 const expose = () => 7
 
@@ -12,25 +13,25 @@ function worker() {
   const runtime = new WorkerRuntime({ name: 'a', id: 0, clock: world.clockOf('a'), finalizers: 'report' })
   runtime.registry.expose({ inspectRoadSeven: expose })
   const posts: InspectPost[] = []
-  const sender = new InspectSender(runtime, (post) => posts.push(post))
-  const taken: Taken = new Int32Array(new SharedArrayBuffer(4))
+  const taken = new SharedCounter()
+  const sender = new InspectSender(runtime, taken, (post) => posts.push(post))
   const call = (times: number) =>
     world.run(runtime.run(() => Promise.all(Array.from({ length: times }, () => runtime.call('a', expose, [])))))
   return { runtime, posts, sender, taken, call, world }
 }
 
 test('CLU-56 what is gathered when one stops listening is its own, however far ahead the worker is', async () => {
-  const { sender, taken, posts, call, runtime } = worker()
-  sender.listen(taken)
+  const { sender, posts, call, runtime } = worker()
+  sender.listen(true)
   for (let i = 0; i < 20; i++) {
     await call(1)
     sender.flush()
   }
   expect(posts.length).toBe(16)
-  sender.listen(null)
+  sender.listen(false)
   expect(posts.length).toBe(17)
   expect(posts.at(-1)!.dropped).toBeGreaterThan(0)
-  sender.listen(taken)
+  sender.listen(true)
   await call(1)
   sender.flush()
   expect(posts.slice(17)).toMatchObject([{ dropped: 0 }])
@@ -39,10 +40,10 @@ test('CLU-56 what is gathered when one stops listening is its own, however far a
 
 describe('a worker that tells', () => {
   test('CLU-50 tells nothing before it is asked to and after it was asked to stop', async () => {
-    const { sender, taken, posts, call, runtime } = worker()
+    const { sender, posts, call, runtime } = worker()
     await call(1)
-    sender.listen(taken)
-    sender.listen(null)
+    sender.listen(true)
+    sender.listen(false)
     await call(1)
     sender.flush()
     expect(posts).toEqual([])
@@ -50,8 +51,8 @@ describe('a worker that tells', () => {
   })
 
   test('CLU-51 events come in order, none twice, the last ones with flush', async () => {
-    const { sender, taken, posts, call, runtime } = worker()
-    sender.listen(taken)
+    const { sender, posts, call, runtime } = worker()
+    sender.listen(true)
     await call(3)
     sender.flush()
     sender.flush()
@@ -64,13 +65,13 @@ describe('a worker that tells', () => {
 
   test('CLU-52 what is not taken is dropped and counted, and told when there is room again', async () => {
     const { sender, taken, posts, call, runtime } = worker()
-    sender.listen(taken)
+    sender.listen(true)
     for (let i = 0; i < 40; i++) {
       await call(1)
       sender.flush()
     }
     expect(posts.length).toBe(16)
-    Atomics.store(taken, 0, 16)
+    for (let batch = 0; batch < 16; batch++) taken.add()
     await call(1)
     sender.flush()
     const last = posts.at(-1)!

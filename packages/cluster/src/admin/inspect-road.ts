@@ -2,12 +2,13 @@
  * The road of what happens at workers to the main thread: a worker gathers its events and posts them by the batch through its control port; the cluster
  * hands them, and what it sees itself, to whoever listens. Nothing is gathered while nobody does. Rules CLU-50 to CLU-54 in SPEC.md.
  *
- * A main thread that does not come to its port must not fill the memory: how many batches it has taken stands in a shared word, and a worker that
+ * A main thread that does not come to its port must not fill the memory: how many batches it has taken is counted where the worker sees it at any time, and a worker that
  * is too far ahead drops events and counts them.
  */
 import type { InspectEvent, WorkerInfo, WorkerRuntime } from '@postgrad/rpc'
 import type { Timer } from '@postgrad/transport'
-import type { InspectPost, Taken } from './protocol.js'
+import type { Counter } from '../host/worker-host.js'
+import type { InspectPost } from './protocol.js'
 
 /** How long events wait for others to travel with, in ms. */
 const BATCH_MS = 10
@@ -20,32 +21,33 @@ export class InspectSender {
   private readonly runtime: WorkerRuntime
   private readonly post: (message: InspectPost) => void
   private detach: (() => void) | null = null
-  private taken: Taken | null = null
+  private readonly taken: Counter
   private posted = 0
   private events: InspectEvent[] = []
   private dropped = 0
   private timer: Timer | null = null
 
-  constructor(runtime: WorkerRuntime, post: (message: InspectPost) => void) {
+  /** @param taken how many batches the other side has taken */
+  constructor(runtime: WorkerRuntime, taken: Counter, post: (message: InspectPost) => void) {
     this.runtime = runtime
+    this.taken = taken
     this.post = post
   }
 
-  /** What was gathered for those who listened before is told first. @param taken null: nobody listens any more */
-  listen(taken: Taken | null): void {
+  /** What was gathered for those who listened before is told first. @param isWanted whether anybody listens from now on */
+  listen(isWanted: boolean): void {
     this.flush(true)
     this.detach?.()
-    this.taken = taken
-    this.posted = taken === null ? 0 : Atomics.load(taken, 0)
-    this.detach = taken === null ? null : this.runtime.inspect((event) => this.take(event))
+    this.posted = this.taken.value
+    this.detach = isWanted ? this.runtime.inspect((event) => this.take(event)) : null
   }
 
   /** Before whatever the main thread hears of this worker next. @param isLast told however far ahead this worker is: nobody asks later */
   flush(isLast = false): void {
     this.timer?.cancel()
     this.timer = null
-    if (this.taken === null || (this.events.length === 0 && this.dropped === 0)) return
-    if (!isLast && this.posted - Atomics.load(this.taken, 0) >= AHEAD_MAX) {
+    if (this.detach === null || (this.events.length === 0 && this.dropped === 0)) return
+    if (!isLast && this.posted - this.taken.value >= AHEAD_MAX) {
       this.dropped += this.events.length
       this.events = []
       return

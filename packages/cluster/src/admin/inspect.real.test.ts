@@ -73,8 +73,10 @@ test('CLU-54 newcomers tell too; who joins, leaves and dies is heard of', async 
   await cluster.on('c').run(members.callTo, 'a')
   expect(heard.find(({ on, kind }) => on === 'c' && kind === 'sent')).toMatchObject({ to: 'a', type: 'CALL' })
   await cluster.leave('c')
-  await cluster.kill('b')
+  // It learns of the end of a link a moment after the thread has ended.
   await until(({ on, kind }) => on === 'a' && kind === 'death')
+  await cluster.kill('b')
+  await until((event) => event.on === 'a' && event.kind === 'death' && event.worker === 'b')
   await cluster.restart('b')
   const seen = heard.filter(({ kind }) => ['joined', 'left', 'died', 'death'].includes(kind) && kind !== 'death')
   expect(seen.map(({ on, onId, kind }) => `${on}:${onId} ${kind}`)).toEqual(['c:2 joined', 'c:2 left', 'b:1 died', 'b:3 joined'])

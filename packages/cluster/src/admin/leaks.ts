@@ -1,19 +1,15 @@
 /** References that nobody has given up when a cluster is closed: who is asked, and how it is said. `cluster.ts` closes. PyTorch: `checkRRefLeaks`. */
 import { PostgradError } from '@postgrad/base'
-import type { ReferenceLeak, References } from '@postgrad/rpc'
+import type { ReferenceLeak } from '@postgrad/rpc'
 import { describeLeaks, referenceLeaks } from '@postgrad/rpc/internal'
-import type { WorkerThread } from './worker-thread.js'
+import type { RemoteWorker } from './remote-worker.js'
 
 /** What a cluster does about references that are left when it is closed. PyTorch: `ignore_rref_leak`. */
 export type LeakPolicy = 'ignore' | 'warn' | 'error'
 
-export async function referencesOf(thread: WorkerThread, timeoutMs: number): Promise<References> {
-  return (await thread.request('references', (facade) => facade.references(), timeoutMs)) as References
-}
-
 /** While all are still there: the first that closes ends the references of the others to it. Who does not answer is left out. */
-export async function leaksOf(threads: readonly WorkerThread[], timeoutMs: number): Promise<readonly ReferenceLeak[]> {
-  const answers = await Promise.allSettled(threads.map((thread) => referencesOf(thread, timeoutMs)))
+export async function leaksOf(threads: readonly RemoteWorker[], timeoutMs: number): Promise<readonly ReferenceLeak[]> {
+  const answers = await Promise.allSettled(threads.map((thread) => thread.ask('references', [], { timeoutMs })))
   const tables = answers.flatMap((answer, i) => (answer.status === 'fulfilled' ? [[threads[i]!.info.name, answer.value] as const] : []))
   return referenceLeaks(Object.fromEntries(tables))
 }

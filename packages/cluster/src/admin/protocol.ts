@@ -1,50 +1,46 @@
 /**
- * What the cluster (main thread) and a worker's thread say to each other, to be read alone; `worker-thread.ts` is the one end,
- * `worker-entry.ts` the other. Calls go through comlink on one control port per worker. Comlink loses the class, code and cause of errors,
+ * What the cluster and a worker say to each other, to be read alone; `remote-worker.ts` is the one end, `worker.ts` the other. Queries go through comlink on
+ * the worker's control, of which its host is in charge (`worker-host.ts`). Comlink loses the class, code and cause of errors,
  * so arguments, results and errors travel as `Payload`s: frames that wire's codec made (its `payload.ts`).
  *
  *     cluster                                  worker
- *        │ new Worker(workerData: BootData)      │ builds runtime, connects peers
+ *        │ host.spawn(BootData)                  │ builds runtime, connects peers
  *        │ ── start() ─────────────────────────▸ │ imports the program
  *        │ ◂───────────────────────── Payload ── │ RESULT, or EXCEPTION why it could not
  *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
  *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
  *        │ ◂───────────────────────── Payload ── │
- *        │ ── connect(peers) ──────────────────▸ │ newcomers: their names are known from then on
+ *        │ ── CancelEvent ─────────────────────▸ │ nobody waits for that run: its currentSignal() aborts
+ *        │ ── connect(peers, gone) ────────────▸ │ newcomers: their names are known from then on
  *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
  *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
- *        │ closes the port                       │ nothing is left open: the thread ends by itself
+ *        │ closes its control                    │ nothing is left open: the worker ends by itself
  */
-
-import type { MessagePort } from 'node:worker_threads'
 import type { Progress } from '@postgrad/jobs'
-import type { InspectEvent, MailboxOptions } from '@postgrad/rpc'
-import type { WorkerInfo } from '@postgrad/rpc/internal'
+import type { DeadLetterReport, InspectEvent, MailboxOptions, References, WorkerMetrics } from '@postgrad/rpc'
+import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
-import type { Heartbeat } from '../host/heartbeat.js'
+import type { ThreadUsage } from '../host/usage.js'
+import type { LinkEnd } from '../host/worker-host.js'
+import type { MemberWords, PeerEnd } from '../membership/members.js'
 import type { MainContext } from './program.js'
 
-/** A port to another worker, made by the launcher: one channel per pair. */
-export interface PeerPort {
-  readonly info: WorkerInfo
-  readonly port: MessagePort
+/** Another worker, and this one's end of the link to it. */
+export interface WorkerPeer extends PeerEnd<LinkEnd> {
   /** Whether it is attached to the heap that the others share. */
   readonly hasHeap: boolean
-  /** The main thread, which has joined: no group counts it. */
-  readonly isGuest: boolean
 }
 
-/** Everything a worker's thread is born with (`workerData`). */
+/** Everything a worker is born with (`WorkerSide.boot`). */
 export interface BootData {
   readonly info: WorkerInfo
   /** How many workers had this name before. */
   readonly life: number
   /** Workers that ended before it began, of which others may still have references. */
   readonly gone: readonly WorkerInfo[]
-  readonly peers: readonly PeerPort[]
-  readonly control: MessagePort
+  readonly peers: readonly WorkerPeer[]
   /** `file:` URL of the program. */
   readonly program: string
   /** The cluster's; a worker's generator is made from it and its name. */
@@ -59,39 +55,55 @@ export interface BootData {
   readonly mailbox: MailboxOptions | null
   /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
   readonly heap: HeapHandle | null
-  readonly heartbeat: Heartbeat
   /** Of the launch: how long it may stand still. 0: nobody looks. */
   readonly stallMs: number
   /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */
   readonly typescript: string | null
 }
 
-/** What comlink exposes on a worker. No method throws: what fails comes back as an EXCEPTION payload. */
-export interface WorkerFacade {
-  /** Imports the program. */
-  start(): Promise<Payload>
+/** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
+export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
+
+/** About membership. */
+type MemberQueries = { [Word in keyof MemberWords<WorkerPeer>]: (...args: MemberWords<WorkerPeer>[Word]) => void }
+
+/** What a worker is asked, and what it answers. No answer throws: what fails comes back as an EXCEPTION payload. */
+export interface Queries extends MemberQueries {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
-  run(call: Payload): Promise<Payload>
-  /** Runs the program's default export with `{ name, rank, worldSize, args }`. */
-  runMain(context: Omit<MainContext, 'name'>): Promise<Payload>
-  debugInfo(): Promise<Payload>
-  /** What it has sent to its peers and received; null while it is busy. */
-  countsIfQuiet(): Promise<Payload>
+  run(run: number, call: Payload): unknown
+  /** Runs the program's default export with `{ name, rank, worldSize, args }`; what that returns stays there. */
+  runMain(run: number, context: Omit<MainContext, 'name'>): void
+  debugInfo(): WorkerDebugInfo
+  /** Says from now on what it has sent to its peers and received (`QuietEvent`), whenever it is quiet and that is news. */
+  reportQuiet(): void
   /** Who holds references to what. */
-  references(): Promise<Payload>
-  deadLetters(): Promise<Payload>
-  metrics(): Promise<Payload>
-  /** Posts what happens from now on, and looks at the word for how much of it was taken; null: no more. */
-  inspect(taken: Taken | null): Promise<Payload>
-  /** Links newcomers, who are ready. */
-  connect(peers: readonly PeerPort[]): Promise<Payload>
-  /** Leaves the others in peace; what is under way has `timeoutMs` to end. */
-  leave(timeoutMs: number): Promise<Payload>
+  references(): References
+  deadLetters(): DeadLetterReport
+  metrics(): WorkerMetrics
+  /** Whether it posts what happens from now on (`InspectPost`). */
+  inspect(isWanted: boolean): void
   /** Closes the runtime. */
-  close(): Promise<Payload>
+  close(): void
 }
 
-/** Sent by the worker beside comlink's messages, in the same port, hence in order with results. Comlink ignores what has no `type`. */
+export type Query = keyof Queries
+/** Those that every worker is asked at once. */
+export type Report = 'debugInfo' | 'references' | 'deadLetters' | 'metrics'
+export type Asked<Q extends Query> = Parameters<Queries[Q]>
+export type Answer<Q extends Query> = ReturnType<Queries[Q]>
+
+/** What comlink exposes on a worker. */
+export type AskWorker = (query: Query, ...args: readonly unknown[]) => Promise<Payload>
+
+/** Said to the worker beside comlink's messages: nobody waits for this run any more. */
+export interface CancelEvent {
+  readonly event: 'cancel'
+  readonly run: number
+}
+
+/** Sent by the worker beside comlink's messages, hence in order with answers. Comlink ignores what has no `type`. */
+export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | InspectPost
+
 export interface ProgressEvent {
   readonly event: 'progress'
   readonly progress: Progress
@@ -103,8 +115,11 @@ export interface FatalEvent {
   readonly origin: NodeJS.UncaughtExceptionOrigin
 }
 
-/** How many posts of a worker the main thread has taken, in shared memory. */
-export type Taken = Int32Array<SharedArrayBuffer>
+/** Nothing is under way at a worker. */
+export interface QuietEvent {
+  readonly event: 'quiet'
+  readonly counts: Counts
+}
 
 /** What has happened at a worker since the last of these. */
 export interface InspectPost {

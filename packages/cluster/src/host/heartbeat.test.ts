@@ -1,6 +1,7 @@
 /** The watch over workers that stand still, without a thread: time is told. Rules CLU-20 to CLU-23 in SPEC.md. */
 import { describe, expect, test } from '@jest/globals'
-import { beat, makeHeartbeat, StallWatch } from './heartbeat.js'
+import { StallWatch } from './heartbeat.js'
+import { SharedCounter } from './shared-counter.js'
 
 function watching(stallMs: number, names: readonly string[]) {
   const heard: string[] = []
@@ -8,9 +9,9 @@ function watching(stallMs: number, names: readonly string[]) {
     onStalled: (who, silentMs) => heard.push(`${who} stalled ${silentMs}`),
     onRecovered: (who) => heard.push(`${who} recovered`),
   })
-  const words = new Map(names.map((name) => [name, makeHeartbeat()] as const))
+  const words = new Map(names.map((name) => [name, new SharedCounter()] as const))
   for (const [name, word] of words) watch.watch(name, word)
-  return { watch, heard, beat: (name: string) => beat(words.get(name)!) }
+  return { watch, heard, beat: (name: string) => words.get(name)!.add() }
 }
 
 describe('a watch over heartbeats', () => {
@@ -50,11 +51,12 @@ describe('a watch over heartbeats', () => {
 
   test('a beat that wraps around 32 bits is a beat', () => {
     const { watch, heard, beat } = watching(100, ['a'])
-    const word = makeHeartbeat()
-    word[0] = -1
-    watch.watch('a', word)
+    const memory = new SharedArrayBuffer(4)
+    new Int32Array(memory)[0] = -1
+    const beats = new SharedCounter(memory)
+    watch.watch('a', beats)
     for (let nowMs = 25; nowMs <= 90; nowMs += 25) watch.look(nowMs)
-    Atomics.add(word, 0, 1)
+    beats.add()
     watch.look(100)
     beat('a')
     expect(heard).toEqual([])

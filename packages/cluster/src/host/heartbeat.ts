@@ -1,8 +1,9 @@
 /**
- * Who is alive and does nothing any more: each worker has a word in shared memory that it advances while its event loop turns, and in the pauses of long
+ * Who is alive and does nothing any more: each worker has a counter that it advances while its event loop turns, and in the pauses of long
  * kernels; the main thread looks now and then. An idle worker's timer goes on, so only one that never comes to its next turn stands still: an endless
  * loop, a lock, a callback that blocks. `cluster.ts` above tells of it.
  */
+import type { Counter } from './worker-host.js'
 
 /** Of the time after which a worker counts as stalled. */
 const LOOKS_PER_STALL = 4
@@ -10,25 +11,15 @@ const BEATS_PER_LOOK = 2
 /** Node's timers know no shorter time, in ms. */
 const INTERVAL_MIN_MS = 1
 
-export type Heartbeat = Int32Array<SharedArrayBuffer>
-
-export function makeHeartbeat(): Heartbeat {
-  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-}
-
-export function beat(word: Heartbeat): void {
-  Atomics.add(word, 0, 1)
-}
-
 /** The worker's side: beats for as long as the event loop turns. Keeps no thread alive. */
-export function beatWhileTurning(word: Heartbeat, stallMs: number): void {
-  beat(word)
-  setInterval(() => beat(word), Math.max(INTERVAL_MIN_MS, stallMs / LOOKS_PER_STALL / BEATS_PER_LOOK)).unref()
+export function beatWhileTurning(beats: Counter, stallMs: number): void {
+  beats.add()
+  setInterval(() => beats.add(), Math.max(INTERVAL_MIN_MS, stallMs / LOOKS_PER_STALL / BEATS_PER_LOOK)).unref()
 }
 
 interface Watched<T> {
   readonly who: T
-  readonly word: Heartbeat
+  readonly beats: Counter
   seen: number
   /** How long it has stood still while the watch was awake. */
   silentMs: number
@@ -58,8 +49,8 @@ export class StallWatch<T> {
     return Math.max(INTERVAL_MIN_MS, this.stallMs / LOOKS_PER_STALL)
   }
 
-  watch(who: T, word: Heartbeat): void {
-    this.watched.set(who, { who, word, seen: Atomics.load(word, 0), silentMs: 0, isStalled: false })
+  watch(who: T, beats: Counter): void {
+    this.watched.set(who, { who, beats, seen: beats.value, silentMs: 0, isStalled: false })
   }
 
   unwatch(who: T): void {
@@ -75,7 +66,7 @@ export class StallWatch<T> {
     const passedMs = Math.min(nowMs - this.lookedMs, 2 * this.intervalMs)
     this.lookedMs = nowMs
     for (const one of [...this.watched.values()]) {
-      const beats = Atomics.load(one.word, 0)
+      const beats = one.beats.value
       if (beats !== one.seen) {
         one.seen = beats
         one.silentMs = 0

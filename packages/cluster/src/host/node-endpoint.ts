@@ -4,11 +4,11 @@
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { Endpoint } from 'comlink'
+import type { Control } from './worker-host.js'
 
 type Listener = (event: { readonly data: unknown }) => void
 
-export class NodeEndpoint implements Endpoint {
+export class NodeEndpoint implements Control {
   private readonly port: MessagePort
   private readonly listeners = new Set<Listener>()
   private readonly deliver = (data: unknown): void => {
@@ -28,6 +28,10 @@ export class NodeEndpoint implements Endpoint {
   // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
   postMessage(message: any, transfer: readonly object[] = []): void {
     this.port.postMessage(message, transfer as readonly MessagePort[])
+  }
+
+  onMessage(listen: (message: unknown) => void): void {
+    this.listeners.add(({ data }) => listen(data))
   }
 
   addEventListener(_type: string, listener: unknown): void {

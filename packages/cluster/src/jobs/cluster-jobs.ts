@@ -2,7 +2,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { Jobs } from '@postgrad/jobs'
 import { type JobFromWorker, type JobHost, PortServer } from '@postgrad/jobs/internal'
-import type { WorkerThread } from '../admin/worker-thread.js'
+import type { RemoteWorker } from '../admin/remote-worker.js'
 import { type JobsOptions, openPool } from './job-pool.js'
 
 /** Of `cluster.jobs`. */
@@ -14,7 +14,7 @@ export interface ClusterJobsOptions extends JobsOptions {
 export class ClusterJobs {
   private readonly defaults: JobsOptions
   private readonly pools = new Map<string, JobHost>()
-  private readonly servers = new Map<WorkerThread, PortServer>()
+  private readonly servers = new Map<RemoteWorker, PortServer>()
 
   constructor(defaults: JobsOptions) {
     this.defaults = defaults
@@ -38,7 +38,7 @@ export class ClusterJobs {
   }
 
   /** What a worker says about jobs; at its end they are cancelled. */
-  receive(message: JobFromWorker, thread: WorkerThread): void {
+  receive(message: JobFromWorker, thread: RemoteWorker): void {
     let server = this.servers.get(thread)
     if (server === undefined) {
       const made = new PortServer(

@@ -1,5 +1,4 @@
 /** `jobs(url)`: a pool of threads for the exposed functions of a module. `cluster-jobs.ts` opens it to workers. The rules JOB-n are in `packages/jobs/SPEC.md`. */
-import type { ResourceLimits } from 'node:worker_threads'
 import { PostgradError } from '@postgrad/base'
 import { locateModule, ownFile, refuseWhileLoading } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
@@ -7,6 +6,7 @@ import { checkQueueMax, checkThreads, JobQueue, ThreadPlaces } from '@postgrad/j
 import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device as deviceOf } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
+import type { ResourceLimits } from '../host/worker-host.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import type { JobProgramData } from './job-program.js'
 

@@ -134,6 +134,33 @@ describe('values and errors', () => {
     expect(await cluster.on('a').run(basics.afterTurns, 2, 1)).toBe(2)
   })
 
+  test('CLU-85 a run that is out of time is cancelled there: its signal aborts, and the calls that it has made are cancelled', async () => {
+    const { length } = await cluster.on('b').run(basics.cancelledSoFar, 0)
+    const runs = [
+      cluster.on('b', { timeoutMs: 50 }).run(basics.untilCancelled, 'late'),
+      cluster.on('a', { timeoutMs: 50 }).run(basics.callUntilCancelled, 'b', 'called late'),
+    ]
+    for (const run of runs) expect(await rejection(run)).toMatchObject({ code: 'RUN_TIMEOUT' })
+    const seen = await cluster.on('b').run(basics.cancelledSoFar, length + 2)
+    expect([...seen.slice(length)].sort()).toEqual(['called late CALL_CANCELLED', 'late CALL_CANCELLED'])
+  })
+
+  test('CLU-85 so is one whose signal aborts, which rejects with CALL_CANCELLED; one that has ended is not', async () => {
+    const { length } = await cluster.on('b').run(basics.cancelledSoFar, 0)
+    const controller = new AbortController()
+    const { signal } = controller
+    const run = rejection(cluster.on('a', { signal }).run(basics.callUntilCancelled, 'b', 'aborted'))
+    expect(await cluster.on('b', { signal }).run(basics.echo, 1)).toBe(1)
+    const reason = new Error('not wanted')
+    controller.abort(reason)
+    expect(await run).toMatchObject({ code: 'CALL_CANCELLED', op: 'run', values: { worker: 'a' }, cause: reason })
+    expect((await cluster.on('b').run(basics.cancelledSoFar, length + 1)).slice(length)).toEqual(['aborted CALL_CANCELLED'])
+    // Nothing is begun any more.
+    expect(await rejection(cluster.on('b', { signal }).run(basics.untilCancelled, 'never'))).toMatchObject({ code: 'CALL_CANCELLED' })
+    expect(await cluster.on('b').run(basics.cancelledSoFar, 0)).toHaveLength(length + 1)
+    expect(() => cluster.on('b', { signal: 'no' as never })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  })
+
   test('0 is no deadline, as in a call; what is no time is refused', async () => {
     expect(await cluster.on('a', { timeoutMs: 0 }).run(basics.afterTurns, 3, 20)).toBe(3)
     for (const timeoutMs of [Number.NaN, -1])

@@ -2,64 +2,61 @@
  * The typed handle of one worker: `cluster.on('worker0')`. It runs exposed functions there, as that worker's program (not as a call of another
  * worker), and checks arguments and result by the function's type.
  */
-import type { PostgradError } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { isSignal, timeLimit } from '@postgrad/base/internal'
 import type { AnyFunction, Sendable, WorkerInfo } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
-import { type Payload, type PayloadCodec, transferables } from '@postgrad/wire/internal'
+import { type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
-import type { WorkerFacade } from '../admin/protocol.js'
-import type { WorkerThread } from '../admin/worker-thread.js'
+import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkNames } from '../options/check-options.js'
-import { explainDeaths } from './death-cause.js'
+import type { Gate } from './gate.js'
 
 /** Of `cluster.on`. */
 export interface ControllerOptions {
-  /** How long a run may take, in ms; by default, and with 0, as long as its worker lives. The function is not stopped by it. */
+  /**
+   * How long a run may take, in ms; by default, and with 0, as long as its worker lives. Then it rejects with RUN_TIMEOUT, and is cancelled there: the
+   * function's `currentSignal()` aborts, and the calls that it has made are cancelled.
+   */
   readonly timeoutMs?: number
-}
-
-/** What a controller asks of its cluster. */
-export interface ClusterView {
-  readonly workers: readonly WorkerInfo[]
-  /** Throws when the cluster takes no more work. */
-  admit(op: string): void
-  /** See `FindDeath`. */
-  endOf(workerId: number): Promise<PostgradError | null>
+  /** Cancels runs in the same way, which reject with CALL_CANCELLED. */
+  readonly signal?: AbortSignal
 }
 
 /** The handle of one worker, from outside: `cluster.on('worker0')`. */
 export class Controller {
   /** The worker's name and id. */
   readonly info: WorkerInfo
-  private readonly thread: WorkerThread
+  private readonly worker: RemoteWorker
   private readonly payloads: PayloadCodec
-  private readonly timeoutMs: number
-  private readonly cluster: ClusterView
+  private readonly limits: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined }
+  private readonly gate: Gate
+  private readonly workers: () => readonly WorkerInfo[]
 
   /** @throws TIMEOUT_INVALID, INVALID_ARGUMENT */
-  constructor(thread: WorkerThread, payloads: PayloadCodec, options: ControllerOptions, cluster: ClusterView) {
-    checkNames('cluster.on', options, { timeoutMs: true })
-    this.info = thread.info
-    this.thread = thread
+  constructor(worker: RemoteWorker, payloads: PayloadCodec, options: ControllerOptions, gate: Gate, workers: () => readonly WorkerInfo[]) {
+    checkNames('cluster.on', options, { timeoutMs: true, signal: true })
+    this.info = worker.info
+    this.worker = worker
     this.payloads = payloads
-    this.timeoutMs = timeLimit('cluster.on', options.timeoutMs ?? 0)
-    this.cluster = cluster
+    this.limits = { timeoutMs: timeLimit('cluster.on', options.timeoutMs ?? 0), signal: checkSignal(options.signal) }
+    this.gate = gate
+    this.workers = workers
   }
 
   /**
    * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
    * arrive as leaves; a parameter still requires grad), no references: `cluster.call` and `cluster.remote` have those. A function that this thread does not have may be named.
    * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
-   * WORKER_DIED, RUN_TIMEOUT, CLUSTER_CLOSED.
+   * WORKER_DIED, RUN_TIMEOUT, CALL_CANCELLED, CLUSTER_CLOSED.
    */
   run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
   async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
-    this.cluster.admit('run')
-    const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
-    return this.request((facade) => facade.run(transfer(call, transferables(call))))
+    return this.gate.through('run', () => {
+      const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
+      return this.worker.run('run', transfer(call, transferables(call)), this.limits)
+    })
   }
 
   /**
@@ -67,19 +64,18 @@ export class Controller {
    * Rejects as `run` does, and with MAIN_MISSING.
    */
   async runMain(args: readonly string[] = []): Promise<void> {
-    this.cluster.admit('runMain')
+    this.gate.admit('runMain')
     if (!Array.isArray(args)) throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
-    const { workers } = this.cluster
-    const rank = workers.findIndex(({ id }) => id === this.info.id)
-    await this.request((facade) => facade.runMain({ rank, worldSize: workers.length, args: [...args] }))
+    await this.gate.through('runMain', () => {
+      const workers = this.workers()
+      const rank = workers.findIndex(({ id }) => id === this.info.id)
+      return this.worker.run('runMain', { rank, worldSize: workers.length, args: [...args] }, this.limits)
+    })
   }
+}
 
-  private async request(send: (facade: WorkerFacade) => Promise<Payload>): Promise<unknown> {
-    try {
-      return await this.thread.request('run', send, this.timeoutMs)
-    } catch (error) {
-      await explainDeaths(error, (workerId) => this.cluster.endOf(workerId))
-      throw error
-    }
-  }
+/** @throws INVALID_ARGUMENT */
+function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  if (signal === undefined || isSignal(signal)) return signal
+  throw invalidArgument('cluster.on', 'an AbortSignal as { signal }', argumentText(signal), 'Pass the signal of an AbortController.')
 }

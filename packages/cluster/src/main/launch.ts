@@ -1,9 +1,8 @@
 /**
- * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`members.ts`), and resolves when
+ * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`remote-members.ts`), and resolves when
  * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
 import { fileURLToPath } from 'node:url'
-import type { ResourceLimits } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
@@ -13,15 +12,18 @@ import { type DeviceSpec, device } from '@postgrad/tensor'
 import { type Heap, threadHeap } from '@postgrad/tensor/internal'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
+import type { OutputSink } from '../admin/remote-worker.js'
 import { runPayloads } from '../admin/run-payloads.js'
-import { type OutputSink, workerEntry } from '../admin/worker-thread.js'
+import { ThreadHost } from '../host/thread-host.js'
+import type { ResourceLimits } from '../host/worker-host.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
 import { attempt } from '../membership/launch-failed.js'
-import { Members } from '../membership/members.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { Cluster } from './cluster.js'
 import { MAIN_NAME } from './main-thread.js'
+import { News } from './news.js'
+import { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
 /** Of `launch`. */
@@ -122,7 +124,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   check(() => checkNames('options', options, OPTIONS))
   check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
   if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
-  check(() => ownFile('threads', workerEntry))
+  const entry = check(() => ownFile('threads', () => new URL('../worker/worker-entry.js', import.meta.url)))
   // Before a thread starts: each of them would die of it.
   if (options.device !== undefined) check(() => device(options.device!))
   const url = check(() => programUrl(program))
@@ -155,11 +157,14 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stallMs,
     referenceStacks: options.referenceStacks ?? false,
   }
-  const heap = sharedHeap()
+  const news = new News(clock)
   // Before the first thread, which inherits them.
   processAwakeWords()
-  const members = new Members({
+  const host = new ThreadHost(entry)
+  const heap = host.sharesMemory ? sharedHeap() : null
+  const members = new RemoteMembers({
     common,
+    host,
     heap,
     payloads,
     clock,
@@ -170,12 +175,14 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     isSupervised: options.supervision !== undefined,
     onProgress: (progress, worker) => callListener(clock, () => options.onProgress?.(progress, worker)),
     onJob: (message, thread) => pools.receive(message, thread),
+    onChange: () => news.tell(),
   })
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
-    main: { name: mainName, common, heap, clock, members },
+    main: { name: mainName, common, heap, host, clock, members },
     pools,
+    news,
     payloads,
     clock,
     launchTimeoutMs,

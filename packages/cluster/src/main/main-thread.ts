@@ -1,20 +1,23 @@
 /**
  * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
- * used. In its scope everything works as in a worker; no group counts it. `members.ts` links it, `cluster.ts` above is what users hold. The rules
+ * used. In its scope everything works as in a worker; no group counts it. `remote-members.ts` links it, `cluster.ts` above is what users hold. The rules
  * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
  */
-import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { isPostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import type { References, WorkerInfo } from '@postgrad/rpc'
+import type { References } from '@postgrad/rpc'
 import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
-import type { BootData } from '../admin/protocol.js'
-import { PeerLinks } from '../host/peer-links.js'
-import { type Linked, MAIN_ID, type Members } from '../membership/members.js'
-import { explainDeaths, type FindDeath } from './death-cause.js'
+import { peerLinks } from '../admin/peer-links.js'
+import type { BootData, WorkerPeer } from '../admin/protocol.js'
+import type { WorkerHost } from '../host/worker-host.js'
+import type { PeerLinks } from '../membership/peer-links.js'
+import { MAIN_ID } from '../membership/roster.js'
+import type { Gate } from './gate.js'
+import type { RemoteMembers } from './remote-members.js'
 
 /** Default of `launch({ mainName })`. */
 export const MAIN_NAME = 'main'
@@ -25,20 +28,14 @@ export interface MainOptions {
   readonly common: Pick<BootData, 'seed' | 'device' | 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
   /** Null: none is shared. */
   readonly heap: Heap | null
+  readonly host: WorkerHost
   readonly clock: Clock
-  readonly members: Members
-}
-
-/** What the main thread asks of its cluster. */
-export interface MainHost {
-  /** Null while the cluster takes work. */
-  closedError(op: string): PostgradError | null
-  readonly endOf: FindDeath
+  readonly members: RemoteMembers
 }
 
 export class MainThread {
   private readonly options: MainOptions
-  private readonly host: MainHost
+  private readonly gate: Gate
   /** Null before it joins. */
   private runtime: WorkerRuntime | null = null
   /** Every worker can call it. */
@@ -46,9 +43,9 @@ export class MainThread {
   private readonly heard = new Set<number>()
   private entering: Promise<WorkerRuntime> | null = null
 
-  constructor(options: MainOptions, host: MainHost) {
+  constructor(options: MainOptions, gate: Gate) {
     this.options = options
-    this.host = host
+    this.gate = gate
   }
 
   /**
@@ -56,23 +53,27 @@ export class MainThread {
    * its deadline.
    * Rejects with WORKER_NAME_TAKEN, CLUSTER_CLOSED, and what `fn` throws.
    */
-  async run<T>(op: string, fn: () => T): Promise<Awaited<T>> {
-    this.admit(op)
-    // In the turn of the caller if possible, so that its calls and those of its references leave in their order.
-    const runtime = this.isLinked ? this.runtime! : await this.enter(op)
-    this.admit(op)
-    try {
-      return await (currentScope().worker === runtime ? fn() : runtime.run(fn))
-    } catch (error) {
-      throw await this.explained(op, error)
-    }
+  run<T>(op: string, fn: () => T): Promise<Awaited<T>> {
+    return this.gate.through(op, async () => {
+      // In the turn of the caller if possible, so that its calls and those of its references leave in their order.
+      const runtime = this.isLinked ? this.runtime! : await this.enter(op)
+      this.gate.admit(op)
+      try {
+        return await (currentScope().worker === runtime ? fn() : runtime.run(fn))
+      } catch (error) {
+        throw this.isOwnEnd(error) ? (this.gate.closedError(op) ?? error) : error
+      }
+    }) as Promise<Awaited<T>>
   }
 
-  /** What it has sent and received, by its id; null while anything is under way here, empty if it has not joined. */
-  countsIfQuiet(): ReadonlyMap<number, Counts> | null {
-    if (this.runtime === null || this.runtime.agent.isClosed) return new Map()
-    const counts = this.runtime.countsIfQuiet()
-    return counts === null ? null : new Map([[MAIN_ID, counts]])
+  /** What it has sent and received; null while anything is under way here, undefined if it is not linked with anybody. */
+  countsIfQuiet(): Counts | null | undefined {
+    return this.runtime === null || this.runtime.isClosed ? undefined : this.runtime.countsIfQuiet()
+  }
+
+  /** `fn` runs whenever nothing is under way here any more. Returns what ends that. */
+  onQuiet(fn: () => void): () => void {
+    return this.runtime?.onQuiet(fn) ?? (() => {})
   }
 
   /** Whether a call of the main thread was, or will be, rejected with the death of this worker: its link may end before the thread does, or after. */
@@ -107,14 +108,14 @@ export class MainThread {
     const { name, members, common } = this.options
     if (common.device !== null) await device(common.device as DeviceSpec).ready()
     // It may have been closed meanwhile, which nobody would tell a runtime that is made now.
-    this.admit(op)
-    await members.enter(name, (gone) => this.begin(gone))
+    this.gate.admit(op)
+    await members.enter(name, op, () => this.begin())
     this.isLinked = true
     return this.runtime!
   }
 
-  private begin(gone: readonly WorkerInfo[]): Linked {
-    const { name, common, heap, clock } = this.options
+  private begin(): PeerLinks<WorkerPeer> {
+    const { name, common, heap, host, clock } = this.options
     const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
     const runtime = new WorkerRuntime({
       name,
@@ -135,26 +136,16 @@ export class MainThread {
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
-    for (const worker of gone) runtime.noteDeath(worker, 'before the main thread joined')
-    const links = new PeerLinks(runtime, heap)
     this.runtime = runtime
-    return { info: runtime.info, hasHeap: heap !== null, isGuest: true, connect: (peers) => links.openAll(peers) }
+    return peerLinks(runtime, heap, (end) => host.open(end))
   }
 
   private isWaitingFor(workerId: number): boolean {
-    for (const { info, pending } of this.runtime?.agent.peers() ?? []) if (info.id === workerId) return pending.size > 0
+    for (const { info, pending } of this.runtime?.peers ?? []) if (info.id === workerId) return pending.size > 0
     return false
   }
 
-  private admit(op: string): void {
-    const error = this.host.closedError(op)
-    if (error !== null) throw error
-  }
-
-  private async explained(op: string, error: unknown): Promise<unknown> {
-    const isOwnEnd = isPostgradError(error, 'RPC_SHUT_DOWN') && error.workers.length === 0 && error.values.worker === this.options.name
-    if (isOwnEnd) return this.host.closedError(op) ?? error
-    await explainDeaths(error, this.host.endOf)
-    return error
+  private isOwnEnd(error: unknown): boolean {
+    return isPostgradError(error, 'RPC_SHUT_DOWN') && error.workers.length === 0 && error.values.worker === this.options.name
   }
 }

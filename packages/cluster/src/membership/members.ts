@@ -1,312 +1,236 @@
 /**
- * Who is in a cluster: starts workers' threads in groups (those of `launch`, of a `join`, one of a `restart`), gives each a fresh id, and sees that
- * every two living workers have a channel of their own. `cluster.ts` above is what users hold, `worker-thread.ts` below is one thread.
- *
- * Note [Who is linked with whom]. A newcomer is born with channels to all who are ready then, so that its program finds them while it loads; their
- * ends of these channels stay here until it is ready, since nobody may call it earlier. In that moment, which is one turn of this thread, they are
- * posted, with channels to those who have become ready meanwhile. So of any two workers the one that was ready later has linked them, once. A
- * port that its receiver does not live to see, or that is closed here, closes the other end: whoever has it learns of a death.
+ * Does what the roster says: keeps both ends of each link until their workers get them, starts and tells workers by a host's hands, and hands the outcome of
+ * a change to whoever asked for it. Threads, the simulation and what comes later are hosts; `roster.ts` below decides, and `peer-links.ts` is what
+ * hears this at a worker.
  */
-import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
-import { PostgradError } from '@postgrad/base'
-import { WORKER_ID_MAX } from '@postgrad/base/internal'
-import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
+import type { WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
-import type { Clock } from '@postgrad/transport'
-import type { PayloadCodec } from '@postgrad/wire/internal'
-import { transfer } from 'comlink'
-import type { BootData, PeerPort } from '../admin/protocol.js'
-import { type OutputSink, WorkerThread } from '../admin/worker-thread.js'
-import { makeHeartbeat } from '../host/heartbeat.js'
-import { attempt, launchFailed } from './launch-failed.js'
+import { type Birth, type Command, type PeerInfo, Roster } from './roster.js'
 
-export interface MembersOptions {
-  /** What all of them are born with. */
-  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'control' | 'heap' | 'heartbeat'>
-  readonly heap: Heap | null
-  readonly payloads: PayloadCodec
-  readonly clock: Clock
-  readonly stdout: OutputSink | undefined
-  readonly stderr: OutputSink | undefined
-  readonly env: () => NodeJS.ProcessEnv | undefined
-  readonly resourceLimits: (name: string) => ResourceLimits | undefined
-  /** Whoever dies is started anew without being asked for. */
-  readonly isSupervised: boolean
-  readonly onProgress: (progress: Progress, worker: string) => void
-  readonly onJob: (message: JobFromWorker, thread: WorkerThread) => void
+/** Another worker, with an end of a link to it. */
+export interface PeerEnd<End> extends PeerInfo {
+  readonly end: End
 }
 
-/** Who gets an end of a channel to each newcomer: a member, or the main thread when it has joined. */
-export interface Linked {
-  readonly info: WorkerInfo
-  readonly hasHeap: boolean
-  readonly isGuest: boolean
-  /** Opens its ends of channels to others. */
-  connect(peers: readonly PeerPort[]): Promise<unknown>
+/**
+ * What the controller says to a worker about membership, whoever carries it, with what comes along. The worker answers each when it is done. The words of
+ * one controller to one worker keep their order; against what workers say to each other they have none.
+ */
+export interface MemberWords<Peer extends PeerInfo> {
+  /** Load the program. */
+  start: []
+  /** These are members now, linked by what comes along; those have ended, and there was no link to them. */
+  connect: [peers: readonly Peer[], gone: readonly WorkerInfo[]]
+  /** Leave the others in peace; what is under way has so many ms to end. */
+  leave: [timeoutMs: number]
 }
 
-interface Member extends Linked {
-  readonly thread: WorkerThread
-  /** It is about to end in peace, and gets no new peers. */
-  isLeaving: boolean
-  /** The dead worker whose name it took. */
-  former: Member | null
+/** How the controller speaks to one worker: promises settle with its answers, and need not when it has ended. */
+export type MemberControl<End> = {
+  /** Null: it needs no loading. */
+  start(...args: MemberWords<PeerEnd<End>>['start']): Promise<unknown> | null
+  connect(...args: MemberWords<PeerEnd<End>>['connect']): Promise<unknown>
 }
 
-/** The end that `member` gets of the channel to the newcomer `to`, once that is ready. */
-interface Door {
-  readonly member: Linked
-  readonly to: Member
-  readonly port: MessagePort
+/** What was asked for when a group began. */
+export interface Change {
+  readonly op: string
+  readonly timeoutMs: number
 }
 
-/** The main thread's, whenever it joins: ids of workers begin with 0. */
-export const MAIN_ID = WORKER_ID_MAX
-/** How long a worker that is busy may keep a newcomer waiting, in ms; it then learns of it when it comes to itself. */
-const CONNECT_MS = 5000
+export interface MembersHost<End> {
+  /** Makes a link; the first end is `a`'s. Either may have died without anybody's knowing: then the other end closes. */
+  connect(a: WorkerInfo, b: WorkerInfo): readonly [End, End]
+  /** Closes an end that nobody gets, and with it the other one. */
+  close(end: End): void
+  /** Starts a worker, which opens these ends. Its end is told by `members.gone`. */
+  spawn(birth: Birth, peers: readonly PeerEnd<End>[], change: Change): MemberControl<End>
+  /** Ends a worker that was spawned, wherever it is. */
+  end(id: WorkerId): void
+  /** A worker has become a member, in place of a former one of its name where there was one. */
+  joined(worker: WorkerInfo, former: WorkerId | null): void
+  /** A worker has ended, spawned or not. */
+  ended(id: WorkerId): void
+  /** Why `worker` could not join, as whoever asked for it is told. `cause`: what `spawn` threw or `start` rejected with; null: its death. */
+  joinError(change: Change, worker: WorkerInfo, cause: unknown): unknown
+}
 
-export class Members {
-  private readonly options: MembersOptions
-  /** Of each name the worker that was ready last, dead or alive. */
-  private readonly ready = new Map<string, Member>()
-  private readonly starting = new Map<string, Member>()
-  /** How many workers each name has had. */
-  private readonly lives = new Map<string, number>()
-  /** Workers whose thread has ended. */
-  private readonly gone: WorkerInfo[] = []
-  /** The main thread; null before it joins. */
-  private main: Linked | null = null
-  private nextId = 0
+interface Pending {
+  readonly change: Change
+  /** The first failure. */
+  error: unknown
+  resolve(workers: readonly WorkerInfo[]): void
+  reject(error: unknown): void
+}
 
-  constructor(options: MembersOptions) {
-    this.options = options
-  }
+export class Members<End> {
+  readonly roster = new Roster()
+  private readonly host: MembersHost<End>
+  /** Ends of links that have not been given away, by who gets them and whom they lead to. */
+  private readonly ends = new Map<string, End>()
+  private readonly controls = new Map<WorkerId, MemberControl<End>>()
+  private readonly pending = new Map<number, Pending>()
+  private readonly commands: Command[] = []
+  private isPerforming = false
 
-  /** In the order in which their names came, which a restart keeps; dead ones included, those that have not been ready yet excluded. */
-  get workers(): readonly WorkerInfo[] {
-    return this.threads.map(({ info }) => info)
-  }
-
-  get threads(): readonly WorkerThread[] {
-    return [...this.ready.values()].map(({ thread }) => thread)
-  }
-
-  /** Every thread that may still be running. */
-  get running(): readonly WorkerThread[] {
-    return [...this.ready.values(), ...this.starting.values()].map(({ thread }) => thread).filter((thread) => !thread.dead)
-  }
-
-  isStarting(name: string): boolean {
-    return this.starting.has(name)
+  constructor(host: MembersHost<End>) {
+    this.host = host
   }
 
   /**
-   * Starts workers under these names and resolves when all of them have loaded the program and are linked with everybody. If one cannot, none of them
-   * stays, and who was there before goes on as before.
-   * @param op whose failure it is
-   * Rejects with WORKER_NAME_TAKEN, WORKER_IDS_SPENT, CLUSTER_CLOSED, or LAUNCH_FAILED with the worker in `values` and why in `cause`.
+   * Starts workers of these names, all or none. Resolves with them when all have been loaded and all members can call them.
+   * @throws WORKER_NAME_TAKEN, WORKER_IDS_SPENT; rejects with the host's `joinError` when none of them is left.
    */
-  async start(op: string, names: readonly string[], timeoutMs: number): Promise<readonly WorkerThread[]> {
-    for (const name of names) this.checkFree(name)
-    if (this.nextId + names.length > MAIN_ID) throw idsSpent()
-    const group: Member[] = []
-    const doors: Door[] = []
-    try {
-      this.startThreads(op, names, group, doors)
-      const asked = group.map(({ thread }) => thread.request('start', (facade) => facade.start(), timeoutMs))
-      await eachOrFirstError(asked, (index, error) => launchFailed(op, names[index]!, error))
-      const linked = this.link(group, doors.splice(0))
-      for (const member of group) {
-        member.former = this.ready.get(member.info.name) ?? null
-        this.ready.set(member.info.name, member)
-        member.thread.standing = this.options.isSupervised ? 'supervised' : 'single'
-      }
-      await linked
-      for (const { thread } of group) if (thread.dead) throw launchFailed(op, thread.info.name, thread.death(op))
-      for (const member of group) {
-        member.former?.thread.onRestarted(member.thread.info)
-        member.former = null
-      }
-      return group.map(({ thread }) => thread)
-    } catch (error) {
-      for (const { port } of doors) port.close()
-      await Promise.all(group.map((member) => this.undo(member)))
-      throw error
-    } finally {
-      for (const name of names) this.starting.delete(name)
-    }
+  start(names: readonly string[], change: Change): Promise<readonly WorkerInfo[]> {
+    const { group, commands } = this.roster.join(names)
+    return this.change(group, change, commands)
   }
 
-  /**
-   * The main thread joins: it is linked with all that are ready, and with newcomers from now on. Resolves when they can call it. A worker that is busy for more
-   * than 5 s learns of it when it comes to itself.
-   * @param make gets the workers that have ended
-   * @throws WORKER_NAME_TAKEN
-   */
-  async enter(name: string, make: (gone: readonly WorkerInfo[]) => Linked): Promise<void> {
-    const taken = this.starting.get(name) ?? this.ready.get(name)
-    if (taken !== undefined) throw mainNameTaken(taken.info)
-    const main = make(this.gone)
-    const linked = this.link([main], [])
-    this.main = main
-    await linked
+  /** A guest comes: see `Roster.enter`. `make` gives what the controller speaks to it by. @throws WORKER_NAME_TAKEN */
+  enter(info: WorkerInfo, change: Change, make: () => MemberControl<End>): Promise<readonly WorkerInfo[]> {
+    const { group, commands } = this.roster.enter(info)
+    this.controls.set(info.id, make())
+    return this.change(group, change, commands)
   }
 
   /** It is about to end in peace: newcomers are not linked with it any more. */
-  depart(thread: WorkerThread): void {
-    const member = this.ready.get(thread.info.name)
-    if (member?.thread === thread) member.isLeaving = true
+  depart(id: WorkerId): void {
+    this.perform(this.roster.leaving(id))
+  }
+
+  /** The host says that a worker has ended. Idempotent. */
+  gone(id: WorkerId): void {
+    this.fail(id, null)
+    const commands = this.roster.gone(id)
+    if (this.controls.delete(id) || commands.length > 0) this.host.ended(id)
+    this.perform(commands)
   }
 
   /** Forgets a name whose worker has ended. */
-  remove(name: string): void {
-    if (this.ready.get(name)?.thread.dead) this.ready.delete(name)
+  forget(name: string): void {
+    this.roster.forget(name)
   }
 
-  private startThreads(op: string, names: readonly string[], group: Member[], doors: Door[]): void {
-    const { heap } = this.options
-    const there = this.linked()
-    const newcomers = names.map((name) => ({ info: { name, id: this.nextId++ }, slot: heap?.handle() ?? null, peers: [] as PeerPort[] }))
-    const outside: { member: Linked; port: MessagePort; newcomer: number }[] = []
-    newcomers.forEach((a, index) => {
-      for (const b of newcomers.slice(index + 1)) {
-        const { port1, port2 } = new MessageChannel()
-        a.peers.push({ info: b.info, port: port1, hasHeap: b.slot !== null, isGuest: false })
-        b.peers.push({ info: a.info, port: port2, hasHeap: a.slot !== null, isGuest: false })
-      }
-      for (const member of there) {
-        const { port1, port2 } = new MessageChannel()
-        a.peers.push(peerOf(member, port1))
-        outside.push({ member, port: port2, newcomer: index })
-      }
+  private change(group: number, change: Change, commands: readonly Command[]): Promise<readonly WorkerInfo[]> {
+    return new Promise((resolve, reject) => {
+      this.pending.set(group, { change, error: null, resolve, reject })
+      this.perform(commands)
     })
+  }
+
+  /** What follows from a command comes behind those that are there. */
+  private perform(commands: readonly Command[]): void {
+    this.commands.push(...commands)
+    if (this.isPerforming) return
+    this.isPerforming = true
     try {
-      for (const { info, slot, peers } of newcomers) {
-        const thread = attempt(op, info.name, () => this.startThread(info, slot, peers))
-        const member = memberOf(thread, slot !== null)
-        group.push(member)
-        this.starting.set(info.name, member)
+      for (let command = this.commands.shift(); command !== undefined; command = this.commands.shift()) this.performOne(command)
+    } finally {
+      this.isPerforming = false
+    }
+  }
+
+  private performOne(command: Command): void {
+    switch (command.do) {
+      case 'connect': {
+        const { a, b } = command
+        const [ofA, ofB] = this.host.connect(a, b)
+        this.ends.set(`${a.id}>${b.id}`, ofA)
+        this.ends.set(`${b.id}>${a.id}`, ofB)
+        return
       }
+      case 'spawn':
+        this.spawn(command.birth)
+        return
+      case 'tell':
+        this.tell(command)
+        return
+      case 'drop':
+        for (const end of [this.take(command.a, command.b), this.take(command.b, command.a)]) if (end !== undefined) this.host.close(end)
+        return
+      case 'end':
+        if (this.controls.has(command.id)) this.host.end(command.id)
+        else this.unborn(command.id)
+        return
+      case 'joined':
+        for (const { worker, former } of command.workers) this.host.joined(worker, former)
+        this.settled(command.group)!.resolve(command.workers.map(({ worker }) => worker))
+        return
+      case 'failed': {
+        const failed = this.settled(command.group)!
+        failed.reject(failed.error)
+        return
+      }
+      default:
+        command satisfies never
+    }
+  }
+
+  private spawn(birth: Birth): void {
+    const { worker, group } = birth
+    const { id } = worker
+    // Another one of its group could not be started: the command that ends this one is on its way.
+    if (this.roster.standingOf(id) !== 'starting') return
+    const peers = this.endsOf(id, birth.peers)
+    try {
+      const control = this.host.spawn(birth, peers, this.pending.get(group)!.change)
+      this.controls.set(id, control)
+      const started = control.start()
+      if (started === null) this.perform(this.roster.loaded(id))
+      else
+        started.then(
+          () => this.perform(this.roster.loaded(id)),
+          (error) => this.cannotJoin(id, error),
+        )
     } catch (error) {
-      // Those that have no thread to end with.
-      for (const { slot } of newcomers.slice(group.length)) this.giveBack(slot)
-      for (const { port } of outside) port.close()
-      throw error
+      for (const { end } of peers) this.host.close(end)
+      this.cannotJoin(id, error)
     }
-    for (const { member, port, newcomer } of outside) doors.push({ member, port, to: group[newcomer]! })
   }
 
-  private startThread(info: WorkerInfo, heap: HeapHandle | null, peers: PeerPort[]): WorkerThread {
-    const { common, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob } = this.options
-    const life = this.lives.get(info.name) ?? 0
-    const heartbeat = makeHeartbeat()
-    const thread = new WorkerThread({
-      boot: { ...common, info, life, gone: [...this.gone], peers, heap, heartbeat },
-      payloads,
-      clock,
-      stdout,
-      stderr,
-      resourceLimits: resourceLimits(info.name),
-      env: env(),
-      onProgress,
-      onJob,
-    })
-    this.lives.set(info.name, life + 1)
-    void thread.ended.then(() => {
-      this.giveBack(heap)
-      this.gone.push(info)
-    })
-    return thread
-  }
-
-  /** The group is ready: see Note [Who is linked with whom]. What must happen in one turn has happened when this returns. */
-  private async link(group: readonly Linked[], doors: readonly Door[]): Promise<void> {
-    const newPeers = new Map<Linked, PeerPort[]>(group.map((member) => [member, []]))
-    for (const member of this.linked()) {
-      const ports: PeerPort[] = []
-      for (const newcomer of group) {
-        const door = doors.find((open) => open.member === member && open.to === newcomer)
-        let port = door?.port
-        if (port === undefined) {
-          const channel = new MessageChannel()
-          port = channel.port1
-          newPeers.get(newcomer)!.push(peerOf(member, channel.port2))
-        }
-        ports.push(peerOf(newcomer, port))
-      }
-      newPeers.set(member, ports)
+  private tell({ to, peers, gone, group }: Command & { readonly do: 'tell' }): void {
+    const answered = (): void => {
+      if (group !== null) this.perform(this.roster.answered(to, group))
     }
-    for (const { member, port } of doors) if (!newPeers.has(member)) port.close()
-    const told = [...newPeers].filter(([, ports]) => ports.length > 0)
-    await Promise.allSettled(told.map(([member, peers]) => member.connect(peers)))
+    this.controls.get(to)!.connect(this.endsOf(to, peers), gone).then(answered, answered)
   }
 
-  /** Those that newcomers are linked with. */
-  private linked(): Linked[] {
-    const members = [...this.ready.values()].filter(({ thread, isLeaving }) => !thread.dead && !isLeaving)
-    return this.main === null ? members : [...members, this.main]
+  /** It was never started. */
+  private unborn(id: WorkerId): void {
+    for (const [key, end] of this.ends) {
+      if (!key.startsWith(`${id}>`)) continue
+      this.ends.delete(key)
+      this.host.close(end)
+    }
+    this.gone(id)
   }
 
-  private async undo({ thread, former }: Member): Promise<void> {
-    await thread.terminate()
-    const { name } = thread.info
-    if (this.ready.get(name)?.thread !== thread) return
-    if (former === null) this.ready.delete(name)
-    else this.ready.set(name, former)
+  private cannotJoin(id: WorkerId, cause: unknown): void {
+    this.fail(id, cause)
+    this.perform(this.roster.failed(id))
   }
 
-  /** However a worker ends, what it held goes back, and its slot is free for another. */
-  private giveBack(slot: HeapHandle | null): void {
-    if (slot !== null) this.options.heap!.reclaim(slot)
+  /** Keeps why a newcomer's group fails, if nothing else came before. */
+  private fail(id: WorkerId, cause: unknown): void {
+    const newcomer = this.roster.newcomer(id)
+    const pending = newcomer === null ? undefined : this.pending.get(newcomer.group)
+    if (pending !== undefined) pending.error ??= this.host.joinError(pending.change, newcomer!.worker, cause)
   }
 
-  private checkFree(name: string): void {
-    if (this.main?.info.name === name) throw mainNameTaken(this.main.info)
-    const member = this.starting.get(name) ?? this.ready.get(name)
-    if (member === undefined || member.thread.dead) return
-    throw new PostgradError('WORKER_NAME_TAKEN', {
-      op: 'worker name',
-      message: `the name '${name}' belongs to worker ${member.thread.info.id}, which ${this.starting.has(name) ? 'is being started' : 'is alive'}`,
-      remedy: this.starting.has(name)
-        ? 'Use another name, or await what starts it.'
-        : 'Use another name, or cluster.restart(name) for a new worker in its place.',
-      values: { worker: name, workerId: member.thread.info.id },
-    })
+  private settled(group: number): Pending | undefined {
+    const pending = this.pending.get(group)
+    this.pending.delete(group)
+    return pending
   }
-}
 
-function memberOf(thread: WorkerThread, hasHeap: boolean): Member {
-  const connect = (peers: readonly PeerPort[]): Promise<unknown> => {
-    const ports = peers.map(({ port }) => port)
-    return thread.request('connect', (facade) => facade.connect(transfer(peers, ports)), CONNECT_MS)
+  private endsOf(holder: WorkerId, peers: readonly PeerInfo[]): PeerEnd<End>[] {
+    return peers.map((peer) => ({ ...peer, end: this.take(holder, peer.info.id)! }))
   }
-  return { thread, info: thread.info, hasHeap, isGuest: false, connect, isLeaving: false, former: null }
-}
 
-function peerOf({ info, hasHeap, isGuest }: Linked, port: MessagePort): PeerPort {
-  return { info, port, hasHeap, isGuest }
-}
-
-/** Resolves when all have, rejects with what `fail` makes of the first failure in time. */
-function eachOrFirstError(promises: readonly Promise<unknown>[], fail: (index: number, error: unknown) => unknown): Promise<unknown> {
-  return Promise.all(promises.map((promise, index) => promise.catch((error) => Promise.reject(fail(index, error)))))
-}
-
-/** @param holder the worker that has the main thread's name, or the main thread itself */
-function mainNameTaken({ name, id }: WorkerInfo): PostgradError {
-  return new PostgradError('WORKER_NAME_TAKEN', {
-    op: 'worker name',
-    message: `the name '${name}' belongs to ${id === MAIN_ID ? 'the main thread, which has joined the cluster' : `worker ${id}, so the main thread cannot join as '${name}'`}`,
-    remedy: `Give the worker another name, or launch with { mainName } for another name of the main thread.`,
-    values: { worker: name, workerId: id },
-  })
-}
-
-function idsSpent(): PostgradError {
-  return new PostgradError('WORKER_IDS_SPENT', {
-    op: 'worker id',
-    message: `this cluster has given away all of its ${MAIN_ID} ids; each worker gets a fresh one, also when it is started anew`,
-    remedy: 'Launch a new cluster.',
-  })
+  private take(holder: WorkerId, peer: WorkerId): End | undefined {
+    const key = `${holder}>${peer}`
+    const end = this.ends.get(key)
+    this.ends.delete(key)
+    return end
+  }
 }

@@ -3,8 +3,9 @@
  * soak as many as it is told.
  */
 
+import type { WorkerDebugInfo } from '../admin/protocol.js'
 import * as program from '../fixtures/contexts.js'
-import type { Cluster, WorkerDebugInfo } from '../main/cluster.js'
+import type { Cluster } from '../main/cluster.js'
 import { launch } from '../main/launch.js'
 
 /** More than the tombstones that a worker keeps (4096), so that their set has its full size before the first look. */

@@ -46,7 +46,7 @@ describe('DA-27 a worker dies at step k, for all k', () => {
             if (!String((result.error as Error).message).includes(`worker${victim}`))
               throw new Error('the error does not name the dead worker', { cause: result.error })
           }
-          const left = await cluster.leftovers([victim])
+          const left = await cluster.leftovers({ except: [victim] })
           if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
           return !result.crashed
         })
@@ -63,7 +63,7 @@ describe('DA-27 a worker dies at step k, for all k', () => {
         const over = await withSeed(`${seed}, step ${step}`, async () => {
           const cluster = new Cluster(seed, 3)
           const result = await runWithCrash(cluster, cluster.workers[0]!.run(main), 'worker0', step)
-          const left = await cluster.leftovers([0])
+          const left = await cluster.leftovers({ except: [0] })
           if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
           return !result.crashed
         })
@@ -80,7 +80,7 @@ describe('DA-27 a worker dies at step k, for all k', () => {
           const cluster = new Cluster(seed, 3)
           const result = await runWithCrash(cluster, cluster.workers[0]!.run(chainOnly), 'worker1', step)
           if (result.crashed) crashes++
-          const left = await cluster.leftovers([1])
+          const left = await cluster.leftovers({ except: [1] })
           if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
           return !result.crashed
         })

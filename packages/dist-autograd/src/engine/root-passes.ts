@@ -95,7 +95,7 @@ export class RootPasses implements BackwardRunner {
           pass.ledger.unbalanced().map((worker) => this.nameOf(worker)),
         ),
     }
-    const endWait = this.runtime.agent.wait(waiting, timeoutMs, 'backward')
+    const endWait = this.runtime.requests.wait(waiting, timeoutMs, 'backward')
     return () => {
       unlisten?.()
       endWait()
@@ -205,13 +205,13 @@ export class RootPasses implements BackwardRunner {
   private whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
     const open = pass.ledger.unbalanced()
     const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
-    const known = on.flatMap((id) => this.runtime.agent.peerInfo(id) ?? [])
+    const known = on.flatMap((id) => this.runtime.peers.get(id)?.info ?? [])
     const what = `backward pass ${pass.id} of context ${context.contextId}, ${pass.missing.size} send functions of this worker without a gradient`
     return { kind: 'pass', what, on: known }
   }
 
   private nameOf(worker: WorkerId): string {
-    return this.runtime.agent.peerInfo(worker)?.name ?? `worker id ${worker}`
+    return this.runtime.peers.get(worker)?.info.name ?? `worker id ${worker}`
   }
 }
 

@@ -140,7 +140,7 @@ describe('user_rref_backward', () => {
         expect(await failure(ref.backward(ctx.id))).toMatchObject({ code: 'WORKER_DIED' })
       })
     })
-    expect(await cluster.leftovers([1])).toEqual([])
+    expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 })
 

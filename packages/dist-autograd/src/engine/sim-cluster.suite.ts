@@ -1,45 +1,15 @@
-/**
- * The fixture of this package's simulated tests: N runtimes over one SimWorld. Package `testing`, above, has the one that users get.
- */
+/** The fixture of this package's simulated tests: rpc's, with distributed autograd installed on it. */
 import type { PostgradError } from '@postgrad/base'
-import { WorkerRuntime } from '@postgrad/rpc/internal'
-import { withSeed } from '@postgrad/rpc/suite'
-import { SimWorld } from '@postgrad/sim/internal'
+import { type LeftoverOptions, overClusters, Cluster as RpcCluster } from '@postgrad/rpc/suite'
 import { type DistAutograd, installDistAutograd } from '../install.js'
 
 export { runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
-export class Cluster {
-  readonly world: SimWorld
-  readonly workers: readonly WorkerRuntime[]
-  readonly bugs: unknown[] = []
+const HELD = ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses']
 
+export class Cluster extends RpcCluster {
   constructor(seed: number, size: number, options: { rpcTimeoutMs?: number } = {}) {
-    this.world = new SimWorld(seed)
-    this.workers = Array.from({ length: size }, (_, id) => {
-      const name = `worker${id}`
-      return new WorkerRuntime({
-        name,
-        id,
-        clock: this.world.clockOf(name),
-        finalizers: 'report',
-        onBug: (error) => this.bugs.push(error),
-        ...options,
-      })
-    })
-    for (const worker of this.workers) installDistAutograd(worker)
-    this.workers.forEach((a, i) => {
-      for (const b of this.workers.slice(i + 1)) {
-        const [ofA, ofB] = this.world.link(a.info.name, b.info.name)
-        a.connect(b.info, ofA)
-        b.connect(a.info, ofB)
-      }
-    })
-  }
-
-  /** Runs `main` as worker `id` until it settles. */
-  run<T>(id: number, main: () => Promise<T>): Promise<T> {
-    return this.world.run(this.workers[id]!.run(main))
+    super(seed, size, { ...options, install: installDistAutograd })
   }
 
   parts(id: number): DistAutograd {
@@ -51,31 +21,14 @@ export class Cluster {
     return this.parts(id).container.retrieve(contextId)
   }
 
-  /** Delivers what is under way, then says what is left: nothing may be. */
-  async leftovers(except: readonly number[] = []): Promise<string[]> {
-    await this.world.drain()
-    const left = this.bugs.map((bug) => `bug: ${bug instanceof Error ? bug.stack : String(bug)}`)
-    for (const worker of this.workers) {
-      if (except.includes(worker.info.id)) continue
-      const info = worker.debugInfo()
-      for (const key of ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses']) {
-        if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
-      }
-    }
-    return left
+  override leftovers(options: LeftoverOptions = {}): Promise<string[]> {
+    return super.leftovers({ letters: null, held: HELD, ...options })
   }
 }
 
 /** Runs `main` on worker 0 of fresh clusters, one per seed, and asks each time that nothing is left. A failure names its seed. */
-export async function overSeeds(count: number, size: number, main: (cluster: Cluster) => Promise<void>): Promise<void> {
-  for (let seed = 1; seed <= count; seed++) {
-    await withSeed(seed, async () => {
-      const cluster = new Cluster(seed, size)
-      await cluster.run(0, () => main(cluster))
-      const left = await cluster.leftovers()
-      if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
-    })
-  }
+export function overSeeds(count: number, size: number, main: (cluster: Cluster) => Promise<void>): Promise<void> {
+  return overClusters(count, (seed) => new Cluster(seed, size), main)
 }
 
 /** The codes of an error and its causes, outermost first. */

@@ -164,7 +164,7 @@ describe('DA-40 workers that die', () => {
           if (result.outcome === 'error' && !codesOf(result.error).includes('WORKER_DIED')) throw result.error
           if (begun) outcomes.add(result.outcome)
           if (begun && !takesPart) expect(result.outcome).toBe('value')
-          const left = await cluster.leftovers([victim])
+          const left = await cluster.leftovers({ except: [victim] })
           if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
           over = !result.crashed
         })
@@ -189,7 +189,7 @@ async function overSeedsWithDead(size: number, victim: number, main: (crash: () 
         await until(cluster, 1000)
       }
       await cluster.run(0, () => main(crash))
-      const left = await cluster.leftovers([victim])
+      const left = await cluster.leftovers({ except: [victim] })
       if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
     })
   }

@@ -4,8 +4,9 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
+import { callCancelled } from '@postgrad/base/internal'
 import { call, currentSignal, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, runWithCrash, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 
@@ -119,7 +120,7 @@ async function inCluster(size: number, main: (cluster: Cluster) => Promise<void>
 /** Worker 1 does nothing but receive until the function that is returned is called. */
 function busy(cluster: Cluster): () => void {
   const worker = cluster.workers[1]!
-  const { pump } = worker.agent
+  const { pump } = worker
   const { runNow, wake } = pump
   pump.runNow = () => {}
   pump.wake = () => {}
@@ -133,7 +134,7 @@ function busy(cluster: Cluster): () => void {
 /** Dead letters of all workers but one, when everything has been delivered. */
 async function lettersOf({ world, workers }: Cluster, except?: number): Promise<number> {
   await world.drain()
-  return workers.reduce((sum, { info, agent }) => sum + (info.id === except ? 0 : agent.deadLetters.total), 0)
+  return workers.reduce((sum, { info, letters }) => sum + (info.id === except ? 0 : letters.total), 0)
 }
 
 describe('a call that is cancelled', () => {
@@ -242,7 +243,7 @@ describe('a call that is cancelled', () => {
       for (const cancelled of futures.slice(0, 2)) expect(await failure(cancelled)).toMatchObject({ code: 'CALL_CANCELLED' })
       expect(log).toEqual(['yes'])
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.cancelled).toBe(2)
+    expect(cluster.workers[1]!.letters.counts.cancelled).toBe(2)
     expect(await cluster.leftovers({ letters: 2 })).toEqual([])
   })
 
@@ -327,7 +328,7 @@ describe('a call that is cancelled', () => {
       await sleep(10)
       expect(cluster.gate(0, 1).sent).toEqual(['CALL', 'CALL_CANCEL', 'RREF_USER_DELETE'])
     })
-    expect(cluster.workers[0]!.agent.deadLetters.counts['unknown-request']).toBe(1)
+    expect(cluster.workers[0]!.letters.counts['unknown-request']).toBe(1)
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])
   })
 
@@ -456,7 +457,7 @@ describe('a remote call that is cancelled', () => {
       made.dispose()
     })
     const letters = await lettersOf(cluster)
-    expect(cluster.workers[1]!.agent.deadLetters.counts.cancelled).toBe(1)
+    expect(cluster.workers[1]!.letters.counts.cancelled).toBe(1)
     expect(await cluster.leftovers({ letters })).toEqual([])
   })
 
@@ -597,6 +598,38 @@ describe('currentSignal', () => {
       expect(workers[1]!.run(() => currentSignal()).aborted).toBe(true)
       expect(await served).toMatchObject({ code: 'WORKER_DIED' })
       expect(log).toEqual(['worker1: RPC_SHUT_DOWN'])
+    })
+  })
+})
+
+describe('what somebody outside of all workers has run', () => {
+  test('CAN-13: may be cancelled: its signal aborts, its calls are cancelled, later ones are not made; what has ended is not', async () => {
+    await inCluster(2, async ({ workers }) => {
+      const [worker] = workers
+      const ended = worker!.runCancellable(() => echo(1))
+      const { result, cancel } = worker!.runCancellable(async () => {
+        const called = failure(call('worker1', untilCancelled))
+        await untilCancelled()
+        return [(await called).code, (await failure(call('worker1', note, ['never']))).code]
+      })
+      expect(await ended.result).toBe(1)
+      await sleep(5)
+      const reason = callCancelled('outside', null, 'not wanted')
+      cancel(reason)
+      ended.cancel(reason)
+      expect(await result).toEqual(['CALL_CANCELLED', 'CALL_CANCELLED'])
+      await sleep(20)
+      expect(log).toEqual(['worker0: CALL_CANCELLED', 'worker1: CALL_CANCELLED'])
+    })
+  })
+
+  test('CAN-13: the end of its worker aborts its signal as well', async () => {
+    await inCluster(1, async ({ workers }) => {
+      const { result } = workers[0]!.runCancellable(untilCancelled)
+      await sleep(5)
+      await workers[0]!.close()
+      expect(await result).toBe('cancelled')
+      expect(log).toEqual(['worker0: RPC_SHUT_DOWN'])
     })
   })
 })

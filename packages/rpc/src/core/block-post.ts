@@ -1,7 +1,7 @@
 /**
  * Blocks of the shared heap on their way to one peer: held from the moment at which a message names them until the peer has read it. Links keep
  * order and lose nothing, so messages are only counted: "all up to n are read" gives back every block that they named, whether or not a message
- * could be read, and needs no words in it. `rpc-agent.ts` above tells what happened, `HeapRoad` (tensor) below holds.
+ * could be read, and needs no words in it. `message-path.ts` above tells what happened, `HeapRoad` (tensor) below holds.
  */
 import type { HeapRoad } from '@postgrad/tensor/internal'
 import type { Timer } from '@postgrad/transport'

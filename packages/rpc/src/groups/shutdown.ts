@@ -17,29 +17,14 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
-import type { Quiet } from '../core/quiet.js'
-import { type Counts, unsettled } from '../core/traffic.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import { shutDownError } from '../common/rpc-errors.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { Standing } from '../core/peer.js'
 import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
-
-export interface GroupEndHost {
-  readonly info: WorkerInfo
-  readonly quiet: Quiet
-  /** This worker and its living peers, without those that are leaving. */
-  members(): WorkerInfo[]
-  /** Who is linked with this worker and is no member. */
-  guests(): WorkerInfo[]
-  say(to: WorkerId, what: GroupWhat, data?: unknown, error?: PostgradError): void
-  /** Of every peer but guests. */
-  counts(): Counts
-  /** From now on the end of any peer is in order. */
-  expectEnds(): void
-  releaseAll(): void
-  setTimer(delayMs: number, fn: () => void): Timer
-  close(): Promise<void>
-  shutDownError(): PostgradError
-}
+import type { GroupView } from './group-view.js'
+import type { QuietReports } from './quiet.js'
+import { Tally } from './traffic.js'
 
 /** One worker's own part: it has called `shutdown` and waits. */
 interface Own {
@@ -47,26 +32,19 @@ interface Own {
   /** Changes only when a leader leaves. */
   leader: WorkerInfo
   phase: Phase
-  /** The last report, as text. */
-  said: string
-  readonly unwatch: () => void
+  readonly reports: QuietReports
   readonly timer: Timer | null
   end(error: PostgradError | null): void
 }
 
-/** What the leader knows of a member that has called `shutdown`. */
-interface Joined {
-  readonly timer: Timer | null
-  phase: Phase
-  counts: Counts | null
-}
-
 export class GroupEnd {
-  private readonly host: GroupEndHost
+  private readonly view: GroupView
   private own: Own | null = null
   private ending: Promise<void> | null = null
-  /** On the leader. */
-  private readonly joined = new Map<WorkerId, Joined>()
+  /** On the leader: who has called `shutdown`, and the timer of how long that one waits. */
+  private readonly joined = new Map<WorkerId, Timer | null>()
+  /** On the leader: what they have said in this phase. */
+  private readonly tally = new Tally()
   private phase: Phase = 0
   /** Who ends together, known from RELEASE on. Who comes later is none of them, and is told that they leave. */
   private circle: ReadonlySet<WorkerId> | null = null
@@ -74,8 +52,8 @@ export class GroupEnd {
   private failed: PostgradError | null = null
   private isOver = false
 
-  constructor(host: GroupEndHost) {
-    this.host = host
+  constructor(view: GroupView) {
+    this.view = view
   }
 
   // --- as a member
@@ -88,15 +66,15 @@ export class GroupEnd {
   private async run(timeoutMs: number): Promise<void> {
     const error = this.failed ?? (await this.over(timeoutMs))
     this.isOver = true
-    await this.host.close()
+    this.view.core.end()
     if (error !== null) throw error
   }
 
   private over(timeoutMs: number): Promise<PostgradError | null> {
     return new Promise((resolve) => {
-      const { host } = this
+      const { view } = this
       const end = (error: PostgradError | null) => {
-        this.own!.unwatch()
+        this.own!.reports.stop()
         this.own!.timer?.cancel()
         this.own = null
         resolve(error)
@@ -106,8 +84,10 @@ export class GroupEnd {
         timeoutMs,
         leader,
         phase: 0,
-        said: '',
-        unwatch: host.quiet.watch(() => this.report()),
+        reports: view.quiet.reports(
+          () => this.ownReport(),
+          (data) => this.report(data),
+        ),
         timer: this.timer(timeoutMs + LEADER_GRACE_MS, () => end(leaderSilent('shutdown', timeoutMs, this.own!.leader))),
         end,
       }
@@ -120,7 +100,7 @@ export class GroupEnd {
   }
 
   private members(): WorkerInfo[] {
-    return this.host.members().filter(({ id }) => this.isInCircle(id))
+    return this.view.members().filter(({ id }) => this.isInCircle(id))
   }
 
   private isInCircle(id: WorkerId): boolean {
@@ -130,47 +110,44 @@ export class GroupEnd {
   private join(): void {
     const { leader, timeoutMs } = this.own!
     const limitMs = timeoutMs === Number.POSITIVE_INFINITY ? 0 : timeoutMs
-    if (leader.id === this.host.info.id) this.onJoin(leader.id, limitMs)
-    else this.host.say(leader.id, GroupWhat.JOIN, [limitMs])
+    if (leader.id === this.view.info.id) this.onJoin(leader.id, limitMs)
+    else this.view.say(leader.id, GroupWhat.JOIN, [limitMs])
   }
 
   /** Another one leads now. */
   private follow(leader: WorkerInfo): void {
     const own = this.own!
     own.leader = leader
-    own.said = ''
     this.join()
-    this.report()
+    own.reports.repeat()
   }
 
   onConnect({ id }: WorkerInfo): void {
     if (this.own === null) return
     if (this.own.phase === 1) {
       // It has come too late to end with this group.
-      this.host.say(id, GroupWhat.LEAVE)
+      this.view.say(id, GroupWhat.LEAVE)
       return
     }
     const leader = this.leader()
     if (leader.id !== this.own.leader.id) this.follow(leader)
   }
 
-  /** Only what is new is said. */
-  private report(): void {
-    const { own, host } = this
-    if (own === null || host.quiet.isBusy) return
-    const data: ReportData = [own.phase, host.counts().filter(([peer]) => this.isInCircle(peer))]
-    const text = JSON.stringify(data)
-    if (text === own.said) return
-    own.said = text
-    if (own.leader.id === host.info.id) this.onReport(own.leader.id, data)
-    else host.say(own.leader.id, GroupWhat.REPORT, data)
+  private ownReport(): ReportData {
+    return [this.own!.phase, this.view.counts((peer) => !peer.isGuest).filter(([peer]) => this.isInCircle(peer))]
+  }
+
+  private report(data: ReportData): void {
+    const { leader } = this.own!
+    if (leader.id === this.view.info.id) this.onReport(leader.id, data)
+    else this.view.say(leader.id, GroupWhat.REPORT, data)
   }
 
   /** Whether that worker leads these, and this one is among them. One that takes no part (any more) has nothing to lose. */
   mayRelease(from: WorkerId, circle: ReleaseData): boolean {
     if (this.own === null) return true
-    const { info } = this.host
-    const members = this.host.members().filter(({ id }) => circle.includes(id))
+    const { info } = this.view
+    const members = this.view.members().filter(({ id }) => circle.includes(id))
     return this.own.phase === 0 && members.some(({ id }) => id === info.id) && members.sort(byName)[0]!.id === from
   }
 
@@ -180,17 +157,18 @@ export class GroupEnd {
   }
 
   onRelease(from: WorkerId, circle: ReleaseData): void {
-    const { own, host } = this
+    const { own, view } = this
     if (own === null) return
     own.phase = 1
     this.circle = new Set(circle)
     // Also if somebody has come since who would have led.
     own.leader = this.members().find(({ id }) => id === from) ?? own.leader
-    host.expectEnds()
-    for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
-    for (const { id } of host.guests()) host.say(id, GroupWhat.LEAVE)
-    host.releaseAll()
-    this.report()
+    // From now on the end of any peer is in order.
+    for (const { id } of view.members()) view.core.peers.stands(id, Standing.ending)
+    for (const { id } of view.members()) if (!this.isInCircle(id)) view.say(id, GroupWhat.LEAVE)
+    for (const { info, isGuest } of view.linked()) if (isGuest) view.say(info.id, GroupWhat.LEAVE)
+    view.releaseAll()
+    own.reports.look()
   }
 
   onDone(): void {
@@ -207,20 +185,19 @@ export class GroupEnd {
   onJoin(from: WorkerId, limitMs: number): void {
     if (this.isOver || !this.isInCircle(from)) return
     if (this.failed !== null) {
-      this.host.say(from, GroupWhat.FAILED, null, this.failed)
+      this.view.say(from, GroupWhat.FAILED, null, this.failed)
       return
     }
     const timeoutMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs
     const timer = this.timer(timeoutMs, () => this.fail(this.late(timeoutMs)))
     this.forget(from)
-    this.joined.set(from, { timer, phase: 0, counts: null })
+    this.joined.set(from, timer)
   }
 
   onReport(from: WorkerId, [phase, counts]: ReportData): void {
-    const member = this.joined.get(from)
-    if (member === undefined) return
-    member.phase = phase
-    member.counts = counts
+    if (!this.joined.has(from)) return
+    if (phase === this.phase) this.tally.note(from, counts)
+    else this.tally.forget(from)
     this.check()
   }
 
@@ -229,10 +206,11 @@ export class GroupEnd {
     if (this.isOver || this.failed !== null || this.unsettled(members).length > 0) return
     const isDone = this.phase === 1
     this.phase = 1
-    const self = this.host.info.id
+    if (!isDone) this.tally.clear()
+    const self = this.view.info.id
     const circle: ReleaseData = members.map(({ id }) => id)
     for (const id of circle) {
-      if (id !== self) this.host.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
+      if (id !== self) this.view.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
     }
     if (!isDone) this.onRelease(self, circle)
     else {
@@ -243,35 +221,33 @@ export class GroupEnd {
 
   /** Members whose last word does not fit, or who have said none. */
   private unsettled(members: readonly WorkerInfo[]): WorkerInfo[] {
-    const said = members.map(({ id }) => this.joined.get(id))
-    const silent = members.filter((_, i) => said[i]?.counts == null || said[i].phase !== this.phase)
+    const silent = members.filter(({ id }) => !this.tally.has(id))
     if (silent.length > 0) return silent
-    const reports = new Map(members.map(({ id }, i) => [id, said[i]!.counts!]))
-    const late = unsettled(reports)
+    const ids = members.map(({ id }) => id)
+    const late = this.tally.unsettled(ids)
     // Who still has a link to one that leaves may get something from it.
-    const sees = (id: WorkerId) => reports.get(id)!.some(([peer]) => !reports.has(peer))
-    return members.filter(({ id }) => late.includes(id) || sees(id))
+    return members.filter(({ id }) => late.includes(id) || this.tally.seesOthers(id, ids))
   }
 
   /** A peer is gone. */
   onGone(peer: WorkerInfo, error: PostgradError, hasLeft: boolean): void {
     if (this.isOver || !this.isInCircle(peer.id)) return
     const { own } = this
-    const member = this.forget(peer.id)
+    const hadJoined = this.forget(peer.id)
     if (own !== null && own.leader.id === peer.id) {
       if (!hasLeft || own.phase === 1) this.fail(error)
       else this.follow(this.leader())
-    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.host.info.id)) {
-      if (member !== undefined || !hasLeft) this.fail(error)
+    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.view.info.id)) {
+      if (hadJoined || !hasLeft) this.fail(error)
       else this.check()
     }
   }
 
-  private forget(id: WorkerId): Joined | undefined {
-    const member = this.joined.get(id)
-    member?.timer?.cancel()
-    this.joined.delete(id)
-    return member
+  /** Returns whether it had called `shutdown`. */
+  private forget(id: WorkerId): boolean {
+    this.joined.get(id)?.cancel()
+    this.tally.forget(id)
+    return this.joined.delete(id)
   }
 
   /** Somebody has said that it leaves: it is no member any more. */
@@ -284,7 +260,7 @@ export class GroupEnd {
     if (this.failed !== null) return
     this.cancelTimers()
     // To those as well who have not called it yet: when they do, this worker will be gone.
-    for (const { id } of this.host.members()) if (id !== this.host.info.id) this.host.say(id, GroupWhat.FAILED, null, error)
+    for (const { id } of this.view.members()) if (id !== this.view.info.id) this.view.say(id, GroupWhat.FAILED, null, error)
     this.onFailed(error)
   }
 
@@ -301,17 +277,17 @@ export class GroupEnd {
   }
 
   private cancelTimers(): void {
-    for (const { timer } of this.joined.values()) timer?.cancel()
+    for (const timer of this.joined.values()) timer?.cancel()
   }
 
   private timer(delayMs: number, fn: () => void): Timer | null {
-    return delayMs === Number.POSITIVE_INFINITY ? null : this.host.setTimer(delayMs, fn)
+    return delayMs === Number.POSITIVE_INFINITY ? null : this.view.core.clock.setTimer(delayMs, fn)
   }
 
   /** This worker closes, for whatever reason. */
   onClose(): void {
     this.isOver = true
     this.cancelTimers()
-    this.own?.end(this.host.shutDownError())
+    this.own?.end(shutDownError('shutdown', this.view.info))
   }
 }

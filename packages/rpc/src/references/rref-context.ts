@@ -16,120 +16,67 @@
  * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
-import { Future, isPostgradError, PostgradError, workerOf } from '@postgrad/base'
-import { callCancelled, checkSignal, type IdCounter, Tombstones } from '@postgrad/base/internal'
-import type { Tensor } from '@postgrad/tensor'
+import { Future, isPostgradError, type PostgradError, workerOf } from '@postgrad/base'
+import { Tombstones } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
-import { RemoteStream, type StreamOptions } from '../calls/stream.js'
-import type { WorkerInfo } from '../core/worker-info.js'
-import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
-import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
+import { METHOD_CALL } from '../common/built-in-names.js'
+import type { AnyClass } from '../common/function-registry.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { ReferenceHooks } from '../core/hooks.js'
+import type { CodecEnv } from '../core/peer.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import type { Caller } from './caller.js'
+import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef } from './rref.js'
+import {
+  countsOf,
+  type Holder,
+  Owned,
+  type PendingChild,
+  type ReceivedFork,
+  type SentFork,
+  stackOfProgram,
+  type TrackedUser,
+  tablesOf,
+} from './rref-entries.js'
+import { deleted, invalid, noAutograd } from './rref-errors.js'
+import { RRefOperations } from './rref-operations.js'
+import type { References } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
-
-/** What the protocol needs of its worker. */
-export interface RRefHost {
-  readonly info: WorkerInfo
-  readonly ids: IdCounter
-  /** Of the worker's clock, in ms. */
-  now(): number
-  /** @throws UNKNOWN_WORKER */
-  infoOf(id: number): WorkerInfo
-  deathOf(id: number): PostgradError | null
-  /** One way; nothing is sent to who is unknown, dead or closed, or when this worker is. */
-  post(to: number, type: MessageType, body: readonly unknown[]): void
-  request(
-    to: number,
-    type: MessageType,
-    body: readonly unknown[],
-    options: RRefOptions & { op: string; intercepted: boolean },
-  ): Future<Message>
-  callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
-  streamByName(to: number, name: string, args: readonly unknown[], options: StreamOptions & { op: string }): RemoteStream<unknown>
-  remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
-  /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
-  wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string; rrefId?: bigint }): () => void
-}
-
-/** Passed through the codec: who is at the other end, and the references of the message that is being written or read. */
-export interface CodecEnv {
-  readonly peer: WorkerInfo
-  sending: SentFork[] | null
-  received: ReceivedFork[] | null
-}
-
-export interface SentFork {
-  readonly rref: RRef
-  readonly forkId: bigint
-}
-
-/** A reference in a message that waits in the mailbox. */
-export interface ReceivedFork {
-  readonly rref: RRef
-  readonly forkId: bigint
-}
-
-/** A live reference of this worker to a value elsewhere, so that it may be collected. */
-interface TrackedUser {
-  readonly ref: WeakRef<UserRRef>
-  readonly rrefId: bigint
-  readonly forkId: bigint
-  readonly owner: number
-  /** It must not hold the reference. */
-  onEnd: (() => void) | null
-}
-
-/** One value of this worker that others refer to, or are about to. */
-class Owned {
-  readonly rref: OwnerRRef
-  /** Who holds it, by fork id. */
-  readonly forks = new Map<bigint, Holder>()
-  readonly sinceMs: number
-  /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
-  admitted: boolean
-
-  constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
-    this.rref = rref
-    this.admitted = admitted
-    this.sinceMs = sinceMs
-  }
-}
-
-interface Holder {
-  readonly worker: number
-  /** The number of the message, among those to that worker, in which this worker sent the fork; 0: it came about otherwise. */
-  readonly message: number
-  readonly sinceMs: number
-}
 
 /** So many ids of dropped values of other makers are remembered at least: what is later waits for a value that never comes, until its deadline. */
 export const TOMBSTONES_MIN = 4096
-/** The built-in function behind `rref.call`. */
-export const METHOD_CALL = 'postgrad.callMethod'
-/** The built-in function behind `rref.created`. */
-export const VALUE_READY = 'postgrad.valueReady'
 
-export class RRefContext implements RRefProtocol {
-  private readonly host: RRefHost
-  private readonly owned = new Map<bigint, Owned>()
+export class RRefContext implements ReferenceHooks {
+  /** Who makes the calls of references. */
+  caller!: Caller
+  /** What programs do with references. */
+  readonly operations: RRefProtocol
+  private readonly core: WorkerCore
+  readonly owned = new Map<bigint, Owned>()
   /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
   private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
-  private readonly pendingUsers = new Map<bigint, UserRRef>()
-  private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number; message: number }>()
+  readonly pendingUsers = new Map<bigint, UserRRef>()
+  readonly pendingChildren = new Map<bigint, PendingChild>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
-  private readonly users = new Map<bigint, TrackedUser>()
+  readonly users = new Map<bigint, TrackedUser>()
   /** Where references were made, if the worker keeps that: 2 µs each. */
   private readonly stacks: WeakMap<RRef, string> | null
   private readonly finalizer: FinalizationRegistry<TrackedUser>
   /** References that ended without `dispose`. */
   finalized = 0
+  /** Makes an instance of a class that `remote` leaves here; the actors of the worker say how. */
+  construct: (target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched: boolean) => unknown = (target, args) =>
+    new target(...args)
   /** Told when nobody elsewhere refers to a value any more. */
   onReleased: (rref: OwnerRRef) => void = () => {}
   /** What `rref.backward` does; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
-  constructor(host: RRefHost, finalizers: 'release' | 'report', keepsStacks: boolean) {
-    this.host = host
-    this.stacks = keepsStacks ? new WeakMap() : null
+  constructor(core: WorkerCore) {
+    const { finalizers = 'release', referenceStacks = false } = core.options
+    this.core = core
+    this.operations = new RRefOperations(core, this)
+    this.stacks = referenceStacks ? new WeakMap() : null
     this.finalizer = new FinalizationRegistry((user) => {
       this.finalized++
       if (finalizers === 'release') this.releaseCollected(user)
@@ -137,53 +84,16 @@ export class RRefContext implements RRefProtocol {
   }
 
   get self(): WorkerInfo {
-    return this.host.info
+    return this.core.info
   }
 
-  /** PyTorch's keys (`rref_context_debug_info`), in camelCase. */
-  debugInfo(): { ownerRRefs: number; userRRefs: number; forks: number; pendingUsers: number; pendingChildren: number } {
-    let forks = 0
-    for (const of of this.owned.values()) forks += of.forks.size
-    return {
-      ownerRRefs: this.owned.size,
-      userRRefs: this.users.size,
-      forks,
-      pendingUsers: this.pendingUsers.size,
-      pendingChildren: this.pendingChildren.size,
-    }
+  debugInfo(): ReturnType<typeof countsOf> {
+    return countsOf(this)
   }
 
   /** The tables as they are now. */
   references(): References {
-    const nowMs = this.host.now()
-    const owned: OwnedReference[] = [...this.owned.values()].map(({ rref, forks, sinceMs }) => ({
-      rrefId: rref.rrefId,
-      type: rref.hasValue ? typeName(rref.localValue()) : rref.hasFailed ? 'error' : 'pending',
-      ageMs: nowMs - sinceMs,
-      holders: [...forks].map(([forkId, holder]) => ({
-        forkId,
-        worker: this.host.infoOf(holder.worker),
-        ageMs: nowMs - holder.sinceMs,
-      })),
-      madeAt: this.stacks?.get(rref) ?? null,
-    }))
-    // What was given up and cannot end yet is held by those tables alone.
-    const users = new Set<UserRRef>([...this.pendingUsers.values(), ...[...this.pendingChildren.values()].map(({ parent }) => parent)])
-    for (const { ref } of this.users.values()) {
-      const user = ref.deref()
-      if (user !== undefined) users.add(user)
-    }
-    const held: HeldReference[] = [...users].map((user) => ({
-      rrefId: user.rrefId,
-      forkId: user.forkId,
-      owner: user.owner(),
-      confirmed: user.confirmed,
-      disposed: user.deleted,
-      children: user.children,
-      ageMs: nowMs - user.sinceMs,
-      madeAt: this.stacks?.get(user) ?? null,
-    }))
-    return { owned, held }
+    return tablesOf(this, this.core, this.stacks)
   }
 
   private noteStack<R extends RRef>(rref: R): R {
@@ -195,14 +105,14 @@ export class RRefContext implements RRefProtocol {
 
   /** A reference to a value of this worker; it enters the owner's table when it is shared. */
   createOwner<T>(value?: { readonly value: T }): OwnerRRef<T> {
-    const rref = this.noteStack(new OwnerRRef<T>(this.host.ids.take(), this))
+    const rref = this.noteStack(new OwnerRRef<T>(this.core.ids.take(), this.operations))
     if (value !== undefined) rref.setValue(value.value)
     return rref
   }
 
   /** The reference that `remote` returns on a user. It counts from `created` on. */
   createUser<T>(owner: WorkerInfo): UserRRef<T> {
-    return this.noteStack(new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false))
+    return this.noteStack(new UserRRef<T>(this.core.ids.take(), this.core.ids.take(), owner, this.operations, false))
   }
 
   /** The REMOTE_CALL of this reference has left. */
@@ -252,80 +162,13 @@ export class RRefContext implements RRefProtocol {
     this.end(user)
   }
 
-  // --- using references
-
-  fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T> {
-    const problem = this.unusable(user, 'toHere')
-    if (problem !== null) return Future.rejected(problem)
-    const future = new Future<T>()
-    const reply = this.host.request(user.owner().id, MessageType.RREF_FETCH, [user.rrefId], { ...options, op: 'toHere', intercepted: true })
-    // The reference is named here so that it lives until the reply, and the owner's value with it.
-    reply.then(
-      (message) => future.resolve(message.body[0] as T),
-      (error) => future.reject(user.failure ?? error),
-    )
-    future.cancelWith({
-      cancel: (reason) => {
-        reply.cancel(reason)
-        future.reject(callCancelled('toHere', user.owner(), reason))
-      },
-    })
-    return future
-  }
-
-  awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T> {
-    const future = new Future<T>()
-    const waiter: ValueWaiter = {
-      resolve: (value) => {
-        end()
-        future.resolve(value as T)
-      },
-      reject: (error) => {
-        end()
-        future.reject(error)
-      },
-    }
-    const fail = (error: unknown) => {
-      owner.waiters.delete(waiter)
-      future.reject(error)
-    }
-    let end: () => void
-    try {
-      checkSignal(options.signal, 'toHere', this.self)
-      end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}`, rrefId: owner.rrefId })
-    } catch (error) {
-      return Future.rejected(error)
-    }
-    owner.waiters.add(waiter)
-    future.cancelWith({
-      cancel: (reason) => {
-        end()
-        fail(callCancelled('toHere', this.self, reason))
-      },
-    })
-    if (options.signal !== undefined) future.cancelOn(options.signal)
-    return future
-  }
+  // --- using references; `rref-operations.ts` has what programs do with them
 
   /** The owner's side of a fetch, which comes behind whatever made the user's fork known here. @throws RREF_DELETED */
   lookup(rrefId: bigint): OwnerRRef {
     const owned = this.owned.get(rrefId)
     if (owned === undefined) throw deleted('toHere', rrefId)
     return owned.rref
-  }
-
-  awaitCreated(rref: RRef, options: RRefOptions): Future<void> {
-    const problem = rref instanceof UserRRef ? this.unusable(rref, 'created') : null
-    if (problem !== null) return Future.rejected(problem)
-    return this.host.callByName(rref.owner().id, VALUE_READY, [rref], { ...options, op: 'created' }) as Future<void>
-  }
-
-  callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown> {
-    const op = `call of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem !== null) return Future.rejected(problem)
-    const subject = rref instanceof UserRRef ? rref.rrefId : rref
-    return this.host.callByName(rref.owner().id, METHOD_CALL, [subject, method, args], { ...options, op })
   }
 
   /**
@@ -341,30 +184,21 @@ export class RRefContext implements RRefProtocol {
     return rrefId
   }
 
-  /** @throws what makes the reference unusable, and as `remote` does */
-  remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef {
-    const op = `remote call of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem !== null) throw problem
-    return this.host.remoteByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+  /** What keeps this reference from being used; null: nothing. */
+  unusable(user: UserRRef, op: string): unknown {
+    if (user.deleted) return deleted(op, user.rrefId)
+    const death = this.core.deathOf(user.owner().id)
+    // The death is asked for again, since the owner's name may live on by now.
+    return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 
-  streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown> {
-    const op = `stream of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem === null) return this.host.streamByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
-    const failed = new RemoteStream<unknown>(op, 1)
-    failed.onError(problem)
-    return failed
-  }
-
-  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
-    return this.runBackward(rref, contextId, options)
-  }
-
-  /** Whether others refer to this value, or it is about to be told of. */
-  owns(rrefId: bigint): boolean {
-    return this.owned.has(rrefId)
+  /** Asks the owner of a reference. Does not throw. */
+  ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
+    try {
+      return this.core.requests.ask(this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
+    } catch (error) {
+      return Future.rejected(error)
+    }
   }
 
   // --- ending references
@@ -388,7 +222,7 @@ export class RRefContext implements RRefProtocol {
 
   /** For a reference that no program can reach any more; once. */
   private releaseCollected({ rrefId, forkId, owner }: TrackedUser): void {
-    if (this.forget(forkId)) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
+    if (this.forget(forkId)) this.core.messages.postIfReachable(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
   /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
@@ -396,7 +230,7 @@ export class RRefContext implements RRefProtocol {
     const isOver = user.failure !== null || (user.deleted && user.confirmed)
     if (!isOver || user.ended || user.children > 0) return
     user.ended = true
-    this.host.post(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
+    this.core.messages.postIfReachable(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
   }
 
   // --- messages
@@ -468,7 +302,7 @@ export class RRefContext implements RRefProtocol {
   private fork(rref: RRef, env: CodecEnv): PlainFork {
     const problem = rref instanceof UserRRef ? this.unusable(rref, 'sending an RRef') : null
     if (problem !== null) throw problem
-    const forkId = this.host.ids.take()
+    const forkId = this.core.ids.take()
     env.sending ??= []
     env.sending.push({ rref, forkId })
     return [rref.owner().id, rref.rrefId, forkId, this.self.id]
@@ -500,7 +334,7 @@ export class RRefContext implements RRefProtocol {
     try {
       return this.ownedOf(rrefId).rref
     } catch (error) {
-      const rref = new OwnerRRef(rrefId, this)
+      const rref = new OwnerRRef(rrefId, this.operations)
       rref.setError(error)
       return rref
     }
@@ -510,13 +344,13 @@ export class RRefContext implements RRefProtocol {
     let info: WorkerInfo
     let failure: unknown = null
     try {
-      info = this.host.infoOf(owner)
+      info = this.core.resolve(owner)
     } catch (error) {
       // The owner is no peer of this worker: nothing can be asked of it.
       info = { name: `worker id ${owner}`, id: owner }
       failure = error
     }
-    const user = new UserRRef(rrefId, forkId, info, this, confirmed)
+    const user = new UserRRef(rrefId, forkId, info, this.operations, confirmed)
     user.failure = failure
     return user
   }
@@ -548,9 +382,9 @@ export class RRefContext implements RRefProtocol {
       this.pendingUsers.set(forkId, user)
       this.track(user)
       try {
-        const options = { timeoutMs: 0, op: 'sharing an RRef', intercepted: false }
-        const { body } = await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
-        if (body[0] !== forkId) throw invalid(options.op, rrefId)
+        const op = 'sharing an RRef'
+        const { body } = await this.ask(user, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], op, { timeoutMs: 0 })
+        if (body[0] !== forkId) throw invalid(op, rrefId)
         this.confirm(user)
       } catch (error) {
         user.ended = true
@@ -563,7 +397,7 @@ export class RRefContext implements RRefProtocol {
 
   private sendAccept(forkId: bigint, parent: WorkerInfo): void {
     if (parent.id === this.self.id) this.onChildAccept(forkId, this.self.id)
-    else this.host.post(parent.id, MessageType.RREF_CHILD_ACCEPT, [forkId])
+    else this.core.messages.postIfReachable(parent.id, MessageType.RREF_CHILD_ACCEPT, [forkId])
   }
 
   /** The message with these references goes to nobody. */
@@ -580,10 +414,10 @@ export class RRefContext implements RRefProtocol {
     const maker = workerOf(rrefId)
     // A value that this worker made itself is in the table before anybody else can know of it.
     if (maker === this.self.id || this.tombstones.has(rrefId)) throw deleted('RRef', rrefId)
-    this.host.infoOf(maker)
-    const death = this.host.deathOf(maker)
+    this.core.resolve(maker)
+    const death = this.core.deathOf(maker)
     if (death !== null) throw death
-    const owned = new Owned(new OwnerRRef(rrefId, this), false, this.host.now())
+    const owned = new Owned(new OwnerRRef(rrefId, this.operations), false, this.core.clock.now())
     this.owned.set(rrefId, owned)
     return owned
   }
@@ -596,7 +430,7 @@ export class RRefContext implements RRefProtocol {
   private register(rref: OwnerRRef, forkId: bigint, holder: number, message: number): void {
     let owned = this.owned.get(rref.rrefId)
     if (owned === undefined) {
-      owned = new Owned(rref, true, this.host.now())
+      owned = new Owned(rref, true, this.core.clock.now())
       this.owned.set(rref.rrefId, owned)
       this.tombstones.delete(rref.rrefId)
     }
@@ -604,7 +438,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private holder(worker: number, message = 0): Holder {
-    return { worker, message, sinceMs: this.host.now() }
+    return { worker, message, sinceMs: this.core.clock.now() }
   }
 
   private dropFork(rrefId: bigint, forkId: bigint): void {
@@ -628,7 +462,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private track(user: UserRRef): void {
-    user.sinceMs = this.host.now()
+    user.sinceMs = this.core.clock.now()
     const { rrefId, forkId } = user
     const tracked: TrackedUser = { ref: new WeakRef(user), rrefId, forkId, owner: user.owner().id, onEnd: null }
     this.users.set(forkId, tracked)
@@ -648,49 +482,6 @@ export class RRefContext implements RRefProtocol {
     tracked.onEnd?.()
     return true
   }
-
-  private unusable(user: UserRRef, op: string): unknown {
-    if (user.deleted) return deleted(op, user.rrefId)
-    const death = this.host.deathOf(user.owner().id)
-    // The death is asked for again, since the owner's name may live on by now.
-    return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
-  }
 }
 
-function deleted(op: string, rrefId: bigint): PostgradError {
-  return new PostgradError('RREF_DELETED', {
-    op,
-    message: `RRef ${rrefId} has been deleted`,
-    remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
-    values: { rrefId: rrefId.toString() },
-  })
-}
-
-/** For what no worker of this version says. */
-function invalid(op: string, rrefId: bigint): PostgradError {
-  return new PostgradError('RREF_INVALID', {
-    op,
-    message: `a message about RRef ${rrefId} names a value or a fork that is not its sender's`,
-    remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
-    values: { rrefId: rrefId.toString() },
-  })
-}
-
-/** Without the frames of this package that stand above the program's. */
-function stackOfProgram(): string {
-  const { stack = '' } = new Error()
-  return stack
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim())
-    .filter((line) => !/[/\\]rpc[/\\](?:dist|src)[/\\](?!.*\.(?:test|suite)\.)/.test(line))
-    .join('\n')
-}
-
-function noAutograd(): PostgradError {
-  return new PostgradError('NO_AUTOGRAD', {
-    op: 'rref.backward',
-    message: 'this worker has no distributed autograd',
-    remedy: 'Start workers with launch or simulate, or call installDistAutograd on this one.',
-  })
-}
+const itself = (message: Message) => message

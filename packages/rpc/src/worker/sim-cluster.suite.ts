@@ -1,15 +1,16 @@
 /**
  * The fixture of this package's simulated tests: N runtimes over one SimWorld, each direction of each link with a gate in it that says what
- * passed, and that can be shut so that a test decides what arrives first. Package `testing`, above, has the one that users get. The door `suite`
- * lends what needs only a world to the tests of dist-autograd.
+ * passed, and that can be shut so that a test decides what arrives first. The door `suite` lends it to dist-autograd and parallel, whose parts are
+ * installed on it. Package `testing`, far above, has the one that users get.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
+import type { Generator } from '@postgrad/tensor'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
-import type { MailboxOptions } from '../calls/call-credits.js'
-import type { FunctionRegistry } from '../core/function-registry.js'
+import type { FunctionRegistry } from '../common/function-registry.js'
+import type { MailboxOptions } from '../core/call-credits.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 
 /** One end of a link, seen from its sender. */
@@ -74,6 +75,10 @@ export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id
   readonly registryOf?: (id: number) => FunctionRegistry
   /** Windows of their own, as no cluster that `launch` makes has them. */
   readonly mailboxOf?: (id: number) => MailboxOptions
+  /** Default: none of its own. */
+  readonly generatorOf?: (name: string) => Generator
+  /** Adds the parts of packages above. */
+  readonly install?: (worker: WorkerRuntime) => unknown
   /** Ids of those that no group counts. */
   readonly guests?: readonly number[]
   /** Pairs that get no link. */
@@ -87,7 +92,8 @@ export class Cluster {
   private readonly guests: readonly number[]
   private readonly gates = new Map<string, Gate>()
 
-  constructor(seed: number, size: number, { registryOf, mailboxOf, guests = [], apart = [], ...options }: ClusterOptions = {}) {
+  constructor(seed: number, size: number, clusterOptions: ClusterOptions = {}) {
+    const { registryOf, mailboxOf, generatorOf, install, guests = [], apart = [], ...options } = clusterOptions
     this.world = new SimWorld(seed)
     this.guests = guests
     this.workers = Array.from({ length: size }, (_, id) => {
@@ -102,8 +108,10 @@ export class Cluster {
         ...options,
         ...(registryOf === undefined ? {} : { registry: registryOf(id) }),
         ...(mailboxOf === undefined ? {} : { mailbox: mailboxOf(id) }),
+        ...(generatorOf === undefined ? {} : { generator: generatorOf(name) }),
       })
     })
+    if (install !== undefined) for (const worker of this.workers) install(worker)
     for (const a of this.workers) {
       for (const b of this.workers.slice(a.info.id + 1)) {
         if (!apart.some(([i, j]) => i === a.info.id && j === b.info.id)) this.link(a, b)
@@ -121,7 +129,7 @@ export class Cluster {
       finalizers: 'report',
       onBug: (error) => this.bugs.push(error),
     })
-    for (const other of this.workers) if (!other.agent.isClosed) this.link(other, worker)
+    for (const other of this.workers) if (!other.isClosed) this.link(other, worker)
     this.workers.push(worker)
     return worker
   }
@@ -155,8 +163,8 @@ export class Cluster {
     return this.workers[id]!.debugInfo()
   }
 
-  /** Delivers what is under way, then says what is left: nothing may be. */
-  async leftovers({ except = [], letters = 0 }: { except?: readonly number[]; letters?: number } = {}): Promise<string[]> {
+  /** Delivers what is under way, then says what is left: nothing may be. `letters`: so many dead ones; null: however many. */
+  async leftovers({ except = [], letters = 0, held = HELD }: LeftoverOptions = {}): Promise<string[]> {
     await this.world.drain()
     const left = this.bugs.map((bug) => `bug: ${bug instanceof Error ? bug.stack : String(bug)}`)
     let dead = 0
@@ -164,28 +172,45 @@ export class Cluster {
       const info = worker.debugInfo()
       if (except.includes(worker.info.id)) continue
       dead += info.deadLetters!
-      for (const key of HELD) if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
+      for (const key of held) if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
     }
-    if (dead !== letters) {
-      const last = this.workers.flatMap((worker) => worker.agent.deadLetters.last().map((letter) => JSON.stringify(letter)))
+    if (letters !== null && dead !== letters) {
+      const last = this.workers.flatMap((worker) => worker.letters.last().map((letter) => JSON.stringify(letter)))
       left.push(`${dead} dead letters: ${last.join('; ')}`)
     }
     return left
   }
 }
 
+export interface LeftoverOptions {
+  /** Ids of workers that are not asked. */
+  readonly except?: readonly number[]
+  readonly letters?: number | null
+  /** What may not be held, by its name in `debugInfo`. */
+  readonly held?: readonly string[]
+}
+
 const HELD = ['pendingCalls', 'servingCalls', 'ownerRRefs', 'userRRefs', 'forks', 'pendingUsers', 'pendingChildren']
 
 /** Runs `main` on worker 0 of fresh clusters, one per seed, and asks each time that nothing is left. A failure names its seed. */
-export async function overSeeds(
+export function overSeeds(
   count: number,
   size: number,
   main: (cluster: Cluster, seed: number) => Promise<void>,
   options: ClusterOptions = {},
 ): Promise<void> {
+  return overClusters(count, (seed) => new Cluster(seed, size, options), main)
+}
+
+/** The same of clusters of another kind. */
+export async function overClusters<C extends Pick<Cluster, 'run'> & { leftovers(): Promise<string[]> }>(
+  count: number,
+  make: (seed: number) => C,
+  main: (cluster: C, seed: number) => Promise<void>,
+): Promise<void> {
   for (let seed = 1; seed <= count; seed++) {
     await withSeed(seed, async () => {
-      const cluster = new Cluster(seed, size, options)
+      const cluster = make(seed)
       await cluster.run(0, () => main(cluster, seed))
       const left = await cluster.leftovers()
       if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)

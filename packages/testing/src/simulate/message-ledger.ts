@@ -234,10 +234,13 @@ export class MessageLedger {
     const runtimes = this.books.map(({ runtime }) => runtime).filter(({ info }) => live.has(info.id))
     for (const sender of runtimes) {
       for (const receiver of runtimes) {
-        const there = [...sender.agent.peers()].find(({ info }) => info.id === receiver.info.id)
-        const here = [...receiver.agent.peers()].find(({ info }) => info.id === sender.info.id)
+        const there = [...sender.peers].find(({ info }) => info.id === receiver.info.id)
+        const here = [...receiver.peers].find(({ info }) => info.id === sender.info.id)
         if (there === undefined || here === undefined || there.link?.closed || here.link?.closed) continue
-        const ends = [['calls', there.outgoing, here.incoming] as const, ['fetches', there.outgoingFetches, here.incomingFetches] as const]
+        const ends = [
+          ['calls', there.flow.outgoing, here.flow.incoming] as const,
+          ['fetches', there.flow.outgoingFetches, here.flow.incomingFetches] as const,
+        ]
         for (const [window, outgoing, incoming] of ends) {
           if (outgoing.sent === 0 && incoming.begun === 0) continue
           out.push({

@@ -2,6 +2,7 @@
 import type { FrameNamer, TraceEvent } from '@postgrad/sim'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
 import { type MessageOutline, MessageType, messageOutline } from '@postgrad/wire/internal'
+import { CONTROLLER, controlText } from './simulated-members.js'
 
 interface Named {
   readonly label: string
@@ -19,6 +20,7 @@ export class MessageNamer implements FrameNamer {
   private readonly seen = new Set<string>()
 
   name({ from, to, kind }: TraceEvent, { header }: { readonly header: Uint8Array }): Named {
+    if (from === CONTROLLER || to === CONTROLLER) return { label: controlText(header), family: 'other' }
     const frame = { header, segments: [] }
     const head = sessionHead(frame)
     if (head === null) return this.message(from, to, messageOutline(frame))

@@ -4,10 +4,11 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { workerDied } from '@postgrad/base/internal'
+import type { Birth } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
-import { referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { RPC_TIMEOUT_MS, referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
@@ -25,6 +26,7 @@ import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
+import { SimulatedMembers } from './simulated-members.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
 
 /** Of `simulate`. */
@@ -81,15 +83,25 @@ export interface SimCluster extends TestCluster {
   /** Ends a worker between two of its turns, as a killed thread ends. */
   crash(target: Target): void
   /**
-   * Starts a worker anew under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every worker
-   * that lives. Each of these takes it for the bearer of the name once it has heard of the end of the former life. `on(name)` is the new one.
+   * Starts a worker anew under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every
+   * member. Each of these can call it once it has been told of it and has heard of the end of the former life (`ready`). `on(name)` is the new one.
    */
   restart(name: string): TestWorker
   /**
-   * Starts a worker that comes late, linked to all that live: they and it may call each other at once. The name is a new one, or that of a worker that has
-   * left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
+   * Starts a worker that comes late. It may call the members at once, and each of them may call it when it has been told of it (`ready`), as under `launch`. The
+   * name is a new one, or that of a worker that has left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
    */
   join(name: string): TestWorker
+  /**
+   * The worker of this name, when every member can call it: at once, or after its `join` or `restart` has ended.
+   * @throws (rejects) WORKER_DIED when it crashes before
+   */
+  ready(name: string): Promise<TestWorker>
+  /**
+   * Ends a worker in peace, as `cluster.leave` does: newcomers are not linked with it, and it leaves the others within `timeoutMs` (default the workers'
+   * `rpcTimeoutMs`). Resolves when it has ended. @throws (rejects) WORKER_NAME_TAKEN while it is being started
+   */
+  leave(target: Target, options?: { readonly timeoutMs?: number }): Promise<void>
   /**
    * Nothing passes between the two sides, either way, until it is healed; what is lost meanwhile is sent again. `other` is all the others by default. A
    * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, be it an empty list. @throws INVALID_ARGUMENT
@@ -146,6 +158,7 @@ export class SimulatedWorkers implements SimCluster {
   readonly ledger: MessageLedger | null
   private readonly jobs: SimulatedJobs
   private readonly network: Network
+  private readonly members: SimulatedMembers
 
   private readonly variant: RunVariant
   /** What ends what runs on a worker, as this crashes. */
@@ -175,24 +188,17 @@ export class SimulatedWorkers implements SimCluster {
     this.network = new Network(this.world, () => this.workers.map(({ name }) => name))
     this.jobs = new SimulatedJobs(this.world, options.jobs ?? {}, options.dataSeed ?? 0)
     this.cluster = new InThreadCluster(
-      workerNames(workers).map((name, id) => this.start(name, id, 0)),
+      [],
       (worker) => this.world.touch(worker),
       (runtime, run) => this.untilDeath(runtime, run),
     )
+    this.members = new SimulatedMembers(this.world, (birth) => this.make(birth))
+    this.members.launch(workerNames(workers))
     this.world.onCrash((name) => {
       const { runtime } = this.on(name)
       for (const end of this.running.get(runtime) ?? []) end()
       this.running.delete(runtime)
     })
-    const { runtimes } = this.cluster
-    for (const a of runtimes) {
-      for (const b of runtimes) {
-        if (a.info.id >= b.info.id) continue
-        const [atA, atB] = this.world.link(a.info.name, b.info.name)
-        a.connect(b.info, atA)
-        b.connect(a.info, atB)
-      }
-    }
   }
 
   get workers(): readonly WorkerInfo[] {
@@ -211,15 +217,25 @@ export class SimulatedWorkers implements SimCluster {
   }
 
   restart(name: string): TestWorker {
-    const former = this.on(name).runtime
-    this.crash(name)
-    return this.begin(name, former)
+    this.crash(this.on(name).info)
+    return this.join(name)
   }
 
   join(name: string): TestWorker {
-    const former = this.cluster.current.find(({ info }) => info.name === name)?.runtime ?? null
-    if (former !== null && !former.agent.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
-    return this.begin(name, former)
+    this.members.join(name)
+    return this.on(name)
+  }
+
+  async ready(name: string): Promise<TestWorker> {
+    await this.members.ready(name)
+    return this.on(name)
+  }
+
+  async leave(
+    target: Target,
+    { timeoutMs = this.options.rpcTimeoutMs ?? RPC_TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
+  ): Promise<void> {
+    await this.members.leave(this.on(target).info, timeoutMs)
   }
 
   partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance {
@@ -278,26 +294,7 @@ export class SimulatedWorkers implements SimCluster {
     return promise
   }
 
-  private begin(name: string, former: WorkerRuntime | null): TestWorker {
-    if (this.world.isCrashed(name)) this.world.revive(name)
-    const { runtimes } = this.cluster
-    const lives = runtimes.filter(({ info }) => info.name === name).length
-    const runtime = this.start(name, runtimes.length, lives)
-    const current = this.cluster.current.map((worker) => worker.runtime)
-    const living = current.filter((other) => other !== former && !other.agent.isClosed && !this.world.isCrashed(other.info.name))
-    for (const { info } of runtimes)
-      if (!living.some((other) => other.info.id === info.id)) runtime.noteDeath(info, 'before this worker began')
-    for (const other of living) {
-      const [here, there] = this.world.link(name, other.info.name)
-      runtime.connect(other.info, here)
-      const connect = () => other.connect(runtime.info, there)
-      if (former === null || other.deathOf(former.info.id) !== null) connect()
-      else other.onPeerDeath((peer) => peer.id === former.info.id && connect())
-    }
-    return this.cluster.add(runtime)
-  }
-
-  private start(name: string, id: number, life: number): WorkerRuntime {
+  private make({ worker: { name, id }, life }: Birth): WorkerRuntime {
     const { dataSeed = 0, rpcTimeoutMs, mailbox, referenceStacks = false } = this.options
     const runtime = new WorkerRuntime({
       name,
@@ -313,6 +310,7 @@ export class SimulatedWorkers implements SimCluster {
     this.ledger?.attach(runtime)
     useCheckpointDisk(runtime, syncDisk)
     this.jobs.attach(runtime, life)
+    this.cluster.add(runtime)
     return runtime
   }
 }
@@ -351,12 +349,14 @@ async function runOnce<T, R>(
   try {
     const result = await drive(sim, body(sim))
     await world.drain()
+    // What is read and closed from here on is no part of the last step.
+    world.observer?.jump()
     const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
     const alive = sim.living()
     const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
     const { trace, steps, nowMs: timeMs } = world
-    const isLive = (runtime: WorkerRuntime) => !runtime.agent.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
+    const isLive = (runtime: WorkerRuntime) => !runtime.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
     const messages = sim.ledger?.read(world, isLive) ?? null
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)
@@ -379,15 +379,6 @@ function crashed(worker: WorkerInfo): PostgradError {
   const remedy =
     'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.'
   return workerDied('run', death, { remedy })
-}
-
-function nameTaken({ name, id }: WorkerInfo): PostgradError {
-  return new PostgradError('WORKER_NAME_TAKEN', {
-    op: 'join',
-    message: `worker '${name}' (id ${id}) lives`,
-    remedy: 'Give the newcomer a name of its own, or let that one leave first.',
-    values: { worker: name, workerId: id },
-  })
 }
 
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>

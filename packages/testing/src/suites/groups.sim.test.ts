@@ -41,7 +41,7 @@ describe('groups in the simulation', () => {
           }),
         )
         await Promise.all(ends)
-        for (const name of names) expect({ seed, name, closed: sim.on(name).runtime.agent.isClosed }).toEqual({ seed, name, closed: true })
+        for (const name of names) expect({ seed, name, closed: sim.on(name).runtime.isClosed }).toEqual({ seed, name, closed: true })
       })
       expect({ seed, log: [...log].sort() }).toEqual({ seed, log: ['end', 'end', 'end', 'end', ...names] })
       expectClean(simulation)
@@ -100,7 +100,8 @@ describe('groups in the simulation', () => {
         expect(() => sim.join('worker1')).toThrow(expect.objectContaining({ code: 'WORKER_NAME_TAKEN' }))
         expect(await sim.on('worker0').run(() => storeOn('worker1').getText('guests'))).toBe('3')
         // All who are there end together, a guest that has just come among them.
-        const last = sim.join('guest')
+        sim.join('guest')
+        const last = await sim.ready('guest')
         await Promise.all([sim.on('worker0'), sim.on('worker1'), last].map((worker) => worker.run(() => shutdown())))
       })
       expectClean(simulation)

@@ -176,6 +176,7 @@ export const CATCHERS: Readonly<Record<string, () => Promise<Catcher>>> = {
     return (seed) => underEveryFault(KINDS[seed % KINDS.length]!, Math.floor(seed / KINDS.length))
   },
   'session-lives': async () => (await import('./session-lives.suite.js')).sessionLives,
+  membership: async () => (await import('./membership.suite.js')).membershipProgram,
   'group-programs': async () => {
     const { runGroupProgram } = await import('./group-programs.suite.js')
     return (seed) => noProblems(runGroupProgram(seed))

@@ -66,6 +66,7 @@ describe('on a worker that is started anew', () => {
           sim.restart('worker1')
           const downs = [await ofA.down, await ofB.down]
           const codes = downs.map(({ reason }) => (reason as { code: string }).code)
+          await sim.ready('worker1')
           const { id } = currentWorker().resolve('worker1')
           using again = remote(id, Score, [])
           return [codes, await again.call('add', [1])]

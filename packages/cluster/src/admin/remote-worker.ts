@@ -1,0 +1,322 @@
+/**
+ * One worker, seen from the cluster: queries over comlink with what comlink lacks put around it (a deadline, the worker's death, whole errors), and the
+ * end of the worker. Its host (`worker-host.ts`) is below; `cluster.ts` above holds several of them.
+ *
+ * Note [A worker's last words]. When a worker ends, results that it posted before may have arrived in the same moment. They were earned: the host
+ * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
+ */
+import { type DeathCause, PostgradError } from '@postgrad/base'
+import { callCancelled, causeOfThrown, markHop, onAbort, traceAwait, workerDied } from '@postgrad/base/internal'
+import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
+import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
+import type { Clock } from '@postgrad/transport'
+import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
+import { wrap } from 'comlink'
+import type { Counter, HostedExit, HostedWorker, ResourceLimits, WorkerHost } from '../host/worker-host.js'
+import type { Answer, Asked, AskWorker, BootData, CancelEvent, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
+
+/** Receives what a worker writes, in pieces as they come. */
+export type OutputSink = (text: string, worker: string) => void
+
+export interface RemoteWorkerOptions {
+  readonly host: WorkerHost
+  readonly boot: BootData
+  readonly payloads: PayloadCodec
+  readonly clock: Clock
+  readonly stdout: OutputSink | undefined
+  readonly stderr: OutputSink | undefined
+  readonly resourceLimits: ResourceLimits | undefined
+  readonly env: NodeJS.ProcessEnv | undefined
+  readonly onProgress: (progress: Progress, worker: string) => void
+  readonly onJob: (message: JobFromWorker, worker: RemoteWorker) => void
+  /** Nobody waits for it any more, or it has ended. */
+  readonly onChange: () => void
+}
+
+/** Why a worker ends. Its peers see no more than a closed link. */
+type EndCause = Exclude<DeathCause, 'link-closed'>
+
+/** What becomes of a worker that has died, and what can be done then. */
+const AFTER = {
+  /** It was not ready yet: the launch, join or restart that started it has failed. */
+  starting: '',
+  single: ' Start it anew by cluster.restart(name); a worker that ends takes its values with it.',
+  supervised: ' Its supervisor starts it anew; what it held is lost: give it back in onRestart of supervision.',
+} as const
+const REMEDIES: Readonly<Record<Exclude<EndCause, 'left'>, string>> = {
+  'out-of-memory': 'Give it more (workerOptions.resourceLimits), or keep less.',
+  'uncaught-exception': 'Catch it there.',
+  'unhandled-rejection': 'Await the promise, or catch what it rejects with.',
+  killed: '',
+  stalled: 'Look for what keeps it from its next turn: an endless loop, a lock.',
+  exited: 'Let it return instead of calling process.exit.',
+}
+
+/** How a worker ended. */
+export interface WorkerEnd {
+  readonly cause: EndCause
+  readonly exitCode: number
+  /** What it threw and nobody caught; undefined if it ended otherwise. */
+  readonly thrown: unknown
+  /** How many requests were rejected by it: somebody has heard of the end if there was one. */
+  readonly rejected: number
+}
+
+/** Of a query. */
+export interface AskOptions {
+  /** Whose failure it is; by default the query's. */
+  readonly op?: string
+  /** In ms; Infinity, the default: as long as the worker lives. */
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Of what is waited for while the worker lives. */
+interface Limits extends Omit<AskOptions, 'op'> {
+  /** Runs when it is given up by the time or the signal. */
+  readonly onGivenUp?: () => void
+}
+
+interface Waiting {
+  readonly op: string
+  reject(error: unknown): void
+}
+
+export class RemoteWorker {
+  readonly info: WorkerInfo
+  /** Goes up while it comes to its turns. */
+  readonly beats: Counter
+  /** Resolves when it is gone and everything that waited for it has been settled. */
+  readonly ended: Promise<WorkerEnd>
+  /** Set while it leaves: what whoever asks again waits for. */
+  leaving: Promise<void> | null = null
+  /** How its death is spoken of. */
+  standing: keyof typeof AFTER = 'starting'
+  /** Its end was asked for and is no death. */
+  isExpectedToEnd = false
+  /** Gets what it has sent and received, once it was asked to report. */
+  onQuiet: (counts: Counts) => void = () => {}
+  /** Gets what has happened there, while it was asked to tell. */
+  onInspected: (post: InspectPost) => void = () => {}
+  private readonly hosted: HostedWorker
+  /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
+  private readonly facade: AskWorker
+  private readonly payloads: PayloadCodec
+  private readonly clock: Clock
+  private readonly onChange: () => void
+  private readonly waiting = new Set<Waiting>()
+  private nextRun = 0
+  private end: Omit<WorkerEnd, 'rejected'> | null = null
+  /** How what it threw came about, by its own word. */
+  private fatal: FatalEvent['origin'] | null = null
+  private endedBy: EndCause | null = null
+  private restartedAs: WorkerInfo | null = null
+
+  constructor({ host, boot, payloads, clock, stdout, stderr, resourceLimits, env, onProgress, onJob, onChange }: RemoteWorkerOptions) {
+    const { name } = boot.info
+    this.info = boot.info
+    this.payloads = payloads
+    this.clock = clock
+    this.onChange = onChange
+    let resolveEnded: (end: WorkerEnd) => void
+    this.ended = new Promise((resolve) => {
+      resolveEnded = resolve
+    })
+    this.hosted = host.spawn({
+      name,
+      boot,
+      ends: boot.peers.map(({ end }) => end),
+      stdout: stdout && ((text) => stdout(text, name)),
+      stderr: stderr && ((text) => stderr(text, name)),
+      resourceLimits,
+      env,
+      onExit: (exit) => this.onExit(exit, resolveEnded),
+    })
+    const { control, beats, taken } = this.hosted
+    this.beats = beats
+    control.onMessage((message) => {
+      const event = message as WorkerEvent | { readonly event?: undefined } | null
+      if (event?.event === 'progress') onProgress(event.progress, name)
+      else if (event?.event === 'fatal') this.fatal = event.origin
+      else if (event?.event === 'quiet') this.onQuiet(event.counts)
+      else if (event?.event === 'inspect') {
+        taken.add()
+        this.onInspected(event)
+      } else if (isJobMessage(message)) onJob(message as JobFromWorker, this)
+    })
+    this.facade = wrap<AskWorker>(control)
+  }
+
+  /** True from the moment at which the thread is known to be gone. */
+  get dead(): boolean {
+    return this.end !== null
+  }
+
+  /** Asks the worker. Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT. */
+  ask<Q extends Query>(query: Q, args: Asked<Q>, { op = query, ...limits }: AskOptions = {}): Promise<Answer<Q>> {
+    return this.request(op, () => this.facade(query, ...args), limits) as Promise<Answer<Q>>
+  }
+
+  /** Asks for a run, which is cancelled there when it is given up here. Rejects as `ask` does, and with CALL_CANCELLED. */
+  run<Q extends 'run' | 'runMain'>(query: Q, what: Asked<Q>[1], limits: Limits): Promise<Answer<Q>> {
+    const run = this.nextRun++
+    const onGivenUp = (): void => this.post({ event: 'cancel', run } satisfies CancelEvent, [])
+    return this.request('run', () => this.facade(query, run, what), { ...limits, onGivenUp }) as Promise<Answer<Q>>
+  }
+
+  private async request(op: string, send: () => Promise<Payload>, limits: Limits): Promise<unknown> {
+    try {
+      return this.payloads.decodeReply(await this.whileAlive(op, send, limits))
+    } catch (error) {
+      if ((error as { remoteStack?: unknown } | null)?.remoteStack !== undefined) markHop(error, this.info.name)
+      traceAwait(error)
+      throw error
+    }
+  }
+
+  /** What `work` gives, if that comes while the worker lives. Rejects as `ask` does, and as `work` does. */
+  async whileAlive<T>(op: string, work: () => Promise<T>, limits: Limits = {}): Promise<T> {
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal, onGivenUp } = limits
+    if (this.end !== null) throw this.death(op)
+    if (signal?.aborted) throw callCancelled(op, this.info, signal.reason)
+    return new Promise<T>((resolve, reject) => {
+      const entry: Waiting = {
+        op,
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      }
+      const giveUp = (error: PostgradError): void => {
+        onGivenUp?.()
+        entry.reject(error)
+      }
+      const timer =
+        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => giveUp(this.timedOut(op, timeoutMs)))
+      const unlisten = signal && onAbort(signal, () => giveUp(callCancelled(op, this.info, signal.reason)))
+      const settle = (): void => {
+        timer?.cancel()
+        unlisten?.()
+        if (this.waiting.delete(entry) && this.waiting.size === 0) this.onChange()
+      }
+      this.waiting.add(entry)
+      work().then((value) => {
+        settle()
+        resolve(value)
+      }, entry.reject)
+    })
+  }
+
+  /** Says something beside the requests; nobody hears it when the thread has ended. */
+  post(message: unknown, transfer: readonly ArrayBuffer[]): void {
+    if (!this.dead) this.hosted.control.postMessage(message, [...transfer])
+  }
+
+  /** Rejects everything that waits, each with an error of its own. */
+  rejectAll(makeError: (op: string) => unknown): void {
+    for (const entry of [...this.waiting]) entry.reject(makeError(entry.op))
+  }
+
+  get waitingCount(): number {
+    return this.waiting.size
+  }
+
+  /** Lets go of its control: a worker whose runtime is closed ends by itself when nothing else is open there. */
+  release(): void {
+    this.hosted.control.close()
+  }
+
+  /** Ends the thread wherever it is. */
+  async terminate(cause: 'killed' | 'stalled' = 'killed'): Promise<WorkerEnd> {
+    this.endedBy ??= cause
+    await this.hosted.kill()
+    return this.ended
+  }
+
+  /** Its name belongs to another worker now; whoever still asks this one is told. */
+  onRestarted(as: WorkerInfo): void {
+    this.restartedAs = as
+  }
+
+  /** The error that says how this worker died; only when it is dead. */
+  death(op: string): PostgradError {
+    const { cause, exitCode, thrown } = this.end!
+    return workerDied(
+      op,
+      { worker: this.info, cause, detail: this.detail(), exitCode, thrown },
+      {
+        restartedAs: this.restartedAs?.id ?? null,
+        ...(cause === 'left' ? {} : { remedy: `${REMEDIES[cause]}${AFTER[this.standing]}`.trim() }),
+      },
+    )
+  }
+
+  private detail(): string {
+    const { cause, exitCode, thrown } = this.end!
+    switch (cause) {
+      case 'left':
+        return ''
+      case 'out-of-memory':
+        return 'it ran out of memory: its JavaScript heap reached the limit'
+      case 'uncaught-exception':
+        return `its thread threw ${describe(thrown)}, and nobody caught it`
+      case 'unhandled-rejection':
+        return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
+      case 'killed':
+        return 'from the main thread'
+      case 'stalled':
+        return 'it was alive but stood still, and was ended for that'
+      case 'exited':
+        return `its thread ended with exit code ${exitCode} (process.exit)`
+      default:
+        return cause satisfies never
+    }
+  }
+
+  /** See Note [A worker's last words]. */
+  private onExit({ exitCode, thrown }: HostedExit, resolve: (end: WorkerEnd) => void): void {
+    this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
+    setImmediate(() => {
+      // That it had agreed to leave may be what it said last.
+      this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
+      const rejected = this.waiting.size
+      this.rejectAll((op) => this.death(op))
+      resolve({ ...this.end!, rejected })
+      this.onChange()
+    })
+  }
+
+  private causeOfEnd(thrown: unknown): EndCause {
+    if (this.isExpectedToEnd) return 'left'
+    if (thrown === undefined) return this.endedBy ?? 'exited'
+    const cause = causeOfThrown(thrown)
+    return cause === 'uncaught-exception' && this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : cause
+  }
+
+  private timedOut(op: string, timeoutMs: number): PostgradError {
+    const { name } = this.info
+    const [what, remedy] =
+      this.standing === 'starting'
+        ? [
+            'loaded the program',
+            'Look at the top level of its modules for an await of what never comes, or for an endless loop: a module must come to its end, so start such work in a function. ' +
+              'Or give it more time: launchTimeoutMs of launch, timeoutMs of join and restart.',
+          ]
+        : [
+            'answered',
+            'Pass a larger timeoutMs, or end the worker with cluster.kill(name): one that does not look at currentSignal() goes on there.',
+          ]
+    return new PostgradError('RUN_TIMEOUT', {
+      op,
+      message: `worker '${name}' has not ${what} within ${timeoutMs} ms`,
+      remedy,
+      values: { worker: name, timeoutMs },
+    })
+  }
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined
+    ? `${(thrown as Error).name}: ${(thrown as Error).message.replace(/\.$/, '')}`
+    : String(thrown)
+}

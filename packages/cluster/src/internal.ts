@@ -1,0 +1,11 @@
+/** For sibling packages: the membership of a cluster, whoever its workers are. */
+export {
+  type Change,
+  type MemberControl,
+  Members,
+  type MembersHost,
+  type MemberWords,
+  type PeerEnd,
+} from './membership/members.js'
+export { PeerLinks } from './membership/peer-links.js'
+export { type Birth, type Command, type Joined, type PeerInfo, Roster, type Standing } from './membership/roster.js'

@@ -1,0 +1,52 @@
+/** What a cluster refuses, and why. */
+import { PostgradError } from '@postgrad/base'
+import type { Target, WorkerInfo } from '@postgrad/rpc'
+
+export function nameTaken(op: string, name: string, why: string): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op,
+    message: `worker '${name}' ${why}`,
+    remedy: 'Use another name, or await what is being done with this one first; cluster.restart(name) makes a new worker in its place.',
+    values: { worker: name },
+  })
+}
+
+export function notReady(op: string, name: string, limitMs: number): PostgradError {
+  return new PostgradError('RUN_TIMEOUT', {
+    op,
+    message: `worker '${name}' has not become ready within ${limitMs} ms`,
+    remedy: 'Pass a larger timeoutMs, or look at what starts it: the program, or onRestart of supervision.',
+    values: { worker: name, timeoutMs: limitMs },
+  })
+}
+
+export function unknownWorker(op: string, target: Target, workers: readonly WorkerInfo[]): PostgradError {
+  const wanted = String((typeof target === 'object' ? target?.id : target) ?? target) || "''"
+  const known = workers.map(({ name }) => name)
+  return new PostgradError('UNKNOWN_WORKER', {
+    op,
+    expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of ${known.join(', ')}`,
+    got: wanted,
+    remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
+    values: { target: wanted, known },
+  })
+}
+
+/** @param gaveUp SUPERVISOR_GAVE_UP, if that ended it */
+export function clusterClosed(op: string, gaveUp: PostgradError | null): PostgradError {
+  return new PostgradError('CLUSTER_CLOSED', {
+    op,
+    message: gaveUp === null ? 'the cluster has been closed' : 'the cluster has ended, because its supervisor gave up',
+    remedy: gaveUp === null ? 'Await what runs before close(), or give close({ timeoutMs }) more time.' : 'Look at the cause.',
+    ...(gaveUp === null ? {} : { cause: gaveUp }),
+  })
+}
+
+export function stalled({ name, id }: WorkerInfo, silentMs: number): PostgradError {
+  return new PostgradError('WORKER_STALLED', {
+    op: 'cluster',
+    message: `worker '${name}' (id ${id}) is alive but has not come to its next turn for ${Math.round(silentMs)} ms`,
+    remedy: 'Look for an endless loop, a lock or a call that blocks there; cluster.kill(name) ends it.',
+    values: { worker: name, workerId: id, silentMs },
+  })
+}

@@ -1,0 +1,129 @@
+/**
+ * What a cluster tells of its workers: who joined, left, died, stalled and recovered, to those who listen for one of these and to those who inspect
+ * (`inspect-road.ts`). What nobody may overlook and nobody has heard of becomes a warning of the process.
+ */
+import type { PostgradError } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { checkFunction } from '@postgrad/tensor/internal'
+import type { Clock } from '@postgrad/transport'
+import { callListener } from '@postgrad/transport/internal'
+import { type ClusterEventListener, ClusterInspection } from '../admin/inspect-road.js'
+import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
+import { StallWatch } from '../host/heartbeat.js'
+import { stalled } from './cluster-errors.js'
+
+/** Gets a worker that does not come to its next turn, and the error WORKER_STALLED. */
+export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
+/** Gets a worker that had stalled and goes on. */
+export type RecoveryListener = (worker: WorkerInfo) => void
+/** Gets a worker that has left in peace. */
+export type LeaveListener = (worker: WorkerInfo) => void
+/** Gets a worker that has died, and why. */
+export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
+
+/** How long a worker may take to say that it tells what happens there. */
+const ANSWER_MS = 1000
+
+export class ClusterEvents {
+  private readonly clock: Clock
+  readonly deaths = new Set<DeathListener>()
+  readonly leaves = new Set<LeaveListener>()
+  readonly stalls = new Set<StallListener>()
+  readonly recoveries = new Set<RecoveryListener>()
+  private readonly inspection: ClusterInspection
+  /** Null: nobody looks. */
+  private readonly watch: StallWatch<RemoteWorker> | null
+
+  constructor(clock: Clock, stallMs: number, onStall: 'report' | 'kill') {
+    this.clock = clock
+    this.inspection = new ClusterInspection((fn) => callListener(clock, fn))
+    this.watch =
+      stallMs === 0
+        ? null
+        : new StallWatch(stallMs, clock.now(), {
+            onStalled: (worker, silentMs) => this.onStalled(worker, silentMs, onStall),
+            onRecovered: ({ info }) => {
+              this.inspection.saw(info, { kind: 'recovered' })
+              this.tell(this.recoveries, (listener) => listener(info))
+            },
+          })
+  }
+
+  /** Adds to one of these. Returns what takes the listener away. @throws INVALID_ARGUMENT */
+  listen<L>(op: string, listeners: Set<L>, listener: L): () => void {
+    checkFunction(op, 'the listener', listener)
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  /** Looks from now on who stands still. */
+  start(): void {
+    this.watch?.start(() => this.clock.now())
+  }
+
+  stop(): void {
+    this.watch?.stop()
+  }
+
+  isStalled(worker: RemoteWorker): boolean {
+    return this.watch?.isStalled(worker) === true
+  }
+
+  /** It is a member from now on. */
+  joined(worker: RemoteWorker): void {
+    this.watch?.watch(worker, worker.beats)
+    worker.onInspected = (post) => this.inspection.onPost(worker.info, post)
+    this.inspection.saw(worker.info, { kind: 'joined' })
+    if (this.inspection.isWanted) void this.syncInspection(worker)
+  }
+
+  ended(worker: RemoteWorker, { cause }: WorkerEnd): void {
+    this.watch?.unwatch(worker)
+    this.inspection.saw(worker.info, cause === 'left' ? { kind: 'left' } : { kind: 'died', cause })
+  }
+
+  left({ info }: RemoteWorker): void {
+    this.tell(this.leaves, (listener) => listener(info))
+  }
+
+  /** A death that nobody asked for and nobody has heard of must not pass in silence. */
+  died({ info }: RemoteWorker, error: PostgradError, isHeard: boolean): void {
+    this.tell(this.deaths, (listener) => listener(info, error))
+    if (!isHeard && this.deaths.size === 0) process.emitWarning(error.message, { type: error.code })
+  }
+
+  /** See `cluster.inspect`. @param running the workers at that moment */
+  async inspect(listener: ClusterEventListener, running: () => readonly RemoteWorker[]): Promise<() => Promise<void>> {
+    checkFunction('cluster.inspect', 'the listener', listener)
+    const workers = running()
+    const ids = workers.map(({ info }) => info.id)
+    const inspector = this.inspection.add(listener, ids)
+    const ask = async (worker: RemoteWorker): Promise<void> => {
+      await this.syncInspection(worker)
+      inspector.unasked.delete(worker.info.id)
+    }
+    await Promise.all(workers.map(ask))
+    return async () => {
+      inspector.isLeaving = true
+      await Promise.all(running().map((worker) => this.syncInspection(worker)))
+      this.inspection.remove(inspector)
+    }
+  }
+
+  /** Whether it tells what happens there is as it was wanted last; one that is busy or gone is not waited for. */
+  private async syncInspection(worker: RemoteWorker): Promise<void> {
+    await worker.ask('inspect', [this.inspection.isWanted], { timeoutMs: ANSWER_MS }).catch(() => {})
+  }
+
+  private onStalled(worker: RemoteWorker, silentMs: number, onStall: 'report' | 'kill'): void {
+    const error = stalled(worker.info, silentMs)
+    this.inspection.saw(worker.info, { kind: 'stalled', silentMs })
+    this.tell(this.stalls, (listener) => listener(worker.info, error))
+    if (onStall === 'kill') void worker.terminate('stalled')
+    else if (this.stalls.size === 0) process.emitWarning(error.message, { type: error.code })
+  }
+
+  private tell<L>(listeners: ReadonlySet<L>, call: (listener: L) => void): void {
+    for (const listener of [...listeners]) callListener(this.clock, () => call(listener))
+  }
+}

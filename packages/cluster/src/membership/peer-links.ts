@@ -1,0 +1,70 @@
+/**
+ * What a worker does with the controller's word about others (`MemberWords.connect`): it notes deaths, and opens its ends of links to newcomers. The word
+ * of a restart may come before the end of the link to the former worker of that name, which has ended for certain: then the newcomer waits for it here.
+ */
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { Link } from '@postgrad/transport'
+import type { PeerInfo } from './roster.js'
+
+interface Waiting {
+  open(): void
+  /** Whoever has the other end shall know that nobody is here any more. */
+  close(): void
+}
+
+export class PeerLinks<Peer extends PeerInfo> {
+  private readonly runtime: WorkerRuntime
+  private readonly linkOf: (peer: Peer) => Link
+  private readonly roadOf: (peer: Peer) => HeapRoad | null
+  /** Newcomers, by the name for which they wait. */
+  private readonly waiting = new Map<string, Waiting[]>()
+  private isClosed = false
+
+  /** @param linkOf is called when the end comes, so that what happens to it while it waits is not missed */
+  constructor(runtime: WorkerRuntime, linkOf: (peer: Peer) => Link, roadOf: (peer: Peer) => HeapRoad | null = () => null) {
+    this.runtime = runtime
+    this.linkOf = linkOf
+    this.roadOf = roadOf
+    runtime.onPeerDeath(({ name }) => this.openNext(name))
+    runtime.onClose(() => {
+      this.isClosed = true
+      for (const name of [...this.waiting.keys()]) this.openNext(name)
+    })
+  }
+
+  /** Resolves when all of them can be called. */
+  async connect(peers: readonly Peer[], gone: readonly WorkerInfo[]): Promise<void> {
+    for (const worker of gone) this.runtime.noteDeath(worker, 'before this worker was linked with it')
+    await Promise.all(peers.map((peer) => this.add(peer)))
+  }
+
+  private add(peer: Peer): Promise<void> {
+    const link = this.linkOf(peer)
+    const { info, isGuest } = peer
+    return new Promise((settled) => {
+      const open = (): void => {
+        this.runtime.connect(info, link, this.roadOf(peer), isGuest)
+        settled()
+      }
+      const close = (): void => {
+        link.close()
+        settled()
+      }
+      this.waiting.set(info.name, [...(this.waiting.get(info.name) ?? []), { open, close }])
+      this.openNext(info.name)
+    })
+  }
+
+  /** Opens those that wait for this name, one after the other's end. */
+  private openNext(name: string): void {
+    const waiting = this.waiting.get(name) ?? []
+    while (waiting.length > 0 && (this.isClosed || !this.runtime.isLinkedTo(name))) {
+      const next = waiting.shift()!
+      if (this.isClosed) next.close()
+      else next.open()
+    }
+    if (waiting.length === 0) this.waiting.delete(name)
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * A worker, whatever host started it: it builds the WorkerRuntime, connects it to its peers, and answers the cluster's queries. It imports little (several
+ * workers start at once); the program and the kernels come later. `protocol.ts` has the conversation.
+ */
+import { PostgradError } from '@postgrad/base'
+import { importModule } from '@postgrad/base/internal'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
+import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { type DeviceSpec, device } from '@postgrad/tensor'
+import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
+import { RealClock } from '@postgrad/transport/internal'
+import { type Payload, transferables } from '@postgrad/wire/internal'
+import { expose, transfer } from 'comlink'
+import { InspectSender } from '../admin/inspect-road.js'
+import { peerLinks } from '../admin/peer-links.js'
+import { mainOf } from '../admin/program.js'
+import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent } from '../admin/protocol.js'
+import { runPayloads } from '../admin/run-payloads.js'
+import { beatWhileTurning } from '../host/heartbeat.js'
+import type { WorkerSide } from '../host/worker-host.js'
+import { jobsOfMainThread } from '../jobs/worker-jobs.js'
+import { progressOf } from './progress.js'
+
+type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promise<Answer<Q>> }
+
+/** For as long as its host has it. */
+export function runWorker(side: WorkerSide): void {
+  const { control, beats } = side
+  const boot = side.boot as BootData
+  // First: kernels bind to the heap that they meet.
+  const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
+  const runtime = makeRuntime(boot)
+  // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
+  installKernelPause(() => {
+    beats.add()
+    runtime.lookAround()
+  })
+  if (boot.stallMs > 0) beatWhileTurning(beats, boot.stallMs)
+  const say = (event: WorkerEvent): void => control.postMessage(event)
+  const progress = progressOf(runtime, (latest) => say({ event: 'progress', progress: latest }))
+  const inspection = new InspectSender(runtime, side.taken, say)
+  const jobs = jobsOfMainThread(runtime, boot, (message, moved) => control.postMessage(message, [...moved]))
+  const runs = new Map<number, (reason: PostgradError) => void>()
+  control.onMessage((message) => {
+    if (isJobMessage(message)) jobs.receive(message as JobToWorker)
+    const event = message as CancelEvent | { readonly event?: undefined } | null
+    if (event?.event === 'cancel') runs.get(event.run)?.(cancelledFromOutside())
+  })
+  process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
+  // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
+  const links = peerLinks(runtime, heap, side.open)
+  for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
+  void links.connect(boot.peers, [])
+
+  const payloads = runPayloads(boot.info)
+  let program: Readonly<Record<string, unknown>> = {}
+
+  const cancellable = async <T>(run: number, fn: () => T): Promise<Awaited<T>> => {
+    const { result, cancel } = runtime.runCancellable(fn)
+    runs.set(run, cancel)
+    try {
+      return await result
+    } finally {
+      runs.delete(run)
+    }
+  }
+
+  const answers: Answers = {
+    start: async () => {
+      if (boot.device !== null) await device(boot.device as DeviceSpec).ready()
+      program = await runtime.run(() => importModule(boot.program, boot.typescript))
+    },
+    run: (run, call) => {
+      const { name, args } = payloads.decodeCall(call)
+      const exposed = threadRegistry.lookup(name, boot.info.name)
+      return cancellable(run, () => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
+    },
+    runMain: async (run, context) => {
+      const main = mainOf(program, boot.program)
+      // What main returns stays here: it may be anything, and the command line has no use for it.
+      await cancellable(run, () => main({ ...context, name: boot.info.name }))
+    },
+    debugInfo: () => ({ ...runtime.debugInfo(), ...side.usage() }),
+    references: () => runtime.references(),
+    deadLetters: () => runtime.deadLetters(),
+    metrics: () => runtime.metrics(),
+    inspect: (isWanted) => inspection.listen(isWanted),
+    connect: (peers, gone) => links.connect(peers, gone),
+    reportQuiet: () => {
+      runtime.onQuiet((counts) => say({ event: 'quiet', counts }))
+    },
+    // What is left at the deadline is cut off, which whoever set it knows.
+    leave: (timeoutMs) => runtime.leave({ timeoutMs }).catch(() => {}),
+    close: () => runtime.close(),
+  }
+
+  /** Whatever happens becomes a payload: comlink's own way for errors would lose their class, code and cause. */
+  const ask: AskWorker = async (query, ...args) => {
+    let payload: Payload
+    try {
+      payload = payloads.encodeResult(await (answers[query] as (...args: readonly unknown[]) => unknown)(...args))
+    } catch (error) {
+      payload = payloads.encodeError(error)
+    }
+    progress.flush()
+    inspection.flush()
+    return transfer(payload, transferables(payload))
+  }
+  expose(ask, control)
+}
+
+/** What the function finds as its signal's reason. */
+function cancelledFromOutside(): PostgradError {
+  return new PostgradError('CALL_CANCELLED', {
+    op: 'currentSignal',
+    message: 'the main thread does not wait for this run any more: it was cancelled, or its timeoutMs has passed',
+    remedy: 'End what the function does, soon; its result goes to nobody.',
+  })
+}
+
+function makeRuntime({ info, seed, life, referenceStacks, device: spec, rpcTimeoutMs, mailbox }: BootData): WorkerRuntime {
+  const runtime = new WorkerRuntime({
+    name: info.name,
+    id: info.id,
+    clock: new RealClock(),
+    registry: threadRegistry,
+    generator: workerGenerator(seed, info.name, life),
+    // It is a dead letter, and who waits has been told: what one message does must not end all that runs here.
+    onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
+    referenceStacks,
+    ...(spec === null ? {} : { device: device(spec as DeviceSpec) }),
+    ...(rpcTimeoutMs === null ? {} : { rpcTimeoutMs }),
+    ...(mailbox === null ? {} : { mailbox }),
+  })
+  installDistAutograd(runtime)
+  return runtime
+}

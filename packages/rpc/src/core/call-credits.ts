@@ -1,0 +1,177 @@
+/**
+ * How many calls one worker may have waiting at another, as both ends of the pair count them: what has left and, as far as the receiver has said, not
+ * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
+ * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-12 in SPEC.md; `flow-control.ts` above does the telling.
+ *
+ *     sender                                               receiver
+ *     sent − begun < window, else MAILBOX_FULL ── CALL ──▸ received − begun
+ *              begun  ◂── CREDITS [begun, bytes] ───────── after each half window of calls that have begun
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Clock } from '@postgrad/transport'
+import type { WorkerInfo } from '../common/worker-info.js'
+
+/** Calls of one worker that may wait at another. */
+export const CALLS_WAITING_MAX = 16_384
+/** Their bytes; the call that reaches this is the last that leaves. */
+export const CALL_BYTES_WAITING_MAX = 64 * 2 ** 20
+
+/** How much of one worker's calls may wait at another; a call that finds no room is MAILBOX_FULL. */
+export interface MailboxOptions {
+  /** How many calls of one worker may wait at another, received and not begun. Default 16,384. */
+  readonly callsMax?: number
+  /** How many bytes of them: their frames, and blocks of the shared heap that they name. The call that reaches it is the last that leaves. Default 64 MiB. */
+  readonly bytesMax?: number
+}
+
+/** @throws INVALID_ARGUMENT */
+export function checkMailbox({
+  callsMax = CALLS_WAITING_MAX,
+  bytesMax = CALL_BYTES_WAITING_MAX,
+}: MailboxOptions = {}): Required<MailboxOptions> {
+  for (const [name, value] of Object.entries({ callsMax, bytesMax })) {
+    if (Number.isSafeInteger(value) && value >= 1) continue
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'mailbox',
+      expected: `${name} as an integer ≥ 1`,
+      got: String(value),
+      remedy: 'Leave it out for the default.',
+    })
+  }
+  return { callsMax, bytesMax }
+}
+
+/** What waits for room. */
+export interface RoomWaiter {
+  resolve(): void
+  reject(error: unknown): void
+}
+
+/** The sender's side. */
+export class OutgoingCalls {
+  /** Sent, and not begun as far as the receiver has said. */
+  calls = 0
+  bytes = 0
+  readonly window: Required<MailboxOptions>
+  /** In the order in which they came. */
+  readonly waiters = new Set<RoomWaiter>()
+  /** In all. */
+  sent = 0
+  sentBytes = 0
+  private readonly clock: Clock
+  /** Places that `reserve` gave in this turn of the event loop and no call has taken yet. */
+  private reserved = 0
+  private isReleaseDue = false
+
+  constructor(window: Required<MailboxOptions>, clock: Clock) {
+    this.window = window
+    this.clock = clock
+  }
+
+  get isFull(): boolean {
+    return this.calls >= this.window.callsMax || this.bytes >= this.window.bytesMax
+  }
+
+  onSent(bytes: number): void {
+    this.calls++
+    this.bytes += bytes
+    this.sent++
+    this.sentBytes += bytes
+    if (this.reserved > 0) this.reserved--
+  }
+
+  /** The receiver has begun so many of them in total; false, and without effect, if not so many have left. */
+  onCredits(begun: number, begunBytes: number): boolean {
+    if (begun > this.sent || begunBytes > this.sentBytes) return false
+    this.calls = Math.min(this.calls, Math.max(0, this.sent - begun))
+    this.bytes = Math.min(this.bytes, Math.max(0, this.sentBytes - begunBytes))
+    this.wake()
+    return true
+  }
+
+  /** Whether there is room for one more call than what was promised already. The place is kept until the end of the turn. */
+  reserve(): boolean {
+    if (this.isFull || this.calls + this.reserved >= this.window.callsMax) return false
+    this.reserved++
+    if (!this.isReleaseDue) {
+      this.isReleaseDue = true
+      this.clock.defer(() => {
+        this.isReleaseDue = false
+        this.reserved = 0
+        this.wake()
+      })
+    }
+    return true
+  }
+
+  /** The receiver has died. */
+  fail(makeError: () => unknown): void {
+    for (const waiter of [...this.waiters]) waiter.reject(makeError())
+  }
+
+  private wake(): void {
+    for (const waiter of this.waiters) {
+      if (!this.reserve()) return
+      waiter.resolve()
+    }
+  }
+}
+
+/** The receiver's side. */
+export class IncomingCalls {
+  /** Received and not begun. */
+  calls = 0
+  bytes = 0
+  begun = 0
+  begunBytes = 0
+  private readonly window: Required<MailboxOptions>
+  /** What had begun when the sender was last told. */
+  private told = 0
+  private toldBytes = 0
+
+  constructor(window: Required<MailboxOptions>) {
+    this.window = window
+  }
+
+  /** Returns whether it is within the window. It counts in either case. */
+  onReceived(bytes: number): boolean {
+    const isWithin = this.calls < this.window.callsMax && this.bytes < this.window.bytesMax
+    this.calls++
+    this.bytes += bytes
+    return isWithin
+  }
+
+  /**
+   * Returns whether the sender is to be told. Half a window, of either kind: for ordinary traffic that is a message in thousands, and a sender that
+   * sees no room left has at least half a window here, whose beginning tells it.
+   */
+  onBegun(bytes: number): boolean {
+    this.calls--
+    this.bytes -= bytes
+    this.begun++
+    this.begunBytes += bytes
+    return 2 * (this.begun - this.told) >= this.window.callsMax || 2 * (this.begunBytes - this.toldBytes) >= this.window.bytesMax
+  }
+
+  /** Begun, and the sender does not know. */
+  get untold(): number {
+    return this.begun - this.told
+  }
+
+  onTold(): void {
+    this.told = this.begun
+    this.toldBytes = this.begunBytes
+  }
+}
+
+/** Why a call did not leave, or was not run; `toHere` is the name of a fetch. */
+export function mailboxFull(op: string, worker: WorkerInfo, { calls, bytes }: { calls: number; bytes: number }): PostgradError {
+  const isFetch = op === 'toHere'
+  const first = isFetch ? 'Have fewer fetches under way' : `Await ready('${worker.name}') before each call, or have fewer calls under way`
+  return new PostgradError('MAILBOX_FULL', {
+    op,
+    message: `${calls} ${isFetch ? 'fetches' : 'calls'} (${bytes} bytes) of this worker wait at worker '${worker.name}' and have not begun; there is no room for another`,
+    remedy: `${first}; the window is { mailbox: { callsMax, bytesMax } }.`,
+    values: { worker: worker.name, workerId: worker.id, calls, bytes },
+  })
+}

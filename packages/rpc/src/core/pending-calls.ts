@@ -1,0 +1,212 @@
+/**
+ * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer stands at the earliest
+ * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
+ * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-25 and RPC-26 are in SPEC.md.
+ */
+
+import type { PostgradError } from '@postgrad/base'
+import { callCancelled } from '@postgrad/base/internal'
+import type { Clock, Timer } from '@postgrad/transport'
+import type { Message, MessageType } from '@postgrad/wire/internal'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { RequestTable } from './request-table.js'
+import type { ServedCall } from './served-call.js'
+
+/** A call may end so much later than its deadline, in ms; never earlier. */
+export const GRAIN_MS = 10
+/** A deadline is a sum of times, which may be rounded. */
+export const ROUNDING_MS = 1e-3
+/**
+ * The timer stands no further ahead than this, in ms. A process that has nothing left to do is kept alive by the last deadline for so long at
+ * most, and no delay comes near 2^31, which Node takes for 1.
+ */
+export const STAND_MS = 1000
+
+/** Hears of what may have made a worker quiet (`quiet.ts`), if somebody listens. */
+export class Activity {
+  private listener: (() => void) | null = null
+
+  listen(listener: (() => void) | null): void {
+    this.listener = listener
+  }
+
+  changed(): void {
+    if (this.listener !== null) this.listener()
+  }
+}
+
+/** What waits for the reply to one request. None of its methods throws: the calls beside it have deadlines too. */
+export interface PendingCall {
+  /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
+  deadlineMs: number
+  /** The call that was being served when this one was made: given up with that one. Set by `PendingCalls.add`. */
+  parent: ServedCall | null
+  /** The kind of message that answers it, beside EXCEPTION. Set by `Requests.start`. */
+  reply?: MessageType | null
+  /** What was called, for errors. */
+  readonly op: string
+  /** Of what is no request: what is waited for, for a reader. */
+  about?(): WaitAbout
+  /** Takes the reply (RESULT, REMOTE_RET, …). */
+  onReply(message: Message): void
+  onError(error: unknown): void
+  /** It has not left after all: who made it is told by an exception. */
+  unsent?(error: unknown): void
+  /** Takes the error of a cancellation, if that is another matter than any error. */
+  onCancelled?(error: unknown): void
+  /** Called when the deadline passes, to make the error. `isInherited`: that of the call which it is part of has passed. */
+  timedOut(isInherited: boolean): PostgradError
+  /** Of a stream: takes what comes before the reply. */
+  onItem?(item: { readonly value: unknown; readonly received: unknown }): void
+}
+
+/** What is waited for that is no request. */
+export interface WaitAbout {
+  readonly kind: 'value' | 'room' | 'pass'
+  readonly what: string
+  /** Whose doing would end it; default nobody's that is known. */
+  readonly on?: readonly WorkerInfo[]
+  /** The value that is waited for, where it is made. */
+  readonly rrefId?: bigint
+}
+
+/** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
+export class PendingCalls {
+  private readonly waiting = new RequestTable<PendingCall>()
+  private readonly deadlines: Deadlines
+  private readonly to: WorkerInfo
+  private readonly onGivenUp: (requestId: number) => void
+
+  /** `onGivenUp` hears of each call that has ended here while the callee may still be at it: cancelled, or out of time. */
+  constructor(deadlines: Deadlines, to: WorkerInfo, onGivenUp: (requestId: number) => void) {
+    this.deadlines = deadlines
+    this.to = to
+    this.onGivenUp = onGivenUp
+    deadlines.watch(this)
+  }
+
+  get size(): number {
+    return this.waiting.size
+  }
+
+  /** What waits, by the number of its request. */
+  entries(): Iterable<[id: number, call: PendingCall]> {
+    return this.waiting.entries()
+  }
+
+  /** `timeoutMs` Infinity: no deadline. */
+  add(requestId: number, call: PendingCall, timeoutMs: number, parent: ServedCall | null = null): void {
+    call.deadlineMs = this.deadlines.after(timeoutMs)
+    call.parent = parent
+    if (parent !== null) parent.hasCalled = true
+    this.waiting.set(requestId, call)
+  }
+
+  /** The call that an item of a stream belongs to. */
+  peek(requestId: number): PendingCall | undefined {
+    return this.waiting.get(requestId)
+  }
+
+  /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
+  take(requestId: number): PendingCall | undefined {
+    const call = this.waiting.take(requestId)
+    if (call !== undefined) this.deadlines.activity.changed()
+    return call
+  }
+
+  /** Ends a call with CALL_CANCELLED. Returns whether it was still waiting. */
+  cancel(requestId: number, reason: unknown): boolean {
+    const call = this.take(requestId)
+    if (call === undefined) return false
+    const error = callCancelled(call.op, this.to, reason)
+    if (call.onCancelled === undefined) call.onError(error)
+    else call.onCancelled(error)
+    this.onGivenUp(requestId)
+    return true
+  }
+
+  /** Ends the calls that were made while one of `parents` was served, which has been given up. */
+  cancelChildren(parents: ReadonlySet<ServedCall>): void {
+    for (const [requestId, { parent }] of this.waiting.entries()) {
+      if (parent !== null && parents.has(parent)) this.cancel(requestId, parent.givenUp)
+    }
+  }
+
+  /** Ends every call with an error of its own. */
+  failAll(makeError: () => unknown): void {
+    for (const [requestId] of this.waiting.entries()) this.take(requestId)?.onError(makeError())
+  }
+
+  /** Ends the calls whose deadline has passed; gives the earliest of the others. */
+  expire(nowMs: number): number {
+    let earliestMs = Number.POSITIVE_INFINITY
+    for (const [requestId, call] of this.waiting.entries()) {
+      if (call.deadlineMs > nowMs) {
+        if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
+      } else {
+        this.waiting.take(requestId)
+        this.deadlines.activity.changed()
+        const isInherited = call.parent !== null && call.parent.expiresMs <= nowMs + ROUNDING_MS
+        call.onError(call.timedOut(isInherited))
+        this.onGivenUp(requestId)
+      }
+    }
+    return earliestMs
+  }
+}
+
+/** The one timer of a worker's calls. */
+export class Deadlines {
+  readonly activity: Activity
+  private readonly clock: Clock
+  private readonly watched: PendingCalls[] = []
+  private timer: Timer | null = null
+  private armedMs = Number.POSITIVE_INFINITY
+
+  constructor(clock: Clock, activity: Activity = new Activity()) {
+    this.clock = clock
+    this.activity = activity
+  }
+
+  watch(calls: PendingCalls): void {
+    this.watched.push(calls)
+  }
+
+  /** Of a peer that has died: nothing is added to its calls any more. */
+  unwatch(calls: PendingCalls): void {
+    const at = this.watched.indexOf(calls)
+    if (at >= 0) this.watched.splice(at, 1)
+  }
+
+  /** The time `timeoutMs` from now; the timer will stand there or earlier. */
+  after(timeoutMs: number): number {
+    if (timeoutMs === Number.POSITIVE_INFINITY) return timeoutMs
+    const nowMs = this.clock.now()
+    const deadlineMs = nowMs + timeoutMs
+    if (deadlineMs < this.armedMs) this.arm(deadlineMs, nowMs)
+    return deadlineMs
+  }
+
+  close(): void {
+    this.timer?.cancel()
+    this.timer = null
+    this.armedMs = Number.POSITIVE_INFINITY
+  }
+
+  private arm(deadlineMs: number, nowMs: number): void {
+    this.timer?.cancel()
+    const delayMs = Math.min(deadlineMs - nowMs, STAND_MS)
+    this.armedMs = nowMs + delayMs
+    this.timer = this.clock.setTimer(delayMs, this.fire)
+  }
+
+  private readonly fire = (): void => {
+    this.timer = null
+    this.armedMs = Number.POSITIVE_INFINITY
+    const nowMs = this.clock.now()
+    let earliestMs = Number.POSITIVE_INFINITY
+    for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
+    // What expired may have called again, and armed the timer.
+    if (earliestMs < this.armedMs) this.arm(Math.max(earliestMs, nowMs + GRAIN_MS), nowMs)
+  }
+}

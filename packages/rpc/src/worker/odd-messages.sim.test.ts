@@ -1,0 +1,205 @@
+/**
+ * What came from another worker need not be what this code sends: odd arguments of the calls that rpc itself makes are refused with a typed error,
+ * odd messages are dead letters, and the worker goes on.
+ */
+import { expect, test } from '@jest/globals'
+import { MessageType } from '@postgrad/wire/internal'
+import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
+import { call, currentWorker, remote } from '../api/api.js'
+import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
+import { expose } from '../common/function-registry.js'
+import type { Coming } from '../groups/gather.js'
+import { GroupWhat } from '../groups/group-protocol.js'
+import { STORE_CALL } from '../groups/store-host.js'
+import { overSeeds } from './sim-cluster.suite.js'
+import type { WorkerRuntime } from './worker-runtime.js'
+
+const echo = <T>(value: T) => value
+class Plain {
+  get(): number {
+    return 1
+  }
+}
+const later = async <T>(value: T): Promise<T> => {
+  await new Promise<void>((resolve) => currentWorker().clock.setTimer(200, resolve))
+  return value
+}
+expose({ echo, later, Plain })
+
+/** A call of a built-in function with whatever arguments. */
+function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
+  return currentWorker()
+    .caller.call(1, name, args)
+    .then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    )
+}
+
+test('RPC-16: a built-in function that is called with odd arguments refuses them', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    expect(await callBuiltIn(VALUE_READY, [5])).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn(WATCH_ACTOR, [5, 0, 1])).toBe('NOT_AN_ACTOR')
+    expect(await callBuiltIn(LINK_ACTOR, ['no', 5])).toBe('NOT_AN_ACTOR')
+    expect(await callBuiltIn(STOP_ACTOR, [null, 5])).toBe('NOT_AN_ACTOR')
+    expect(await callBuiltIn(STREAM_CALL, ['echo', [1], 0])).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn(STREAM_CALL, ['echo', 1, 8])).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn(STREAM_CALL, [5, [1], 8])).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn(STORE_CALL, ['destroy', []])).toBe('METHOD_NOT_FOUND')
+    // Also where who counts calls looks for the actor.
+    workers[1]!.metrics()
+    expect(await callBuiltIn(METHOD_CALL, [5, 'get'])).not.toBe('done')
+    // Of a value that its owner would have made itself, and has not.
+    expect(await callBuiltIn(METHOD_CALL, [(1n << 48n) + 999n, 'get', []])).toBe('RREF_DELETED')
+    expect(workers[1]!.metrics()).toMatchObject({ messages: 2, failed: 2 })
+    workers[1]!.stopMetrics()
+    expect(await call('worker1', echo, [1])).toBe(1)
+  }))
+
+test('RPC-16: a word about the group that makes no sense is a dead letter', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const worker = workers[0]!
+    const odd: readonly [number, unknown][] = [
+      [99, null],
+      [GroupWhat.JOIN, 'soon'],
+      [GroupWhat.REPORT, [1]],
+      [GroupWhat.RELEASE, 7],
+      [GroupWhat.FAILED, null],
+    ]
+    for (const [what, data] of odd) worker.post(1, MessageType.GROUP_UPDATE, [what, data, null])
+    // Of an end of the group that this worker takes no part in.
+    worker.post(1, MessageType.GROUP_UPDATE, [GroupWhat.RELEASE, [0, 1], null])
+    worker.post(1, MessageType.STREAM_CREDIT, [1_000_000, 4])
+    expect(await call('worker1', echo, [1])).toBe(1)
+    using plain = remote('worker1', Plain, [])
+    expect(await plain.call('get', [])).toBe(1)
+    const letters = workers[1]!.letters
+    expect(letters.counts.invalid).toBe(odd.length)
+    letters.counts.invalid = 0
+  }))
+
+/** A request with a body and a number of one's own choice; its answer, or the error of the one who waits. */
+function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
+  const worker = currentWorker()
+  return worker.requests
+    .ask(worker.peers.resolve(1), type, body, 'ask', { timeoutMs: 100 }, (message) => message.body[0])
+    .then(
+      (value) => value,
+      ({ code }: { code: string }) => code,
+    )
+}
+
+/** What the other worker makes of a message, with a number of one's own choice. */
+function say(type: MessageType, body: readonly unknown[], requestId: number, from = currentWorker() as WorkerRuntime, to = 1): void {
+  const peer = from.peers.resolve(to)
+  const out = from.messages.prepare(peer, type, body, 'say')
+  out.requestId = requestId
+  from.messages.send(peer, out)
+}
+
+const ofWorker = (worker: number, counter: number) => (BigInt(worker) << 48n) + BigInt(counter)
+
+/** Dead letters of a kind that are meant. */
+function expectInvalid({ letters: deadLetters }: WorkerRuntime, ...what: readonly string[]): void {
+  const found = deadLetters.last().filter(({ reason }) => reason === 'invalid')
+  expect(found.map((letter) => letter.what)).toEqual(what)
+  deadLetters.counts.invalid = 0
+}
+
+test("RPC-50: a second request with the number of one that is served is no request, and its answer is not taken for the first one's", () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const slow = call('worker1', later, ['first'])
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+    say(MessageType.CALL, ['echo', ['second']], requestId)
+    expect(await slow).toBe('first')
+    expectInvalid(workers[1]!, `CALL: a second request ${requestId}`)
+  }))
+
+test('RPC-50: a reply that does not answer what was asked is RPC_WRONG_REPLY for who waits', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const odd: readonly [MessageType, readonly unknown[]][] = [
+      [MessageType.RREF_ACK, [5n]],
+      [MessageType.REMOTE_RET, [5n, 6n, null]],
+    ]
+    for (const [type, body] of odd) {
+      const called = call('worker1', later, ['value'])
+      const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+      say(type, body, requestId, workers[1]!, 0)
+      await expect(called).rejects.toMatchObject({ code: 'RPC_WRONG_REPLY', values: { worker: 'worker1' } })
+    }
+    // The reply to another remote call.
+    const made = remote('worker1', later, ['value'])
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+    say(MessageType.REMOTE_RET, [ofWorker(0, 900), ofWorker(0, 901), null], requestId, workers[1]!, 0)
+    await expect(made.toHere({ timeoutMs: 100 })).rejects.toMatchObject({ code: expect.stringMatching('RPC_WRONG_REPLY|RREF_DELETED') })
+    await call('worker1', later, [1])
+    expectInvalid(workers[0]!, 'RREF_ACK: it does not answer what was asked', 'REMOTE_RET: it does not answer what was asked')
+    const letters = workers[0]!.letters
+    expect(letters.counts['unknown-request']).toBe(3)
+    letters.counts['unknown-request'] = 0
+  }))
+
+test('RPC-50: nobody makes a value under the id of another, nor takes over a fork', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    using kept = remote('worker1', Plain, [])
+    await kept.created()
+    const { rrefId, forkId } = kept as unknown as { readonly rrefId: bigint; readonly forkId: bigint }
+    expect(await ask(MessageType.REMOTE_CALL, ['echo', [1], rrefId, ofWorker(0, 900)])).toBe('RREF_INVALID')
+    expect(await ask(MessageType.REMOTE_CALL, ['echo', [1], ofWorker(1, 900), ofWorker(0, 901)])).toBe('RREF_INVALID')
+    expect(await ask(MessageType.REMOTE_CALL, ['echo', [1], ofWorker(0, 900), ofWorker(1, 901)])).toBe('RREF_INVALID')
+    expect(await kept.call('get', [])).toBe(1)
+    // As another worker would, were there one.
+    const holders = workers[1]!.rrefs
+    expect(() => holders.onForkRequest(rrefId, forkId, 1)).toThrow(expect.objectContaining({ code: 'RREF_INVALID' }))
+  }))
+
+test('RPC-50: more progress than was possible is a dead letter and changes nothing', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    say(MessageType.CREDITS, [2 ** 40, 2 ** 40, 0, 0], 0)
+    expect(await call('worker1', echo, [1])).toBe(1)
+    expectInvalid(workers[1]!, 'CREDITS: more has begun there than has left here')
+  }))
+
+test('GRP-6: a member arrives under its own name, and with what a member says', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const members = workers.map(({ info }) => info)
+    const coming: Coming = { op: 'barrier', members, round: null, era: 0, from: 'worker0', value: null, timeoutMs: 50 }
+    const odd = [
+      { from: 'worker1' },
+      { from: 'nobody' },
+      { members: [{}] },
+      { members: 2 },
+      { op: 'meeting' },
+      { round: 3 },
+      { era: 'first' },
+      { era: 0.5 },
+    ]
+    for (const part of odd) expect(await callBuiltIn('postgrad.arrive', [{ ...coming, ...part }])).toBe('INVALID_ARGUMENT')
+    for (const args of [[], [null], ['barrier', members]]) expect(await callBuiltIn('postgrad.arrive', args)).toBe('INVALID_ARGUMENT')
+    expect(await callBuiltIn('postgrad.arrive', [{ ...coming, timeoutMs: -1 }])).toBe('TIMEOUT_INVALID')
+    // Twice without an answer is two rounds, as two barriers that nobody has awaited yet.
+    const both = [callBuiltIn('postgrad.arrive', [coming]), callBuiltIn('postgrad.arrive', [coming])]
+    expect(await Promise.all(both)).toEqual(['GROUP_TIMEOUT', 'GROUP_TIMEOUT'])
+    expect(await callBuiltIn('postgrad.arrive', [{ ...coming, era: 2 ** 40 }])).toBe('GROUP_TIMEOUT')
+  }))
+
+test('SHD-3: only who leads says that references are given up, and that all is over', () =>
+  overSeeds(3, 3, async ({ workers }) => {
+    const [, member] = workers as [WorkerRuntime, WorkerRuntime]
+    const ended = member.shutdown({ timeoutMs: 500 }).then(
+      () => 'ended',
+      ({ code }: { code: string }) => code,
+    )
+    for (const [what, data] of [
+      [GroupWhat.DONE, null],
+      [GroupWhat.RELEASE, [1, 2]],
+      [GroupWhat.RELEASE, [0, 2]],
+    ] as const) {
+      workers[2]!.post(1, MessageType.GROUP_UPDATE, [what, data, null])
+    }
+    expect(await workers[2]!.run(() => call('worker1', echo, [1]))).toBe(1)
+    member.letters.counts.invalid -= 3
+    expect(member.letters.counts.invalid).toBe(0)
+    await Promise.all([workers[0]!, workers[2]!].map((worker) => worker.shutdown({ timeoutMs: 500 })))
+    expect(await ended).toBe('ended')
+  }))
