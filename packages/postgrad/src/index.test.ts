@@ -3,7 +3,20 @@ import { describe, expect, test } from '@jest/globals'
 import * as postgrad from './index.js'
 import * as testing from './testing.js'
 
-const BELOW = ['base', 'tensor', 'autograd', 'nn', 'data', 'transport', 'wire', 'sim', 'rpc', 'dist-autograd', 'parallel', 'cluster'] as const
+const BELOW = [
+  'base',
+  'tensor',
+  'autograd',
+  'nn',
+  'data',
+  'transport',
+  'wire',
+  'sim',
+  'rpc',
+  'dist-autograd',
+  'parallel',
+  'cluster',
+] as const
 
 describe('every public name', () => {
   test.each(BELOW)('of @postgrad/%s', async (name) => {

@@ -4,11 +4,10 @@
  */
 import type { Source } from '@postgrad/actor/internal'
 import type { WorkerId } from '@postgrad/base'
-import type { Frame, Link } from '@postgrad/transport'
-import { type Message, MessageType, type PassHead, type RequestHead } from '@postgrad/wire/internal'
-import type { IncomingCalls, OutgoingCalls } from '../calls/call-credits.js'
+import type { Link } from '@postgrad/transport'
+import type { Message, MessageType, PassHead, RequestHead } from '@postgrad/wire/internal'
 import type { PendingCalls } from '../calls/pending-calls.js'
-import type { BlockPost } from '../core/block-post.js'
+import type { PeerLedger } from '../core/peer-ledger.js'
 import type { RequestTable } from '../core/request-table.js'
 import type { ServedCall } from '../core/served-call.js'
 import type { WorkerInfo } from '../core/worker-info.js'
@@ -31,27 +30,16 @@ export interface Peer {
   readonly source: Source
   /** It calls and is called, and no group counts it. */
   readonly isGuest: boolean
-  /** Null: no heap is shared with it, and tensors travel with their bytes. */
-  readonly blocks: BlockPost | null
+  /** What passes between it and this worker. */
+  readonly ledger: PeerLedger
   /** It has said that it will close its link and that this is no accident. */
   isLeaving: boolean
   /** It serves no more calls; see `leave.ts`. */
   takesNoCalls: boolean
   /** The whole group ends; see `shutdown.ts`. */
   endExpected: boolean
-  /** Messages that have left for it and come from it, without those of groups. */
-  readonly traffic: { sent: number; received: number }
-  /** The same with those of groups, and with what could not be read: both ends number the messages between them alike. */
-  readonly numbers: { sent: number; received: number }
   /** The worker that has its name now. */
   restartedAs: WorkerId | null
-  /** Of calls that wait at the peer. */
-  readonly outgoing: OutgoingCalls
-  /** Of the peer's calls that wait here. */
-  readonly incoming: IncomingCalls
-  /** The same of fetches: they go ahead of calls, so calls may not use up their room. */
-  readonly outgoingFetches: OutgoingCalls
-  readonly incomingFetches: IncomingCalls
 }
 
 /** Takes what has its turn. */
@@ -138,20 +126,4 @@ export class Unreadable implements Runnable {
     this.agent.begun(this)
     this.agent.onUnreadable(this)
   }
-}
-
-/** Whether messages of this kind need credits of the receiver: those that wait in its call lane. */
-export function isCall(type: MessageType): boolean {
-  return type === MessageType.CALL || type === MessageType.REMOTE_CALL
-}
-
-/** Where a request of the peer counts until it begins; null: it needs no room. */
-export function accountOf(type: MessageType, peer: Peer): IncomingCalls | null {
-  return isCall(type) ? peer.incoming : type === MessageType.RREF_FETCH ? peer.incomingFetches : null
-}
-
-export function bytesOf({ header, segments }: Frame): number {
-  let bytes = header.length
-  for (let i = 0; i < segments.length; i++) bytes += segments[i]!.length
-  return bytes
 }

@@ -29,10 +29,10 @@ import {
   requestHead,
   setChain,
 } from '@postgrad/wire/internal'
-import { checkMailbox, IncomingCalls, type MailboxOptions, mailboxFull, OutgoingCalls, type RoomWaiter } from '../calls/call-credits.js'
 import { Deadlines, type PendingCall, PendingCalls } from '../calls/pending-calls.js'
-import { BlockPost } from '../core/block-post.js'
+import { checkMailbox, type MailboxOptions, mailboxFull, type RoomWaiter } from '../core/call-credits.js'
 import type { Interceptor } from '../core/interceptor.js'
+import { isCall, PeerLedger } from '../core/peer-ledger.js'
 import { Activity } from '../core/quiet.js'
 import { RequestTable } from '../core/request-table.js'
 import { cancelledByCaller, currentServing, ServedCall, servedIn } from '../core/served-call.js'
@@ -42,7 +42,8 @@ import { type CallInterceptors, ObservedCall } from '../observe/call-interceptor
 import type { Inspection } from '../observe/inspection.js'
 import { functionOf } from '../references/actor-name.js'
 import type { RRefContext, SentFork } from '../references/rref-context.js'
-import { accountOf, bytesOf, Delivery, isCall, type Peer, type Runnable, Unreadable } from './delivery.js'
+import { Delivery, type Peer, type Runnable, Unreadable } from './delivery.js'
+import { Progress } from './progress.js'
 import { ownWaits, requestsTo, type Serving, servedFor, type Wait } from './waits.js'
 
 /** Envelope fields of a one-way message; see `Message`. */
@@ -52,9 +53,6 @@ export interface Envelope {
   readonly pass?: bigint | null
   readonly lineage?: readonly number[] | null
 }
-
-/** How long a peer at most holds blocks for this worker that were read already. */
-const TELL_TAKEN_MS = 1
 
 /** Stands for the link of a dead peer, whose buffers would stay for as long as this worker remembers that peer, which is for ever. */
 const ENDED_LINK: Link = {
@@ -102,6 +100,7 @@ export class RpcAgent {
   readonly unreadableHandlers = new Map<MessageType, (unreadable: Unreadable) => void>()
   /** Answers a call for which its sender had no room. */
   onRefused: (delivery: Delivery, error: PostgradError) => void = () => {}
+  readonly progress: Progress
   private readonly rrefs: RRefContext
   private readonly scope: Scope
   private readonly onHandlerError: (error: unknown) => void
@@ -135,16 +134,13 @@ export class RpcAgent {
       onBug,
     })
     this.pump.onDrained(() => this.activity.changed())
+    this.progress = new Progress(clock, {
+      postIfReachable: (id, type, body) => this.postIfReachable(id, type, body),
+      refuseInvalid: (from, type, why) => this.refuseInvalid(this.resolve(from.id), type, why),
+    })
     this.addPeer(info, null, null, isGuest)
-    this.handle(MessageType.CALL_CANCEL, ({ message, peer }) => this.onCancel(message.body[0] as number, peer))
-    this.handle(MessageType.CREDITS, ({ message: { type, body }, peer }) => {
-      const [begun, bytes, fetchesBegun, fetchBytes] = body as [number, number, number, number]
-      const known = [peer.outgoing.onCredits(begun, bytes), peer.outgoingFetches.onCredits(fetchesBegun, fetchBytes)]
-      if (known.includes(false)) this.refuseInvalid(peer, type, 'more has begun there than has left here')
-    })
-    this.handle(MessageType.BLOCKS_TAKEN, ({ message: { type, body }, peer }) => {
-      if (peer.blocks?.onTaken(body[0] as number) === false) this.refuseInvalid(peer, type, 'more was read there than has left here')
-    })
+    this.handle(MessageType.CALL_CANCEL, ({ message: { body }, peer }) => this.onCancel(peer, body[0] as number, body[1] as boolean))
+    this.handle(MessageType.PROGRESS, ({ message, peer }) => this.progress.onProgress(peer, message.body))
     this.handle(MessageType.UNREADABLE, ({ message, peer }) => rrefs.onUnread(message.body[0] as number, peer.info.id))
   }
 
@@ -171,7 +167,7 @@ export class RpcAgent {
       link.flush()
       const frames = link.poll()
       // At once: it may be long until a timer comes to its turn.
-      if (frames > 0) this.tellTaken(entry)
+      if (frames > 0) this.progress.tell(entry)
       return frames
     })
     const runNow = () => this.pump.runNow()
@@ -179,7 +175,7 @@ export class RpcAgent {
       onFrame: (frame) => this.receive(entry, frame),
       onTurnEnd: () => {
         inScope(this.scope, runNow)
-        this.tellTakenSoon(entry)
+        this.progress.tellSoon(entry)
       },
       onClose: (reason) => {
         removePoll()
@@ -206,17 +202,11 @@ export class RpcAgent {
       env: { peer: info, sending: null, received: null },
       source: new Source(info.name),
       isGuest,
-      blocks: road === null ? null : new BlockPost(road),
+      ledger: new PeerLedger(this.window, this.clock, road),
       isLeaving: false,
       takesNoCalls: false,
       endExpected: false,
-      traffic: { sent: 0, received: 0 },
-      numbers: { sent: 0, received: 0 },
       restartedAs: null,
-      outgoing: new OutgoingCalls(this.window, this.clock),
-      incoming: new IncomingCalls(this.window),
-      outgoingFetches: new OutgoingCalls(this.window, this.clock),
-      incomingFetches: new IncomingCalls(this.window),
     }
     this.peersById.set(info.id, peer)
     this.idsByName.set(info.name, info.id)
@@ -317,7 +307,7 @@ export class RpcAgent {
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
     this.checkOpen(peer, op)
     if (peer.takesNoCalls && REFUSED.has(type)) throw this.diedError(peer, op)
-    const account = isCall(type) ? peer.outgoing : type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
+    const account = peer.ledger.outgoingOf(type)
     if (account?.isFull) {
       this.inspection?.noRoom('mailbox-full', peer.info.name, op, account)
       throw mailboxFull(op, peer.info, account)
@@ -343,34 +333,26 @@ export class RpcAgent {
 
   /** @throws WIRE_TOO_LARGE */
   send(peer: Peer, out: OutgoingMessage): void {
-    const { link, env, blocks } = peer
-    blocks?.onWriting()
+    const { link, env, ledger } = peer
+    ledger.onWriting()
     try {
-      const givenBytes = blocks === null ? 0 : blocks.road.givenBytes
-      const frame = this.codec.encode(out, env, blocks?.road)
-      const account = isCall(out.type) ? peer.outgoing : out.type === MessageType.RREF_FETCH ? peer.outgoingFetches : null
-      const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes)
-      peer.numbers.sent++
-      if (out.note !== null) this.rrefs.sent(out.note as readonly SentFork[], peer.info, peer.numbers.sent)
+      const frame = this.codec.encode(out, env, ledger.road ?? undefined)
       if (this.inspection !== null) this.inspection.sent(peer.info.name, out)
+      const number = ledger.onSent(out.type, frame)
+      if (out.note !== null) this.rrefs.sent(out.note as readonly SentFork[], peer.info, number)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
         this.pump.wake()
       } else link.send(frame)
-      if (out.type !== MessageType.GROUP_UPDATE) {
-        peer.traffic.sent++
-        this.activity.changed()
-      }
-      account?.onSent(bytes)
-      blocks?.onSent()
+      if (out.type !== MessageType.GROUP_UPDATE) this.activity.changed()
     } catch (error) {
-      blocks?.onUnsent()
+      ledger.onUnsent()
       for (const interceptor of this.interceptors) interceptor.unsent?.(out)
       throw error
     } finally {
       // What was read while the message was written.
-      this.tellTaken(peer)
+      this.progress.tell(peer)
     }
   }
 
@@ -384,6 +366,12 @@ export class RpcAgent {
       out.lineage = envelope.lineage ?? null
     }
     this.send(peer, out)
+  }
+
+  /** The same to whom it may reach: not to who is unknown, dead or closed, and not when this worker is. */
+  postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[]): void {
+    const peer = this.reachable(id)
+    if (peer !== undefined) this.post(peer, type, body)
   }
 
   /** Sends a request; `waiting` is told of the reply, the peer's death, the deadline or the shutdown, whichever comes first. Returns its number. @throws as `send` */
@@ -429,7 +417,7 @@ export class RpcAgent {
   whenReady(peer: Peer, future: Future<void>, timeoutMs: number, signal: AbortSignal | undefined): void {
     this.checkOpen(peer, 'ready')
     checkSignal(signal, 'ready', peer.info)
-    const { outgoing } = peer
+    const { outgoing } = peer.ledger
     if (outgoing.waiters.size === 0 && outgoing.reserve()) {
       future.resolve()
       return
@@ -487,10 +475,12 @@ export class RpcAgent {
 
   // --- giving up, see served-call.ts
 
-  /** The caller's word that it waits no more. What has ended here meanwhile is not known any more. */
-  private onCancel(requestId: number, peer: Peer): void {
+  /** The caller's word that it waits no more; `isAwaited`: for the end of a stream, and not for its items. What has ended here meanwhile is not known any more. */
+  private onCancel(peer: Peer, requestId: number, isAwaited: boolean): void {
     const served = peer.served.get(requestId)
-    if (served !== undefined) this.giveUp([served], cancelledByCaller(peer.info))
+    if (served === undefined) return
+    if (isAwaited) served.stop(cancelledByCaller(peer.info))
+    else this.giveUp([served], cancelledByCaller(peer.info))
   }
 
   /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
@@ -513,7 +503,7 @@ export class RpcAgent {
 
   /** Also when the call has ended for this worker, as a remote call does when its reference is confirmed. */
   tellCancelled(peer: Peer, requestId: number): void {
-    if (this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.CALL_CANCEL, [requestId])
+    this.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, false])
   }
 
   /** Aborts when this worker shuts down. */
@@ -532,24 +522,20 @@ export class RpcAgent {
   }
 
   private receive(peer: Peer, frame: Frame): void {
-    const { env, blocks } = peer
-    peer.numbers.received++
+    const { env, ledger } = peer
+    ledger.onReading()
     env.received = null
-    const takenBytes = blocks === null ? 0 : blocks.road.takenBytes
     let message: Message
     try {
-      message = this.codec.decode(frame, env, blocks?.road)
-      blocks?.onReceived(true)
+      message = this.codec.decode(frame, env, ledger.road ?? undefined)
     } catch (error) {
-      blocks?.onReceived(false)
-      if (requestHead(frame)?.type !== MessageType.GROUP_UPDATE) peer.traffic.received++
       // It was sent before its sender ended, and names a block that went with it.
       const problem = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true ? this.diedError(peer, 'receive') : error
-      this.receiveUnreadable(peer, frame, problem, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
+      this.receiveUnreadable(peer, frame, problem)
       return
     }
     const { type, deadlineMs, context, lineage } = message
-    if (type !== MessageType.GROUP_UPDATE) peer.traffic.received++
+    const bytes = ledger.onRead(type, frame, true)
     if (lineage !== null) this.arrived(message, peer)
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.clock.now() + deadlineMs
     const served =
@@ -557,8 +543,7 @@ export class RpcAgent {
         ? new ServedCall(peer.info, message.requestId, expiresMs, type === MessageType.RREF_FETCH ? '' : functionOf(message.body))
         : null
     let lane: MessageLane = MESSAGE_TABLE[type].lane
-    const account = accountOf(type, peer)
-    const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes)
+    const account = ledger.incomingOf(type)
     const delivery = new Delivery(this, message, peer, expiresMs, env.received, served, bytes)
     if (account !== null && (!account.onReceived(bytes) || (this.isDraining && peer.link !== null && isCall(type)))) {
       delivery.isRefused = true
@@ -581,40 +566,21 @@ export class RpcAgent {
     }
   }
 
-  /**
-   * The word that blocks are taken rides with the next message to the peer, which mostly is the reply: a post of its own would wake the peer once
-   * more. If there is none, it leaves by itself.
-   */
-  private tellTakenSoon(peer: Peer): void {
-    if (peer.blocks?.isTellable !== true || peer.blocks.telling !== null) return
-    peer.blocks.telling = this.clock.setTimer(TELL_TAKEN_MS, () => {
-      peer.blocks!.telling = null
-      if (!this.closed) this.tellTaken(peer)
-    })
-  }
-
-  /** Lets the peer go of the blocks that it held for this worker. */
-  private tellTaken(peer: Peer): void {
-    const messages = peer.blocks?.due() ?? null
-    if (messages !== null && this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.BLOCKS_TAKEN, [messages])
-  }
-
   /** If it is known what it belonged to, somebody is told in its turn. */
-  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown, bytes: number): void {
+  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
+    const head = requestHead(frame)
+    const bytes = peer.ledger.onRead(head?.type, frame, false)
     this.letter('unreadable', peer, isPostgradError(error) ? error.message : String(error))
-    const number = peer.numbers.received
+    const number = peer.ledger.received
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
     const tell = () => {
       if (this.reachable(peer.info.id) !== undefined) this.post(peer, MessageType.UNREADABLE, [number])
     }
     this.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
-    const head = requestHead(frame)
     if (head === null) return
     const lane = MESSAGE_TABLE[head.type].lane
-    const account = accountOf(head.type, peer)
-    account?.onReceived(bytes)
-    const callBytes = account === null ? 0 : bytes
-    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, passHead(frame), error, callBytes))
+    peer.ledger.incomingOf(head.type)?.onReceived(bytes)
+    this.pump.mailbox.pushFrom(peer.source, lane, new Unreadable(this, peer, head, passHead(frame), error, bytes))
   }
 
   /** An error of its handler ends what the message was about, and neither the worker nor the messages behind it. */
@@ -657,7 +623,7 @@ export class RpcAgent {
     if (delivery.isRefused) {
       const op = isCall(message.type) ? String(message.body[0]) : 'toHere'
       const isDraining = this.isDraining && isCall(message.type)
-      const error = isDraining ? this.drainingError(op) : mailboxFull(op, this.info, accountOf(message.type, peer)!)
+      const error = isDraining ? this.drainingError(op) : mailboxFull(op, this.info, peer.ledger.incomingOf(message.type)!)
       this.discard(delivery, isDraining ? 'draining' : 'mailbox-full', `${nameOf(message.type)} ${op}`)
       this.onRefused(delivery, error)
       return
@@ -674,19 +640,7 @@ export class RpcAgent {
 
   /** A call or fetch begins, or ends without: its place is its sender's again. Without effect for all else, and when it is said twice. */
   begun(item: { readonly peer: Peer; readonly type: MessageType; callBytes: number }): void {
-    const { peer, callBytes, type } = item
-    if (callBytes === 0) return
-    item.callBytes = 0
-    if (!accountOf(type, peer)!.onBegun(callBytes) || this.reachable(peer.info.id) === undefined) return
-    const { incoming, incomingFetches } = peer
-    incoming.onTold()
-    incomingFetches.onTold()
-    if (peer.link !== null) {
-      this.post(peer, MessageType.CREDITS, [incoming.begun, incoming.begunBytes, incomingFetches.begun, incomingFetches.begunBytes])
-      return
-    }
-    peer.outgoing.onCredits(incoming.begun, incoming.begunBytes)
-    peer.outgoingFetches.onCredits(incomingFetches.begun, incomingFetches.begunBytes)
+    this.progress.begun(item)
   }
 
   /** A request ends before it has begun. */
@@ -741,13 +695,13 @@ export class RpcAgent {
   /** Blocks that peers have not read yet. */
   get blocksOnTheWay(): number {
     let count = 0
-    for (const { blocks } of this.peersById.values()) count += blocks?.road.inFlight ?? 0
+    for (const { ledger } of this.peersById.values()) count += ledger.road?.inFlight ?? 0
     return count
   }
 
   /** Who has not read them. */
   get unread(): WorkerInfo[] {
-    return [...this.peersById.values()].filter(({ blocks }) => (blocks?.road.inFlight ?? 0) > 0).map(({ info }) => info)
+    return [...this.peersById.values()].filter(({ ledger }) => (ledger.road?.inFlight ?? 0) > 0).map(({ info }) => info)
   }
 
   get openLinks(): number {
@@ -767,14 +721,14 @@ export class RpcAgent {
 
   /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
   private onDeath(peer: Peer, { detail }: LinkClosed): void {
-    peer.blocks?.road.close()
+    peer.ledger.road?.close()
     try {
       const death = this.deathBy(peer, detail)
       this.inspection?.death(peer.info.name, peer.info.id, death.cause)
       this.liveness.report(death)
     } finally {
       peer.pending.failAll(() => this.diedError(peer, 'call'))
-      peer.outgoing.fail(() => this.diedError(peer, 'ready'))
+      peer.ledger.outgoing.fail(() => this.diedError(peer, 'ready'))
       this.deadlines.unwatch(peer.pending)
       peer.link = ENDED_LINK
       this.giveUp(this.orphans(peer), this.diedError(peer, 'currentSignal'))
@@ -833,10 +787,10 @@ export class RpcAgent {
     this.waits.failAll(() => this.shutDownError('call'))
     for (const peer of this.peersById.values()) {
       for (const [, served] of peer.served.entries()) served.giveUp(this.closedBy)
-      peer.blocks?.telling?.cancel()
+      peer.ledger.telling?.cancel()
       peer.pending.failAll(() => this.shutDownError('call'))
       peer.link?.close()
-      peer.blocks?.road.end()
+      peer.ledger.road?.end()
     }
     this.deadlines.close()
   }

@@ -7,7 +7,7 @@ import { currentScope, inScope, isThenable, type Scope } from '@postgrad/base/in
 import { MessageType } from '@postgrad/wire/internal'
 import { STREAM_CALL } from '../calls/stream.js'
 import { type FunctionRegistry, runExposed } from '../core/function-registry.js'
-import { cancelledByCaller, currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
+import { currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
 import type { RRefContext } from '../references/rref-context.js'
 import type { Delivery, Peer } from './delivery.js'
 import type { RpcAgent } from './rpc-agent.js'
@@ -25,7 +25,10 @@ class StreamOutlet implements Outlet {
   readonly ended: Promise<void>
   /** What the caller is told: what the generator came to, or the end of its actor. */
   readonly outcome: Promise<unknown>
-  private room: number
+  private readonly window: number
+  /** Items, and how many of them the caller has taken as far as it has said. */
+  private sent = 0
+  private taken = 0
   /** The scope of the call. */
   private readonly scope: Scope
   private iterator: AnyIterator | null = null
@@ -37,7 +40,7 @@ class StreamOutlet implements Outlet {
 
   constructor(scope: Scope, window: number) {
     this.scope = scope
-    this.room = window
+    this.window = window
     this.outcome = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
@@ -47,9 +50,11 @@ class StreamOutlet implements Outlet {
     })
   }
 
-  add(items: number): void {
-    this.room += items
+  onTaken(items: number): boolean {
+    if (items > this.sent) return false
+    if (items > this.taken) this.taken = items
     this.wake?.()
+    return true
   }
 
   /** No more items are wanted. What the generator waits for between two items it may end by its signal. */
@@ -76,13 +81,13 @@ class StreamOutlet implements Outlet {
 
   /** Takes the room for one item; false once it is stopped. */
   async take(): Promise<boolean> {
-    while (this.room === 0 && !this.stopped) {
+    while (this.sent - this.taken >= this.window && !this.stopped) {
       await new Promise<void>((resolve) => {
         this.wake = resolve
       })
       this.wake = null
     }
-    this.room--
+    this.sent++
     return !this.stopped
   }
 
@@ -164,16 +169,9 @@ export function iteratorOf(name: string, value: unknown): AnyIterator {
   })
 }
 
-/** Takes items and credits; for the worker's constructor. */
+/** Takes items; for the worker's constructor. */
 export function handleStreams(agent: RpcAgent, rrefs: RRefContext): void {
   agent.handle(MessageType.STREAM_ITEM, (delivery) => onItem(agent, rrefs, delivery))
-  agent.handle(MessageType.STREAM_CREDIT, ({ message, peer }) => {
-    const [requestId, items] = message.body as [number, number]
-    const served = peer.served.get(requestId)
-    if (served === undefined) return
-    if (items > 0) served.outlet?.add(items)
-    else served.stop(cancelledByCaller(peer.info))
-  })
 }
 
 function onItem(agent: RpcAgent, rrefs: RRefContext, { message, peer, received }: Delivery): void {

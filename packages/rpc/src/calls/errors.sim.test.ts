@@ -369,7 +369,7 @@ describe('what cannot be read', () => {
       const out = agent.prepare(peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo')
       expect(await failure(agent.requestMessage(peer, out, 1000, 'echo'))).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
       const there = cluster.workers[1]!.agent.resolve('worker0')
-      expect([there.served.size, there.incoming.calls]).toEqual([0, 0])
+      expect([there.served.size, there.ledger.incoming.calls]).toEqual([0, 0])
     })
     expect(await cluster.leftovers()).toEqual([])
   })

@@ -123,7 +123,7 @@ export class Membership {
   private counts(isCounted: (peer: Peer) => boolean = () => true): Counts {
     return this.linked()
       .filter(isCounted)
-      .map(({ info, traffic }) => [info.id, traffic.sent, traffic.received])
+      .map(({ info, ledger: { traffic } }) => [info.id, traffic.sent, traffic.received])
   }
 
   private linked(): Peer[] {

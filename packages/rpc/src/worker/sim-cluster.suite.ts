@@ -8,7 +8,7 @@ import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
-import type { MailboxOptions } from '../calls/call-credits.js'
+import type { MailboxOptions } from '../core/call-credits.js'
 import type { FunctionRegistry } from '../core/function-registry.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 

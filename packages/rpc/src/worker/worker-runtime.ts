@@ -34,9 +34,9 @@ import { RequestCallback } from '../agent/request-callback.js'
 import { type Envelope, RpcAgent, timedOut, wrongReply } from '../agent/rpc-agent.js'
 import { handleStreams } from '../agent/stream-serving.js'
 import type { Wait, Waits } from '../agent/waits.js'
-import type { MailboxOptions } from '../calls/call-credits.js'
 import type { PendingCall } from '../calls/pending-calls.js'
 import { checkWindow, RemoteStream, STREAM_CALL, STREAM_WINDOW, type StreamOptions } from '../calls/stream.js'
+import type { MailboxOptions } from '../core/call-credits.js'
 import { type CallOptions, checkArgs } from '../core/call-options.js'
 import { type AnyClass, type AnyFunction, type FunctionRegistry, threadRegistry } from '../core/function-registry.js'
 import type { Interceptor } from '../core/interceptor.js'
@@ -372,7 +372,8 @@ export class WorkerRuntime {
       const limit = timeoutMs === undefined ? {} : { timeoutMs }
       stream.begin({
         cancel,
-        credit: (items) => this.postIfReachable(peer.info.id, MessageType.STREAM_CREDIT, [requestId, items]),
+        taken: (items) => this.agent.progress.taken(peer, requestId, items),
+        stop: () => this.agent.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, true]),
         wait: (fail) =>
           this.wait(fail, { ...limit, op, what: `the next item of a stream from worker '${peer.info.name}'`, isCancelled: true }),
         discard: ({ received }) => {

@@ -237,7 +237,10 @@ export class MessageLedger {
         const there = [...sender.agent.peers()].find(({ info }) => info.id === receiver.info.id)
         const here = [...receiver.agent.peers()].find(({ info }) => info.id === sender.info.id)
         if (there === undefined || here === undefined || there.link?.closed || here.link?.closed) continue
-        const ends = [['calls', there.outgoing, here.incoming] as const, ['fetches', there.outgoingFetches, here.incomingFetches] as const]
+        const ends = [
+          ['calls', there.ledger.outgoing, here.ledger.incoming] as const,
+          ['fetches', there.ledger.outgoingFetches, here.ledger.incomingFetches] as const,
+        ]
         for (const [window, outgoing, incoming] of ends) {
           if (outgoing.sent === 0 && incoming.begun === 0) continue
           out.push({

@@ -87,7 +87,7 @@ test('CRE-4, CRE-7: whatever becomes of the words of credit on their way, everyb
         seed,
         mailbox: { callsMax: 4 },
         faults: (['drop', 'duplicate', 'delay'] as const).map((does) => ({
-          match: { kind: 'CREDITS', probability: 0.3 },
+          match: { kind: 'PROGRESS', probability: 0.3 },
           do: does,
           ...(does === 'delay' ? { delayMs: 7 } : {}),
         })),

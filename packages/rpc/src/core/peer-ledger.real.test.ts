@@ -143,8 +143,8 @@ test('HEAP-4 who closes at once takes what is not read with it, and holds nothin
 })
 
 test('CRE-12: a call counts the elements of the blocks that it names, alike at both ends, and gives them back when it begins', async () => {
-  const { outgoing } = a.runtime.agent.resolve(1)
-  const { incoming } = b.runtime.agent.resolve(0)
+  const { outgoing } = a.runtime.agent.resolve(1).ledger
+  const { incoming } = b.runtime.agent.resolve(0).ledger
   const tensors = [large(), large()]
   const bytes = tensors.length * 10_000 * 4
   let waiting = 0
