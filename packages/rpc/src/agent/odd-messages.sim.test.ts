@@ -170,7 +170,7 @@ test('RPC-50: more progress than was possible is a dead letter and changes nothi
     const [[requestId]] = [...workers[0]!.agent.resolve(1).pending.entries()] as [[number, unknown]]
     say(MessageType.PROGRESS, [0, 0, 0, 0, 0, [[requestId, 99]]], 0)
     expect(await call('worker1', echo, [1])).toBe(1)
-    expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here')
+    expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here', 'PROGRESS: more was taken there than has left here')
     expect(counted).toBeLessThanOrEqual(3)
     await items.return()
   }))
