@@ -51,7 +51,7 @@ export async function modePasses(
   workers: readonly string[],
   mode: BackwardMode,
 ): Promise<ModeCost> {
-  const { codec } = currentWorker().agent
+  const { codec } = currentWorker()
   const { encode } = codec
   let bytes = 0
   let messages = 0

@@ -31,6 +31,11 @@ export function installDistAutograd(runtime: WorkerRuntime): DistAutograd {
   return runtime.slot(SLOT, () => make(runtime))
 }
 
+/** Gives a worker the container and engine of another: an inlined program has one for all of its workers. */
+export function shareDistAutograd(runtime: WorkerRuntime, first: WorkerRuntime): void {
+  runtime.slot(SLOT, () => installDistAutograd(first))
+}
+
 /** The container and engine of the current worker. @throws RPC_NOT_INITIALIZED */
 export function currentDistAutograd(): DistAutograd {
   return installDistAutograd(currentWorker())

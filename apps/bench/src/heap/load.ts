@@ -91,7 +91,7 @@ export async function stopLoad(): Promise<void> {
 export const sampleLoad = (): LoadSample => ({
   done,
   heapUsedBytes: process.memoryUsage().heapUsed,
-  blocksOnTheWay: currentWorker().agent.blocksOnTheWay,
+  blocksOnTheWay: currentWorker().blocksOnTheWay,
 })
 
 expose({ serve, double, make, startLoad, stopLoad, sampleLoad })

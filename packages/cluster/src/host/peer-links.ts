@@ -16,7 +16,7 @@ export class PeerLinks {
   }
 
   open({ info, port, hasHeap, isGuest }: PeerPort): void {
-    if (this.runtime.agent.isClosed) {
+    if (this.runtime.isClosed) {
       // Whoever has the other end shall know.
       port.close()
       return

@@ -70,7 +70,7 @@ export class MainThread {
 
   /** What it has sent and received, by its id; null while anything is under way here, empty if it has not joined. */
   countsIfQuiet(): ReadonlyMap<number, Counts> | null {
-    if (this.runtime === null || this.runtime.agent.isClosed) return new Map()
+    if (this.runtime === null || this.runtime.isClosed) return new Map()
     const counts = this.runtime.countsIfQuiet()
     return counts === null ? null : new Map([[MAIN_ID, counts]])
   }
@@ -142,7 +142,7 @@ export class MainThread {
   }
 
   private isWaitingFor(workerId: number): boolean {
-    for (const { info, pending } of this.runtime?.agent.peers() ?? []) if (info.id === workerId) return pending.size > 0
+    for (const { info, pending } of this.runtime?.peers ?? []) if (info.id === workerId) return pending.size > 0
     return false
   }
 

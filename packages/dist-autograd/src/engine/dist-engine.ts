@@ -130,7 +130,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       onError: (error: unknown) => fail(isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
       timedOut: () => this.timedOut(pass, timeoutMs),
     }
-    const endWait = this.runtime.agent.wait(waiting, timeoutMs, 'backward')
+    const endWait = this.runtime.requests.wait(waiting, timeoutMs, 'backward')
     return () => {
       unlisten?.()
       endWait()
@@ -435,7 +435,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   private whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
     const open = pass.ledger.unbalanced()
     const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
-    const known = on.flatMap((id) => this.runtime.agent.peerInfo(id) ?? [])
+    const known = on.flatMap((id) => this.runtime.peers.get(id)?.info ?? [])
     const what = `backward pass ${pass.id} of context ${context.contextId}, ${pass.missing.size} send functions of this worker without a gradient`
     return { kind: 'pass', what, on: known }
   }
@@ -501,7 +501,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   // --- errors
 
   private nameOf(worker: WorkerId): string {
-    return this.runtime.agent.peerInfo(worker)?.name ?? `worker id ${worker}`
+    return this.runtime.peers.get(worker)?.info.name ?? `worker id ${worker}`
   }
 
   private unusedSend(incomplete: readonly [WorkerId, PassReport][]): PostgradError {

@@ -154,10 +154,10 @@ describe('DA-35 what a message tells is heard whatever becomes of it', () => {
       await distAutograd.context(async (ctx) => {
         const x = wholeLeaf([[1, 2]])
         const y = await call(1, addOne, [x])
-        const { encode } = cluster.workers[0]!.agent.codec
-        cluster.workers[0]!.agent.codec.encode = (message, ...rest) => {
-          if (message.type !== MessageType.CALL) return encode.call(cluster.workers[0]!.agent.codec, message, ...rest)
-          cluster.workers[0]!.agent.codec.encode = encode
+        const { encode } = cluster.workers[0]!.codec
+        cluster.workers[0]!.codec.encode = (message, ...rest) => {
+          if (message.type !== MessageType.CALL) return encode.call(cluster.workers[0]!.codec, message, ...rest)
+          cluster.workers[0]!.codec.encode = encode
           throw new RangeError('on purpose')
         }
         await expect(call(2, addOne, [y])).rejects.toThrow('on purpose')
@@ -198,10 +198,10 @@ describe('DA-35 what a message tells is heard whatever becomes of it', () => {
         const x = wholeLeaf([[1, 2]])
         const y = await call(2, addOne, [x])
         // Worker 1 takes no more calls from now on; what it refuses has told it of y.
-        const { agent } = cluster.workers[1]!
-        agent.isDraining = true
+        const worker = cluster.workers[1]!
+        worker.isDraining = true
         await expect(call(1, addOne, [y])).rejects.toMatchObject({ code: 'WORKER_DRAINING' })
-        agent.isDraining = false
+        worker.isDraining = false
         const z = await call(1, addOne, [y])
         expect(cluster.contextOn(1, ctx.id).lineage.find(2, 0)!.deps).toHaveLength(1)
         await ctx.backward([z.sum()])

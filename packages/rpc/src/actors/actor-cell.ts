@@ -12,8 +12,9 @@
 import type { Exit } from '@postgrad/actor/internal'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
-import type { Clock, Timer } from '@postgrad/transport'
+import type { Timer } from '@postgrad/transport'
 import { type Outlet, OwnCall, type ServedCall, servedIn } from '../core/served-call.js'
+import type { WorkerCore } from '../core/worker-core.js'
 
 /** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
 export const ACTOR_WAITING_MAX = 16_384
@@ -22,25 +23,6 @@ export const ACTOR_WAITING_MAX = 16_384
 export interface ActorHooks {
   /** Before it ends, unless it crashes. */
   onStop?(): unknown
-}
-
-/** What a cell needs of its worker. */
-export interface CellHost {
-  readonly clock: Clock
-  /** The scope of this worker's own work. */
-  readonly scope: Scope
-  /** A fresh id for a chain of calls. */
-  takeId(): bigint
-  /** Behind the calls that wait in the mailbox, in the worker's own scope. */
-  later(fn: () => void): void
-  /** What is said to oneself, as a call. */
-  ownCall(): OwnCall
-  /** Nobody waits for this call any more: what was called for it is given up. */
-  giveUp(served: ServedCall, reason: PostgradError): void
-  /** A call that waited was not run: nobody waits for it any more. */
-  onDropped(reason: 'cancelled' | 'expired', what: string): void
-  /** Whether anybody knows how it ended. */
-  onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void
 }
 
 interface InvokeOptions {
@@ -101,7 +83,9 @@ export class ActorCell {
   readonly watchers = new Set<(exit: Exit) => void>()
   /** Who made it hears of its end, though the word of that may not have come yet. */
   isMakerWatching = false
-  private readonly host: CellHost
+  private readonly core: WorkerCore
+  /** Told once; `isKnown`: whether anybody knows how it ended. */
+  private readonly onEnded: (cell: ActorCell, exit: Exit, isKnown: boolean) => void
   /** Methods that have begun and not ended. */
   private running = 0
   /** The chain of calls that a serial actor serves. */
@@ -128,8 +112,9 @@ export class ActorCell {
   private settle: () => void = () => {}
   private onIdle: (() => void) | null = null
 
-  constructor(host: CellHost, value: object) {
-    this.host = host
+  constructor(core: WorkerCore, value: object, onEnded: (cell: ActorCell, exit: Exit, isKnown: boolean) => void) {
+    this.core = core
+    this.onEnded = onEnded
     this.value = value
     this.what = value.constructor?.name || 'an actor'
     this.isSerial = isSerialClass(value.constructor)
@@ -157,11 +142,7 @@ export class ActorCell {
     if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.refusal(method, scope)
     const invocation = new Invocation(method, run, scope, options)
     if (!this.isSerial || isNested || (this.running === 0 && this.queue.length === 0)) return this.begin(invocation)
-    const served = servedIn(scope)
-    if (served !== null) {
-      served.isPutOff = true
-      served.turnAt = this
-    }
+    servedIn(scope)?.putOff(this)
     this.queue.push(invocation)
     return invocation.promise()
   }
@@ -170,7 +151,7 @@ export class ActorCell {
   private begin(invocation: Invocation): unknown {
     let { scope } = invocation
     if (this.isSerial) {
-      if (scope.chain === null) scope = new Scope({ chain: this.host.takeId() }, scope)
+      if (scope.chain === null) scope = new Scope({ chain: this.core.ids.take() }, scope)
       this.chain = scope.chain
       if (this.running === 0) this.holder = servedIn(scope)
     }
@@ -238,7 +219,7 @@ export class ActorCell {
     if (this.queue.length === 0) this.onIdle?.()
     else if (!this.isTurnSet) {
       this.isTurnSet = true
-      this.host.later(this.turn)
+      this.core.later(this.turn)
     }
   }
 
@@ -253,22 +234,18 @@ export class ActorCell {
   private rerun(invocation: Invocation): void {
     const { scope, method, resolve, reject } = invocation
     const served: ServedCall | null = servedIn(scope)
-    if (served !== null) served.turnAt = null
     const isCancelled = (served?.givenUp ?? null) !== null
-    const problem = served?.givenUp ?? (scope.deadlineMs < this.host.clock.now() ? this.expiredError(method) : null)
+    const problem = served?.givenUp ?? (scope.deadlineMs < this.core.clock.now() ? this.expiredError(method) : null)
     if (problem !== null) {
-      if (served !== null) served.isRefused = true
+      served?.refuse()
       // So nobody is answered who has given up.
       served?.giveUp(problem)
-      this.host.onDropped(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
+      this.core.letter(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
       reject(problem)
       return
     }
     invocation.isStashed = false
-    if (served !== null) {
-      served.onBegin?.()
-      served.onBegin = null
-    }
+    served?.begin()
     try {
       resolve(this.begin(invocation))
     } catch (error) {
@@ -308,7 +285,7 @@ export class ActorCell {
       for (const invocation of stashed) {
         // A stop that comes behind waits for it.
         this.running++
-        this.host.later(() => {
+        this.core.later(() => {
           if (this.exit === null) this.rerun(invocation)
           else this.refuse([invocation])
           this.release()
@@ -331,15 +308,15 @@ export class ActorCell {
       waits = false
       return run()
     }
-    this.host.later(() => this.perform(method, begin))
+    this.core.later(() => this.perform(method, begin))
   }
 
   /** @returns what cancels it */
   setTimer(delayMs: number, method: string, run: () => unknown): Timer {
     if (this.exit !== null) throw this.stoppedError(method)
-    const timer = this.host.clock.setTimer(delayMs, () => {
+    const timer = this.core.clock.setTimer(delayMs, () => {
       this.timers.delete(timer)
-      inScope(this.host.scope, () => this.perform(method, run))
+      inScope(this.core.scope, () => this.perform(method, run))
     })
     const own: Timer = {
       cancel: () => {
@@ -353,11 +330,11 @@ export class ActorCell {
 
   private perform(method: string, run: () => unknown): void {
     if (this.exit !== null || this.stopping !== null) return
-    const own = this.host.ownCall()
+    const own = new OwnCall(this.core.info, () => this.core.requests.shutdownSignal)
     const fail = (error: unknown) => this.end({ normal: false, reason: error })
     const begin = () => this.invoke(method, run, { isOwn: true })
     try {
-      const result = inScope(new Scope({ serving: own }, this.host.scope), begin)
+      const result = inScope(new Scope({ serving: own }, this.core.scope), begin)
       if (isThenable(result))
         void Promise.resolve(result)
           .catch(fail)
@@ -386,7 +363,7 @@ export class ActorCell {
       this.stopping = this.wind(endsStreams)
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
-      const timer = this.host.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError(deadlineMs) }))
+      const timer = this.core.clock.setTimer(deadlineMs, () => this.end({ normal: false, reason: this.killedError(deadlineMs) }))
       void this.ended.then(() => timer.cancel())
     }
     return this.ended
@@ -401,7 +378,7 @@ export class ActorCell {
     if (this.exit === null && this.streams.size > 0) await this.endStreams(endsStreams)
     if (this.exit !== null) return
     try {
-      await inScope(this.host.scope, () => (this.value as ActorHooks).onStop?.())
+      await inScope(this.core.scope, () => (this.value as ActorHooks).onStop?.())
       // What it has just answered comes before its end.
       if (this.open.size > 0) await this.laterTurn()
       this.end({ normal: true })
@@ -426,7 +403,7 @@ export class ActorCell {
   }
 
   private laterTurn(): Promise<void> {
-    return new Promise((resolve) => this.host.clock.defer(resolve))
+    return new Promise((resolve) => this.core.clock.defer(resolve))
   }
 
   /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
@@ -438,7 +415,7 @@ export class ActorCell {
     this.refuse([...this.stashed.splice(0), ...this.queue.splice(0)])
     this.endOpen(!exit.normal)
     this.onIdle?.()
-    this.host.onEnded(this, exit, isKnown)
+    this.onEnded(this, exit, isKnown)
     this.settle()
     const watchers = [...this.watchers]
     this.watchers.clear()
@@ -461,7 +438,7 @@ export class ActorCell {
 
   /** What was called for it is given up, when its caller has been told. */
   private lose(served: ServedCall, error: PostgradError): void {
-    if (served instanceof OwnCall) this.host.giveUp(served, error)
+    if (served instanceof OwnCall) this.core.requests.giveUp([served], error)
     else served.crash = error
   }
 
@@ -471,8 +448,7 @@ export class ActorCell {
   }
 
   private refusal(method: string, scope: Scope): PostgradError {
-    const served = servedIn(scope)
-    if (served !== null) served.isRefused = true
+    servedIn(scope)?.refuse()
     return this.stoppedError(method)
   }
 

@@ -7,8 +7,8 @@ import { call, currentSignal, currentWorker, ready, remote } from '../api/api.js
 import { stopActor } from '../api/monitor.js'
 import { workerLocal } from '../api/worker-local.js'
 import type { RemoteStream } from '../calls/stream.js'
-import { asyncExecution } from '../core/async-execution.js'
-import { expose } from '../core/function-registry.js'
+import { asyncExecution } from '../common/async-execution.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, withSeed } from '../worker/sim-cluster.suite.js'
 

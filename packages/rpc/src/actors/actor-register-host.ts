@@ -3,18 +3,12 @@
  * names of their own here. `actor-register.ts` is what users write.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
 import { currentServing } from '../core/served-call.js'
+import { currentCore, WorkerSlot } from '../core/slots.js'
 import { RRef, type RRefOptions } from '../references/rref.js'
 
 /** The built-in function that gives the reference to an actor by its name. */
 export const WHEREIS = 'postgrad.whereis'
-
-/** The worker that keeps them. */
-interface Host {
-  readonly info: { readonly name: string }
-  slot<T>(key: symbol, make: () => T): T
-}
 
 /** A handle. */
 interface Leading {
@@ -22,16 +16,13 @@ interface Leading {
   ready(options: RRefOptions): Promise<RRef>
 }
 
-const NAMES = Symbol('postgrad.actorNames')
-
-export function namesOf(worker: Host): Map<string, RRef | Leading> {
-  return worker.slot(NAMES, () => new Map())
-}
+/** What has a name on a worker. */
+export const ACTOR_NAMES = new WorkerSlot('actorNames', () => new Map<string, RRef | Leading>())
 
 /** Serves WHEREIS; `waitMs` is how long to wait for one that runs, 0 for ever, null not at all. */
 export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> {
-  const worker = currentScope().worker as unknown as Host
-  const actor = namesOf(worker).get(name as string)
+  const worker = currentCore()
+  const actor = ACTOR_NAMES.of(worker).get(name as string)
   if (actor === undefined) {
     throw new PostgradError('UNKNOWN_ACTOR', {
       op: 'whereis',

@@ -3,31 +3,25 @@
  * one: it is serial, it extends `Actor`, somebody watches it or stops it. All others cost one look-up per call.
  */
 
-import type { DeadLetterReason, Exit } from '@postgrad/actor/internal'
-import { workerOf } from '@postgrad/base'
-import type { AnyClass } from '../core/function-registry.js'
-import type { Inspection } from '../observe/inspection.js'
+import type { Exit } from '@postgrad/actor/internal'
+import { PostgradError, workerOf } from '@postgrad/base'
+import type { AnyClass } from '../common/function-registry.js'
+import { WorkerSlot } from '../core/slots.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import { OBSERVATION, type Observation } from '../observe/observation.js'
 import { actorName, nameOfActor } from '../references/actor-name.js'
+import { REFERENCES } from '../references/references.js'
 import type { OwnerRRef } from '../references/rref.js'
-import { ActorCell, type CellHost, isSerialClass } from './actor-cell.js'
-
-/** What the table needs of its worker. */
-export interface ActorsHost extends Omit<CellHost, 'onDropped' | 'onEnded'> {
-  readonly workerId: number
-  letter(reason: DeadLetterReason, what: string): void
-  /** Whether others refer to it, or are about to. */
-  isShared(rrefId: bigint): boolean
-  makeOwner(value: object): OwnerRRef
-  /** Null while nobody listens. */
-  inspection(): Inspection | null
-}
+import type { RRefContext } from '../references/rref-context.js'
+import { ActorCell, isSerialClass } from './actor-cell.js'
 
 /** What `Actor` gives to its subclasses for themselves: no methods that others may call. */
 const ACTOR_WORDS: ReadonlySet<string> = new Set(['self', 'send', 'setTimer', 'stash', 'unstashAll', 'stop', 'onStop'])
 
 export class Actors {
-  private readonly host: ActorsHost
-  private readonly cellHost: CellHost
+  private readonly core: WorkerCore
+  private readonly rrefs: RRefContext
+  private readonly observation: Observation
   private readonly cells = new WeakMap<object, ActorCell>()
   /** Actors that other workers made, by the reference that they end with. */
   private readonly bound = new Map<bigint, ActorCell>()
@@ -35,18 +29,13 @@ export class Actors {
   /** The reference of the instance of this class that is being made. */
   private making: { readonly target: AnyClass; readonly owner: OwnerRRef } | null = null
 
-  constructor(host: ActorsHost) {
-    this.host = host
-    this.cellHost = {
-      clock: host.clock,
-      scope: host.scope,
-      takeId: () => host.takeId(),
-      ownCall: () => host.ownCall(),
-      giveUp: (served, reason) => host.giveUp(served, reason),
-      later: (fn) => host.later(fn),
-      onDropped: (reason, what) => host.letter(reason, what),
-      onEnded: (cell, exit, isKnown) => this.onEnded(cell, exit, isKnown),
-    }
+  constructor(core: WorkerCore) {
+    this.core = core
+    this.rrefs = REFERENCES.of(core)
+    this.observation = OBSERVATION.of(core)
+    this.rrefs.construct = (...made) => this.construct(...made)
+    this.rrefs.onReleased = (rref) => this.onReleased(rref)
+    core.contribute(() => ({ actors: this.count }))
   }
 
   /** Actors that end with the last reference to them. */
@@ -60,13 +49,13 @@ export class Actors {
     this.making = { target, owner }
     owner.isActor = true
     const name = nameOfActor(target.name, owner.rrefId)
-    this.host.inspection()?.actorStarted(name)
+    this.observation.inspection?.actorStarted(name)
     let value: object
     try {
       value = new target(...args)
     } catch (reason) {
       const cell = this.bound.get(owner.rrefId)
-      if (cell === undefined) this.host.inspection()?.actorEnded(name, { normal: false, reason })
+      if (cell === undefined) this.observation.inspection?.actorEnded(name, { normal: false, reason })
       else cell.end({ normal: false, reason }, { isKnown: true })
       throw reason
     } finally {
@@ -96,7 +85,7 @@ export class Actors {
   private adopt(value: object): ActorCell {
     let cell = this.cells.get(value)
     if (cell === undefined) {
-      cell = new ActorCell(this.cellHost, value)
+      cell = new ActorCell(this.core, value, (...ended) => this.onEnded(...ended))
       this.cells.set(value, cell)
     }
     return cell
@@ -108,17 +97,23 @@ export class Actors {
   }
 
   /** The cell of what a reference refers to, to watch or to stop it. */
-  of(rref: OwnerRRef, value: object): ActorCell {
+  private of(rref: OwnerRRef, value: object): ActorCell {
     const cell = this.adopt(value)
     if (rref.isActor) this.bind(cell, rref)
     return cell
+  }
+
+  /** The same for whatever a reference refers to. @throws NOT_AN_ACTOR */
+  cellOf(rref: OwnerRRef, value: unknown): ActorCell {
+    if (typeof value === 'object' && value !== null && this.core.registry.isInstance(value)) return this.of(rref, value)
+    throw notAnActor('monitor', value === null ? 'null' : typeof value)
   }
 
   /** The reference that it was made with, or one of its own. */
   referenceTo(cell: ActorCell): OwnerRRef {
     let rref = this.references.get(cell)
     if (rref === undefined) {
-      rref = this.host.makeOwner(cell.value)
+      rref = this.rrefs.createOwner({ value: cell.value })
       this.references.set(cell, rref)
     }
     return rref
@@ -129,7 +124,7 @@ export class Actors {
     const cell = this.bound.get(rref.rrefId)
     if (cell !== undefined) void cell.stop(Number.POSITIVE_INFINITY, { endsStreams: false })
     else if (rref.isActor && rref.hasValue && !this.cells.has(rref.localValue() as object) && this.isElsewhere(rref)) {
-      this.host.inspection()?.actorEnded(actorName(rref), { normal: true })
+      this.observation.inspection?.actorEnded(actorName(rref), { normal: true })
     }
   }
 
@@ -138,11 +133,11 @@ export class Actors {
     if (!this.references.has(cell)) this.references.set(cell, owner)
     if (!this.isElsewhere(owner) || this.bound.has(owner.rrefId) || cell.exit !== null) return
     this.bound.set(owner.rrefId, cell)
-    if (!this.host.isShared(owner.rrefId)) this.onReleased(owner)
+    if (!this.rrefs.isShared(owner.rrefId)) this.onReleased(owner)
   }
 
   private isElsewhere({ rrefId }: OwnerRRef): boolean {
-    return workerOf(rrefId) !== this.host.workerId
+    return workerOf(rrefId) !== this.core.info.id
   }
 
   private onEnded(cell: ActorCell, exit: Exit, isKnown: boolean): void {
@@ -150,9 +145,20 @@ export class Actors {
     const rref = this.references.get(cell)
     if (rref !== undefined) {
       this.bound.delete(rref.rrefId)
-      this.host.inspection()?.actorEnded(nameOfActor(cell.what, rref.rrefId), exit)
+      this.observation.inspection?.actorEnded(nameOfActor(cell.what, rref.rrefId), exit)
     }
     if (!normal && !isKnown)
-      this.host.letter('unwatched-crash', `${cell.what}: ${reason instanceof Error ? reason.message : String(reason)}`)
+      this.core.letter('unwatched-crash', `${cell.what}: ${reason instanceof Error ? reason.message : String(reason)}`)
   }
 }
+
+export function notAnActor(op: string, got: string): PostgradError {
+  return new PostgradError('NOT_AN_ACTOR', {
+    op,
+    expected: 'a reference to an instance of an exposed class',
+    got,
+    remedy: 'Make it with remote(to, Class, args), and expose the class.',
+  })
+}
+
+export const ACTORS = new WorkerSlot('actors', (core) => new Actors(core))

@@ -7,12 +7,17 @@
  *           ── ACTOR_UNWATCH [watchId] ────────────────────────→          when the watcher gives it up before
  */
 import type { Exit } from '@postgrad/actor/internal'
-import { type Future, isPostgradError, PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { WorkerSlot } from '../core/slots.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import { REFERENCES } from '../references/references.js'
 import { OwnerRRef, RRef } from '../references/rref.js'
+import type { RRefContext } from '../references/rref-context.js'
 import type { ActorCell } from './actor-cell.js'
+import { ACTORS, type Actors, notAnActor } from './actors.js'
 
 /** The built-in functions behind `monitor`, `link`, `unlink` and `stopActor`. */
 export const WATCH_ACTOR = 'postgrad.watchActor'
@@ -20,26 +25,14 @@ export const LINK_ACTOR = 'postgrad.linkActor'
 export const UNLINK_ACTOR = 'postgrad.unlinkActor'
 export const STOP_ACTOR = 'postgrad.stopActor'
 
+const NO_LIMIT = { timeoutMs: 0 }
+
 /** How something ended. */
 export interface Down {
   /** It was stopped, nobody referred to it any more, or its worker left in peace. */
   readonly normal: boolean
   /** What ended it: the error of a crash, WORKER_DIED, RREF_DELETED (it had gone before), RPC_SHUT_DOWN (this worker ends); null if there is none. */
   readonly reason: unknown
-}
-
-/** What the register needs of its worker. */
-export interface WatchesHost {
-  readonly info: WorkerInfo
-  /** One way; nothing is sent to who is dead, or when this worker is. */
-  post(to: number, type: MessageType, body: readonly unknown[]): void
-  /** In the worker's own scope, without a deadline. */
-  callByName(to: number, name: string, args: readonly unknown[]): Future<unknown>
-  /** Resolves when there is room for a call. */
-  ready(to: number): Future<void>
-  deathOf(id: number): PostgradError | null
-  /** The cell of what a reference refers to. @throws NOT_AN_ACTOR */
-  cellOf(rref: OwnerRRef, value: unknown): ActorCell
 }
 
 /** One thing that this worker waits to hear of. */
@@ -66,7 +59,9 @@ export class Watch {
 }
 
 export class Watches {
-  private readonly host: WatchesHost
+  private readonly core: WorkerCore
+  private readonly actors: Actors
+  private readonly rrefs: RRefContext
   private readonly watching = new Map<number, Watch>()
   /** By watcher and its number: what ends the watch of an actor here. */
   private readonly watched = new Map<string, () => void>()
@@ -74,8 +69,15 @@ export class Watches {
   private readonly links = new Map<bigint, Map<bigint, Set<Watch>>>()
   private nextId = 1
 
-  constructor(host: WatchesHost) {
-    this.host = host
+  constructor(core: WorkerCore) {
+    this.core = core
+    this.actors = ACTORS.of(core)
+    this.rrefs = REFERENCES.of(core)
+    core.handle(MessageType.ACTOR_DOWN, (message, from) => this.onDown(message, from))
+    core.handle(MessageType.ACTOR_UNWATCH, (message, from) => this.onUnwatch(message, from))
+    core.onPeerDeath((peer, error) => this.onPeerDeath(peer, error))
+    core.onClose((closedBy) => this.onClose(closedBy))
+    core.contribute(() => ({ ...this.debugInfo() }))
   }
 
   debugInfo(): { monitors: number; watchers: number } {
@@ -86,7 +88,7 @@ export class Watches {
 
   watchWorker({ id }: WorkerInfo): Watch {
     const watch = this.add(id)
-    const death = this.host.deathOf(id)
+    const death = this.core.deathOf(id)
     if (death !== null) this.tell(watch, downBy(death))
     return watch
   }
@@ -101,7 +103,7 @@ export class Watches {
   unwatch(watch: Watch): void {
     if (!this.watching.delete(watch.id)) return
     // Behind the call that made it known there; a call waits in a lower lane.
-    void watch.registered.then(() => this.host.post(watch.owner, MessageType.ACTOR_UNWATCH, [watch.id]))
+    void watch.registered.then(() => this.core.messages.postIfReachable(watch.owner, MessageType.ACTOR_UNWATCH, [watch.id]))
   }
 
   private add(owner: number): Watch {
@@ -113,7 +115,7 @@ export class Watches {
   private async register(watch: Watch, rref: RRef): Promise<void> {
     for (;;) {
       try {
-        await this.host.callByName(watch.owner, WATCH_ACTOR, [rref, this.host.info.id, watch.id])
+        await this.core.run(() => this.rrefs.caller.call(watch.owner, WATCH_ACTOR, [rref, this.core.info.id, watch.id], NO_LIMIT))
         return
       } catch (error) {
         if (!isPostgradError(error, 'MAILBOX_FULL')) {
@@ -122,7 +124,7 @@ export class Watches {
         }
       }
       try {
-        await this.host.ready(watch.owner)
+        await this.core.run(() => this.rrefs.caller.ready(watch.owner, NO_LIMIT))
       } catch (error) {
         this.tell(watch, downBy(error))
         return
@@ -146,7 +148,7 @@ export class Watches {
     const owned = ownedActor(WATCH_ACTOR, rref)
     const to = watcher as number
     const watchId = id as number
-    const begin = (value: unknown) => this.begin(this.host.cellOf(owned, value), to, watchId)
+    const begin = (value: unknown) => this.begin(this.actors.cellOf(owned, value), to, watchId)
     if (owned.hasValue) return begin(owned.localValue())
     // A constructor that fails is the end of what it was to make.
     return owned.toHere({ timeoutMs: 0 }).then(begin, (reason) => this.say(to, watchId, { normal: false, reason }))
@@ -167,7 +169,7 @@ export class Watches {
   }
 
   private say(to: number, watchId: number, { normal, reason = null }: Exit): void {
-    this.host.post(to, MessageType.ACTOR_DOWN, [watchId, normal, reason])
+    this.core.messages.postIfReachable(to, MessageType.ACTOR_DOWN, [watchId, normal, reason])
   }
 
   onUnwatch({ body: [id] }: Message, from: WorkerInfo): void {
@@ -182,7 +184,7 @@ export class Watches {
   /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
   async onLink(rref: unknown, other: RRef): Promise<void> {
     const owned = ownedActor(LINK_ACTOR, rref)
-    const cell = this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 }))
+    const cell = this.actors.cellOf(owned, await owned.toHere({ timeoutMs: 0 }))
     const watch = this.watchActor(other)
     void watch.down.then(({ normal, reason }) => {
       if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
@@ -227,7 +229,7 @@ export class Watches {
   async onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
     const owned = ownedActor(STOP_ACTOR, rref)
     const limitMs = checkTime('stopActor', shutdownMs as number, '0 to end it at once')
-    await this.host.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(limitMs)
+    await this.actors.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(limitMs)
   }
 
   // --- ends
@@ -249,15 +251,6 @@ function ownedActor(op: string, rref: unknown): OwnerRRef {
   throw notAnActor(op, typeof rref)
 }
 
-export function notAnActor(op: string, got: string): PostgradError {
-  return new PostgradError('NOT_AN_ACTOR', {
-    op,
-    expected: 'a reference to an instance of an exposed class',
-    got,
-    remedy: 'Make it with remote(to, Class, args), and expose the class.',
-  })
-}
-
 /** A worker that left in peace has ended as it should, and what was on it with it. */
 function downBy(reason: unknown): Down {
   return { normal: isPostgradError(reason, 'WORKER_DIED') && reason.values.cause === 'left', reason }
@@ -272,3 +265,5 @@ function linkedDown(what: string, cause: unknown): PostgradError {
     cause,
   })
 }
+
+export const WATCHES = new WorkerSlot('watches', (core) => new Watches(core))

@@ -8,8 +8,8 @@ import { callCancelled, checkSignal, isSignal, onAbort, timeLimit } from '@postg
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import { WHEREIS } from '../actors/actor-register-host.js'
-import { letTravel } from '../core/travelling.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import { letTravel } from '../common/travelling.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from '../references/rref.js'
 import { currentWorker } from './api.js'
@@ -119,7 +119,7 @@ export class ActorHandle<T> {
 
   private ask(waitMs: number | null, options: RRefOptions): Promise<RRef<T>> {
     const { home, key } = this.address
-    return currentWorker().callBuiltIn(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
+    return currentWorker().caller.call(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
   }
 
   /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */

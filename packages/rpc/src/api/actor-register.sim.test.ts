@@ -1,7 +1,6 @@
 /** Actors by name from any worker, and handles of supervised actors that travel: both find the one that runs now. */
 import { describe, expect, test } from '@jest/globals'
-import type { WatchesHost } from '../actors/watches.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
@@ -304,8 +303,7 @@ describe('handles where a reference is asked for', () => {
           expect(await down).toMatchObject({ normal: false, reason: unlinks ? { message: 'it broke' } : { code: 'LINKED_ACTOR_DOWN' } })
         }
         using own = rref(new Part())
-        const { host } = currentWorker().watches as unknown as { host: WatchesHost }
-        const { ended } = host.cellOf(own, own.localValue())
+        const { ended } = currentWorker().actors.cellOf(own, own.localValue())
         let listeners = 0
         const listen = ended.then.bind(ended)
         const counting = (...args: Parameters<typeof listen>) => {

@@ -3,9 +3,9 @@
  * `actor-register-host.ts` below serves them. Rules NAM-1 and NAM-2 in SPEC.md. PyTorch has no counterpart.
  */
 import { PostgradError } from '@postgrad/base'
-import { namesOf, WHEREIS } from '../actors/actor-register-host.js'
-import { notAnActor } from '../actors/watches.js'
-import type { Target } from '../core/worker-info.js'
+import { ACTOR_NAMES, WHEREIS } from '../actors/actor-register-host.js'
+import { notAnActor } from '../actors/actors.js'
+import type { Target } from '../common/worker-info.js'
 import { RRef, type RRefOptions } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
 import { currentWorker } from './api.js'
@@ -16,7 +16,7 @@ import { currentWorker } from './api.js'
  * @throws ACTOR_NAME_TAKEN, NOT_AN_ACTOR, INVALID_ARGUMENT, RPC_NOT_INITIALIZED
  */
 export function registerActor(name: string, actor: RRef | ActorHandle<unknown>): void {
-  const names = namesOf(currentWorker())
+  const names = ACTOR_NAMES.of(currentWorker())
   checkName('registerActor', name)
   if (!(actor instanceof RRef) && !(actor instanceof ActorHandle)) throw notAnActor('registerActor', typeof actor)
   if (names.has(name)) {
@@ -33,7 +33,7 @@ export function registerActor(name: string, actor: RRef | ActorHandle<unknown>):
 /** Takes a name away; whether there was one. The actor itself goes on. @throws RPC_NOT_INITIALIZED */
 export function unregisterActor(name: string): boolean {
   checkName('unregisterActor', name)
-  return namesOf(currentWorker()).delete(name)
+  return ACTOR_NAMES.of(currentWorker()).delete(name)
 }
 
 /**
@@ -42,7 +42,7 @@ export function unregisterActor(name: string): boolean {
  */
 export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
   checkName('whereis', name)
-  return (await currentWorker().callBuiltIn(worker, WHEREIS, [name, null], options)) as RRef<T>
+  return (await currentWorker().caller.call(worker, WHEREIS, [name, null], options)) as RRef<T>
 }
 
 /** Names with a slash are those of supervisions. @throws INVALID_ARGUMENT */

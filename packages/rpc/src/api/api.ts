@@ -2,14 +2,15 @@
  * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
  * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
  */
-import { Future, PostgradError } from '@postgrad/base'
+import { Future } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import type { Sendable } from '@postgrad/wire'
 import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
-import type { CallOptions } from '../core/call-options.js'
-import type { AnyClass, AnyFunction } from '../core/function-registry.js'
+import type { CallOptions } from '../common/call-options.js'
+import type { AnyClass, AnyFunction } from '../common/function-registry.js'
+import type { Target } from '../common/worker-info.js'
 import { currentServing } from '../core/served-call.js'
-import type { Target } from '../core/worker-info.js'
+import { currentCore } from '../core/slots.js'
 import type { OwnerRRef, RRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 
@@ -20,16 +21,7 @@ export type Rest<A extends readonly unknown[], Options = CallOptions> = [] exten
 
 /** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
 export function currentWorker(): WorkerRuntime {
-  const worker = currentScope().worker
-  if (worker === null) {
-    throw new PostgradError('RPC_NOT_INITIALIZED', {
-      op: 'currentWorker',
-      message: 'no worker is current here',
-      remedy:
-        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
-    })
-  }
-  return worker as WorkerRuntime
+  return currentCore() as WorkerRuntime
 }
 
 /**
@@ -56,7 +48,7 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
  */
 export function currentSignal(): AbortSignal {
   const job = currentScope().job as { readonly signal: AbortSignal } | null
-  return job?.signal ?? currentServing()?.signal ?? currentWorker().agent.shutdownSignal
+  return job?.signal ?? currentServing()?.signal ?? currentWorker().requests.shutdownSignal
 }
 
 /**

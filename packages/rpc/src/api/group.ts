@@ -4,7 +4,7 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
-import type { Target, WorkerInfo } from '../core/worker-info.js'
+import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { arrive, type Coming, type GatherOp, type Met, meetingKey, NAMES_KEPT } from '../groups/gather.js'
 import { byName, LEADER_GRACE_MS, leaderSilent } from '../groups/group-errors.js'
 import type { ShutdownOptions, WorkerRuntime } from '../worker/worker-runtime.js'

@@ -1,7 +1,7 @@
 /** Hearing of ends: monitors, links, stopping from elsewhere. */
 import { describe, expect, test } from '@jest/globals'
 import type { Down } from '../actors/watches.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, runWithCrash, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import { Actor } from './actor.js'

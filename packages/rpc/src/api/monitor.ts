@@ -5,8 +5,9 @@
 
 import { SHUTDOWN_MS } from '@postgrad/actor/internal'
 import { checkTime } from '@postgrad/base/internal'
-import { type Down, LINK_ACTOR, notAnActor, STOP_ACTOR, UNLINK_ACTOR } from '../actors/watches.js'
-import type { Target } from '../core/worker-info.js'
+import { notAnActor } from '../actors/actors.js'
+import { type Down, LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR } from '../actors/watches.js'
+import type { Target } from '../common/worker-info.js'
 import { RRef } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
 import { currentWorker } from './api.js'
@@ -81,7 +82,7 @@ async function onBoth(op: string, builtIn: string, first: unknown, second: unkno
   await using b = await referenceOf(op, second)
   const { rref: left } = a
   const { rref: right } = b
-  await Promise.all([worker.callBuiltIn(left.owner(), builtIn, [left, right]), worker.callBuiltIn(right.owner(), builtIn, [right, left])])
+  await Promise.all([worker.caller.call(left.owner(), builtIn, [left, right]), worker.caller.call(right.owner(), builtIn, [right, left])])
 }
 
 interface Borrowed extends AsyncDisposable {
@@ -111,5 +112,5 @@ export interface StopOptions {
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {
   const limitMs = checkTime('stopActor', shutdownMs, '0 to end it at once')
   await using borrowed = await referenceOf('stopActor', actor)
-  await currentWorker().callBuiltIn(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
+  await currentWorker().caller.call(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
 }

@@ -1,7 +1,7 @@
 /** Who is who: PyTorch's cases of identity, and the default deadline. */
 import { describe, expect, test } from '@jest/globals'
-import { expose } from '../core/function-registry.js'
-import type { Target, WorkerInfo } from '../core/worker-info.js'
+import { expose } from '../common/function-registry.js'
+import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { Cluster, failure, thrown } from '../worker/sim-cluster.suite.js'
 import { call, currentWorker, remote, rref } from './api.js'
 import { getRpcTimeout, getWorkerInfo, getWorkerInfos, setRpcTimeout } from './names.js'

@@ -1,6 +1,6 @@
 /** PyTorch's words for who is who and how long calls may take: `get_worker_info`, `get_worker_infos`, `_set_rpc_timeout`, `_get_rpc_timeout`. */
 
-import type { Target, WorkerInfo } from '../core/worker-info.js'
+import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { currentWorker } from './api.js'
 
 /**

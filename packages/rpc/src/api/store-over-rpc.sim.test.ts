@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Store } from '@postgrad/transport'
 import { describeStore } from '@postgrad/transport/store-suite'
-import { hostedStore } from '../groups/store-host.js'
+import { HOSTED_STORE } from '../groups/store-host.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { currentWorker } from './api.js'
@@ -40,7 +40,7 @@ for (const seed of [1, 2, 3]) {
           close: () => {
             isClosed = true
             // What a closed worker says is WORKER_DIED or RPC_SHUT_DOWN; the contract's STORE_CLOSED is the store's own.
-            host.run(() => hostedStore().close())
+            host.run(() => HOSTED_STORE.here.close())
           },
         }),
       )

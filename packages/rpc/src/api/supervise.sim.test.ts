@@ -1,7 +1,7 @@
 /** Supervised actors over workers that crash. The strategies and counts themselves are tested in actor; here, that they hold for actors. */
 import { describe, expect, test } from '@jest/globals'
-import { namesOf } from '../actors/actor-register-host.js'
-import { expose } from '../core/function-registry.js'
+import { ACTOR_NAMES } from '../actors/actor-register-host.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import { Actor } from './actor.js'
@@ -203,7 +203,7 @@ describe('supervise', () => {
 
   test('ACS-3 a worker that had died before this one began is passed over', () =>
     seeds(2, async () => {
-      currentWorker().agent.noteDeath({ name: 'worker9', id: 9 }, 'it was killed')
+      currentWorker().noteDeath({ name: 'worker9', id: 9 }, 'it was killed')
       await using supervision = await supervise({
         children: [{ name: 'a', actor: Part, args: ['a'], worker: ['worker9', 'worker1'] }],
       })
@@ -418,9 +418,9 @@ describe('supervise', () => {
       for (const handle of kept) expect((await failure(handle.ready())).message).toContain("'temporary' as it is, it is not made anew")
       expect(thrown(() => supervision.actor('job 1' as 'a')).code).toBe('UNKNOWN_CHILD')
       expect((await failure(supervision.actor('a').ready())).code).toBe('ACTOR_NOT_RUNNING')
-      expect(namesOf(workers[0]!).size).toBe(1)
+      expect(ACTOR_NAMES.of(workers[0]!).size).toBe(1)
       await supervision.stop()
-      expect(namesOf(workers[0]!).size).toBe(0)
+      expect(ACTOR_NAMES.of(workers[0]!).size).toBe(0)
     }))
 
   test('ACS-1 what is no list of children, and no class, is refused before anything starts', async () => {

@@ -8,10 +8,10 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
-import { namesOf } from '../actors/actor-register-host.js'
+import { ACTOR_NAMES } from '../actors/actor-register-host.js'
 import { STOP_ACTOR, type Watch } from '../actors/watches.js'
-import type { AnyClass } from '../core/function-registry.js'
-import type { Target } from '../core/worker-info.js'
+import type { AnyClass } from '../common/function-registry.js'
+import type { Target } from '../common/worker-info.js'
 import { type RRef, type RRefOptions, UserRRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { ActorHandle, type Gone } from './actor-handle.js'
@@ -189,7 +189,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   private onEnd({ normal, reason }: Exit): void {
     this.isStopping = true
     running(this.worker).all.delete(this)
-    for (const name of this.handles.keys()) namesOf(this.worker).delete(this.keyOf(name))
+    for (const name of this.handles.keys()) ACTOR_NAMES.of(this.worker).delete(this.keyOf(name))
     const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
     for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
     // Of one that belongs to another the caller of `supervise`, or that other, has been told.
@@ -288,13 +288,13 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   /** Others find it by its name, too. */
   private keep(name: string, handle: ActorHandle<unknown>): ActorHandle<unknown> {
     this.handles.set(name, handle)
-    namesOf(this.worker).set(this.keyOf(name), handle)
+    ACTOR_NAMES.of(this.worker).set(this.keyOf(name), handle)
     return handle
   }
 
   private drop(name: string): void {
     this.handles.delete(name)
-    namesOf(this.worker).delete(this.keyOf(name))
+    ACTOR_NAMES.of(this.worker).delete(this.keyOf(name))
   }
 
   private keyOf(name: string): string {
@@ -400,7 +400,7 @@ class Incarnation implements Child {
   }
 
   private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
-    return await this.worker.run(() => this.worker.callBuiltIn(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
+    return await this.worker.run(() => this.worker.caller.call(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
   }
 }
 

@@ -3,7 +3,7 @@
  * keeps in a variable they share; what it keeps here they do not.
  */
 
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { currentWorker } from './api.js'
 

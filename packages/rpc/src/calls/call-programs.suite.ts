@@ -4,10 +4,10 @@
  */
 import { Random } from '@postgrad/sim/internal'
 import { call, currentSignal, currentWorker, remote, rref, stream } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
+import { GRAIN_MS } from '../core/pending-calls.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster } from '../worker/sim-cluster.suite.js'
-import { GRAIN_MS } from './pending-calls.js'
 
 const DEPTH_MAX = 4
 /** Longer than all of a program's functions take one behind the other. */
@@ -191,12 +191,12 @@ export async function callProgramProblems(seed: number): Promise<string[]> {
     await sleep(SETTLE_MS)
   })
   await cluster.world.drain()
-  const letters = cluster.workers.reduce((sum, { info, agent }) => sum + (info.id === victim ? 0 : agent.deadLetters.total), 0)
+  const letters = cluster.workers.reduce((sum, { info, letters }) => sum + (info.id === victim ? 0 : letters.total), 0)
   const problems = await cluster.leftovers({ except: victim === null ? [] : [victim], letters })
-  for (const { info, agent } of cluster.workers) {
-    const { counts } = agent.deadLetters
+  for (const { info, letters: ofWorker } of cluster.workers) {
+    const { counts } = ofWorker
     if (info.id !== victim && counts.unreadable + counts['unknown-reference'] + counts.stopped > 0) {
-      problems.push(`${info.name}: ${JSON.stringify(agent.deadLetters.last())}`)
+      problems.push(`${info.name}: ${JSON.stringify(ofWorker.last())}`)
     }
   }
   for (const fate of fates) problems.push(...problemsOf(fate, victim))

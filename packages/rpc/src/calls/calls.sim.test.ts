@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rpcAsync, rpcSync, rref, stream } from '../api/api.js'
-import { type AnyFunction, expose, FunctionRegistry } from '../core/function-registry.js'
+import { type AnyFunction, expose, FunctionRegistry } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 
 const add = (a: number, b: number) => a + b

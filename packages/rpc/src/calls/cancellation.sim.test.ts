@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import { call, currentSignal, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, runWithCrash, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 
@@ -119,7 +119,7 @@ async function inCluster(size: number, main: (cluster: Cluster) => Promise<void>
 /** Worker 1 does nothing but receive until the function that is returned is called. */
 function busy(cluster: Cluster): () => void {
   const worker = cluster.workers[1]!
-  const { pump } = worker.agent
+  const { pump } = worker
   const { runNow, wake } = pump
   pump.runNow = () => {}
   pump.wake = () => {}
@@ -133,7 +133,7 @@ function busy(cluster: Cluster): () => void {
 /** Dead letters of all workers but one, when everything has been delivered. */
 async function lettersOf({ world, workers }: Cluster, except?: number): Promise<number> {
   await world.drain()
-  return workers.reduce((sum, { info, agent }) => sum + (info.id === except ? 0 : agent.deadLetters.total), 0)
+  return workers.reduce((sum, { info, letters }) => sum + (info.id === except ? 0 : letters.total), 0)
 }
 
 describe('a call that is cancelled', () => {
@@ -242,7 +242,7 @@ describe('a call that is cancelled', () => {
       for (const cancelled of futures.slice(0, 2)) expect(await failure(cancelled)).toMatchObject({ code: 'CALL_CANCELLED' })
       expect(log).toEqual(['yes'])
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.cancelled).toBe(2)
+    expect(cluster.workers[1]!.letters.counts.cancelled).toBe(2)
     expect(await cluster.leftovers({ letters: 2 })).toEqual([])
   })
 
@@ -327,7 +327,7 @@ describe('a call that is cancelled', () => {
       await sleep(10)
       expect(cluster.gate(0, 1).sent).toEqual(['CALL', 'CALL_CANCEL', 'RREF_USER_DELETE'])
     })
-    expect(cluster.workers[0]!.agent.deadLetters.counts['unknown-request']).toBe(1)
+    expect(cluster.workers[0]!.letters.counts['unknown-request']).toBe(1)
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])
   })
 
@@ -456,7 +456,7 @@ describe('a remote call that is cancelled', () => {
       made.dispose()
     })
     const letters = await lettersOf(cluster)
-    expect(cluster.workers[1]!.agent.deadLetters.counts.cancelled).toBe(1)
+    expect(cluster.workers[1]!.letters.counts.cancelled).toBe(1)
     expect(await cluster.leftovers({ letters })).toEqual([])
   })
 

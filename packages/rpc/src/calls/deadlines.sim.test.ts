@@ -1,10 +1,10 @@
 /** Deadlines of calls, in virtual time. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
+import { GRAIN_MS } from '../core/pending-calls.js'
 import { OwnerRRef, type RRef } from '../references/rref.js'
 import { Cluster, type ClusterOptions, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
-import { GRAIN_MS } from './pending-calls.js'
 
 const sleep = (ms: number): Promise<number> => {
   const { clock } = currentWorker()
@@ -196,7 +196,7 @@ describe('time in the mailbox', () => {
   test('RPC-24: counts: a call whose deadline has passed before its turn is not run', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const gate = cluster.gate(0, 1)
-      const { pump } = cluster.workers[1]!.agent
+      const { pump } = cluster.workers[1]!
       // The message has arrived and worker1 is busy.
       const run = pump.runNow
       pump.runNow = () => {}
@@ -215,7 +215,7 @@ describe('time in the mailbox', () => {
       expect(gate.sent.slice(0, 5)).toEqual(['CALL', 'CALL', 'REMOTE_CALL', 'CALL', 'CALL'])
       made.dispose()
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.expired).toBe(4)
+    expect(cluster.workers[1]!.letters.counts.expired).toBe(4)
     expect(await cluster.leftovers({ letters: 4 })).toEqual([])
   })
 })
@@ -285,7 +285,7 @@ describe('deadlines of references', () => {
 
   test('RREF-9: to oneself likewise', async () => {
     const cluster = await inCluster(1, async (cluster) => {
-      const { pump } = cluster.workers[0]!.agent
+      const { pump } = cluster.workers[0]!
       const { wake } = pump
       pump.wake = () => {}
       const made = remote('worker0', note, ['made'], { timeoutMs: 50 }) as unknown as OwnerRRef

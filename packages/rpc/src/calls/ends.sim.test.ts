@@ -2,7 +2,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
+import { Standing } from '../core/peer.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, runWithCrash, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import { WorkerRuntime } from '../worker/worker-runtime.js'
@@ -364,8 +365,8 @@ describe('membership', () => {
       const worker = currentWorker()
       const left = worker.resolve('worker1')
       const waits = failure(call('worker1', never))
-      worker.agent.onLeaving(left.id)
-      worker.agent.onLeaving(99)
+      worker.peers.stands(left.id, Standing.leaving)
+      worker.peers.stands(99, Standing.leaving)
       expect(worker.workers().map(({ name }) => name)).toEqual(['worker0', 'worker2'])
       expect(await call('worker1', echo, ['still there'])).toBe('still there')
       expect(worker.deathOf(left.id)).toBeNull()
@@ -417,16 +418,14 @@ describe('bugs and long work', () => {
       expect(await call('worker1', echo, [1])).toBe(1)
     })
     expect(cluster.bugs).toEqual([bug])
-    expect(cluster.workers[1]!.agent.deadLetters.last()).toMatchObject([
-      { reason: 'failed', from: 'worker0', what: 'CLEANUP_CONTEXT: Error: bug' },
-    ])
+    expect(cluster.workers[1]!.letters.last()).toMatchObject([{ reason: 'failed', from: 'worker0', what: 'CLEANUP_CONTEXT: Error: bug' }])
   })
 
   test('RPC-51: what a handler throws goes to onHandlerError where there is one, and is the error of who waits for an answer', async () => {
     const errors: unknown[] = []
     const cluster = new Cluster(1, 2, { onHandlerError: (error) => errors.push(error) })
     const bug = new TypeError('bug')
-    const { rrefs, agent } = cluster.workers[1]!
+    const { rrefs, peers, letters } = cluster.workers[1]!
     const accept = rrefs.accept.bind(rrefs)
     await cluster.run(0, async () => {
       using cell = remote('worker1', echo, [1])
@@ -439,8 +438,8 @@ describe('bugs and long work', () => {
       expect(await call('worker1', echo, [1])).toBe(1)
     })
     expect([cluster.bugs, errors]).toEqual([[], [bug]])
-    expect(agent.resolve('worker0').served.size).toBe(0)
-    expect(agent.deadLetters.last()).toMatchObject([{ reason: 'failed', from: 'worker0', what: 'CALL: TypeError: bug' }])
+    expect(peers.resolve('worker0').served.size).toBe(0)
+    expect(letters.last()).toMatchObject([{ reason: 'failed', from: 'worker0', what: 'CALL: TypeError: bug' }])
   })
 
   test('RPC-35: without onBug it is an uncaught exception in a turn of its own: in a simulation the run fails with it', async () => {
@@ -464,7 +463,7 @@ describe('bugs and long work', () => {
       currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
       await call('worker1', echo, [1])
     })
-    expect(cluster.workers[1]!.agent.deadLetters.last()).toMatchObject([
+    expect(cluster.workers[1]!.letters.last()).toMatchObject([
       { reason: 'unreadable', from: 'worker0', what: 'CLEANUP_CONTEXT: nothing handles it here' },
     ])
   })

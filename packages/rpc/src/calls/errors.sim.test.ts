@@ -5,9 +5,10 @@ import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote, rref, stream } from '../api/api.js'
 import { barrier } from '../api/group.js'
-import { type AnyFunction, expose } from '../core/function-registry.js'
+import { type AnyFunction, expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
+import { ask } from './future-request.js'
 
 class ShapeError extends Error {
   override name = 'ShapeError'
@@ -287,7 +288,7 @@ describe('what cannot be read', () => {
       expect(error.workers).toEqual(WORKER1)
       expect(cluster.world.nowMs).toBeLessThan(1)
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.unreadable).toBe(1)
+    expect(cluster.workers[1]!.letters.counts.unreadable).toBe(1)
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])
   })
 
@@ -362,13 +363,13 @@ describe('what cannot be read', () => {
   test('RPC-16: the creation of a value that its sender cannot have made is answered, and no bug of the callee', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
-      const { agent } = cluster.workers[0]!
-      const peer = agent.resolve('worker1')
+      const worker = cluster.workers[0]!
+      const peer = worker.peers.resolve('worker1')
       // As if worker 1 had made it.
       const ofTheirs = (1n << 48n) + 5n
-      const out = agent.prepare(peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo')
-      expect(await failure(agent.requestMessage(peer, out, 1000, 'echo'))).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
-      const there = cluster.workers[1]!.agent.resolve('worker0')
+      const asked = ask(worker, peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo', { timeoutMs: 1000 }, () => null)
+      expect(await failure(asked)).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
+      const there = cluster.workers[1]!.peers.resolve('worker0')
       expect([there.served.size, there.ledger.incoming.calls]).toEqual([0, 0])
     })
     expect(await cluster.leftovers()).toEqual([])
@@ -387,7 +388,7 @@ describe('what cannot be read', () => {
       expect(await call('worker1', echo, ['read'])).toBe('read')
       expect(await failure(lost)).toMatchObject({ code: 'RPC_TIMEOUT' })
     })
-    expect(cluster.workers[1]!.agent.deadLetters.counts.unreadable).toBe(2)
+    expect(cluster.workers[1]!.letters.counts.unreadable).toBe(2)
   })
 })
 
@@ -411,9 +412,8 @@ const disposeGiven = () => {
 test('SHD-1 a word about the group that could not be read does not keep the group from its end', async () => {
   const cluster = new Cluster(1, 2)
   await cluster.run(0, async () => {
-    const { agent } = cluster.workers[0]!
     damage(cluster, 0, 1, MessageType.GROUP_UPDATE)
-    agent.post(agent.resolve(1), MessageType.GROUP_UPDATE, [99, null, null])
+    cluster.workers[0]!.post(1, MessageType.GROUP_UPDATE, [99, null, null])
     cluster.gate(0, 1).tamper = null
     await Promise.all(cluster.workers.map((worker) => worker.shutdown({ timeoutMs: 1000 })))
   })

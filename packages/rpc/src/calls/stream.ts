@@ -12,14 +12,9 @@
  */
 
 import { Future, PostgradError } from '@postgrad/base'
-import { outOfTime } from '@postgrad/base/internal'
 import type { Message } from '@postgrad/wire/internal'
-import type { CallOptions } from '../core/call-options.js'
-import type { ServedCall } from '../core/served-call.js'
-import type { PendingCall } from './pending-calls.js'
+import type { CallOptions } from '../common/call-options.js'
 
-/** The built-in function behind `stream`. */
-export const STREAM_CALL = 'postgrad.stream'
 export const STREAM_WINDOW = 32
 
 /** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
@@ -65,13 +60,7 @@ interface Waiter {
  * The items of a stream, in order. To be gone through once, by `for await`, which ends it in every way in which it can be left; who calls `next` by
  * hand ends it by `return()`, `await using` or the signal. Its error is thrown behind the items that came before it, once.
  */
-export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable, PendingCall {
-  /** @internal */
-  deadlineMs = Number.POSITIVE_INFINITY
-  /** @internal */
-  parent: ServedCall | null = null
-  /** @internal */
-  readonly op: string
+export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable {
   private port: StreamPort | null = null
   private readonly window: number
   private readonly items: StreamItem[] = []
@@ -84,9 +73,15 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   private error: { readonly thrown: unknown } | null = null
   private result: unknown
 
-  constructor(op: string, window: number) {
-    this.op = op
+  constructor(window: number) {
     this.window = window
+  }
+
+  /** One that has failed already. @internal */
+  static failed(error: unknown): RemoteStream<unknown> {
+    const stream = new RemoteStream<unknown>(1)
+    stream.onError(error)
+    return stream
   }
 
   [Symbol.asyncIterator](): this {
@@ -166,11 +161,6 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   onCancelled(thrown: unknown): void {
     this.drop()
     this.onError(thrown)
-  }
-
-  /** Of the stream as a whole: what was left to the call that it is part of. @internal */
-  timedOut(): PostgradError {
-    return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
   }
 
   private finish(): void {

@@ -7,7 +7,7 @@ import type { Sendable } from '@postgrad/wire'
 import type { ActorHandle } from '../api/actor-handle.js'
 import { call, remote, rpcAsync, stream } from '../api/api.js'
 import { supervise } from '../api/supervise.js'
-import { asyncExecution } from '../core/async-execution.js'
+import { asyncExecution } from '../common/async-execution.js'
 import type { RRef } from '../references/rref.js'
 import type { RemoteStream } from './stream.js'
 

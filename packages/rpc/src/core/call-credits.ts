@@ -10,7 +10,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
-import type { WorkerInfo } from './worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 
 /** Calls of one worker that may wait at another. */
 export const CALLS_WAITING_MAX = 16_384

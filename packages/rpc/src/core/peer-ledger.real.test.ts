@@ -10,8 +10,8 @@ import type { Link } from '@postgrad/transport'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { MessageType, requestHead } from '@postgrad/wire/internal'
 import { rref } from '../api/api.js'
+import { FunctionRegistry } from '../common/function-registry.js'
 import { WorkerRuntime } from '../worker/worker-runtime.js'
-import { FunctionRegistry } from './function-registry.js'
 
 const heap = threadHeap()
 const clock = new RealClock()
@@ -143,13 +143,14 @@ test('HEAP-4 who closes at once takes what is not read with it, and holds nothin
 })
 
 test('CRE-12: a call counts the elements of the blocks that it names, alike at both ends, and gives them back when it begins', async () => {
-  const { outgoing } = a.runtime.agent.resolve(1).ledger
-  const { incoming } = b.runtime.agent.resolve(0).ledger
+  const { outgoing } = a.runtime.peers.resolve(1).ledger
+  const { incoming } = b.runtime.peers.resolve(0).ledger
   const tensors = [large(), large()]
   const bytes = tensors.length * 10_000 * 4
   let waiting = 0
-  const run = b.runtime.agent.begun
-  b.runtime.agent.begun = function (this: typeof b.runtime.agent, item) {
+  const { progress } = b.runtime.messages
+  const run = progress.begun
+  progress.begun = function (this: typeof progress, item) {
     waiting = Math.max(waiting, incoming.bytes)
     run.call(this, item)
   }

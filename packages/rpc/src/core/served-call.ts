@@ -1,11 +1,11 @@
 /**
- * A call as its callee knows it, from when it is received until it has ended: whether somebody still waits for it, and the AbortSignal that says so
- * to the function. It rides in the scope (`serving`), so that calls made while it is served are given up with it. It holds nothing of the
- * message: a scope may outlive its call by far. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
+ * A call as the code that serves it knows it: whether somebody still waits for it, and the AbortSignal that says so. It rides in the scope
+ * (`serving`), so that calls made while it is served are given up with it. `incoming-call.ts` above has the call of a peer with its message and its
+ * states. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, onAbort, type Scope } from '@postgrad/base/internal'
-import type { WorkerInfo } from './worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 
 /** Of a call that is a stream: how its callee goes on, or ends. */
 export interface Outlet {
@@ -16,6 +16,13 @@ export interface Outlet {
   fail(error: PostgradError): void
   /** Resolves when the generator has ended. */
   readonly ended: Promise<void>
+}
+
+/** One that serves one chain of calls at a time. */
+export interface SerialActor {
+  readonly what: string
+  /** The first call of the chain that it serves. */
+  readonly holder: ServedCall | null
 }
 
 export class ServedCall {
@@ -29,14 +36,6 @@ export class ServedCall {
   givenUp: PostgradError | null = null
   /** Where the value of a remote call goes, from its turn on. */
   owner: { readonly rrefId: bigint; setError(error: unknown): void } | null = null
-  /** It waits for its turn at a serial actor: it has not begun. */
-  isPutOff = false
-  /** That actor, until then; for a reader. */
-  turnAt: { readonly what: string; readonly holder: ServedCall | null } | null = null
-  /** Tells its worker that what was put off begins. */
-  onBegin: (() => void) | null = null
-  /** The actor that it was for did not take it: nobody has the references in it. */
-  isRefused = false
   outlet: Outlet | null = null
   /** Its actor has crashed: once its caller has been told so, nobody waits for it. */
   crash: PostgradError | null = null
@@ -51,6 +50,20 @@ export class ServedCall {
     this.expiresMs = expiresMs
     this.functionName = functionName
   }
+
+  /** The actor for whose turn it waits; for a reader. */
+  get turnAt(): SerialActor | null {
+    return null
+  }
+
+  /** A serial actor puts it off, … */
+  putOff(_actor: SerialActor): void {}
+
+  /** … and begins it when its turn has come. */
+  begin(): void {}
+
+  /** The actor that it was for does not take it: nobody has the references in it. */
+  refuse(): void {}
 
   /** The first reason counts. Listeners of the signal run now. */
   giveUp(reason: PostgradError): void {

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { call, currentWorker, remote } from '../api/api.js'
 import { drain } from '../api/group.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, withSeed } from '../worker/sim-cluster.suite.js'
 
@@ -96,7 +96,7 @@ test('DRN-4: close tells the callers of what it has received and not begun that 
     const closing = cluster.workers[1]!
     const begun = failure(call('worker1', never))
     await sleep(2)
-    const { pump } = closing.agent
+    const { pump } = closing
     const run = pump.runNow
     pump.runNow = () => {}
     const waiting = [failure(call('worker1', work, ['x', 1])), failure(remote('worker1', make).toHere())]

@@ -3,25 +3,14 @@
  * the word of all peers. The rules DRN-1 to DRN-4 and GRP-13 are in SPEC.md.
  */
 import { PostgradError } from '@postgrad/base'
-import type { Quiet } from '../core/quiet.js'
-import type { WorkerInfo } from '../core/worker-info.js'
-
-export interface DrainHost {
-  readonly name: string
-  readonly quiet: Quiet
-  /** From here on calls are refused. */
-  begin(): void
-  /** See `LeaveHost`. */
-  unread(): WorkerInfo[]
-  close(): Promise<void>
-}
+import type { GroupView } from './group-view.js'
 
 export class Draining {
-  private readonly host: DrainHost
+  private readonly view: GroupView
   private ending: Promise<void> | null = null
 
-  constructor(host: DrainHost) {
-    this.host = host
+  constructor(view: GroupView) {
+    this.view = view
   }
 
   drain(timeoutMs: number): Promise<void> {
@@ -30,11 +19,12 @@ export class Draining {
   }
 
   private async run(timeoutMs: number): Promise<void> {
-    const { host } = this
-    host.begin()
-    const inTime = await host.quiet.until(() => !host.quiet.isBusy && host.unread().length === 0, timeoutMs)
-    await host.close()
-    if (!inTime) throw drainTimedOut(host.name, timeoutMs)
+    const { core, quiet } = this.view
+    // From here on calls are refused.
+    core.isDraining = true
+    const inTime = await quiet.until(() => !quiet.isBusy && core.unread.length === 0, timeoutMs)
+    core.end()
+    if (!inTime) throw drainTimedOut(core.info.name, timeoutMs)
   }
 }
 

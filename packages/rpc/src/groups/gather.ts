@@ -16,25 +16,16 @@
  * So each member hears once of what was given up, however many rounds that were, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
-import { callCancelled, currentScope, timeLimit } from '@postgrad/base/internal'
-import type { Clock, Timer } from '@postgrad/transport'
-import { keyOf, type Wait } from '../agent/waits.js'
+import { callCancelled, timeLimit } from '@postgrad/base/internal'
+import type { Timer } from '@postgrad/transport'
+import type { WorkerInfo } from '../common/worker-info.js'
 import { currentServing, type ServedCall } from '../core/served-call.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import { WorkerSlot } from '../core/slots.js'
+import { keyOf, type Wait } from '../core/waits.js'
+import type { WorkerCore } from '../core/worker-core.js'
 import { groupTimeout, roundText } from './group-errors.js'
 
 export type GatherOp = 'allGather' | 'barrier'
-
-/** What it needs of its worker. */
-interface GatherHost {
-  readonly clock: Clock
-  slot<T>(key: symbol, make: () => T): T
-  deathOf(id: number): PostgradError | null
-  onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void
-  onClose(fn: (closedBy: () => PostgradError) => void): void
-  contribute(fn: () => Record<string, number>): void
-  contributeWaits(fn: () => Iterable<Wait>): void
-}
 
 /** What a member says when it comes. */
 export interface Coming {
@@ -85,7 +76,6 @@ interface Meeting {
 
 /** The built-in function behind both. */
 export const ARRIVE = 'postgrad.arrive'
-const SLOT = Symbol('postgrad.gathers')
 /** So many named rounds that were given up are remembered for those who still come to them. */
 export const NAMES_KEPT = 1000
 
@@ -101,15 +91,14 @@ export function arrive(coming: Coming): Promise<Met> {
       remedy: 'Use allGather() or barrier().',
     })
   }
-  const worker = currentScope().worker as unknown as GatherHost
-  return worker.slot(SLOT, () => new Gathers(worker)).arrive(coming)
+  return GATHERS.here.arrive(coming)
 }
 
 class Gathers {
-  private readonly worker: GatherHost
+  private readonly worker: WorkerCore
   private readonly meetings = new Map<string, Meeting>()
 
-  constructor(worker: GatherHost) {
+  constructor(worker: WorkerCore) {
     this.worker = worker
     worker.onPeerDeath((peer, error) => {
       // Who comes later asks for the death itself.
@@ -248,6 +237,8 @@ class Gathers {
     }
   }
 }
+
+const GATHERS = new WorkerSlot('gathers', (worker) => new Gathers(worker))
 
 function missingIn({ members }: Meeting, { arrived }: Round): string[] {
   return members.filter(({ name }) => !arrived.has(name)).map(({ name }) => name)

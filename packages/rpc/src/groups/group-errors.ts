@@ -1,6 +1,6 @@
 /** Errors of what a group of workers does together. */
 import { PostgradError } from '@postgrad/base'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 
 /**
  * How much longer than its own time a member waits for the one who leads, in ms: the leader counts the same time and knows who is missing. Only

@@ -11,7 +11,7 @@
  * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
  */
 import type { WorkerId } from '@postgrad/base'
-import type { Counts } from '../core/traffic.js'
+import type { Counts } from './traffic.js'
 
 export const GroupWhat = {
   LEAVE: 0,

@@ -7,7 +7,7 @@ import type { PostgradError } from '@postgrad/base'
 import { tensor } from '@postgrad/tensor'
 import { call, currentWorker, remote, rref } from '../api/api.js'
 import { allGather, barrier, leave, shutdown } from '../api/group.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { UserRRef } from '../references/rref.js'
 import { Cluster, type ClusterOptions, failure, runWithCrash, withSeed } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
@@ -350,7 +350,7 @@ describe('barrier and allGather', () => {
       if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
     })
     const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, Map<string, unknown> & { meetings?: Map<string, unknown> }> }
-    const sizes = [...slots.values()].map((slot) => slot.meetings?.size ?? slot.size)
+    const sizes = [...slots.values()].flatMap((slot) => slot.meetings?.size ?? slot.size ?? [])
     expect(sizes.filter((size) => size > 2)).toEqual([NAMES_KEPT, NAMES_KEPT])
     expect(await cluster.leftovers()).toEqual([])
   })
@@ -385,7 +385,7 @@ describe('barrier and allGather', () => {
       await failure(barrier(undefined, { timeoutMs: 5 }))
       await failure(barrier(undefined, { timeoutMs: 5, round: 'named' }))
       const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, { size?: number; meetings?: { size: number } }> }
-      const kept = () => [...slots.values()].map(({ meetings, size }) => meetings?.size ?? size).filter((count) => count !== 0)
+      const kept = () => [...slots.values()].flatMap(({ meetings, size }) => meetings?.size ?? size ?? []).filter((count) => count !== 0)
       expect(kept()).toEqual([2, 2])
       cluster.world.crash('worker1')
       await sleep(50)
@@ -607,7 +607,7 @@ describe('one worker leaves', () => {
           await sleep(10)
           const late = await failure(leave({ timeoutMs: 100 }))
           expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'leave', values: { busy: ['worker1'] } })
-          expect(currentWorker().agent.isClosed).toBe(true)
+          expect(currentWorker().isClosed).toBe(true)
           expect(cluster.world.nowMs).toBeLessThan(130)
         }),
       ]),
@@ -663,16 +663,16 @@ const keepRef = (ref: UserRRef<string>): void => {
 expose({ keepRef })
 
 describe('the end of all', () => {
-  const closed = (cluster: Cluster) => cluster.workers.every((worker) => worker.agent.isClosed)
+  const closed = (cluster: Cluster) => cluster.workers.every((worker) => worker.isClosed)
   const noLetters = (cluster: Cluster) =>
-    cluster.workers.flatMap((worker) => worker.agent.deadLetters.last().map(({ reason, what }) => `${worker.info.name}: ${reason} ${what}`))
+    cluster.workers.flatMap((worker) => worker.letters.last().map(({ reason, what }) => `${worker.info.name}: ${reason} ${what}`))
 
   test('SHD-1: it waits for calls that nobody awaits, twenty hops deep', async () => {
     await overClusters(4, async (cluster) => {
       await everywhere(cluster, async () => {
         hop(20)
         await shutdown()
-        expect(currentWorker().agent.isClosed).toBe(true)
+        expect(currentWorker().isClosed).toBe(true)
       })
       expect(log.filter((line) => !line.endsWith('last hop'))).toEqual([])
       expect(log.length).toBe(4)
@@ -782,7 +782,7 @@ describe('the end of all', () => {
               // Who had heard of the death before all came goes on with the rest, which is closed then.
               expect(outcome).toMatch(/^(done|WORKER_DIED worker[012])$/)
               if (!ended.crashed) expect(outcome).toBe('done')
-              expect(cluster.workers[id]!.agent.isClosed).toBe(true)
+              expect(cluster.workers[id]!.isClosed).toBe(true)
             }
             expect(cluster.bugs).toEqual([])
             return ended.crashed
@@ -801,7 +801,7 @@ describe('the end of all', () => {
         const outcomes = await cluster.world.run(Promise.all(waiting.map((worker) => worker.run(() => failure(shutdown())))))
         for (const error of outcomes) expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: `worker${victim}` } })
         expect(cluster.world.nowMs).toBeLessThan(60)
-        for (const worker of waiting) expect(worker.agent.isClosed).toBe(true)
+        for (const worker of waiting) expect(worker.isClosed).toBe(true)
       })
     }
   })
@@ -870,7 +870,7 @@ describe('the end of all', () => {
             const mains: Promise<void>[] = cluster.workers.map(end)
             await setImmediate()
             for (let taken = 0; taken < step && cluster.world.step(); taken++) await setImmediate()
-            joined = !cluster.workers.some(({ agent }) => agent.isClosed)
+            joined = !cluster.workers.some(({ isClosed }) => isClosed)
             if (joined) mains.push(end(cluster.join(name)))
             await cluster.world.run(Promise.all(mains))
             expect(cluster.bugs).toEqual([])
@@ -890,7 +890,7 @@ describe('the end of all', () => {
       for (const error of outcomes) {
         expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'shutdown', values: { missing: [`worker${missing}`] } })
       }
-      for (const worker of others) expect(worker.agent.isClosed).toBe(true)
+      for (const worker of others) expect(worker.isClosed).toBe(true)
     })
     const cluster = new Cluster(1, 3)
     await everywhere(cluster, async ({ info: { id } }) => {
@@ -933,7 +933,7 @@ describe('the end of all', () => {
                 if (seed % 2 === 0) await sleep(30)
                 await leave()
               } else await shutdown()
-              expect(currentWorker().agent.isClosed).toBe(true)
+              expect(currentWorker().isClosed).toBe(true)
             }),
           ),
         ),

@@ -17,29 +17,13 @@
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
-import type { Quiet } from '../core/quiet.js'
-import { type Counts, unsettled } from '../core/traffic.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import { shutDownError } from '../common/rpc-errors.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { Standing } from '../core/peer.js'
 import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
-
-export interface GroupEndHost {
-  readonly info: WorkerInfo
-  readonly quiet: Quiet
-  /** This worker and its living peers, without those that are leaving. */
-  members(): WorkerInfo[]
-  /** Who is linked with this worker and is no member. */
-  guests(): WorkerInfo[]
-  say(to: WorkerId, what: GroupWhat, data?: unknown, error?: PostgradError): void
-  /** Of every peer but guests. */
-  counts(): Counts
-  /** From now on the end of any peer is in order. */
-  expectEnds(): void
-  releaseAll(): void
-  setTimer(delayMs: number, fn: () => void): Timer
-  close(): Promise<void>
-  shutDownError(): PostgradError
-}
+import type { GroupView } from './group-view.js'
+import { type Counts, unsettled } from './traffic.js'
 
 /** One worker's own part: it has called `shutdown` and waits. */
 interface Own {
@@ -62,7 +46,7 @@ interface Joined {
 }
 
 export class GroupEnd {
-  private readonly host: GroupEndHost
+  private readonly view: GroupView
   private own: Own | null = null
   private ending: Promise<void> | null = null
   /** On the leader. */
@@ -74,8 +58,8 @@ export class GroupEnd {
   private failed: PostgradError | null = null
   private isOver = false
 
-  constructor(host: GroupEndHost) {
-    this.host = host
+  constructor(view: GroupView) {
+    this.view = view
   }
 
   // --- as a member
@@ -88,13 +72,13 @@ export class GroupEnd {
   private async run(timeoutMs: number): Promise<void> {
     const error = this.failed ?? (await this.over(timeoutMs))
     this.isOver = true
-    await this.host.close()
+    this.view.core.end()
     if (error !== null) throw error
   }
 
   private over(timeoutMs: number): Promise<PostgradError | null> {
     return new Promise((resolve) => {
-      const { host } = this
+      const { view } = this
       const end = (error: PostgradError | null) => {
         this.own!.unwatch()
         this.own!.timer?.cancel()
@@ -107,7 +91,7 @@ export class GroupEnd {
         leader,
         phase: 0,
         said: '',
-        unwatch: host.quiet.watch(() => this.report()),
+        unwatch: view.quiet.watch(() => this.report()),
         timer: this.timer(timeoutMs + LEADER_GRACE_MS, () => end(leaderSilent('shutdown', timeoutMs, this.own!.leader))),
         end,
       }
@@ -120,7 +104,7 @@ export class GroupEnd {
   }
 
   private members(): WorkerInfo[] {
-    return this.host.members().filter(({ id }) => this.isInCircle(id))
+    return this.view.members().filter(({ id }) => this.isInCircle(id))
   }
 
   private isInCircle(id: WorkerId): boolean {
@@ -130,8 +114,8 @@ export class GroupEnd {
   private join(): void {
     const { leader, timeoutMs } = this.own!
     const limitMs = timeoutMs === Number.POSITIVE_INFINITY ? 0 : timeoutMs
-    if (leader.id === this.host.info.id) this.onJoin(leader.id, limitMs)
-    else this.host.say(leader.id, GroupWhat.JOIN, [limitMs])
+    if (leader.id === this.view.info.id) this.onJoin(leader.id, limitMs)
+    else this.view.say(leader.id, GroupWhat.JOIN, [limitMs])
   }
 
   /** Another one leads now. */
@@ -147,7 +131,7 @@ export class GroupEnd {
     if (this.own === null) return
     if (this.own.phase === 1) {
       // It has come too late to end with this group.
-      this.host.say(id, GroupWhat.LEAVE)
+      this.view.say(id, GroupWhat.LEAVE)
       return
     }
     const leader = this.leader()
@@ -156,21 +140,21 @@ export class GroupEnd {
 
   /** Only what is new is said. */
   private report(): void {
-    const { own, host } = this
-    if (own === null || host.quiet.isBusy) return
-    const data: ReportData = [own.phase, host.counts().filter(([peer]) => this.isInCircle(peer))]
+    const { own, view } = this
+    if (own === null || view.quiet.isBusy) return
+    const data: ReportData = [own.phase, view.counts((peer) => !peer.isGuest).filter(([peer]) => this.isInCircle(peer))]
     const text = JSON.stringify(data)
     if (text === own.said) return
     own.said = text
-    if (own.leader.id === host.info.id) this.onReport(own.leader.id, data)
-    else host.say(own.leader.id, GroupWhat.REPORT, data)
+    if (own.leader.id === view.info.id) this.onReport(own.leader.id, data)
+    else view.say(own.leader.id, GroupWhat.REPORT, data)
   }
 
   /** Whether that worker leads these, and this one is among them. One that takes no part (any more) has nothing to lose. */
   mayRelease(from: WorkerId, circle: ReleaseData): boolean {
     if (this.own === null) return true
-    const { info } = this.host
-    const members = this.host.members().filter(({ id }) => circle.includes(id))
+    const { info } = this.view
+    const members = this.view.members().filter(({ id }) => circle.includes(id))
     return this.own.phase === 0 && members.some(({ id }) => id === info.id) && members.sort(byName)[0]!.id === from
   }
 
@@ -180,16 +164,17 @@ export class GroupEnd {
   }
 
   onRelease(from: WorkerId, circle: ReleaseData): void {
-    const { own, host } = this
+    const { own, view } = this
     if (own === null) return
     own.phase = 1
     this.circle = new Set(circle)
     // Also if somebody has come since who would have led.
     own.leader = this.members().find(({ id }) => id === from) ?? own.leader
-    host.expectEnds()
-    for (const { id } of host.members()) if (!this.isInCircle(id)) host.say(id, GroupWhat.LEAVE)
-    for (const { id } of host.guests()) host.say(id, GroupWhat.LEAVE)
-    host.releaseAll()
+    // From now on the end of any peer is in order.
+    for (const { id } of view.members()) view.core.peers.stands(id, Standing.ending)
+    for (const { id } of view.members()) if (!this.isInCircle(id)) view.say(id, GroupWhat.LEAVE)
+    for (const { info, isGuest } of view.linked()) if (isGuest) view.say(info.id, GroupWhat.LEAVE)
+    view.releaseAll()
     this.report()
   }
 
@@ -207,7 +192,7 @@ export class GroupEnd {
   onJoin(from: WorkerId, limitMs: number): void {
     if (this.isOver || !this.isInCircle(from)) return
     if (this.failed !== null) {
-      this.host.say(from, GroupWhat.FAILED, null, this.failed)
+      this.view.say(from, GroupWhat.FAILED, null, this.failed)
       return
     }
     const timeoutMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs
@@ -229,10 +214,10 @@ export class GroupEnd {
     if (this.isOver || this.failed !== null || this.unsettled(members).length > 0) return
     const isDone = this.phase === 1
     this.phase = 1
-    const self = this.host.info.id
+    const self = this.view.info.id
     const circle: ReleaseData = members.map(({ id }) => id)
     for (const id of circle) {
-      if (id !== self) this.host.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
+      if (id !== self) this.view.say(id, isDone ? GroupWhat.DONE : GroupWhat.RELEASE, isDone ? null : circle)
     }
     if (!isDone) this.onRelease(self, circle)
     else {
@@ -261,7 +246,7 @@ export class GroupEnd {
     if (own !== null && own.leader.id === peer.id) {
       if (!hasLeft || own.phase === 1) this.fail(error)
       else this.follow(this.leader())
-    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.host.info.id)) {
+    } else if (this.joined.size > 0 && (own === null || own.leader.id === this.view.info.id)) {
       if (member !== undefined || !hasLeft) this.fail(error)
       else this.check()
     }
@@ -284,7 +269,7 @@ export class GroupEnd {
     if (this.failed !== null) return
     this.cancelTimers()
     // To those as well who have not called it yet: when they do, this worker will be gone.
-    for (const { id } of this.host.members()) if (id !== this.host.info.id) this.host.say(id, GroupWhat.FAILED, null, error)
+    for (const { id } of this.view.members()) if (id !== this.view.info.id) this.view.say(id, GroupWhat.FAILED, null, error)
     this.onFailed(error)
   }
 
@@ -305,13 +290,13 @@ export class GroupEnd {
   }
 
   private timer(delayMs: number, fn: () => void): Timer | null {
-    return delayMs === Number.POSITIVE_INFINITY ? null : this.host.setTimer(delayMs, fn)
+    return delayMs === Number.POSITIVE_INFINITY ? null : this.view.core.clock.setTimer(delayMs, fn)
   }
 
   /** This worker closes, for whatever reason. */
   onClose(): void {
     this.isOver = true
     this.cancelTimers()
-    this.own?.end(this.host.shutDownError())
+    this.own?.end(shutDownError('shutdown', this.view.info))
   }
 }

@@ -2,25 +2,16 @@
  * The store of one worker, and the built-in function by which others use it. It is made when somebody first asks for it. `store-over-rpc.ts` is the other side.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
-import { type Clock, HashStore, type StoreWaitOptions } from '@postgrad/transport'
+import { HashStore, type StoreWaitOptions } from '@postgrad/transport'
 import { currentServing } from '../core/served-call.js'
+import { WorkerSlot } from '../core/slots.js'
 
-/** What the worker that keeps a store needs to have. */
-interface StoreHost {
-  readonly clock: Clock
-  slot<T>(key: symbol, make: () => T): T
-  onClose(fn: () => void): void
-  contribute(fn: () => Record<string, number>): void
-}
-
-const SLOT = Symbol('postgrad.store')
 /** Behind each operation, by the name of the method. */
 export const STORE_CALL = 'postgrad.store'
 
 /** The host's side. Arguments that are odd fail as they fail in a store. */
 export function callStore(method: unknown, args: unknown): unknown {
-  const store = hostedStore()
+  const store = HOSTED_STORE.here
   const [first, second, third] = args as readonly never[]
   /** A caller that gives its wait up, or dies, ends it here. */
   const waiting = (): StoreWaitOptions => {
@@ -49,15 +40,9 @@ export function callStore(method: unknown, args: unknown): unknown {
   }
 }
 
-/** Of the current worker. */
-export function hostedStore(): HashStore {
-  const host = currentScope().worker as unknown as StoreHost
-  return host.slot(SLOT, () => make(host))
-}
-
-function make(host: StoreHost): HashStore {
-  const store = new HashStore(host.clock)
-  host.onClose(() => store.close())
-  host.contribute(() => ({ storeWaits: store.waiting }))
+export const HOSTED_STORE = new WorkerSlot('store', (worker) => {
+  const store = new HashStore(worker.clock)
+  worker.onClose(() => store.close())
+  worker.contribute(() => ({ storeWaits: store.waiting }))
   return store
-}
+})

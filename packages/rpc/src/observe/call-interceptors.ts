@@ -1,13 +1,12 @@
 /**
  * What users may put around the calls of a worker: to trace them, to time them, to refuse them. Distributed autograd has a door of its own
- * (`interceptor.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
+ * (`hooks.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
  *
  *     caller   outgoing(call) of each, first to last ──▶ message ──▶ … reply ──▶ what they returned, last to first
  *     callee   incoming(call, next) of each, the first outermost ──▶ the function
  */
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
-import type { Clock } from '@postgrad/transport'
 import {
   type CallHeaders,
   type HeaderValue,
@@ -18,11 +17,13 @@ import {
   type OutgoingMessage,
   setHeaders,
 } from '@postgrad/wire/internal'
-import type { PendingCall } from '../calls/pending-calls.js'
-import { STREAM_CALL, type StreamItem } from '../calls/stream.js'
+import type { StreamItem } from '../calls/stream.js'
+import { BUILT_IN, METHOD_CALL, STREAM_CALL } from '../common/built-in-names.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { CallHooks } from '../core/hooks.js'
+import type { PendingCall } from '../core/pending-calls.js'
 import type { ServedCall } from '../core/served-call.js'
-import type { WorkerInfo } from '../core/worker-info.js'
-import { METHOD_CALL } from '../references/rref-context.js'
+import type { WorkerCore } from '../core/worker-core.js'
 
 /** One call as an interceptor sees it. */
 export interface CallInfo {
@@ -69,28 +70,19 @@ export interface CallInterceptor {
   incoming?(call: CallInfo, next: () => unknown): unknown
 }
 
-/** Calls of this package itself (a barrier, a store) begin so, and pass no interceptor. */
-const BUILT_IN = 'postgrad.'
-
 const KINDS: ReadonlyMap<MessageType, CallInfo['kind']> = new Map([
   [MessageType.CALL, 'call'],
   [MessageType.REMOTE_CALL, 'remote'],
   [MessageType.RREF_FETCH, 'fetch'],
 ])
 
-export interface CallInterceptorsHost {
-  readonly info: WorkerInfo
-  readonly clock: Clock
-  onBug(error: unknown): void
-}
-
 /** Those of one worker. */
-export class CallInterceptors {
-  private readonly host: CallInterceptorsHost
+export class CallInterceptors implements CallHooks {
+  private readonly host: WorkerCore
   /** Replaced when it changes: one may take itself away while the list is gone through. */
   private list: readonly CallInterceptor[] = []
 
-  constructor(host: CallInterceptorsHost) {
+  constructor(host: WorkerCore) {
     this.host = host
   }
 
@@ -164,7 +156,7 @@ export class CallInterceptors {
 }
 
 /** The pending call with those who hear of its end. */
-export class ObservedCall implements PendingCall {
+class ObservedCall implements PendingCall {
   parent: ServedCall | null = null
   deadlineMs = Number.POSITIVE_INFINITY
   readonly op: string

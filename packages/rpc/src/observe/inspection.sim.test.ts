@@ -1,7 +1,7 @@
 /** What is told of a worker, in which order, and what is counted, in the simulation. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 import type { InspectEvent } from './inspection.js'
 import { ACTORS_MAX } from './metrics.js'
@@ -100,10 +100,10 @@ describe('inspection', () => {
 
   test('INS-2: costs nothing and tells nothing when nobody listens; numbers go on when somebody listens again', async () => {
     await overSeeds(1, 2, async ({ workers }) => {
-      expect(workers[0]!.agent.inspection).toBeNull()
+      expect(workers[0]!.observer).toBeNull()
       const events: InspectEvent[] = []
       workers[0]!.inspect((event) => events.push(event))()
-      expect(workers[0]!.agent.inspection).toBeNull()
+      expect(workers[0]!.observer).toBeNull()
       const stop = workers[0]!.inspect((event) => events.push(event))
       await call('worker1', nothing)
       stop()
@@ -168,7 +168,7 @@ describe('inspection', () => {
       const events: InspectEvent[] = []
       for await (const event of stream) events.push(event)
       expect(events.map(({ seq }) => seq)).toEqual([10, 11, 12])
-      expect(workers[1]!.agent.inspection).toBeNull()
+      expect(workers[1]!.observer).toBeNull()
 
       // A reader that waits gets each as it happens; leaving the loop ends the stream.
       const kinds: string[] = []
@@ -178,7 +178,7 @@ describe('inspection', () => {
       await call('worker1', nothing)
       await reading
       expect(kinds).toEqual(['received', 'begun', 'ended', 'sent'])
-      expect(workers[1]!.agent.inspection).toBeNull()
+      expect(workers[1]!.observer).toBeNull()
     })
   })
 
@@ -206,14 +206,14 @@ describe('inspection', () => {
     for (const capacity of [0, -1, 1.5, Number.NaN]) {
       expect(thrown(() => workers[0]!.inspectStream({ capacity })).code).toBe('INVALID_ARGUMENT')
     }
-    expect(workers[0]!.agent.inspection).toBeNull()
+    expect(workers[0]!.observer).toBeNull()
   })
 
   test('INS-6: dead letters can be read, with counts, reasons and the last few', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
       expect(cluster.workers[0]!.deadLetters()).toMatchObject({ total: 0, last: [] })
-      for (let i = 0; i < 40; i++) cluster.workers[1]!.agent.letter('stopped', cluster.workers[1]!.agent.resolve(0), `letter ${i}`)
+      for (let i = 0; i < 40; i++) cluster.workers[1]!.letter('stopped', `letter ${i}`, cluster.workers[0]!.info)
       const { total, counts, last } = cluster.workers[1]!.deadLetters()
       expect({ total, stopped: counts.stopped, expired: counts.expired }).toEqual({ total: 40, stopped: 40, expired: 0 })
       expect(last).toHaveLength(32)
@@ -255,7 +255,7 @@ describe('metrics', () => {
     await cluster.run(0, async () => {
       const there = cluster.workers[1]!
       there.metrics()
-      const { pump } = there.agent
+      const { pump } = there
       const run = pump.runNow
       pump.runNow = () => {}
       const late = Array.from({ length: 3 }, () => failure(call('worker1', nothing, [], { timeoutMs: 20 })))
@@ -294,19 +294,19 @@ describe('metrics', () => {
       stop()
       await sleep(10)
       expect(there.deadLetters().last).toMatchObject([{ reason: 'cancelled' }])
-      there.agent.deadLetters.counts.cancelled = 0
+      there.letters.counts.cancelled = 0
     })
   })
 
   test('MET-4: nothing is counted before the first look, nor after stopMetrics', async () => {
     await overSeeds(1, 2, async ({ workers }) => {
       await call('worker1', nothing)
-      expect(workers[1]!.agent.inspection).toBeNull()
+      expect(workers[1]!.observer).toBeNull()
       expect(workers[1]!.metrics().messages).toBe(0)
       await call('worker1', nothing)
       expect(workers[1]!.metrics().messages).toBe(1)
       workers[1]!.stopMetrics()
-      expect(workers[1]!.agent.inspection).toBeNull()
+      expect(workers[1]!.observer).toBeNull()
       expect(workers[1]!.metrics().messages).toBe(0)
     })
   })
@@ -336,7 +336,7 @@ describe('metrics', () => {
       there.metrics()
       const busy = careful.call('step', [100])
       await sleep(5)
-      const { pump } = there.agent
+      const { pump } = there
       const run = pump.runNow
       pump.runNow = () => {}
       const late = failure(call('worker1', nothing, [], { timeoutMs: 20 }))

@@ -1,6 +1,6 @@
 /**
  * What happens at a worker, as plain objects in the order in which it happens: for tests that assert an order, and for dashboards. Nobody listens by
- * default, and then it costs one null check per message. `rpc-agent.ts` and `request-callback.ts` tell; `metrics.ts` counts what is told here.
+ * default, and then it costs one null check per message. `message-path.ts` and `call-serving.ts` tell; `metrics.ts` counts what is told here.
  * Rules INS-1 to INS-6 in SPEC.md.
  */
 import type { DeadLetter, Exit } from '@postgrad/actor/internal'
@@ -8,9 +8,11 @@ import type { DeathCause } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
+import type { Observer, Outcome } from '../core/hooks.js'
+import { type Incoming, IncomingCall } from '../core/incoming-call.js'
 import { whatOf } from '../references/actor-name.js'
 import { type ReferenceLeak, type References, referenceLeaks } from '../references/rref-table.js'
-import type { Inspected, Metrics, Outcome } from './metrics.js'
+import type { Counted, Metrics } from './metrics.js'
 
 interface Happening {
   /** Counts the events of this worker that were told to anybody, from 1: a gap is what a listener missed. */
@@ -68,7 +70,7 @@ export type InspectListener = (event: InspectEvent) => void
 type Bare<E> = E extends InspectEvent ? Omit<E, 'seq' | 'atMs'> : never
 
 /** There is one per worker while anybody listens or counts, and none otherwise. */
-export class Inspection {
+export class Inspection implements Observer {
   readonly listeners = new Set<InspectListener>()
   metrics: Metrics | null = null
   private readonly clock: Clock
@@ -95,44 +97,48 @@ export class Inspection {
     this.tell({ kind: 'sent', to, type: MESSAGE_TABLE[out.type].name, requestId: out.requestId, what: whatOf(out) })
   }
 
-  received(delivery: Inspected): void {
-    delivery.receivedMs = this.clock.now()
-    this.metrics?.onReceived(delivery)
-    if (this.listeners.size > 0) this.tell({ kind: 'received', ...of(delivery) })
+  received(item: Incoming): void {
+    if (item instanceof IncomingCall) {
+      const call = noted(item)
+      call.times.receivedMs = this.clock.now()
+      this.metrics?.onReceived(call)
+    }
+    if (this.listeners.size > 0) this.tell({ kind: 'received', ...of(item) })
   }
 
-  begun(delivery: Inspected): void {
-    delivery.begunMs = this.clock.now()
-    this.metrics?.onBegun(delivery)
-    if (this.listeners.size > 0) this.tell({ kind: 'begun', ...of(delivery) })
+  begun(item: IncomingCall): void {
+    const call = noted(item)
+    call.times.begunMs = this.clock.now()
+    this.metrics?.onBegun(call)
+    if (this.listeners.size > 0) this.tell({ kind: 'begun', ...of(item) })
   }
 
   /** It waits for its turn at a serial actor. */
-  putOff(delivery: Inspected): void {
-    this.metrics?.onPutOff(delivery)
-    delivery.begunMs = -1
-    if (this.listeners.size > 0) this.tell({ kind: 'put-off', ...of(delivery) })
+  putOff(item: IncomingCall): void {
+    const call = noted(item)
+    this.metrics?.onPutOff(call)
+    call.times.begunMs = -1
+    if (this.listeners.size > 0) this.tell({ kind: 'put-off', ...of(item) })
   }
 
-  /** The function has returned, or reached its first await. */
-  firstTurnOver(delivery: Inspected): void {
-    this.metrics?.onTurn(delivery, this.clock.now())
+  firstTurnOver(item: IncomingCall): void {
+    this.metrics?.onTurn(noted(item), this.clock.now())
   }
 
-  ended(delivery: Inspected, outcome: Outcome): void {
+  ended(item: IncomingCall, outcome: Outcome): void {
+    const call = noted(item)
     // It was given up while a serial actor had put it off; or it began before anybody listened.
-    if (delivery.begunMs < 0) {
-      this.notBegun(delivery)
+    if (call.times.begunMs < 0) {
+      this.notBegun(item)
       return
     }
-    const runMs = this.clock.now() - delivery.begunMs
-    this.metrics?.onEnded(delivery, runMs, outcome)
-    if (this.listeners.size > 0) this.tell({ kind: 'ended', ...of(delivery), runMs, outcome })
+    const runMs = this.clock.now() - call.times.begunMs
+    this.metrics?.onEnded(call, runMs, outcome)
+    if (this.listeners.size > 0) this.tell({ kind: 'ended', ...of(item), runMs, outcome })
   }
 
-  /** It was received and will never begin. */
-  notBegun(delivery: Inspected): void {
-    this.metrics?.onNotBegun(delivery)
+  notBegun(item: IncomingCall): void {
+    this.metrics?.onNotBegun(noted(item))
   }
 
   deadLetter({ reason, from, what }: DeadLetter): void {
@@ -177,8 +183,12 @@ export class Inspection {
   }
 }
 
-function of(delivery: Inspected): { from: string; type: string; requestId: number; what: string } {
-  const { message, peer } = delivery
+function noted(call: IncomingCall): IncomingCall & Counted {
+  call.times ??= { receivedMs: -1, begunMs: -1, countedBy: null }
+  return call as IncomingCall & Counted
+}
+
+function of({ message, peer }: Incoming): { from: string; type: string; requestId: number; what: string } {
   return { from: peer.info.name, type: MESSAGE_TABLE[message.type].name, requestId: message.requestId, what: whatOf(message) }
 }
 

@@ -6,7 +6,7 @@ import { call, currentWorker, remote } from '../api/api.js'
 import { barrier } from '../api/group.js'
 import { intercept } from '../api/intercept.js'
 import { storeOn } from '../api/store-over-rpc.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import type { CallInterceptor } from './call-interceptors.js'
@@ -316,6 +316,6 @@ describe('interceptors of users', () => {
     })
     expect(bytes[1]).toBeGreaterThan(bytes[0]!)
     expect(bytes[2]).toBe(bytes[0])
-    expect(cluster.workers[0]!.agent.callInterceptors).toBeNull()
+    expect(cluster.workers[0]!.requests.around).toBeNull()
   })
 })

@@ -2,24 +2,10 @@
  * How long calls wait at a worker and how long they run, for the worker and for each actor: counters, nothing is kept per call. `inspection.ts` above
  * tells it what happens; it exists only once somebody has asked (`worker.metrics()`). Rules MET-1 to MET-4 in SPEC.md.
  */
-import type { Message } from '@postgrad/wire/internal'
-import type { WorkerInfo } from '../core/worker-info.js'
+
+import type { Outcome } from '../core/hooks.js'
+import type { CallTimes, IncomingCall } from '../core/incoming-call.js'
 import { actorName, actorOf } from '../references/actor-name.js'
-
-/** How what was served ended; `given-up`: nobody waited for it any more. */
-export type Outcome = 'value' | 'error' | 'given-up'
-
-/** A message on its way through a worker (`Delivery`), with what is noted of it while somebody looks. Times are -1 before. */
-export interface Inspected {
-  readonly message: Message
-  readonly peer: { readonly info: WorkerInfo }
-  /** Null for what is no call. */
-  readonly served: object | null
-  receivedMs: number
-  begunMs: number
-  /** Null: nobody counts it. One that was stopped meanwhile counts no more. */
-  countedBy: Metrics | null
-}
 
 /** Of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
 export interface CallMetrics {
@@ -79,6 +65,9 @@ class Counts implements CallMetrics {
   turnMaxMs = 0
 }
 
+/** A call on its way through a worker, with what is noted of it while somebody looks. */
+export type Counted = Pick<IncomingCall, 'message'> & { readonly times: CallTimes }
+
 export class Metrics {
   readonly sinceMs: number
   private readonly all = new Counts()
@@ -88,50 +77,51 @@ export class Metrics {
     this.sinceMs = sinceMs
   }
 
-  onReceived(delivery: Inspected): void {
-    if (delivery.served === null) return
-    delivery.countedBy = this
+  onReceived(call: Counted): void {
+    call.times.countedBy = this
     enter(this.all)
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) enter(actor)
   }
 
-  onBegun(delivery: Inspected): void {
-    if (delivery.countedBy !== this) return
-    const waitMs = delivery.begunMs - delivery.receivedMs
+  onBegun(call: Counted): void {
+    const { times } = call
+    if (times.countedBy !== this) return
+    const waitMs = times.begunMs - times.receivedMs
     begin(this.all, waitMs)
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) begin(actor, waitMs)
   }
 
-  onPutOff(delivery: Inspected): void {
-    if (delivery.countedBy !== this) return
-    const waitMs = delivery.begunMs - delivery.receivedMs
+  onPutOff(call: Counted): void {
+    const { times } = call
+    if (times.countedBy !== this) return
+    const waitMs = times.begunMs - times.receivedMs
     putOff(this.all, waitMs)
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) putOff(actor, waitMs)
   }
 
-  onNotBegun(delivery: Inspected): void {
-    if (delivery.countedBy !== this) return
-    delivery.countedBy = null
+  onNotBegun(call: Counted): void {
+    if (call.times.countedBy !== this) return
+    call.times.countedBy = null
     this.all.depth--
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) actor.depth--
   }
 
-  onTurn(delivery: Inspected, nowMs: number): void {
-    if (delivery.countedBy !== this) return
-    const turnMs = nowMs - delivery.begunMs
+  onTurn(call: Counted, nowMs: number): void {
+    if (call.times.countedBy !== this) return
+    const turnMs = nowMs - call.times.begunMs
     turn(this.all, turnMs)
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) turn(actor, turnMs)
   }
 
-  onEnded(delivery: Inspected, runMs: number, outcome: Outcome): void {
-    if (delivery.countedBy !== this) return
+  onEnded(call: Counted, runMs: number, outcome: Outcome): void {
+    if (call.times.countedBy !== this) return
     end(this.all, runMs, outcome)
-    const actor = this.actor(delivery)
+    const actor = this.actor(call)
     if (actor !== null) end(actor, runMs, outcome)
   }
 
@@ -140,7 +130,7 @@ export class Metrics {
     return { sinceMs: this.sinceMs, atMs, lanes, ...this.all, actors }
   }
 
-  private actor({ message }: Inspected): Counts | null {
+  private actor({ message }: Counted): Counts | null {
     const rref = actorOf(message)
     if (rref === null) return null
     const known = this.actors.get(rref.rrefId)

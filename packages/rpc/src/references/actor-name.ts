@@ -1,9 +1,8 @@
 /** What a call is for, in words for people: which actor, which method. */
 import { workerOf } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import { STREAM_CALL } from '../calls/stream.js'
+import { METHOD_CALL } from '../common/built-in-names.js'
 import { OwnerRRef, RRef } from './rref.js'
-import { METHOD_CALL } from './rref-context.js'
 
 type Called = Pick<Message, 'type' | 'body'>
 
@@ -23,13 +22,6 @@ export function actorName(rref: RRef): string {
 
 export function nameOfActor(className: string, rrefId: bigint): string {
   return `${className}#${workerOf(rrefId)}.${rrefId & 0xffffffffffffn}`
-}
-
-/** The name of the function or the method that a call, or a stream, is for. */
-export function functionOf([name, args]: readonly unknown[]): string {
-  if (name === STREAM_CALL && Array.isArray(args)) return functionOf(args)
-  const called: unknown = name === METHOD_CALL && Array.isArray(args) ? args[1] : name
-  return typeof called === 'string' ? called : ''
 }
 
 /** The function's name, or `Observer#0.17.step`; empty for what is no call. */

@@ -17,46 +17,23 @@
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
 import { Future, isPostgradError, PostgradError, workerOf } from '@postgrad/base'
-import { callCancelled, checkSignal, type IdCounter, Tombstones } from '@postgrad/base/internal'
+import { callCancelled, checkSignal, Tombstones } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
+import { ask } from '../calls/future-request.js'
 import { RemoteStream, type StreamOptions } from '../calls/stream.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import { METHOD_CALL, VALUE_READY } from '../common/built-in-names.js'
+import type { AnyClass } from '../common/function-registry.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { ReferenceHooks } from '../core/hooks.js'
+import type { CodecEnv } from '../core/peer.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import type { Caller } from './caller.js'
 import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
 import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
 
-/** What the protocol needs of its worker. */
-export interface RRefHost {
-  readonly info: WorkerInfo
-  readonly ids: IdCounter
-  /** Of the worker's clock, in ms. */
-  now(): number
-  /** @throws UNKNOWN_WORKER */
-  infoOf(id: number): WorkerInfo
-  deathOf(id: number): PostgradError | null
-  /** One way; nothing is sent to who is unknown, dead or closed, or when this worker is. */
-  post(to: number, type: MessageType, body: readonly unknown[]): void
-  request(
-    to: number,
-    type: MessageType,
-    body: readonly unknown[],
-    options: RRefOptions & { op: string; intercepted: boolean },
-  ): Future<Message>
-  callByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): Future<unknown>
-  streamByName(to: number, name: string, args: readonly unknown[], options: StreamOptions & { op: string }): RemoteStream<unknown>
-  remoteByName(to: number, name: string, args: readonly unknown[], options: RRefOptions & { op: string }): RRef
-  /** Tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
-  wait(fail: (error: unknown) => void, options: RRefOptions & { op: string; what: string; rrefId?: bigint }): () => void
-}
-
-/** Passed through the codec: who is at the other end, and the references of the message that is being written or read. */
-export interface CodecEnv {
-  readonly peer: WorkerInfo
-  sending: SentFork[] | null
-  received: ReceivedFork[] | null
-}
-
+/** A reference in a message that leaves. */
 export interface SentFork {
   readonly rref: RRef
   readonly forkId: bigint
@@ -103,13 +80,10 @@ interface Holder {
 
 /** So many ids of dropped values of other makers are remembered at least: what is later waits for a value that never comes, until its deadline. */
 export const TOMBSTONES_MIN = 4096
-/** The built-in function behind `rref.call`. */
-export const METHOD_CALL = 'postgrad.callMethod'
-/** The built-in function behind `rref.created`. */
-export const VALUE_READY = 'postgrad.valueReady'
-
-export class RRefContext implements RRefProtocol {
-  private readonly host: RRefHost
+export class RRefContext implements RRefProtocol, ReferenceHooks {
+  /** Who makes the calls of references. */
+  caller!: Caller
+  private readonly core: WorkerCore
   private readonly owned = new Map<bigint, Owned>()
   /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
   private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
@@ -122,14 +96,18 @@ export class RRefContext implements RRefProtocol {
   private readonly finalizer: FinalizationRegistry<TrackedUser>
   /** References that ended without `dispose`. */
   finalized = 0
+  /** Makes an instance of a class that `remote` leaves here; the actors of the worker say how. */
+  construct: (target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched: boolean) => unknown = (target, args) =>
+    new target(...args)
   /** Told when nobody elsewhere refers to a value any more. */
   onReleased: (rref: OwnerRRef) => void = () => {}
   /** What `rref.backward` does; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
-  constructor(host: RRefHost, finalizers: 'release' | 'report', keepsStacks: boolean) {
-    this.host = host
-    this.stacks = keepsStacks ? new WeakMap() : null
+  constructor(core: WorkerCore) {
+    const { finalizers = 'release', referenceStacks = false } = core.options
+    this.core = core
+    this.stacks = referenceStacks ? new WeakMap() : null
     this.finalizer = new FinalizationRegistry((user) => {
       this.finalized++
       if (finalizers === 'release') this.releaseCollected(user)
@@ -137,7 +115,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   get self(): WorkerInfo {
-    return this.host.info
+    return this.core.info
   }
 
   /** PyTorch's keys (`rref_context_debug_info`), in camelCase. */
@@ -155,14 +133,14 @@ export class RRefContext implements RRefProtocol {
 
   /** The tables as they are now. */
   references(): References {
-    const nowMs = this.host.now()
+    const nowMs = this.core.clock.now()
     const owned: OwnedReference[] = [...this.owned.values()].map(({ rref, forks, sinceMs }) => ({
       rrefId: rref.rrefId,
       type: rref.hasValue ? typeName(rref.localValue()) : rref.hasFailed ? 'error' : 'pending',
       ageMs: nowMs - sinceMs,
       holders: [...forks].map(([forkId, holder]) => ({
         forkId,
-        worker: this.host.infoOf(holder.worker),
+        worker: this.core.resolve(holder.worker),
         ageMs: nowMs - holder.sinceMs,
       })),
       madeAt: this.stacks?.get(rref) ?? null,
@@ -195,14 +173,14 @@ export class RRefContext implements RRefProtocol {
 
   /** A reference to a value of this worker; it enters the owner's table when it is shared. */
   createOwner<T>(value?: { readonly value: T }): OwnerRRef<T> {
-    const rref = this.noteStack(new OwnerRRef<T>(this.host.ids.take(), this))
+    const rref = this.noteStack(new OwnerRRef<T>(this.core.ids.take(), this))
     if (value !== undefined) rref.setValue(value.value)
     return rref
   }
 
   /** The reference that `remote` returns on a user. It counts from `created` on. */
   createUser<T>(owner: WorkerInfo): UserRRef<T> {
-    return this.noteStack(new UserRRef<T>(this.host.ids.take(), this.host.ids.take(), owner, this, false))
+    return this.noteStack(new UserRRef<T>(this.core.ids.take(), this.core.ids.take(), owner, this, false))
   }
 
   /** The REMOTE_CALL of this reference has left. */
@@ -258,7 +236,7 @@ export class RRefContext implements RRefProtocol {
     const problem = this.unusable(user, 'toHere')
     if (problem !== null) return Future.rejected(problem)
     const future = new Future<T>()
-    const reply = this.host.request(user.owner().id, MessageType.RREF_FETCH, [user.rrefId], { ...options, op: 'toHere', intercepted: true })
+    const reply = this.ask(user, MessageType.RREF_FETCH, [user.rrefId], 'toHere', options)
     // The reference is named here so that it lives until the reply, and the owner's value with it.
     reply.then(
       (message) => future.resolve(message.body[0] as T),
@@ -271,6 +249,14 @@ export class RRefContext implements RRefProtocol {
       },
     })
     return future
+  }
+
+  private ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
+    try {
+      return ask(this.core, this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
+    } catch (error) {
+      return Future.rejected(error)
+    }
   }
 
   awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T> {
@@ -292,7 +278,12 @@ export class RRefContext implements RRefProtocol {
     let end: () => void
     try {
       checkSignal(options.signal, 'toHere', this.self)
-      end = this.host.wait(fail, { ...options, op: 'toHere', what: `the value of ${owner}`, rrefId: owner.rrefId })
+      end = this.core.requests.waitFor(fail, {
+        timeoutMs: options.timeoutMs,
+        op: 'toHere',
+        what: `the value of ${owner}`,
+        rrefId: owner.rrefId,
+      })
     } catch (error) {
       return Future.rejected(error)
     }
@@ -317,7 +308,7 @@ export class RRefContext implements RRefProtocol {
   awaitCreated(rref: RRef, options: RRefOptions): Future<void> {
     const problem = rref instanceof UserRRef ? this.unusable(rref, 'created') : null
     if (problem !== null) return Future.rejected(problem)
-    return this.host.callByName(rref.owner().id, VALUE_READY, [rref], { ...options, op: 'created' }) as Future<void>
+    return this.caller.call(rref.owner(), VALUE_READY, [rref], options, 'created') as Future<void>
   }
 
   callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown> {
@@ -325,7 +316,7 @@ export class RRefContext implements RRefProtocol {
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) return Future.rejected(problem)
     const subject = rref instanceof UserRRef ? rref.rrefId : rref
-    return this.host.callByName(rref.owner().id, METHOD_CALL, [subject, method, args], { ...options, op })
+    return this.caller.call(rref.owner(), METHOD_CALL, [subject, method, args], options, op)
   }
 
   /**
@@ -346,25 +337,18 @@ export class RRefContext implements RRefProtocol {
     const op = `remote call of '${method}'`
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) throw problem
-    return this.host.remoteByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
+    return this.caller.remote(rref.owner(), METHOD_CALL, [rref, method, args], options, op)
   }
 
   streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown> {
     const op = `stream of '${method}'`
     const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem === null) return this.host.streamByName(rref.owner().id, METHOD_CALL, [rref, method, args], { ...options, op })
-    const failed = new RemoteStream<unknown>(op, 1)
-    failed.onError(problem)
-    return failed
+    if (problem !== null) return RemoteStream.failed(problem)
+    return this.caller.stream(rref.owner(), METHOD_CALL, [rref, method, args], options, op)
   }
 
   backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
     return this.runBackward(rref, contextId, options)
-  }
-
-  /** Whether others refer to this value, or it is about to be told of. */
-  owns(rrefId: bigint): boolean {
-    return this.owned.has(rrefId)
   }
 
   // --- ending references
@@ -388,7 +372,7 @@ export class RRefContext implements RRefProtocol {
 
   /** For a reference that no program can reach any more; once. */
   private releaseCollected({ rrefId, forkId, owner }: TrackedUser): void {
-    if (this.forget(forkId)) this.host.post(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
+    if (this.forget(forkId)) this.core.messages.postIfReachable(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
   /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
@@ -396,7 +380,7 @@ export class RRefContext implements RRefProtocol {
     const isOver = user.failure !== null || (user.deleted && user.confirmed)
     if (!isOver || user.ended || user.children > 0) return
     user.ended = true
-    this.host.post(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
+    this.core.messages.postIfReachable(user.owner().id, MessageType.RREF_USER_DELETE, [user.rrefId, user.forkId])
   }
 
   // --- messages
@@ -468,7 +452,7 @@ export class RRefContext implements RRefProtocol {
   private fork(rref: RRef, env: CodecEnv): PlainFork {
     const problem = rref instanceof UserRRef ? this.unusable(rref, 'sending an RRef') : null
     if (problem !== null) throw problem
-    const forkId = this.host.ids.take()
+    const forkId = this.core.ids.take()
     env.sending ??= []
     env.sending.push({ rref, forkId })
     return [rref.owner().id, rref.rrefId, forkId, this.self.id]
@@ -510,7 +494,7 @@ export class RRefContext implements RRefProtocol {
     let info: WorkerInfo
     let failure: unknown = null
     try {
-      info = this.host.infoOf(owner)
+      info = this.core.resolve(owner)
     } catch (error) {
       // The owner is no peer of this worker: nothing can be asked of it.
       info = { name: `worker id ${owner}`, id: owner }
@@ -548,9 +532,9 @@ export class RRefContext implements RRefProtocol {
       this.pendingUsers.set(forkId, user)
       this.track(user)
       try {
-        const options = { timeoutMs: 0, op: 'sharing an RRef', intercepted: false }
-        const { body } = await this.host.request(user.owner().id, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], options)
-        if (body[0] !== forkId) throw invalid(options.op, rrefId)
+        const op = 'sharing an RRef'
+        const { body } = await this.ask(user, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], op, { timeoutMs: 0 })
+        if (body[0] !== forkId) throw invalid(op, rrefId)
         this.confirm(user)
       } catch (error) {
         user.ended = true
@@ -563,7 +547,7 @@ export class RRefContext implements RRefProtocol {
 
   private sendAccept(forkId: bigint, parent: WorkerInfo): void {
     if (parent.id === this.self.id) this.onChildAccept(forkId, this.self.id)
-    else this.host.post(parent.id, MessageType.RREF_CHILD_ACCEPT, [forkId])
+    else this.core.messages.postIfReachable(parent.id, MessageType.RREF_CHILD_ACCEPT, [forkId])
   }
 
   /** The message with these references goes to nobody. */
@@ -580,10 +564,10 @@ export class RRefContext implements RRefProtocol {
     const maker = workerOf(rrefId)
     // A value that this worker made itself is in the table before anybody else can know of it.
     if (maker === this.self.id || this.tombstones.has(rrefId)) throw deleted('RRef', rrefId)
-    this.host.infoOf(maker)
-    const death = this.host.deathOf(maker)
+    this.core.resolve(maker)
+    const death = this.core.deathOf(maker)
     if (death !== null) throw death
-    const owned = new Owned(new OwnerRRef(rrefId, this), false, this.host.now())
+    const owned = new Owned(new OwnerRRef(rrefId, this), false, this.core.clock.now())
     this.owned.set(rrefId, owned)
     return owned
   }
@@ -596,7 +580,7 @@ export class RRefContext implements RRefProtocol {
   private register(rref: OwnerRRef, forkId: bigint, holder: number, message: number): void {
     let owned = this.owned.get(rref.rrefId)
     if (owned === undefined) {
-      owned = new Owned(rref, true, this.host.now())
+      owned = new Owned(rref, true, this.core.clock.now())
       this.owned.set(rref.rrefId, owned)
       this.tombstones.delete(rref.rrefId)
     }
@@ -604,7 +588,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private holder(worker: number, message = 0): Holder {
-    return { worker, message, sinceMs: this.host.now() }
+    return { worker, message, sinceMs: this.core.clock.now() }
   }
 
   private dropFork(rrefId: bigint, forkId: bigint): void {
@@ -628,7 +612,7 @@ export class RRefContext implements RRefProtocol {
   }
 
   private track(user: UserRRef): void {
-    user.sinceMs = this.host.now()
+    user.sinceMs = this.core.clock.now()
     const { rrefId, forkId } = user
     const tracked: TrackedUser = { ref: new WeakRef(user), rrefId, forkId, owner: user.owner().id, onEnd: null }
     this.users.set(forkId, tracked)
@@ -651,11 +635,13 @@ export class RRefContext implements RRefProtocol {
 
   private unusable(user: UserRRef, op: string): unknown {
     if (user.deleted) return deleted(op, user.rrefId)
-    const death = this.host.deathOf(user.owner().id)
+    const death = this.core.deathOf(user.owner().id)
     // The death is asked for again, since the owner's name may live on by now.
     return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 }
+
+const itself = (message: Message) => message
 
 function deleted(op: string, rrefId: bigint): PostgradError {
   return new PostgradError('RREF_DELETED', {

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { Random } from '@postgrad/sim/internal'
 import { call, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, failure, withSeed } from '../worker/sim-cluster.suite.js'
 import type { RRef } from './rref.js'
 

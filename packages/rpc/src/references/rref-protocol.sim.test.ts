@@ -1,7 +1,7 @@
 /** The RRef protocol, row by row: who counts what, who tells whom, and in which order. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, runWithCrash, withSeed } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'
 import { TOMBSTONES_MIN } from './rref-context.js'

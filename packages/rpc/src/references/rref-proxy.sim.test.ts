@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { Future } from '@postgrad/base'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'
 

@@ -1,7 +1,7 @@
 /** PyTorch's RRef tests (`rpc_test.py`, named in brackets). As there, four workers run each body at the same time. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, failure, withSeed } from '../worker/sim-cluster.suite.js'
 import type { RRef } from './rref.js'
 

@@ -1,7 +1,7 @@
 /** The live table: who holds what, and since when. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { Cluster, overSeeds } from '../worker/sim-cluster.suite.js'
 import type { RRef } from './rref.js'
 import { describeLeaks, referenceLeaks, typeName } from './rref-table.js'

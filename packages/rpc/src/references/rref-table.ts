@@ -2,7 +2,7 @@
  * Who holds what, and since when: the protocol's tables in a form that can be read, printed and sent. `rref-context.ts` fills them; whoever ends a
  * cluster looks here for what was left.
  */
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 
 /** A value of a worker that others refer to. */
 export interface OwnedReference {

@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import type { WorkerId } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 
 /** The tag under which references travel. */
 export const RREF_TAG = 0x20

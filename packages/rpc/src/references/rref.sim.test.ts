@@ -2,7 +2,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, remote, rref } from '../api/api.js'
-import { expose, FunctionRegistry } from '../core/function-registry.js'
+import { expose, FunctionRegistry } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'
 

@@ -7,8 +7,8 @@ import type { Tensor } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
-import type { CallOptions } from '../core/call-options.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { CallOptions } from '../common/call-options.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 import { methodProxy } from './rref-proxy.js'
 
 /** Of `toHere` and `call`: as of a call. */

@@ -3,29 +3,17 @@
  * what groups and stores need at their host.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
 import { findActor, WHEREIS } from '../actors/actor-register-host.js'
-import type { Actors } from '../actors/actors.js'
-import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR, type Watches } from '../actors/watches.js'
-import { serveStream } from '../agent/stream-serving.js'
-import { STREAM_CALL } from '../calls/stream.js'
-import { checkFuture, isAsyncExecution } from '../core/async-execution.js'
-import type { AnyFunction, FunctionRegistry } from '../core/function-registry.js'
+import { ACTORS } from '../actors/actors.js'
+import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR, WATCHES } from '../actors/watches.js'
+import { serveStream } from '../calls/stream-serving.js'
+import { checkFuture, isAsyncExecution } from '../common/async-execution.js'
+import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
+import type { AnyFunction, FunctionRegistry } from '../common/function-registry.js'
+import { currentCore } from '../core/slots.js'
 import { ARRIVE, arrive } from '../groups/gather.js'
 import { callStore, STORE_CALL } from '../groups/store-host.js'
 import { OwnerRRef, RRef } from '../references/rref.js'
-import { METHOD_CALL, VALUE_READY } from '../references/rref-context.js'
-
-/** The worker that serves the call. */
-interface Host {
-  readonly registry: FunctionRegistry
-  readonly actors: Actors
-  readonly watches: Watches
-}
-
-function here(): Host {
-  return currentScope().worker as unknown as Host
-}
 
 /** The owner's side of `rref.call`. A method of a value that is there runs in the call's own turn, so that calls keep their order. */
 function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
@@ -43,10 +31,10 @@ function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
 }
 
 /** The owner's side of `monitor`, `link`, `unlink` and `stopActor`. */
-const watchActor = (rref: unknown, watcher: unknown, id: unknown) => here().watches.onWatch(rref, watcher, id)
-const linkActor = (rref: unknown, other: RRef) => here().watches.onLink(rref, other)
-const unlinkActor = (rref: unknown, other: unknown) => here().watches.onUnlink(rref, other)
-const endActor = (rref: unknown, shutdownMs: unknown) => here().watches.onStop(rref, shutdownMs)
+const watchActor = (rref: unknown, watcher: unknown, id: unknown) => WATCHES.here.onWatch(rref, watcher, id)
+const linkActor = (rref: unknown, other: RRef) => WATCHES.here.onLink(rref, other)
+const unlinkActor = (rref: unknown, other: unknown) => WATCHES.here.onUnlink(rref, other)
+const endActor = (rref: unknown, shutdownMs: unknown) => WATCHES.here.onStop(rref, shutdownMs)
 
 /** The owner's side of `rref.created`. */
 function valueReady(rref: unknown): Promise<void> {
@@ -63,9 +51,10 @@ function valueReady(rref: unknown): Promise<void> {
 
 /** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
-  const { registry, actors } = here()
-  const mayCall = typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && registry.mayCall(value, method)
-  const cell = mayCall ? actors.find(value) : null
+  const core = currentCore()
+  const mayCall =
+    typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && core.registry.mayCall(value, method)
+  const cell = mayCall ? ACTORS.of(core).find(value) : null
   const callable = mayCall && !cell?.hidden?.has(method) ? (value as Record<string, unknown>)[method] : undefined
   if (typeof callable !== 'function') {
     throw new PostgradError('METHOD_NOT_FOUND', {

@@ -5,7 +5,7 @@ import { MessageType } from '@postgrad/wire/internal'
 import { call, currentWorker, remote } from '../api/api.js'
 import { barrier, leave, shutdown } from '../api/group.js'
 import { getWorkerInfo, getWorkerInfos } from '../api/names.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { Cluster, failure, withSeed } from './sim-cluster.suite.js'
 
@@ -66,7 +66,7 @@ test('GRP-36: the end of all workers waits for no guest but for its calls, and i
     await on(cluster, [0, 1, 2], async () => {
       if (currentWorker().info.id === 1) await later(1)
       await shutdown({ timeoutMs: 1000 })
-      expect(currentWorker().agent.isClosed).toBe(true)
+      expect(currentWorker().isClosed).toBe(true)
     })
     expect(cluster.world.nowMs).toBeGreaterThanOrEqual(50)
     expect(await cluster.world.run(asked)).toBe(50)
@@ -85,7 +85,7 @@ test('GRP-36: the shutdown of a guest is its leave; its end, in order or not, en
         await later(5)
         await shutdown({ timeoutMs: 1000 })
       })
-      for (const { agent } of cluster.workers) expect(agent.isClosed).toBe(true)
+      for (const { isClosed } of cluster.workers) expect(isClosed).toBe(true)
     })
   }
 })

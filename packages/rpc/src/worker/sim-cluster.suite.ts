@@ -8,8 +8,8 @@ import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
+import type { FunctionRegistry } from '../common/function-registry.js'
 import type { MailboxOptions } from '../core/call-credits.js'
-import type { FunctionRegistry } from '../core/function-registry.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 
 /** One end of a link, seen from its sender. */
@@ -121,7 +121,7 @@ export class Cluster {
       finalizers: 'report',
       onBug: (error) => this.bugs.push(error),
     })
-    for (const other of this.workers) if (!other.agent.isClosed) this.link(other, worker)
+    for (const other of this.workers) if (!other.isClosed) this.link(other, worker)
     this.workers.push(worker)
     return worker
   }
@@ -167,7 +167,7 @@ export class Cluster {
       for (const key of HELD) if (info[key] !== 0) left.push(`${worker.info.name}: ${key} ${info[key]}`)
     }
     if (dead !== letters) {
-      const last = this.workers.flatMap((worker) => worker.agent.deadLetters.last().map((letter) => JSON.stringify(letter)))
+      const last = this.workers.flatMap((worker) => worker.letters.last().map((letter) => JSON.stringify(letter)))
       left.push(`${dead} dead letters: ${last.join('; ')}`)
     }
     return left

@@ -8,8 +8,8 @@ import { installKernelPause } from '@postgrad/tensor/internal'
 import { Actor } from '../api/actor.js'
 import { call, currentSignal, currentWorker, remote } from '../api/api.js'
 import { workerLocal } from '../api/worker-local.js'
-import { asyncExecution } from '../core/async-execution.js'
-import { expose } from '../core/function-registry.js'
+import { asyncExecution } from '../common/async-execution.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 
 export const echo = <T>(value: T): T => value

@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import './threads-programs.fixture.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
 import { WorkerRuntime } from './worker-runtime.js'
 
 export interface ThreadData {

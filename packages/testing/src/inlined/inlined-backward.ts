@@ -1,19 +1,20 @@
 /**
- * Backward of the inlined program (`inlined-worker.ts` has its calls): one engine runs every pass through the graphs of all workers. A node runs as the worker
+ * Backward of the inlined program (`inlined-caller.ts` has its calls): one engine runs every pass through the graphs of all workers. A node runs as the worker
  * on whose side of the calls it was recorded, as it does where each worker has an engine: in its scope, under its name, with the gradients of its leaves.
  */
 import { gradientEdge, type Node, type NodeTask } from '@postgrad/autograd/internal'
 import { currentScope, Scope } from '@postgrad/base/internal'
-import { DistEngine, type DistPass, installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { DistEngine, type DistPass, installDistAutograd, shareDistAutograd } from '@postgrad/dist-autograd/internal'
+import { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { CallBoundary, InlinedWorker } from './inlined-worker.js'
+import { CallBoundary } from './inlined-caller.js'
 
 /** Gives all workers of the program their one container and engine, and has every part of a pass run as the worker that it belongs to. */
-export function installInlinedBackward(workers: readonly InlinedWorker[]): void {
-  const [first] = workers as readonly [InlinedWorker, ...InlinedWorker[]]
+export function installInlinedBackward(workers: readonly WorkerRuntime[]): void {
+  const [first] = workers as readonly [WorkerRuntime, ...WorkerRuntime[]]
   const { container, engine } = installDistAutograd(first)
-  for (const worker of workers) worker.shareWithFirst(() => installDistAutograd(worker))
-  const sides = new WeakMap<Node, InlinedWorker>()
+  for (const worker of workers) shareDistAutograd(worker, first)
+  const sides = new WeakMap<Node, WorkerRuntime>()
   // What an engine says of a failure has the name of its worker.
   const engines = new Map(workers.map((worker) => [worker, worker === first ? engine : new DistEngine(worker, container)]))
   const evaluations = new Map([...engines].map(([worker, one]) => [worker, one.evaluate.bind(one)]))
@@ -26,7 +27,7 @@ export function installInlinedBackward(workers: readonly InlinedWorker[]): void 
   }
   engine.evaluate = (pass: DistPass, nodeTask: NodeTask) => {
     const { node } = nodeTask
-    const side = sides.get(node) as InlinedWorker
+    const side = sides.get(node) as WorkerRuntime
     const behind = node instanceof CallBoundary ? node.sender : side
     for (const edge of node.nextEdges) if (edge !== null) sides.set(edge.node, behind)
     pass.scope = new Scope({ context: container.find(pass.contextId) ?? null, gradEnabled: pass.task.createGraph }, side.scope)
@@ -48,7 +49,7 @@ export function installInlinedBackward(workers: readonly InlinedWorker[]): void 
 
 const nodeOf = (leaf: Tensor): Node => gradientEdge(leaf)!.node
 
-function here(first: InlinedWorker): InlinedWorker {
+function here(first: WorkerRuntime): WorkerRuntime {
   const { worker } = currentScope()
-  return worker instanceof InlinedWorker ? worker : first
+  return worker instanceof WorkerRuntime ? worker : first
 }

@@ -7,7 +7,7 @@ import { RealClock } from '@postgrad/transport/internal'
 import { checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
 import { installInlinedBackward } from './inlined-backward.js'
-import { InlinedWorker } from './inlined-worker.js'
+import { InlinedProgram } from './inlined-caller.js'
 
 /** Of `inlined`. */
 export interface InlinedOptions {
@@ -20,11 +20,10 @@ export interface InlinedOptions {
 /** Runs `body` on an inlined cluster and gives what it gives. */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
-  const cluster = new Map<string, InlinedWorker>()
+  const program = new InlinedProgram()
   const clock = new RealClock()
-  const workers = workerNames(options.workers).map(
-    (name, id) =>
-      new InlinedWorker({ name, id, clock, generator: workerGenerator(options.dataSeed ?? 0, name), finalizers: 'report' }, cluster),
+  const workers = workerNames(options.workers).map((name, id) =>
+    program.start({ name, id, clock, generator: workerGenerator(options.dataSeed ?? 0, name), finalizers: 'report' }),
   )
   installInlinedBackward(workers)
   try {

@@ -234,8 +234,8 @@ export class MessageLedger {
     const runtimes = this.books.map(({ runtime }) => runtime).filter(({ info }) => live.has(info.id))
     for (const sender of runtimes) {
       for (const receiver of runtimes) {
-        const there = [...sender.agent.peers()].find(({ info }) => info.id === receiver.info.id)
-        const here = [...receiver.agent.peers()].find(({ info }) => info.id === sender.info.id)
+        const there = [...sender.peers].find(({ info }) => info.id === receiver.info.id)
+        const here = [...receiver.peers].find(({ info }) => info.id === sender.info.id)
         if (there === undefined || here === undefined || there.link?.closed || here.link?.closed) continue
         const ends = [
           ['calls', there.ledger.outgoing, here.ledger.incoming] as const,

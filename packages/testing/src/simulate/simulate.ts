@@ -218,7 +218,7 @@ export class SimulatedWorkers implements SimCluster {
 
   join(name: string): TestWorker {
     const former = this.cluster.current.find(({ info }) => info.name === name)?.runtime ?? null
-    if (former !== null && !former.agent.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
+    if (former !== null && !former.isClosed && !this.world.isCrashed(name)) throw nameTaken(former.info)
     return this.begin(name, former)
   }
 
@@ -284,7 +284,7 @@ export class SimulatedWorkers implements SimCluster {
     const lives = runtimes.filter(({ info }) => info.name === name).length
     const runtime = this.start(name, runtimes.length, lives)
     const current = this.cluster.current.map((worker) => worker.runtime)
-    const living = current.filter((other) => other !== former && !other.agent.isClosed && !this.world.isCrashed(other.info.name))
+    const living = current.filter((other) => other !== former && !other.isClosed && !this.world.isCrashed(other.info.name))
     for (const { info } of runtimes)
       if (!living.some((other) => other.info.id === info.id)) runtime.noteDeath(info, 'before this worker began')
     for (const other of living) {
@@ -356,7 +356,7 @@ async function runOnce<T, R>(
     const leaks = referenceLeaks(Object.fromEntries(alive.map((runtime) => [runtime.info.name, runtime.references()])))
     const faults = world.faults?.injected ?? NO_FAULTS
     const { trace, steps, nowMs: timeMs } = world
-    const isLive = (runtime: WorkerRuntime) => !runtime.agent.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
+    const isLive = (runtime: WorkerRuntime) => !runtime.isClosed && sim.isCurrent(runtime) && !world.isCrashed(runtime.info.name)
     const messages = sim.ledger?.read(world, isLive) ?? null
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)

@@ -167,18 +167,18 @@ describe('forged messages about passes', () => {
 
   test('DA-32 a call that names a pass, and has a number where gradients say how theirs runs, is read as the call that it is', async () => {
     await overSeeds(async (sim) => {
-      const { agent } = sim.on('worker0').runtime
-      const peer = agent.resolve(1)
+      const { messages, peers } = sim.on('worker0').runtime
+      const peer = peers.resolve(1)
       for (const body of [
         [2n, []],
         ['forged.echo', 2n],
       ]) {
-        const out = agent.prepare(peer, MessageType.CALL, body, 'forged')
+        const out = messages.prepare(peer, MessageType.CALL, body, 'forged')
         Object.assign(out, { context: 5n, autogradId: 7n, pass: 9n, lineage: [1, 0, 0] })
-        agent.send(peer, out)
+        messages.send(peer, out)
       }
-      const out = agent.prepare(peer, MessageType.REMOTE_RET, [5n, 6n, null], 'forged')
-      agent.send(peer, Object.assign(out, { context: 5n, autogradId: 7n, pass: 9n, lineage: [1, 0, 0] }))
+      const out = messages.prepare(peer, MessageType.REMOTE_RET, [5n, 6n, null], 'forged')
+      messages.send(peer, Object.assign(out, { context: 5n, autogradId: 7n, pass: 9n, lineage: [1, 0, 0] }))
       expect(await sim.on('worker0').run(() => call('worker1', echo, ['lives']))).toBe('lives')
     })
   })

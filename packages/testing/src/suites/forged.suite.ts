@@ -114,13 +114,13 @@ class Forger {
   tap(worker: WorkerRuntime): void {
     if (this.tapped.has(worker)) return
     this.tapped.add(worker)
-    const { agent } = worker
-    const send = agent.send.bind(agent)
-    agent.send = (peer, out) => {
+    const { messages } = worker
+    const send = messages.send.bind(messages)
+    messages.send = (peer, out) => {
       send(peer, out)
       if (peer.link !== null && !this.isSending) this.onSent(worker, peer.info.id, out)
     }
-    const { codec } = agent
+    const { codec } = messages
     const encode = codec.encode.bind(codec)
     codec.encode = (out, env, blocks) => {
       const frame = encode(out, env, blocks)
@@ -182,9 +182,9 @@ class Forger {
     const { random, sim } = this
     if (this.left === 0) return
     const { by, type } = one
-    if (!lives(sim, by) || by.agent.isClosed) return
+    if (!lives(sim, by) || by.isClosed) return
     // Those that leave as well, as long as there is a link.
-    const others = [...by.agent.peers()].filter(({ info, link }) => link !== null && by.agent.reachable(info.id)).map(({ info }) => info)
+    const others = [...by.peers].filter(({ info, link }) => link !== null && by.reachable(info.id)).map(({ info }) => info)
     const to = random.below(3) > 0 ? others.find(({ id }) => id === one.to) : others[random.below(others.length)]
     if (to === undefined) return
     const mutation = pick(random, MUTATIONS)
@@ -193,8 +193,8 @@ class Forger {
     this.isSending = true
     if (mutation === 'bytes') this.damage = (frame) => damaged(random, frame)
     try {
-      const peer = by.agent.resolve(to.id)
-      const out = by.agent.prepare(peer, type, body, 'forged')
+      const peer = by.peers.resolve(to.id)
+      const out = by.messages.prepare(peer, type, body, 'forged')
       const head: Record<string, unknown> = {}
       for (const field of HEAD) head[field] = one[field]
       if (mutation === 'head' || mutation === 'head and body') {
@@ -213,7 +213,7 @@ class Forger {
         head.lineage = this.otherNumbers([0, to.id, 1, 0, 1])
       }
       Object.assign(out, head)
-      by.agent.send(peer, out)
+      by.messages.send(peer, out)
     } catch {
       // It cannot be written, or nobody takes it.
       return
@@ -535,7 +535,7 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
       await forger.finish(how === 3 ? 20 : 0)
       forger.paused = true
       await after(sim, SETTLE_MS)
-      const living = NAMES.map((name) => sim.on(name)).filter(({ runtime }) => lives(sim, runtime) && !runtime.agent.isClosed)
+      const living = NAMES.map((name) => sim.on(name)).filter(({ runtime }) => lives(sim, runtime) && !runtime.isClosed)
       for (const worker of living) {
         for (const { info } of living) {
           const ask = () => call(info.name, served.echo, ['alive', 1, 0], { timeoutMs: TIMEOUT_MS })

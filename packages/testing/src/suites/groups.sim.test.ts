@@ -41,7 +41,7 @@ describe('groups in the simulation', () => {
           }),
         )
         await Promise.all(ends)
-        for (const name of names) expect({ seed, name, closed: sim.on(name).runtime.agent.isClosed }).toEqual({ seed, name, closed: true })
+        for (const name of names) expect({ seed, name, closed: sim.on(name).runtime.isClosed }).toEqual({ seed, name, closed: true })
       })
       expect({ seed, log: [...log].sort() }).toEqual({ seed, log: ['end', 'end', 'end', 'end', ...names] })
       expectClean(simulation)

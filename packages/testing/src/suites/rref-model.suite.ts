@@ -706,13 +706,14 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
       this.owned = owned
     }
   },
-  'a call is run twice': ({ agent }) => {
-    const inside = agent as Inside
-    const { deliver } = inside
+  'a call is run twice': ({ messages }) => {
+    const inside = messages as Inside
+    const { deliverCall } = inside
     let calls = 0
-    inside.deliver = function (delivery: { message: { type: number } }) {
-      deliver.call(this, delivery)
-      if (delivery.message.type === MessageType.CALL && ++calls === 5) deliver.call(this, delivery)
+    inside.deliverCall = function (call: { type: number }) {
+      const isCall = call.type === MessageType.CALL
+      deliverCall.call(this, call)
+      if (isCall && ++calls === 5) deliverCall.call(this, call)
     }
   },
 }

@@ -8,7 +8,7 @@ import { bitsText } from '@postgrad/testing-cases'
 import { allowOnly, type Gate, type Mode, type Outcome, type Program, passesOf, runProgram } from '@postgrad/testing-cases/programs'
 import { expectClean } from '../../check/expect-clean.js'
 import { inlined } from '../../inlined/inlined.js'
-import { CallBoundary, type InlinedWorker } from '../../inlined/inlined-worker.js'
+import { CallBoundary, type InlinedCaller } from '../../inlined/inlined-caller.js'
 import { simulate } from '../../simulate/simulate.js'
 
 export interface Oracle {
@@ -31,7 +31,7 @@ export interface OracleOptions {
 export async function inlinedRun(program: Program, { second = false, unused = 'none' }: OracleOptions = {}): Promise<Oracle> {
   return await inlined({ workers: program.workers }, async (cluster) => {
     const workers = cluster.workers.map(({ name }) => cluster.on(name))
-    for (const { run, runtime } of workers) await run(allowOnly, gateOf(unused, runtime as InlinedWorker))
+    for (const { run, runtime } of workers) await run(allowOnly, gateOf(unused, runtime.caller as InlinedCaller))
     const outcome = await workers[0]!.run(runProgram, JSON.stringify(program), { second })
     return { outcome, bits: bitsText(outcome), isFastLegal: Object.values(outcome.ends).every((end) => end === null) }
   })
@@ -47,12 +47,12 @@ export async function oraclesOf(program: Program): Promise<Readonly<Record<Mode,
  * For the passes that `worker` begins. FAST demands of each worker that takes part in a pass (its root, and who sent what it reaches), that all its messages
  * whose tensors require grad are reached from the roots (DA-23).
  */
-function gateOf(unused: Unused, worker: InlinedWorker): Gate | null {
+function gateOf(unused: Unused, { worker, program }: InlinedCaller): Gate | null {
   if (unused === 'none') return null
   if (unused !== 'fast') return (nr) => !unused.has(nr)
   const isLegal = (roots: readonly Tensor[]): boolean => {
     const reached = boundariesFrom(roots)
-    const { recordedCrossings } = worker.first
+    const { recordedCrossings } = program
     return [worker.info.name, ...reached.keys()].every((sender) => reached.get(sender) === recordedCrossings.get(sender))
   }
   // A pass that was called for begins when all that was sent with its call has left.

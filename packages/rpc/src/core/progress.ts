@@ -5,14 +5,14 @@
 import type { WorkerId } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
-import type { ProgressBody } from '../core/peer-ledger.js'
-import type { WorkerInfo } from '../core/worker-info.js'
-import type { Peer } from './delivery.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { Peer } from './peer.js'
+import type { ProgressBody } from './peer-ledger.js'
 
 /** How long a peer at most holds blocks for this worker that were read already. */
 const TELL_READ_MS = 1
 
-/** See `RpcAgent`. */
+/** See `MessagePath`. */
 interface Path {
   postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[]): void
   refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void

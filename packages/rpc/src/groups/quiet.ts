@@ -4,19 +4,7 @@
  * that what the last reply set off (a callback that calls again) counts as under way.
  */
 import type { Clock } from '@postgrad/transport'
-
-/** Hears of what may have made a worker quiet, if somebody listens. */
-export class Activity {
-  private listener: (() => void) | null = null
-
-  listen(listener: (() => void) | null): void {
-    this.listener = listener
-  }
-
-  changed(): void {
-    if (this.listener !== null) this.listener()
-  }
-}
+import type { Activity } from '../core/pending-calls.js'
 
 export interface QuietHost {
   readonly clock: Clock
@@ -24,8 +12,8 @@ export interface QuietHost {
   pending(): number
   /** Calls that it serves, and what waits in its mailbox. */
   serving(): number
-  /** What runs after every end of a call, every message sent and every emptied mailbox; null: nothing. */
-  listen(listener: (() => void) | null): void
+  /** Hears of every end of a call, every message sent and every emptied mailbox. */
+  readonly activity: Activity
 }
 
 export class Quiet {
@@ -50,11 +38,11 @@ export class Quiet {
   /** `fn` runs soon, and again after whatever may have changed the answer. Returns its removal. */
   watch(fn: () => void): () => void {
     this.watchers.add(fn)
-    this.host.listen(this.look)
+    this.host.activity.listen(this.look)
     this.look()
     return () => {
       this.watchers.delete(fn)
-      if (this.watchers.size === 0) this.host.listen(null)
+      if (this.watchers.size === 0) this.host.activity.listen(null)
     }
   }
 

@@ -1,10 +1,9 @@
 /** Full mailboxes between simulated workers: what is refused, what is noted of it, who waits for room, and floods. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
-import { expose } from '../core/function-registry.js'
+import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
-import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
-import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 const echo = (value: unknown) => value
 const nothing = () => {}
@@ -28,11 +27,10 @@ class Box {
 }
 expose({ echo, nothing, wait, bounce, take, make, Box })
 
-const agentOf = ({ agent }: WorkerRuntime) => agent
 /** What waits of calls from `from` at `to`, as each end counts it. */
 function accounts({ workers }: Cluster, from: number, to: number) {
-  const { outgoing } = agentOf(workers[from]!).resolve(to).ledger
-  const { incoming } = agentOf(workers[to]!).resolve(from).ledger
+  const { outgoing } = workers[from]!.peers.resolve(to).ledger
+  const { incoming } = workers[to]!.peers.resolve(from).ledger
   return { sent: outgoing.calls, sentBytes: outgoing.bytes, waiting: incoming.calls, waitingBytes: incoming.bytes }
 }
 
@@ -149,7 +147,7 @@ describe('a full mailbox', () => {
       3,
       async (cluster) => {
         const gate = cluster.gate(0, 1)
-        const { pump, deadLetters } = cluster.workers[1]!.agent
+        const { pump, letters: deadLetters } = cluster.workers[1]!
         // The calls have arrived, and worker1 is busy.
         const run = pump.runNow
         pump.runNow = () => {}
@@ -201,7 +199,7 @@ describe('a full mailbox', () => {
         expect(served).toBeGreaterThanOrEqual(8)
         expect(errors.length).toBeGreaterThanOrEqual(50)
         expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['MAILBOX_FULL']))
-        const { deadLetters } = cluster.workers[1]!.agent
+        const { letters: deadLetters } = cluster.workers[1]!
         expect(deadLetters.counts['mailbox-full']).toBe(errors.length)
         deadLetters.counts['mailbox-full'] = 0
         expect(await call('worker1', echo, [1])).toBe(1)
@@ -237,7 +235,7 @@ describe('a full mailbox', () => {
       async (cluster) => {
         using value = remote('worker1', make)
         await value.toHere()
-        const { pump } = cluster.workers[1]!.agent
+        const { pump } = cluster.workers[1]!
         const run = pump.runNow
         pump.runNow = () => {}
         const fetches = Array.from({ length: 20 }, () => value.toHere())
@@ -313,7 +311,7 @@ describe('ready', () => {
           expect(error.cause).toBe('enough')
           expect((await failure(ready('worker1', { signal: controller.signal }))).code).toBe(code)
         }
-        expect(cluster.workers[0]!.agent.resolve(1).ledger.outgoing.waiters.size).toBe(0)
+        expect(cluster.workers[0]!.peers.resolve(1).ledger.outgoing.waiters.size).toBe(0)
       })
     }
   })
@@ -327,7 +325,7 @@ describe('ready', () => {
       expect(waiting.cancel('enough')).toBe(true)
       expect(await failure(waiting)).toMatchObject({ code: 'CALL_CANCELLED', op: 'ready', cause: 'enough' })
       expect(cluster.info(0).pendingCalls).toBe(2)
-      expect(cluster.workers[0]!.agent.resolve(1).ledger.outgoing.waiters.size).toBe(0)
+      expect(cluster.workers[0]!.peers.resolve(1).ledger.outgoing.waiters.size).toBe(0)
       cluster.gate(0, 1).unshut()
       await Promise.all(calls)
     })

@@ -5,17 +5,13 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable, type Scope } from '@postgrad/base/internal'
 import { MessageType } from '@postgrad/wire/internal'
-import { STREAM_CALL } from '../calls/stream.js'
-import { type FunctionRegistry, runExposed } from '../core/function-registry.js'
+import { STREAM_CALL } from '../common/built-in-names.js'
+import { runExposed } from '../common/function-registry.js'
+import type { Incoming } from '../core/incoming-call.js'
+import type { Peer } from '../core/peer.js'
 import { currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
-import type { RRefContext } from '../references/rref-context.js'
-import type { Delivery, Peer } from './delivery.js'
-import type { RpcAgent } from './rpc-agent.js'
-
-interface StreamHost {
-  readonly agent: RpcAgent
-  readonly registry: FunctionRegistry
-}
+import { currentCore } from '../core/slots.js'
+import type { WorkerCore } from '../core/worker-core.js'
 
 type AnyIterator = AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>
 
@@ -106,7 +102,7 @@ class StreamOutlet implements Outlet {
 
 /** Runs in the scope of the call. Its result is the generator's. */
 export function serveStream(name: unknown, args: unknown, window: unknown): Promise<unknown> {
-  const { agent, registry } = currentScope().worker as unknown as StreamHost
+  const core = currentCore()
   const served = currentServing()
   // What came from another worker need not be what `stream` sends.
   if (served === null || typeof name !== 'string' || !Array.isArray(args) || typeof window !== 'number' || !(window >= 1)) {
@@ -120,11 +116,11 @@ export function serveStream(name: unknown, args: unknown, window: unknown): Prom
   const outlet = new StreamOutlet(currentScope(), window)
   served.outlet = outlet
   if (served.isStopped) outlet.stop()
-  outlet.end(run(agent, served, outlet, name, () => runExposed(registry.lookup(name, agent.info.name), args)))
+  outlet.end(run(core, served, outlet, name, () => runExposed(core.registry.lookup(name, core.info.name), args)))
   return outlet.outcome
 }
 
-async function run(agent: RpcAgent, served: ServedCall, outlet: StreamOutlet, name: string, begin: () => unknown): Promise<unknown> {
+async function run(core: WorkerCore, served: ServedCall, outlet: StreamOutlet, name: string, begin: () => unknown): Promise<unknown> {
   outlet.begin(iteratorOf(name, await begin()))
   try {
     while (await outlet.take()) {
@@ -134,7 +130,7 @@ async function run(agent: RpcAgent, served: ServedCall, outlet: StreamOutlet, na
       if (step.done === true) return step.value
       const value = isThenable(step.value) ? await step.value : step.value
       if (outlet.stopped) break
-      send(agent, served, name, value)
+      send(core, served, name, value)
     }
   } catch (error) {
     // The first error is the one that counts.
@@ -145,12 +141,8 @@ async function run(agent: RpcAgent, served: ServedCall, outlet: StreamOutlet, na
   return undefined
 }
 
-function send(agent: RpcAgent, { caller, requestId }: ServedCall, op: string, value: unknown): void {
-  const peer = agent.resolve(caller.id)
-  const out = agent.prepare(peer, MessageType.STREAM_ITEM, [value], op)
-  out.requestId = requestId
-  agent.intercept(out, peer)
-  agent.send(peer, out)
+function send({ peers, messages }: WorkerCore, { caller, requestId }: ServedCall, op: string, value: unknown): void {
+  messages.sendFor(peers.resolve(caller.id), requestId, MessageType.STREAM_ITEM, [value], op)
 }
 
 /** @throws STREAM_NOT_ITERABLE */
@@ -169,32 +161,34 @@ export function iteratorOf(name: string, value: unknown): AnyIterator {
   })
 }
 
-/** Takes items; for the worker's constructor. */
-export function handleStreams(agent: RpcAgent, rrefs: RRefContext): void {
-  agent.handle(MessageType.STREAM_ITEM, (delivery) => onItem(agent, rrefs, delivery))
+/** Takes items, as a part of a worker of which nobody asks for anything. */
+export function installStreams(core: WorkerCore): void {
+  core.handle(MessageType.STREAM_ITEM, (_message, _from, item) => onItem(core, item))
+  core.messages.handleUnreadable(MessageType.STREAM_ITEM, ({ peer, head, error }) => failStream(core, peer, head.requestId, error))
 }
 
-function onItem(agent: RpcAgent, rrefs: RRefContext, { message, peer, received }: Delivery): void {
+function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {
+  const { references, interceptors } = core.messages
   const stream = peer.pending.peek(message.requestId)
   if (stream?.onItem === undefined) {
     // It crossed the end of its stream, as items do.
-    if (received !== null) rrefs.discard(received)
+    if (received !== null) references.discard(received)
     return
   }
   try {
-    for (const interceptor of agent.interceptors) interceptor.incoming?.(message, peer.info)
+    for (const interceptor of interceptors) interceptor.incoming?.(message, peer.info)
   } catch (error) {
-    if (received !== null) rrefs.discard(received)
-    failStream(agent, peer, message.requestId, error)
+    if (received !== null) references.discard(received)
+    failStream(core, peer, message.requestId, error)
     return
   }
   stream.onItem({ value: message.body[0], received })
 }
 
 /** Ends a stream, at both ends, with what is wrong with an item: there is none behind one that is missing. */
-export function failStream(agent: RpcAgent, peer: Peer, requestId: number, error: unknown): void {
+function failStream({ requests }: WorkerCore, peer: Peer, requestId: number, error: unknown): void {
   const stream = peer.pending.take(requestId)
   if (stream === undefined) return
   stream.onError(error)
-  agent.tellCancelled(peer, requestId)
+  requests.tellCancelled(peer, requestId)
 }

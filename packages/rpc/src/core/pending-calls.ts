@@ -8,10 +8,9 @@ import type { PostgradError } from '@postgrad/base'
 import { callCancelled } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message, MessageType } from '@postgrad/wire/internal'
-import { Activity } from '../core/quiet.js'
-import { RequestTable } from '../core/request-table.js'
-import type { ServedCall } from '../core/served-call.js'
-import type { WorkerInfo } from '../core/worker-info.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { RequestTable } from './request-table.js'
+import type { ServedCall } from './served-call.js'
 
 /** A call may end so much later than its deadline, in ms; never earlier. */
 export const GRAIN_MS = 10
@@ -23,13 +22,26 @@ export const ROUNDING_MS = 1e-3
  */
 export const STAND_MS = 1000
 
+/** Hears of what may have made a worker quiet (`quiet.ts`), if somebody listens. */
+export class Activity {
+  private listener: (() => void) | null = null
+
+  listen(listener: (() => void) | null): void {
+    this.listener = listener
+  }
+
+  changed(): void {
+    if (this.listener !== null) this.listener()
+  }
+}
+
 /** What waits for the reply to one request. None of its methods throws: the calls beside it have deadlines too. */
 export interface PendingCall {
   /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
   deadlineMs: number
   /** The call that was being served when this one was made: given up with that one. Set by `PendingCalls.add`. */
   parent: ServedCall | null
-  /** The kind of message that answers it, beside EXCEPTION. Set by `RpcAgent.request`. */
+  /** The kind of message that answers it, beside EXCEPTION. Set by `Requests.start`. */
   reply?: MessageType | null
   /** What was called, for errors. */
   readonly op: string
@@ -38,6 +50,8 @@ export interface PendingCall {
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
+  /** It has not left after all: who made it is told by an exception. */
+  unsent?(error: unknown): void
   /** Takes the error of a cancellation, if that is another matter than any error. */
   onCancelled?(error: unknown): void
   /** Called when the deadline passes, to make the error. `isInherited`: that of the call which it is part of has passed. */

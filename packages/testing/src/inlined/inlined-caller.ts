@@ -1,35 +1,25 @@
 /**
- * A worker of the inlined program: `call` runs the function at once, where it is made, in the scope of the worker that it names. Arguments
+ * Who makes the calls of the inlined program: `call` runs the function at once, where it is made, in the scope of the worker that it names. Arguments
  * and results are copied as on the wire, and every tensor that crosses leaves an identity node behind, one per message as the receive
- * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no other worker.
+ * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no link.
  */
 import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import { Future, PostgradError } from '@postgrad/base'
-import { currentScope, inScope, Scope } from '@postgrad/base/internal'
+import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
-import {
-  type AnyClass,
-  type AnyFunction,
-  type OwnerRRef,
-  RemoteStream,
-  RRef,
-  type RRefBackwardOptions,
-  type RRefOptions,
-  type Target,
-  type WorkerInfo,
-} from '@postgrad/rpc'
-import { iteratorOf, type Peer, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentWorker, type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
+import { type Caller, iteratorOf, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
 /** What one message with tensors is in the inlined graph. */
 export class CallBoundary extends Node {
   /** The worker whose message it would have been: the graph behind it is that worker's. */
-  readonly sender: InlinedWorker
+  readonly sender: WorkerRuntime
   /** In which it would have been sent; a pass of another one goes no further. */
   private readonly context: object | null
 
-  constructor(tensors: readonly Tensor[], sender: InlinedWorker) {
+  constructor(tensors: readonly Tensor[], sender: WorkerRuntime) {
     super(
       tensors.map((tensor) => gradientEdge(tensor)),
       tensors.map(({ shape, dtype }) => ({ shape, dtype })),
@@ -52,7 +42,7 @@ export class CallBoundary extends Node {
       throw stops('FOREIGN_CONTEXT', 'the pass reached a tensor that was received in another context')
     const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]
     if (!currentScope().gradEnabled || recorded.length === 0) return grads
-    const boundary = new CallBoundary(recorded, currentScope().worker as InlinedWorker)
+    const boundary = new CallBoundary(recorded, currentWorker())
     let outputs = 0
     return grads.map((grad) => (grad?.requiresGrad === true ? passed(grad, boundary, outputs++) : grad))
   }
@@ -85,82 +75,62 @@ const references: ValueExtension = {
   decode: (at, env) => (env as InlinedEnv).references[at as number],
 }
 
-export class InlinedWorker extends WorkerRuntime {
-  private readonly cluster: Map<string, InlinedWorker>
-  private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
-  private shared = new Set<symbol>()
-  private isSharing = false
+/** What the workers of one program share. */
+export class InlinedProgram {
+  readonly callers = new Map<string, InlinedCaller>()
   /** How many messages with tensors that require grad each worker would have sent; counted at the first. */
   readonly recordedCrossings = new Map<string, number>()
 
-  constructor(options: WorkerOptions, cluster: Map<string, InlinedWorker>) {
-    super(options)
-    this.cluster = cluster
-    cluster.set(options.name, this)
+  /** A worker whose calls are function calls. */
+  start(options: WorkerOptions): WorkerRuntime {
+    const worker = new WorkerRuntime({ ...options, caller: (made) => new InlinedCaller(made, this) })
+    this.callers.set(worker.info.name, worker.caller as InlinedCaller)
+    return worker
   }
 
-  override resolve(target: Target): WorkerInfo {
-    return this.find(target).info
-  }
-
-  override workers(): WorkerInfo[] {
-    return [...this.cluster.values()].map((worker) => worker.info)
-  }
-
-  /** What `install` puts into slots, this worker has in common with the first: contexts are the program's, whatever worker it is at. */
-  shareWithFirst(install: () => void): void {
-    this.isSharing = true
-    install()
-    this.isSharing = false
-  }
-
-  override slot<T>(key: symbol, make: () => T): T {
-    if (this.isSharing) this.shared.add(key)
-    return this.first !== this && this.shared.has(key) ? this.first.slot(key, make) : super.slot(key, make)
+  get workers(): WorkerRuntime[] {
+    return [...this.callers.values()].map(({ worker }) => worker)
   }
 
   /** The one that has what belongs to the whole program. */
-  get first(): InlinedWorker {
-    return this.cluster.values().next().value as InlinedWorker
+  get first(): WorkerRuntime {
+    return this.workers[0]!
+  }
+}
+
+export class InlinedCaller implements Caller {
+  readonly worker: WorkerRuntime
+  readonly program: InlinedProgram
+  private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
+
+  constructor(worker: WorkerRuntime, program: InlinedProgram) {
+    this.worker = worker
+    this.program = program
   }
 
-  override call(to: Target, fn: AnyFunction, args: readonly unknown[], _options?: RRefOptions): Future<unknown> {
+  call(to: Target, name: string, args: readonly unknown[]): Future<unknown> {
     return settle(async () => {
       const callee = this.find(to)
-      const name = this.registry.nameOf(fn)
-      return callee.cross(await callee.serve(name, this.caller.cross(args)))
+      return callee.cross(await callee.serve(name, this.sender.cross(args)))
     })
   }
 
   /** A call is a function call here: none waits. */
-  override ready(to: Target): Future<void> {
+  ready(to: Target): Future<void> {
     return settle(async () => void this.find(to))
   }
 
-  protected override callByName(peer: Peer, name: string, args: readonly unknown[]): Future<unknown> {
-    return settle(async () => {
-      const callee = this.find(peer.info)
-      return callee.cross(await callee.serve(name, this.caller.cross(args)))
-    })
-  }
-
-  override stream(to: Target, fn: AnyFunction, args: readonly unknown[]): RemoteStream<unknown> {
-    return this.streamFrom(this.find(to), this.registry.nameOf(fn), args)
-  }
-
-  protected override streamByName(peer: Peer, name: string, args: readonly unknown[]): RemoteStream<unknown> {
-    return this.streamFrom(this.find(peer.info), name, args)
-  }
-
   /** One item ahead of nobody: the generator goes on when the next one is asked for. */
-  private streamFrom(callee: InlinedWorker, name: string, args: readonly unknown[]): RemoteStream<unknown> {
-    const stream = new RemoteStream<unknown>(name, 1)
+  stream(to: Target, name: string, args: readonly unknown[]): RemoteStream<unknown> {
+    const callee = this.find(to)
+    const { registry, info } = callee.worker
+    const stream = new RemoteStream<unknown>(1)
     const scope = callee.scopeOfServing()
-    const passed = this.caller.cross(args)
+    const passed = this.sender.cross(args)
     let iterator: ReturnType<typeof iteratorOf> | null = null
     const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
       try {
-        iterator ??= iteratorOf(name, await inScope(scope, runExposed, this.registry.lookup(name, callee.info.name), passed))
+        iterator ??= iteratorOf(name, await inScope(scope, runExposed, registry.lookup(name, info.name), passed))
         const items = iterator
         const { done, value } = (await inScope(scope, () => work(items))) as IteratorResult<unknown, unknown>
         if (done === true) stream.onReply({ body: [callee.cross(value)] })
@@ -183,17 +153,10 @@ export class InlinedWorker extends WorkerRuntime {
     return stream
   }
 
-  override remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[]): RRef {
-    return this.make(this.find(to), this.registry.nameOf(fn), args)
-  }
-
-  protected override remoteByName(peer: Peer, name: string, args: readonly unknown[]): RRef {
-    return this.make(this.find(peer.info), name, args)
-  }
-
-  private make(callee: InlinedWorker, name: string, args: readonly unknown[]): RRef {
-    const owner = callee.rrefs.createOwner()
-    const passed = this.caller.cross(args)
+  remote(to: Target, name: string, args: readonly unknown[]): RRef {
+    const callee = this.find(to)
+    const owner = callee.worker.rrefs.createOwner()
+    const passed = this.sender.cross(args)
     try {
       const value = callee.serve(name, passed)
       // What needs no wait is there before the next message, as it is when messages keep their order.
@@ -206,13 +169,14 @@ export class InlinedWorker extends WorkerRuntime {
     } catch (error) {
       owner.setError(error)
     }
-    return new InlinedRRef(owner, callee)
+    return new InlinedRRef(owner, callee.worker, this.program)
   }
 
   /** Who sends: what is called through a reference is called on the runtime of its owner. */
-  private get caller(): InlinedWorker {
+  private get sender(): InlinedCaller {
     const { worker } = currentScope()
-    return worker instanceof InlinedWorker ? worker : this
+    const caller = worker instanceof WorkerRuntime ? worker.caller : null
+    return caller instanceof InlinedCaller ? caller : this
   }
 
   /** The value as it arrives at another worker. */
@@ -223,10 +187,10 @@ export class InlinedWorker extends WorkerRuntime {
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
     const boundary = new CallBoundary(
       recorded.map((i) => out.tensors[i]!),
-      this,
+      this.worker,
     )
-    const { name } = this.info
-    const { recordedCrossings } = this.first
+    const { name } = this.worker.info
+    const { recordedCrossings } = this.program
     if (recorded.length > 0) recordedCrossings.set(name, (recordedCrossings.get(name) ?? 0) + 1)
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
     recorded.forEach((i, outputNr) => {
@@ -235,26 +199,33 @@ export class InlinedWorker extends WorkerRuntime {
     return message.body[0] as T
   }
 
-  private find(target: Target): InlinedWorker {
-    for (const worker of this.cluster.values()) {
-      if (target === worker.info.name || target === worker.info.id || (typeof target === 'object' && target.name === worker.info.name))
-        return worker
+  /** Workers of an inlined program have no links. */
+  workers(): WorkerInfo[] {
+    return this.program.workers.map(({ info }) => info)
+  }
+
+  resolve(target: Target, op?: string): WorkerInfo {
+    for (const { info } of this.program.workers) {
+      if (target === info.name || target === info.id || (typeof target === 'object' && target.name === info.name)) return info
     }
-    super.resolve(target)
-    throw new Error('unreachable: an unknown worker was resolved')
+    return this.worker.peers.resolve(target, op).info
+  }
+
+  private find(target: Target): InlinedCaller {
+    return this.program.callers.get(this.resolve(target).name)!
   }
 
   private serve(name: string, args: readonly unknown[]): unknown {
-    return inScope(this.scopeOfServing(), runExposed, this.registry.lookup(name, this.info.name), args)
+    return inScope(this.scopeOfServing(), runExposed, this.worker.registry.lookup(name, this.worker.info.name), args)
   }
 
   /** With what a message from the running code would carry (DA-6): the context, and with it the anomaly mode. */
   private scopeOfServing(): Scope {
     const { chain, anomaly } = currentScope()
     const context = carriedContext()
-    if (context === null || anomaly === null) return new Scope({ context, chain }, this.scope)
+    if (context === null || anomaly === null) return new Scope({ context, chain }, this.worker.scope)
     watchScopes()
-    return new Scope({ context, chain, anomaly }, this.scope)
+    return new Scope({ context, chain, anomaly }, this.worker.scope)
   }
 }
 
@@ -264,19 +235,17 @@ function carriedContext(): object | null {
   return gradEnabled ? context : null
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-}
-
 /** A reference that any worker of the inlined program may hold. */
 export class InlinedRRef<T = unknown> extends RRef<T> {
   private readonly held: OwnerRRef<T>
-  private readonly worker: InlinedWorker
+  private readonly worker: WorkerRuntime
+  private readonly program: InlinedProgram
 
-  constructor(held: OwnerRRef<T>, worker: InlinedWorker) {
+  constructor(held: OwnerRRef<T>, worker: WorkerRuntime, program: InlinedProgram) {
     super(held.rrefId, worker.rrefs)
     this.held = held
     this.worker = worker
+    this.program = program
   }
 
   isOwner(): boolean {
@@ -293,7 +262,7 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
 
   toHere(): Future<T> {
     if (this.isOwner()) return this.held.toHere()
-    return settle(async () => this.worker.cross(await this.held.toHere()))
+    return settle(async () => (this.worker.caller as InlinedCaller).cross(await this.held.toHere()))
   }
 
   localValue(): T {
@@ -301,7 +270,7 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
   }
 
   override backward(this: InlinedRRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
-    return this.worker.first.rrefs.backward(this, contextId, options)
+    return this.program.first.rrefs.backward(this, contextId, options)
   }
 
   dispose(): void {

@@ -6,14 +6,14 @@ import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
 import { call, currentWorker, remote, stream } from '../api/api.js'
-import { STREAM_CALL } from '../calls/stream.js'
-import { expose } from '../core/function-registry.js'
+import { ask as askPeer } from '../calls/future-request.js'
+import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
+import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { STORE_CALL } from '../groups/store-host.js'
-import { METHOD_CALL, VALUE_READY } from '../references/rref-context.js'
-import { overSeeds } from '../worker/sim-cluster.suite.js'
-import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import { overSeeds } from './sim-cluster.suite.js'
+import type { WorkerRuntime } from './worker-runtime.js'
 
 const echo = <T>(value: T) => value
 class Plain {
@@ -33,14 +33,12 @@ expose({ countTo, echo, later, Plain })
 
 /** A call of a built-in function with whatever arguments. */
 function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
-  const worker = currentWorker() as unknown as {
-    readonly agent: WorkerRuntime['agent']
-    callByName(peer: unknown, name: string, args: readonly unknown[], options: object): Promise<unknown>
-  }
-  return worker.callByName(worker.agent.resolve(1), name, args, {}).then(
-    () => 'done',
-    ({ code }: { code: string }) => code,
-  )
+  return currentWorker()
+    .caller.call(1, name, args)
+    .then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    )
 }
 
 test('RPC-16: a built-in function that is called with odd arguments refuses them', () =>
@@ -65,8 +63,7 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
 
 test('RPC-16: a word about the group that makes no sense is a dead letter', () =>
   overSeeds(3, 2, async ({ workers }) => {
-    const { agent } = workers[0]!
-    const peer = agent.resolve(1)
+    const worker = workers[0]!
     const odd: readonly [number, unknown][] = [
       [99, null],
       [GroupWhat.JOIN, 'soon'],
@@ -74,40 +71,39 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
       [GroupWhat.RELEASE, 7],
       [GroupWhat.FAILED, null],
     ]
-    for (const [what, data] of odd) agent.post(peer, MessageType.GROUP_UPDATE, [what, data, null])
+    for (const [what, data] of odd) worker.post(1, MessageType.GROUP_UPDATE, [what, data, null])
     // Of an end of the group that this worker takes no part in.
-    agent.post(peer, MessageType.GROUP_UPDATE, [GroupWhat.RELEASE, [0, 1], null])
-    agent.post(peer, MessageType.PROGRESS, [0, 0, 0, 0, 0, [[1_000_000, 4]]])
+    worker.post(1, MessageType.GROUP_UPDATE, [GroupWhat.RELEASE, [0, 1], null])
+    worker.post(1, MessageType.PROGRESS, [0, 0, 0, 0, 0, [[1_000_000, 4]]])
     expect(await call('worker1', echo, [1])).toBe(1)
     using plain = remote('worker1', Plain, [])
     expect(await plain.call('get', [])).toBe(1)
-    const letters = workers[1]!.agent.deadLetters
+    const letters = workers[1]!.letters
     expect(letters.counts.invalid).toBe(odd.length)
     letters.counts.invalid = 0
   }))
 
 /** A request with a body and a number of one's own choice; its answer, or the error of the one who waits. */
 function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
-  const { agent } = currentWorker() as WorkerRuntime
-  const peer = agent.resolve(1)
-  return agent.requestMessage(peer, agent.prepare(peer, type, body, 'ask'), 100, 'ask').then(
-    ({ body: [value] }) => value,
+  const worker = currentWorker()
+  return askPeer(worker, worker.peers.resolve(1), type, body, 'ask', { timeoutMs: 100 }, (message) => message.body[0]).then(
+    (value) => value,
     ({ code }: { code: string }) => code,
   )
 }
 
 /** What the other worker makes of a message, with a number of one's own choice. */
 function say(type: MessageType, body: readonly unknown[], requestId: number, from = currentWorker() as WorkerRuntime, to = 1): void {
-  const peer = from.agent.resolve(to)
-  const out = from.agent.prepare(peer, type, body, 'say')
+  const peer = from.peers.resolve(to)
+  const out = from.messages.prepare(peer, type, body, 'say')
   out.requestId = requestId
-  from.agent.send(peer, out)
+  from.messages.send(peer, out)
 }
 
 const ofWorker = (worker: number, counter: number) => (BigInt(worker) << 48n) + BigInt(counter)
 
 /** Dead letters of a kind that are meant. */
-function expectInvalid({ agent: { deadLetters } }: WorkerRuntime, ...what: readonly string[]): void {
+function expectInvalid({ letters: deadLetters }: WorkerRuntime, ...what: readonly string[]): void {
   const found = deadLetters.last().filter(({ reason }) => reason === 'invalid')
   expect(found.map((letter) => letter.what)).toEqual(what)
   deadLetters.counts.invalid = 0
@@ -116,7 +112,7 @@ function expectInvalid({ agent: { deadLetters } }: WorkerRuntime, ...what: reado
 test("RPC-50: a second request with the number of one that is served is no request, and its answer is not taken for the first one's", () =>
   overSeeds(3, 2, async ({ workers }) => {
     const slow = call('worker1', later, ['first'])
-    const [[requestId]] = [...workers[0]!.agent.resolve(1).pending.entries()] as [[number, unknown]]
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
     say(MessageType.CALL, ['echo', ['second']], requestId)
     expect(await slow).toBe('first')
     expectInvalid(workers[1]!, `CALL: a second request ${requestId}`)
@@ -130,18 +126,18 @@ test('RPC-50: a reply that does not answer what was asked is RPC_WRONG_REPLY for
     ]
     for (const [type, body] of odd) {
       const called = call('worker1', later, ['value'])
-      const [[requestId]] = [...workers[0]!.agent.resolve(1).pending.entries()] as [[number, unknown]]
+      const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
       say(type, body, requestId, workers[1]!, 0)
       await expect(called).rejects.toMatchObject({ code: 'RPC_WRONG_REPLY', values: { worker: 'worker1' } })
     }
     // The reply to another remote call.
     const made = remote('worker1', later, ['value'])
-    const [[requestId]] = [...workers[0]!.agent.resolve(1).pending.entries()] as [[number, unknown]]
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
     say(MessageType.REMOTE_RET, [ofWorker(0, 900), ofWorker(0, 901), null], requestId, workers[1]!, 0)
     await expect(made.toHere({ timeoutMs: 100 })).rejects.toMatchObject({ code: expect.stringMatching('RPC_WRONG_REPLY|RREF_DELETED') })
     await call('worker1', later, [1])
     expectInvalid(workers[0]!, 'RREF_ACK: it does not answer what was asked', 'REMOTE_RET: it does not answer what was asked')
-    const letters = workers[0]!.agent.deadLetters
+    const letters = workers[0]!.letters
     expect(letters.counts['unknown-request']).toBe(3)
     letters.counts['unknown-request'] = 0
   }))
@@ -167,7 +163,7 @@ test('RPC-50: more progress than was possible is a dead letter and changes nothi
     expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here')
     const items = stream('worker1', countTo, [5], { window: 2 })
     expect(await items.next()).toEqual({ done: false, value: 1 })
-    const [[requestId]] = [...workers[0]!.agent.resolve(1).pending.entries()] as [[number, unknown]]
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
     say(MessageType.PROGRESS, [0, 0, 0, 0, 0, [[requestId, 99]]], 0)
     expect(await call('worker1', echo, [1])).toBe(1)
     expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here', 'PROGRESS: more was taken there than has left here')
@@ -210,11 +206,11 @@ test('SHD-3: only who leads says that references are given up, and that all is o
       [GroupWhat.RELEASE, [1, 2]],
       [GroupWhat.RELEASE, [0, 2]],
     ] as const) {
-      workers[2]!.agent.post(workers[2]!.agent.resolve(1), MessageType.GROUP_UPDATE, [what, data, null])
+      workers[2]!.post(1, MessageType.GROUP_UPDATE, [what, data, null])
     }
     expect(await workers[2]!.run(() => call('worker1', echo, [1]))).toBe(1)
-    member.agent.deadLetters.counts.invalid -= 3
-    expect(member.agent.deadLetters.counts.invalid).toBe(0)
+    member.letters.counts.invalid -= 3
+    expect(member.letters.counts.invalid).toBe(0)
     await Promise.all([workers[0]!, workers[2]!].map((worker) => worker.shutdown({ timeoutMs: 500 })))
     expect(await ended).toBe('ended')
   }))

@@ -3,8 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
-import { ServedCall } from '../core/served-call.js'
 import { Deadlines, GRAIN_MS, type PendingCall, PendingCalls, STAND_MS } from './pending-calls.js'
+import { ServedCall } from './served-call.js'
 
 /** Moves only by `to`; fires what is due at its exact time. */
 class HandClock implements Clock {

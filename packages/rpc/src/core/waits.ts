@@ -3,10 +3,10 @@
  * (`testing` makes the graph of a whole cluster from it); nothing here is kept for it, all is read when it is asked for.
  */
 
-import type { PendingCall, PendingCalls } from '../calls/pending-calls.js'
-import { OwnCall, type ServedCall } from '../core/served-call.js'
-import type { WorkerInfo } from '../core/worker-info.js'
-import type { Peer } from './delivery.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { Peer } from './peer.js'
+import type { PendingCall, PendingCalls } from './pending-calls.js'
+import { OwnCall, type ServedCall } from './served-call.js'
 
 /** A call as both its ends know it: who made it, and its number there. */
 export interface CallKey {

@@ -1,0 +1,61 @@
+/** Waiting until a call to another worker would leave: what is behind `ready`. Rules CRE-1 to CRE-12 in SPEC.md; `call-credits.ts` counts. */
+import { Future } from '@postgrad/base'
+import { callCancelled, checkSignal } from '@postgrad/base/internal'
+import type { CallOptions } from '../common/call-options.js'
+import { noRoom } from '../common/rpc-errors.js'
+import type { Target } from '../common/worker-info.js'
+import type { RoomWaiter } from '../core/call-credits.js'
+import type { PendingCall } from '../core/pending-calls.js'
+import type { WorkerCore } from '../core/worker-core.js'
+
+/** The place is kept until the end of this turn. Rejects with UNKNOWN_WORKER, RPC_TIMEOUT, RPC_SHUT_DOWN, WORKER_DIED, CALL_CANCELLED. */
+export function whenRoom(core: WorkerCore, to: Target, options: CallOptions): Future<void> {
+  const future = new Future<void>()
+  try {
+    begin(core, to, options, future)
+  } catch (error) {
+    future.reject(error)
+  }
+  return future
+}
+
+function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, options: CallOptions, future: Future<void>): void {
+  const { signal } = options
+  const peer = peers.resolve(to)
+  const timeoutMs = requests.timeLeft(options.timeoutMs, 'ready', peer.info)
+  messages.checkOpen(peer, 'ready')
+  checkSignal(signal, 'ready', peer.info)
+  const { outgoing } = peer.ledger
+  if (outgoing.waiters.size === 0 && outgoing.reserve()) {
+    future.resolve()
+    return
+  }
+  const end = () => {
+    endWait()
+    outgoing.waiters.delete(waiter)
+  }
+  const waiter: RoomWaiter = {
+    resolve: () => {
+      end()
+      future.resolve()
+    },
+    reject: (error) => {
+      end()
+      future.reject(error)
+    },
+  }
+  const waiting: PendingCall = {
+    deadlineMs: Number.POSITIVE_INFINITY,
+    parent: null,
+    op: 'ready',
+    about: () => ({ kind: 'room', what: `room for a call to worker '${peer.info.name}'`, on: [peer.info] }),
+    onReply: () => {},
+    onError: waiter.reject,
+    timedOut: () => noRoom(peer.info, timeoutMs),
+  }
+  const endWait = requests.wait(waiting, timeoutMs, 'ready')
+  observer?.noRoom('credit-stall', peer.info.name, '', outgoing)
+  outgoing.waiters.add(waiter)
+  future.cancelWith({ cancel: (reason) => waiter.reject(callCancelled('ready', peer.info, reason)) })
+  if (signal !== undefined) future.cancelOn(signal)
+}

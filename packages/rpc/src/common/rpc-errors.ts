@@ -1,0 +1,73 @@
+/** Why a request did not go, or was not answered: the errors that a worker makes for its callers. Those of a cancelled call are in `served-call.ts`. */
+
+import { PostgradError } from '@postgrad/base'
+import { outOfTime } from '@postgrad/base/internal'
+import type { WorkerInfo } from './worker-info.js'
+
+export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
+  return new PostgradError('RPC_SHUT_DOWN', {
+    op,
+    message: `worker '${worker.name}' has been shut down`,
+    remedy: 'Launch a new cluster, or close this one only after its last call.',
+    values: { worker: worker.name },
+  })
+}
+
+/** What a caller learns whose call has not begun at `worker` and never will. */
+export function drainingError(op: string, worker: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_DRAINING', {
+    op,
+    message: `worker '${worker.name}' takes no more calls, it is about to end; this one was not run`,
+    remedy: 'Call another worker, or this one when it has been started anew; nothing was done, so it may be repeated.',
+    values: { worker: worker.name, workerId: worker.id },
+  })
+}
+
+export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInherited: boolean): PostgradError {
+  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' was given up`, { worker: to.name, workerId: to.id, timeoutMs })
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,
+    remedy:
+      'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; its function goes on until it looks at currentSignal().',
+    values: { worker: to.name, workerId: to.id, timeoutMs },
+  })
+}
+
+/** For a reply that does not answer its request. */
+export function wrongReply(op: string, { name, id }: WorkerInfo, got: string): PostgradError {
+  return new PostgradError('RPC_WRONG_REPLY', {
+    op,
+    message: `worker '${name}' has answered with ${got}, which does not belong to the request`,
+    remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
+    values: { worker: name, workerId: id },
+  })
+}
+
+export function noRoom(worker: WorkerInfo, timeoutMs: number): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op: 'ready',
+    message: `worker '${worker.name}' had no room for a call within ${Math.round(timeoutMs)} ms`,
+    remedy: 'Pass { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
+    values: { worker: worker.name, workerId: worker.id, timeoutMs },
+  })
+}
+
+/** `isCancelled`: who makes it is told to end. */
+export function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
+  return new PostgradError('RPC_TIMEOUT', {
+    op,
+    message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
+    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
+    values: { timeoutMs },
+  })
+}
+
+export function nameTaken(peer: WorkerInfo): PostgradError {
+  return new PostgradError('WORKER_NAME_TAKEN', {
+    op: 'connect',
+    message: `worker '${peer.name}' (id ${peer.id}) is not unique`,
+    remedy: 'Give every worker a name and an id of its own.',
+    values: { worker: peer.name, workerId: peer.id },
+  })
+}

@@ -1,0 +1,73 @@
+/**
+ * Where the parts of a worker, and packages above, take part in its messages. The core calls these and never names who stands behind them; a hook
+ * that nobody has set costs a null check per message.
+ */
+import type { DeadLetter } from '@postgrad/actor/internal'
+import type { DeathCause } from '@postgrad/base'
+import type { ScopePatch } from '@postgrad/base/internal'
+import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { Incoming, IncomingCall } from './incoming-call.js'
+import type { PendingCall } from './pending-calls.js'
+
+/** What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one. */
+export interface Interceptor {
+  /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
+  outgoing?(message: OutgoingMessage, to: WorkerInfo): void
+  /** The message of an earlier `outgoing` has not left: its bytes could not be made. What was noted of it is void. */
+  unsent?(message: OutgoingMessage): void
+  /**
+   * At the receiver, as soon as a message is read that has something in its lineage room, whatever becomes of it: it may be refused, or find nobody who
+   * waits. In the order in which the peer sent them. Must not throw, and the body is not to be used.
+   */
+  arrived?(message: Message, from: WorkerInfo): void
+  /** At the receiver, before the body is used. A throw becomes the reply of a call, or the error of the future that waited. */
+  incoming?(message: Message, from: WorkerInfo): void
+  /** Changes the scope in which a call is served. */
+  servingScope?(message: Message): ScopePatch
+}
+
+/** Values in messages that are counted at both ends: references. Notes are opaque to the core, which hands them back in their time. */
+export interface ReferenceHooks {
+  /** The id of the value whose method a call is for, if the message names it by its id; that is replaced by the value's reference. */
+  subjectOf(message: Message): bigint | null
+  /** A message with these references is leaving, the one of this number to `to`. */
+  sent(notes: readonly unknown[], to: WorkerInfo, message: number): void
+  /** The message with these references has its turn. Gives what must be confirmed before they are used: promises of null, or of what went wrong. */
+  accept(notes: readonly unknown[], from: WorkerInfo): readonly Promise<unknown>[] | null
+  /** Whether others refer to this value of the worker, or are about to. */
+  isShared(rrefId: bigint): boolean
+  /** The message with these references goes to nobody. */
+  discard(notes: readonly unknown[]): void
+}
+
+/** Hears of what happens at a worker, in the order in which it happens. See `InspectEvent`. */
+export interface Observer {
+  sent(to: string, out: OutgoingMessage): void
+  received(item: Incoming): void
+  begun(call: IncomingCall): void
+  /** A serial actor puts it off. */
+  putOff(call: IncomingCall): void
+  /** The function has returned, or reached its first await. */
+  firstTurnOver(call: IncomingCall): void
+  ended(call: IncomingCall, outcome: Outcome): void
+  /** It was received and will never begin. */
+  notBegun(call: IncomingCall): void
+  deadLetter(letter: DeadLetter): void
+  death(worker: string, workerId: number, cause: DeathCause): void
+  noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, waiting: { readonly calls: number; readonly bytes: number }): void
+}
+
+/** How what was served ended; `given-up`: nobody waited for it any more. */
+export type Outcome = 'value' | 'error' | 'given-up'
+
+/** What users have put around calls. */
+export interface CallHooks {
+  /** A request is about to leave: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  leave(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall
+  /** Runs a request's function. */
+  serve(message: Message, from: WorkerInfo, run: () => unknown): unknown
+}
+
+/** Takes the messages of one type, in their turn and in the worker's own scope. `item` is the message as it waited in the mailbox. */
+export type Handler = (message: Message, from: WorkerInfo, item: Incoming) => void

@@ -1,0 +1,417 @@
+/**
+ * The way of every message of a worker: prepared, intercepted, encoded, sent; received, decoded, put into the mailbox, and, when it has its turn,
+ * given to the one handler of its type. `requests.ts` above pairs requests with their replies; the codec, the links and the pump work below.
+ *
+ *   prepare → intercept → send ─ link ─→ receive → mailbox → deliver → handler
+ *
+ * Note [What counts when]. Nothing is noted of a message before it can leave: a refusal in `prepare` or `send` leaves nothing behind. At the receiver it
+ * counts in the order in which it came (credits, blocks, lineage, the table of calls), whatever becomes of it; its references count when it has its turn.
+ */
+
+import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
+import { isPostgradError, type WorkerId } from '@postgrad/base'
+import { Lane, type MessageLane } from '@postgrad/base/internal'
+import { outsideOfScopes } from '@postgrad/tensor/internal'
+import type { Clock, Frame } from '@postgrad/transport'
+import {
+  Codec,
+  MESSAGE_TABLE,
+  type Message,
+  MessageType,
+  type OutgoingMessage,
+  passHead,
+  requestHead,
+  type ValueExtension,
+} from '@postgrad/wire/internal'
+import { functionOf } from '../common/built-in-names.js'
+import { drainingError, shutDownError } from '../common/rpc-errors.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import { mailboxFull } from './call-credits.js'
+import type { Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
+import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
+import { type Peer, Standing } from './peer.js'
+import { isCall } from './peer-ledger.js'
+import type { Peers } from './peers.js'
+import type { Activity } from './pending-calls.js'
+import { Progress } from './progress.js'
+
+/** Envelope fields of a one-way message; see `Message`. */
+export interface Envelope {
+  readonly context?: bigint | null
+  readonly autogradId?: bigint | null
+  readonly pass?: bigint | null
+  readonly lineage?: readonly number[] | null
+}
+
+/** What the parts of the core share: who the worker is, whom it knows, and whether it still runs. */
+export interface CoreHost {
+  readonly info: WorkerInfo
+  readonly clock: Clock
+  readonly pump: Pump<Runnable>
+  readonly peers: Peers
+  readonly activity: Activity
+  /** Null while nobody looks. */
+  readonly observer: Observer | null
+  /** Calls of other workers are refused: what waits is served, then this worker closes. */
+  readonly isDraining: boolean
+  readonly isClosed: boolean
+  /** The peer with this id, unless it is unknown, dead or closed, or this worker is. */
+  reachable(id: WorkerId): Peer | undefined
+  /** A dead letter; null: it arose here. */
+  letter(reason: DeadLetterReason, what: string, from: WorkerInfo | null): void
+  onHandlerError(error: unknown): void
+}
+
+const NO_REFERENCES: ReferenceHooks = {
+  subjectOf: () => null,
+  sent: () => {},
+  accept: () => null,
+  isShared: () => false,
+  discard: () => {},
+}
+
+export class MessagePath implements Taker {
+  readonly codec: Codec
+  readonly progress: Progress
+  readonly interceptors: Interceptor[] = []
+  references = NO_REFERENCES
+  private readonly host: CoreHost
+  private readonly extensions: ValueExtension[] = []
+  private readonly handlers = new Map<MessageType, Handler>()
+  private readonly callHandlers = new Map<MessageType, (call: IncomingCall) => void>()
+  private readonly unreadableHandlers = new Map<MessageType, (unreadable: Unreadable) => void>()
+
+  constructor(host: CoreHost) {
+    this.host = host
+    this.codec = new Codec({ extensions: this.extensions })
+    this.progress = new Progress(host.clock, this)
+    this.handle(MessageType.PROGRESS, ({ body }, _from, { peer }) => this.progress.onProgress(peer, body))
+  }
+
+  /** Values of one more kind may stand in messages. */
+  carry(extension: ValueExtension): void {
+    this.extensions.push(extension)
+  }
+
+  // --- sending: prepare, intercept, send, without a turn in between
+
+  /**
+   * Looks for what can never leave before anything is noted of the message.
+   * @throws RPC_SHUT_DOWN, WORKER_DIED, MAILBOX_FULL, and what `Codec.prepare` throws
+   */
+  prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
+    this.checkOpen(peer, op)
+    if (peer.standing === Standing.closed && SERVED.has(type)) throw this.host.peers.diedError(peer, op)
+    const account = peer.ledger.outgoingOf(type)
+    if (account?.isFull) {
+      this.host.observer?.noRoom('mailbox-full', peer.info.name, op, account)
+      throw mailboxFull(op, peer.info, account)
+    }
+    const { env } = peer
+    env.sending = null
+    const out = this.codec.prepare(type, body, env)
+    // Noted with the message itself: an interceptor may send others to this peer before it leaves.
+    if (env.sending !== null) out.note = env.sending
+    return out
+  }
+
+  /** @throws RPC_SHUT_DOWN, WORKER_DIED */
+  checkOpen(peer: Peer, op: string): void {
+    const { isClosed, info, peers } = this.host
+    if (isClosed) throw shutDownError(op, info)
+    if (peer.link?.closed) throw peers.diedError(peer, op)
+  }
+
+  /** Runs the interceptors over a message that is about to leave. */
+  intercept(out: OutgoingMessage, peer: Peer): void {
+    for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info)
+  }
+
+  /** It does not leave after all. */
+  unsent(out: OutgoingMessage): void {
+    for (const interceptor of this.interceptors) interceptor.unsent?.(out)
+  }
+
+  /** @throws WIRE_TOO_LARGE */
+  send(peer: Peer, out: OutgoingMessage): void {
+    const { link, env, ledger } = peer
+    const { observer, pump, activity } = this.host
+    ledger.onWriting()
+    try {
+      const frame = this.codec.encode(out, env, ledger.road ?? undefined)
+      if (observer !== null) observer.sent(peer.info.name, out)
+      const number = ledger.onSent(out.type, frame)
+      if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
+      if (link === null) {
+        // What arrives is the callee's, though it was sent within a memoryScope.
+        outsideOfScopes(() => this.receive(peer, frame))
+        pump.wake()
+      } else link.send(frame)
+      if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
+    } catch (error) {
+      ledger.onUnsent()
+      this.unsent(out)
+      throw error
+    } finally {
+      // What was read while the message was written.
+      this.progress.tell(peer)
+    }
+  }
+
+  /** One way, outside of calls, past the interceptors. @throws as `prepare` and `send` */
+  post(peer: Peer, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+    const out = this.prepare(peer, type, body, nameOf(type))
+    if (envelope !== undefined) {
+      out.context = envelope.context ?? null
+      out.autogradId = envelope.autogradId ?? null
+      out.pass = envelope.pass ?? null
+      out.lineage = envelope.lineage ?? null
+    }
+    this.send(peer, out)
+  }
+
+  /** The same to whom it may reach: not to who is unknown, dead or closed, and not when this worker is. */
+  postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[]): void {
+    const peer = this.host.reachable(id)
+    if (peer !== undefined) this.post(peer, type, body)
+  }
+
+  /** Sends what belongs to a request of the peer: its answer, an item. @throws as `prepare` and `send` */
+  sendFor(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], op: string): void {
+    const out = this.prepare(peer, type, body, op)
+    out.requestId = requestId
+    if (INTERCEPTED.has(type)) this.intercept(out, peer)
+    this.send(peer, out)
+  }
+
+  /** Answers a request, with an error if the answer cannot be sent. */
+  answer(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[]): void {
+    // Nobody is there to be told: the caller has died or this worker has shut down.
+    if (this.host.reachable(peer.info.id) === undefined) {
+      this.host.letter('link-closed', nameOf(type), peer.info)
+      return
+    }
+    try {
+      this.sendFor(peer, requestId, type, body, 'reply')
+    } catch (error) {
+      if (type === MessageType.EXCEPTION) throw error
+      this.answerError(peer, requestId, error)
+    }
+  }
+
+  /** Does not fail, whatever the error is: the codec takes of it what can be sent. */
+  answerError(peer: Peer, requestId: number, error: unknown): void {
+    this.answer(peer, requestId, MessageType.EXCEPTION, [error])
+  }
+
+  // --- receiving
+
+  /** One handler per type of message. */
+  handle(type: MessageType, handler: Handler): void {
+    this.claim(type)
+    this.handlers.set(type, handler)
+  }
+
+  /** The same for requests that are served: such a message is an `IncomingCall`, known to its peer's table until it has ended. */
+  handleCalls(type: MessageType, handler: (call: IncomingCall) => void): void {
+    this.claim(type)
+    this.callHandlers.set(type, handler)
+  }
+
+  private claim(type: MessageType): void {
+    if (this.handlers.has(type) || this.callHandlers.has(type)) throw new Error(`two handlers for ${nameOf(type)}`)
+  }
+
+  /** Hears of messages of a type that could not be read, in their turn. */
+  handleUnreadable(type: MessageType, handler: (unreadable: Unreadable) => void): void {
+    this.unreadableHandlers.set(type, handler)
+  }
+
+  receive(peer: Peer, frame: Frame): void {
+    const { env, ledger } = peer
+    ledger.onReading()
+    env.received = null
+    let message: Message
+    try {
+      message = this.codec.decode(frame, env, ledger.road ?? undefined)
+    } catch (error) {
+      // It was sent before its sender ended, and names a block that went with it.
+      const hasEnded = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true
+      const problem = hasEnded ? this.host.peers.diedError(peer, 'receive') : error
+      this.receiveUnreadable(peer, frame, problem)
+      return
+    }
+    const { type } = message
+    const bytes = ledger.onRead(type, frame, true)
+    if (message.lineage !== null) this.arrived(message, peer)
+    const { received } = env
+    const item = SERVED.has(type) ? this.call(message, peer, received, bytes) : new IncomingMessage(this, message, peer, received)
+    // A call that is refused is answered without waiting for its turn among the calls.
+    const lane: MessageLane = item instanceof IncomingCall && item.state === 'refused' ? Lane.control : MESSAGE_TABLE[type].lane
+    const rrefId = aboutRRef(message) ?? this.references.subjectOf(message)
+    const { observer, pump } = this.host
+    if (observer !== null) observer.received(item)
+    pump.mailbox.pushFrom(peer.source, lane, item, message.context, rrefId)
+  }
+
+  /** Known from here on, and not only from its turn on: a cancellation waits in a higher lane. */
+  private call(message: Message, peer: Peer, received: readonly unknown[] | null, bytes: number): IncomingCall {
+    const { type, deadlineMs, requestId, body } = message
+    const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.host.clock.now() + deadlineMs
+    const functionName = type === MessageType.RREF_FETCH ? '' : functionOf(body)
+    const call = new IncomingCall(this, message, peer, received, expiresMs, functionName, bytes)
+    const isWithin = peer.ledger.incomingOf(type)!.onReceived(bytes)
+    if (!isWithin || this.isDrainingFor(call)) call.refuse()
+    else if (peer.served.get(requestId) === undefined) peer.served.set(requestId, call)
+    return call
+  }
+
+  private isDrainingFor({ peer, type }: IncomingCall): boolean {
+    return this.host.isDraining && peer.link !== null && isCall(type)
+  }
+
+  private arrived(message: Message, peer: Peer): void {
+    try {
+      for (const interceptor of this.interceptors) interceptor.arrived?.(message, peer.info)
+    } catch (error) {
+      this.noteFailure(peer, message.type, error)
+    }
+  }
+
+  /** If it is known what it belonged to, somebody is told in its turn. */
+  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
+    const { host } = this
+    const head = requestHead(frame)
+    const bytes = peer.ledger.onRead(head?.type, frame, false)
+    host.letter('unreadable', isPostgradError(error) ? error.message : String(error), peer.info)
+    const number = peer.ledger.received
+    // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
+    const tell = () => this.postIfReachable(peer.info.id, MessageType.UNREADABLE, [number])
+    host.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
+    if (head === null) return
+    peer.ledger.incomingOf(head.type)?.onReceived(bytes)
+    const unreadable = new Unreadable(this, peer, head, passHead(frame), error, bytes)
+    host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
+  }
+
+  // --- delivering: an error of a handler ends what the message was about, and neither the worker nor the messages behind it
+
+  deliver(item: Incoming): void {
+    const { message, peer, received } = item
+    try {
+      if (received !== null) this.references.accept(received, peer.info)
+      const handler = this.handlers.get(message.type)
+      if (handler !== undefined) handler(message, peer.info, item)
+      else this.discard(item, 'unreadable', `${nameOf(message.type)}: nothing handles it here`)
+    } catch (error) {
+      this.onThrown(message, item, 0, error)
+    }
+  }
+
+  deliverCall(call: IncomingCall): void {
+    const { message, peer, received, requestId } = call
+    try {
+      if (received !== null) call.unconfirmed = this.references.accept(received, peer.info)
+      if (call.state === 'refused') this.turnAway(call)
+      else if (peer.served.get(requestId) !== call) {
+        // An answer would be taken for that of the other.
+        this.discardCall(call, 'invalid', `${nameOf(message.type)}: a second request ${requestId}`)
+      } else this.callHandlers.get(message.type)!(call)
+    } catch (error) {
+      const { callBytes } = call
+      call.callBytes = 0
+      peer.served.take(requestId)
+      this.onThrown(message, call, callBytes, error)
+    }
+  }
+
+  /** Its sender had no room for it, or this worker is about to end. */
+  private turnAway(call: IncomingCall): void {
+    const { type, message, peer } = call
+    const op = isCall(type) ? String(message.body[0]) : 'toHere'
+    const isDraining = this.host.isDraining && isCall(type)
+    const error = isDraining ? drainingError(op, this.host.info) : mailboxFull(op, this.host.info, peer.ledger.incomingOf(type)!)
+    this.discardCall(call, isDraining ? 'draining' : 'mailbox-full', `${nameOf(type)} ${op}`)
+    this.answerError(peer, call.requestId, error)
+  }
+
+  private onThrown({ type, requestId, context, pass }: Message, { peer, received }: Incoming, callBytes: number, error: unknown): void {
+    this.noteFailure(peer, type, error)
+    try {
+      if (received !== null) this.references.discard(received)
+      const about = context === null || pass === null ? null : { context, pass }
+      new Unreadable(this, peer, { type, requestId }, about, error, callBytes).run()
+    } catch (second) {
+      this.noteFailure(peer, type, second)
+    }
+  }
+
+  deliverUnreadable(unreadable: Unreadable): void {
+    this.progress.begun(unreadable)
+    const { peer, type, head, error } = unreadable
+    const handler = this.unreadableHandlers.get(type)
+    if (handler !== undefined) handler(unreadable)
+    else if (MESSAGE_TABLE[type].reply !== null) this.answerError(peer, head.requestId, error)
+  }
+
+  begun(call: IncomingCall): void {
+    this.progress.begun(call)
+    this.host.observer?.begun(call)
+  }
+
+  // --- what nobody gets
+
+  private noteFailure({ info }: Peer, type: MessageType, error: unknown): void {
+    const what = isPostgradError(error) ? `${error.code}: ${error.message}` : String(error)
+    this.host.letter('failed', `${nameOf(type)}: ${what}`, info)
+    this.host.onHandlerError(error)
+  }
+
+  /** A message that can be read and cannot be right. */
+  refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void {
+    this.host.letter('invalid', `${nameOf(type)}: ${why}`, from)
+  }
+
+  /** Nobody gets this message, nor the references in it. */
+  discard({ peer, received }: Incoming, reason: DeadLetterReason, what: string): void {
+    if (received !== null) this.references.discard(received)
+    this.host.letter(reason, what, peer.info)
+  }
+
+  /** A call ends before it has begun. */
+  discardCall(call: IncomingCall, reason: DeadLetterReason, what: string): void {
+    this.notBegun(call)
+    this.discard(call, reason, what)
+  }
+
+  notBegun(call: IncomingCall): void {
+    this.progress.begun(call)
+    this.host.observer?.notBegun(call)
+  }
+
+  /** This worker closes: calls that have not begun are answered. */
+  stopped(item: Runnable): void {
+    if (!(item instanceof IncomingMessage) && !(item instanceof IncomingCall)) return
+    const { message, peer } = item
+    this.host.letter('stopped', nameOf(message.type), peer.info)
+    if (item instanceof IncomingCall && peer.link !== null) {
+      this.answerError(peer, item.requestId, drainingError(String(message.body[0]), this.host.info))
+    }
+  }
+}
+
+/** Requests that are served: what nobody begins any more with a worker that leaves. */
+const SERVED: ReadonlySet<MessageType> = new Set([MessageType.CALL, MessageType.REMOTE_CALL, MessageType.RREF_FETCH])
+
+/** Messages that interceptors see at their sender. */
+export const INTERCEPTED: ReadonlySet<MessageType> = new Set([...SERVED, MessageType.RESULT, MessageType.STREAM_ITEM])
+
+/** The RRef that a message is about, if its kind is about one: no message overtakes an earlier one about the same. */
+function aboutRRef({ type, body }: Message): bigint | null {
+  const field = MESSAGE_TABLE[type].rrefField
+  return field === null ? null : (body[field] as bigint)
+}
+
+export function nameOf(type: MessageType): string {
+  return MESSAGE_TABLE[type].name
+}

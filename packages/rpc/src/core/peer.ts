@@ -1,0 +1,49 @@
+/**
+ * A worker as another one knows it, itself included: the link to it, what is asked of it and served for it, and where it stands in its life.
+ * `peers.ts` has all of them.
+ */
+import type { Source } from '@postgrad/actor/internal'
+import type { WorkerId } from '@postgrad/base'
+import type { Link } from '@postgrad/transport'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { PeerLedger } from './peer-ledger.js'
+import type { PendingCalls } from './pending-calls.js'
+import type { RequestTable } from './request-table.js'
+import type { ServedCall } from './served-call.js'
+
+/** Where a peer stands, as far as it has said; a later one never goes back to an earlier. Its death is known to `Liveness`. */
+export const Standing = {
+  member: 0,
+  /** The whole group ends, so its end will be no accident; until then it is a member. See `shutdown.ts`. */
+  ending: 1,
+  /** It will close its link. It still answers, but nobody should begin anything with it. */
+  leaving: 2,
+  /** It serves no more calls. See `leave.ts`. */
+  closed: 3,
+} as const
+export type Standing = (typeof Standing)[keyof typeof Standing]
+
+export interface Peer {
+  readonly info: WorkerInfo
+  /** Null: this worker itself, reached through encode, mailbox, decode like any other. */
+  link: Link | null
+  /** It calls and is called, and no group counts it. */
+  readonly isGuest: boolean
+  standing: Standing
+  /** The worker that has its name now. */
+  restartedAs: WorkerId | null
+  readonly source: Source
+  readonly env: CodecEnv
+  readonly pending: PendingCalls
+  /** Its calls to this worker, by request id, from when they are received until they have ended. */
+  readonly served: RequestTable<ServedCall>
+  /** What passes between it and this worker. */
+  readonly ledger: PeerLedger
+}
+
+/** Passed through the codec: who is at the other end, and what was noted of the references in the message that is being written or read. */
+export interface CodecEnv {
+  readonly peer: WorkerInfo
+  sending: unknown[] | null
+  received: unknown[] | null
+}

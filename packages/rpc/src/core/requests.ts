@@ -1,0 +1,314 @@
+/**
+ * What this worker asks of others: the one way in which a request begins, the replies that end it, and how it is given up. `message-path.ts` below
+ * carries the messages; `caller.ts` and the protocol of references above begin requests.
+ *
+ *   start: time left → signal → prepare → intercept → note → send     … RESULT, EXCEPTION, the deadline, the peer's death, cancelling, the close
+ */
+import type { PostgradError } from '@postgrad/base'
+import { type Canceller, callCancelled, checkSignal, currentScope, markHop, outOfTime, timeLimit, withHop } from '@postgrad/base/internal'
+import { MESSAGE_TABLE, type Message, MessageType, type OutgoingMessage, setChain } from '@postgrad/wire/internal'
+import type { CallOptions } from '../common/call-options.js'
+import { notThereInTime, shutDownError, timedOut, wrongReply } from '../common/rpc-errors.js'
+import type { WorkerInfo } from '../common/worker-info.js'
+import type { CallHooks } from './hooks.js'
+import type { Incoming, Unreadable } from './incoming-call.js'
+import { type CoreHost, INTERCEPTED, type MessagePath, nameOf } from './message-path.js'
+import type { Peer } from './peer.js'
+import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
+import { cancelledByCaller, currentServing, type ServedCall, servedIn } from './served-call.js'
+
+export interface RequestsHost extends CoreHost {
+  /** Default deadline of a call in ms; 0 is none. */
+  readonly rpcTimeoutMs: number
+  /** What the close means to whom it cuts short. */
+  readonly closedBy: PostgradError
+}
+
+/** A request that this worker makes, and who is told of its end: whichever comes first of the reply, the peer's death, the deadline, the cancellation and the shutdown. */
+export abstract class OutgoingRequest implements PendingCall, Canceller {
+  deadlineMs = Number.POSITIVE_INFINITY
+  parent: ServedCall | null = null
+  reply: MessageType | null = null
+  /** Set by `start`, as is the next. */
+  requestId = 0
+  timeoutMs = Number.POSITIVE_INFINITY
+  readonly peer: Peer
+  readonly op: string
+
+  constructor(peer: Peer, op: string) {
+    this.peer = peer
+    this.op = op
+  }
+
+  abstract onReply(message: Message): void
+  abstract onError(error: unknown): void
+
+  /** Writes into the envelope before interceptors see the message. */
+  mark(_out: OutgoingMessage): void {}
+
+  /** Returns whether it was still waiting. */
+  cancel(reason: unknown): boolean {
+    return this.peer.pending.cancel(this.requestId, reason)
+  }
+
+  timedOut(isInherited: boolean): PostgradError {
+    return timedOut(this.op, this.peer.info, this.timeoutMs, isInherited)
+  }
+}
+
+/** Of a wait for something of this worker itself, which nobody is asked for. */
+export interface WaitOptions {
+  readonly timeoutMs?: number | undefined
+  readonly op: string
+  readonly what: string
+  /** The value that is waited for, where it is made. */
+  readonly rrefId?: bigint
+  /** Who makes it is told to end when the time is over. */
+  readonly isCancelled?: boolean
+}
+
+export class Requests {
+  /** Those of users; null while there are none. */
+  around: CallHooks | null = null
+  readonly deadlines: Deadlines
+  /** Waits for something of this worker itself. */
+  readonly waits: PendingCalls
+  private readonly host: RequestsHost
+  private readonly messages: MessagePath
+  private nextRequest = 1
+  private shutdown: AbortController | null = null
+  /** Served calls that were given up in this turn and have called others. */
+  private givenUp = new Set<ServedCall>()
+
+  constructor(host: RequestsHost, messages: MessagePath) {
+    this.host = host
+    this.messages = messages
+    this.deadlines = new Deadlines(host.clock, host.activity)
+    this.waits = new PendingCalls(this.deadlines, host.info, () => {})
+    messages.handle(MessageType.CALL_CANCEL, ({ body }, _from, { peer }) => this.onCancel(peer, body[0] as number, body[1] as boolean))
+    for (const type of [MessageType.RESULT, MessageType.REMOTE_RET, MessageType.RREF_ACK])
+      messages.handle(type, (_message, _from, item) => this.onReply(item))
+    messages.handle(MessageType.EXCEPTION, (message, _from, { peer }) => this.onException(message, peer))
+    for (const type of [MessageType.RESULT, MessageType.REMOTE_RET, MessageType.RREF_ACK, MessageType.EXCEPTION])
+      messages.handleUnreadable(type, (unreadable) => this.onUnreadable(unreadable))
+  }
+
+  /** Requests to a peer. */
+  pendingFor(info: WorkerInfo): PendingCalls {
+    return new PendingCalls(this.deadlines, info, (requestId) => this.tellCancelled(this.host.peers.get(info.id)!, requestId))
+  }
+
+  // --- asking
+
+  /** Sends a request. @throws RPC_TIMEOUT, CALL_CANCELLED, INVALID_ARGUMENT, RPC_SHUT_DOWN, WORKER_DIED, MAILBOX_FULL, what the codec and interceptors throw */
+  start(request: OutgoingRequest, type: MessageType, body: readonly unknown[], { timeoutMs, signal }: CallOptions): void {
+    const { messages } = this
+    const { peer, op } = request
+    const leftMs = this.timeLeft(timeoutMs, op, peer.info)
+    checkSignal(signal, op, peer.info)
+    const out = messages.prepare(peer, type, body, op)
+    request.mark(out)
+    if (INTERCEPTED.has(type)) messages.intercept(out, peer)
+    const requestId = this.nextRequest++
+    out.requestId = requestId
+    request.requestId = requestId
+    request.timeoutMs = leftMs
+    if (leftMs !== Number.POSITIVE_INFINITY) out.deadlineMs = leftMs
+    const waiting: PendingCall = this.around === null ? request : this.observed(this.around, request, out)
+    waiting.reply = MESSAGE_TABLE[type].reply
+    const scope = currentScope()
+    if (scope.chain !== null) setChain(out, scope.chain)
+    peer.pending.add(requestId, waiting, leftMs, servedIn(scope))
+    try {
+      messages.send(peer, out)
+    } catch (error) {
+      peer.pending.take(requestId)
+      waiting.unsent?.(error)
+      throw error
+    }
+  }
+
+  private observed(around: CallHooks, request: OutgoingRequest, out: OutgoingMessage): PendingCall {
+    try {
+      return around.leave(out, request.peer.info, request)
+    } catch (error) {
+      this.messages.unsent(out)
+      throw error
+    }
+  }
+
+  /**
+   * The time that a call may take: its own, and never more than what is left to the call that is being served.
+   * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been given up
+   */
+  timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
+    const { rpcTimeoutMs, clock, isClosed } = this.host
+    const own = timeLimit(op, timeoutOption ?? rpcTimeoutMs)
+    const scope = currentScope()
+    let left = own
+    if (scope.deadlineMs !== Number.POSITIVE_INFINITY) {
+      left = Math.min(own, scope.deadlineMs - clock.now())
+      if (left <= 0) throw outOfTime(op, `worker '${to.name}' was not called`, { worker: to.name, workerId: to.id, timeoutMs: 0 })
+    }
+    const givenUp = servedIn(scope)?.givenUp ?? null
+    if (givenUp !== null && !isClosed) throw callCancelled(op, to, givenUp)
+    return left
+  }
+
+  /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */
+  wait(waiting: PendingCall, timeoutMs: number, op: string): () => void {
+    if (this.host.isClosed) throw shutDownError(op, this.host.info)
+    const requestId = this.nextRequest++
+    this.waits.add(requestId, waiting, timeoutMs, currentServing())
+    return () => {
+      this.waits.take(requestId)
+    }
+  }
+
+  /** The same for a value: tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
+  waitFor(fail: (error: unknown) => void, { timeoutMs, op, what, rrefId, isCancelled = false }: WaitOptions): () => void {
+    const leftMs = this.timeLeft(timeoutMs, op, this.host.info)
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op,
+      about: () => ({ kind: 'value', what, ...(rrefId === undefined ? {} : { rrefId }) }),
+      onReply: () => {},
+      onError: fail,
+      timedOut: (isInherited) =>
+        isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: leftMs }) : notThereInTime(op, what, leftMs, isCancelled),
+    }
+    return this.wait(waiting, leftMs, op)
+  }
+
+  // --- replies
+
+  private onReply({ message, peer, received }: Incoming): void {
+    const { references, interceptors } = this.messages
+    const waiting = this.takePending(peer, message.type, message.requestId)
+    if (waiting === undefined) {
+      if (received !== null) references.discard(received)
+      return
+    }
+    try {
+      if (message.type === MessageType.RESULT) for (const interceptor of interceptors) interceptor.incoming?.(message, peer.info)
+    } catch (error) {
+      if (received !== null) references.discard(received)
+      waiting.onError(error)
+      return
+    }
+    try {
+      waiting.onReply(message)
+    } catch (error) {
+      // It is not in the table any more: nothing else would end it.
+      waiting.onError(error)
+      throw error
+    }
+  }
+
+  private onException({ body, type, requestId }: Message, peer: Peer): void {
+    const error = body[0]
+    addHop(error, peer.info)
+    this.takePending(peer, type, requestId)?.onError(error)
+  }
+
+  private onUnreadable({ peer, type, head, error }: Unreadable): void {
+    this.takePending(peer, type, head.requestId)?.onError(error)
+  }
+
+  /** The call that a reply belongs to. A reply to nothing that waits is a dead letter; one of a kind that does not answer the request ends it. */
+  private takePending(peer: Peer, type: MessageType, requestId: number): PendingCall | undefined {
+    const waiting = peer.pending.take(requestId)
+    if (waiting === undefined) {
+      this.host.letter('unknown-request', nameOf(type), peer.info)
+      return undefined
+    }
+    if (type === MessageType.EXCEPTION || waiting.reply === type) return waiting
+    this.messages.refuseInvalid(peer.info, type, 'it does not answer what was asked')
+    waiting.onError(wrongReply(waiting.op, peer.info, nameOf(type)))
+    return undefined
+  }
+
+  // --- giving up, see served-call.ts
+
+  /** The caller's word that it waits no more; `isAwaited`: for the end of a stream, and not for its items. What has ended here meanwhile is not known any more. */
+  private onCancel(peer: Peer, requestId: number, isAwaited: boolean): void {
+    const served = peer.served.get(requestId)
+    if (served === undefined) return
+    if (isAwaited) served.stop(cancelledByCaller(peer.info))
+    else this.giveUp([served], cancelledByCaller(peer.info))
+  }
+
+  /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
+  giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
+    for (const served of calls) {
+      served.giveUp(reason)
+      if (!served.hasCalled) continue
+      // Many may be given up in one turn; their calls are looked for once, behind it.
+      if (this.givenUp.size === 0) void Promise.resolve().then(() => this.cancelChildren())
+      this.givenUp.add(served)
+    }
+  }
+
+  private cancelChildren(): void {
+    const parents = this.givenUp
+    this.givenUp = new Set()
+    for (const { pending } of this.host.peers) pending.cancelChildren(parents)
+    this.waits.cancelChildren(parents)
+  }
+
+  /** Also when the call has ended for this worker, as a remote call does when its reference is confirmed. */
+  tellCancelled(peer: Peer, requestId: number): void {
+    this.messages.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, false])
+  }
+
+  /** Aborts when this worker shuts down. */
+  get shutdownSignal(): AbortSignal {
+    this.shutdown ??= new AbortController()
+    if (this.host.isClosed) this.shutdown.abort(this.host.closedBy)
+    return this.shutdown.signal
+  }
+
+  // --- ends
+
+  /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
+  onDeath(peer: Peer): void {
+    const error = (op: string) => this.host.peers.diedError(peer, op)
+    peer.pending.failAll(() => error('call'))
+    peer.ledger.outgoing.fail(() => error('ready'))
+    this.deadlines.unwatch(peer.pending)
+    this.giveUp(this.orphans(peer), error('currentSignal'))
+  }
+
+  /** What is served for a worker that has died; but a value to which others refer by now is made for them. */
+  private *orphans({ served }: Peer): Iterable<ServedCall> {
+    for (const [, call] of served.entries()) {
+      if (call.owner === null || !this.messages.references.isShared(call.owner.rrefId)) yield call
+    }
+  }
+
+  /** This worker closes: waits for its own things are rejected with RPC_SHUT_DOWN. `failAll` does the same for one peer. */
+  close(): void {
+    this.shutdown?.abort(this.host.closedBy)
+    this.waits.failAll(() => shutDownError('call', this.host.info))
+    this.deadlines.close()
+  }
+
+  failAll({ served, pending }: Peer): void {
+    for (const [, call] of served.entries()) call.giveUp(this.host.closedBy)
+    pending.failAll(() => shutDownError('call', this.host.info))
+  }
+
+  get pendingCount(): number {
+    let count = this.waits.size
+    for (const { pending } of this.host.peers) count += pending.size
+    return count
+  }
+}
+
+/** Writes into an error that came from `from` that it did; where it arose stands first. */
+function addHop(error: unknown, from: WorkerInfo): void {
+  const travelled = error as { workers?: readonly { name: string; id: number }[] }
+  travelled.workers = withHop(travelled.workers ?? [], from)
+  markHop(error, from.name)
+}

@@ -1,0 +1,41 @@
+/**
+ * How a part of a worker (its references, its actors, what a package above adds) is found: by a typed slot. The part is made when it is first asked for,
+ * and installs itself then, through what the core offers to all of them (`worker-core.ts`). The core knows none of them.
+ */
+import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
+import type { WorkerCore } from './worker-core.js'
+
+export class WorkerSlot<T> {
+  private readonly key: symbol
+  private readonly make: (worker: WorkerCore) => T
+
+  constructor(name: string, make: (worker: WorkerCore) => T) {
+    this.key = Symbol(`postgrad.${name}`)
+    this.make = make
+  }
+
+  /** The part of that worker. */
+  of(worker: WorkerCore): T {
+    return worker.slot(this.key, () => this.make(worker))
+  }
+
+  /** That of the worker that runs this code. @throws RPC_NOT_INITIALIZED */
+  get here(): T {
+    return this.of(currentCore())
+  }
+}
+
+/** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
+export function currentCore(): WorkerCore {
+  const { worker } = currentScope()
+  if (worker === null) {
+    throw new PostgradError('RPC_NOT_INITIALIZED', {
+      op: 'currentWorker',
+      message: 'no worker is current here',
+      remedy:
+        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+    })
+  }
+  return worker as WorkerCore
+}

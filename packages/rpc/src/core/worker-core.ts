@@ -1,0 +1,412 @@
+/**
+ * The core of a worker: who it is, its clock, its mailbox, the workers that it knows, and where its parts install themselves. References, actors, groups,
+ * streams and observation are such parts, as is what packages above add: each takes a slot, handlers of messages, an interceptor, and an end. The core
+ * knows none of them. `message-path.ts` below carries messages, `requests.ts` asks others; `worker-runtime.ts` above is what users hold.
+ */
+import assert from 'node:assert'
+import { type DeadLetterReason, DeadLetters, Pump, Source } from '@postgrad/actor/internal'
+import type { PostgradError, WorkerId } from '@postgrad/base'
+import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Lane, Scope } from '@postgrad/base/internal'
+import type { Device, Generator } from '@postgrad/tensor'
+import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { Clock, Link, LinkClosed } from '@postgrad/transport'
+import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
+import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
+import { shutDownError } from '../common/rpc-errors.js'
+import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-info.js'
+import { checkMailbox, type MailboxOptions } from './call-credits.js'
+import type { Handler, Interceptor, Observer } from './hooks.js'
+import type { Runnable } from './incoming-call.js'
+import { type Envelope, MessagePath } from './message-path.js'
+import { type Peer, Standing } from './peer.js'
+import { PeerLedger } from './peer-ledger.js'
+import { Peers } from './peers.js'
+import { Activity } from './pending-calls.js'
+import { RequestTable } from './request-table.js'
+import { Requests, type RequestsHost } from './requests.js'
+import type { Wait } from './waits.js'
+
+/** PyTorch's default, in ms. */
+export const RPC_TIMEOUT_MS = 60_000
+
+export interface CoreOptions {
+  readonly name: string
+  readonly id: WorkerId
+  readonly clock: Clock
+  /**
+   * It is linked with the workers, calls and is called, and is no member of their group: `workers()`, the groups that name nobody and `shutdown` leave it out, for
+   * itself too. Default false.
+   */
+  readonly isGuest?: boolean
+  /** What may be called here; default the names of this thread (`expose`). */
+  readonly registry?: FunctionRegistry
+  /** Where kernels run; default the thread's. */
+  readonly device?: Device
+  /** Random numbers of this worker; default the thread's. */
+  readonly generator?: Generator
+  /** Default deadline of a call in ms; 0 is none. */
+  readonly rpcTimeoutMs?: number
+  /** How much may wait of one worker's calls at another. The same for all workers of a cluster: each end counts by its own. */
+  readonly mailbox?: MailboxOptions
+  /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
+  readonly finalizers?: 'release' | 'report'
+  /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
+  readonly referenceStacks?: boolean
+  /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
+  readonly onBug?: (error: unknown) => void
+  /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
+  readonly onHandlerError?: (error: unknown) => void
+}
+
+/** Stands for the link of a dead peer, whose buffers would stay for as long as this worker remembers that peer, which is for ever. */
+const ENDED_LINK: Link = {
+  closed: true,
+  open: () => {},
+  send: () => {
+    throw new Error('sent on a link that has ended')
+  },
+  flush: () => {},
+  poll: () => 0,
+  close: () => {},
+}
+
+export class WorkerCore implements RequestsHost {
+  /** Its name and id. */
+  readonly info: WorkerInfo
+  /** Its time. */
+  readonly clock: Clock
+  /** One counter for contexts, autograd messages, passes, references and forks of this worker. */
+  readonly ids: IdCounter
+  /** The scope of this worker's own work: no context, no deadline, grad mode on. */
+  readonly scope: Scope
+  /** What may be called here. */
+  readonly registry: FunctionRegistry
+  /** Whether it is no member of the group. */
+  readonly isGuest: boolean
+  /** As it was made; each part reads its own. */
+  readonly options: CoreOptions
+  readonly onBug: (error: unknown) => void
+  readonly onHandlerError: (error: unknown) => void
+  readonly pump: Pump<Runnable>
+  readonly peers: Peers
+  readonly activity = new Activity()
+  readonly letters = new DeadLetters()
+  readonly messages: MessagePath
+  readonly requests: Requests
+  observer: Observer | null = null
+  isDraining = false
+  isClosed = false
+  private readonly window: Required<MailboxOptions>
+  private defaultTimeoutMs: number
+  private closedError: PostgradError | null = null
+  private readonly slots = new Map<symbol, unknown>()
+  private readonly counts: (() => Record<string, number>)[] = []
+  private readonly waitLists: (() => Iterable<Wait>)[] = []
+  private readonly connectListeners: ((peer: WorkerInfo) => void)[] = []
+  private readonly closeListeners: ((closedBy: () => PostgradError) => void)[] = []
+
+  constructor(options: CoreOptions) {
+    const { name, id, clock, isGuest = false, device = null, generator = null, onBug, onHandlerError } = options
+    checkWorkerName(name)
+    checkWorkerId(id)
+    this.info = Object.freeze({ name, id })
+    this.clock = clock
+    this.ids = new IdCounter(id)
+    this.options = options
+    this.isGuest = isGuest
+    this.defaultTimeoutMs = checkTime('rpcTimeoutMs', options.rpcTimeoutMs ?? RPC_TIMEOUT_MS, '0 for no limit')
+    this.registry = options.registry ?? threadRegistry
+    this.window = checkMailbox(options.mailbox)
+    this.onBug = onBug ?? ((error) => throwLater(clock, error))
+    this.onHandlerError = onHandlerError ?? this.onBug
+    const scope = new Scope({ worker: this, device, generator }, {})
+    this.scope = scope
+    this.pump = new Pump({
+      clock,
+      dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
+      onBug: this.onBug,
+    })
+    this.pump.onDrained(() => this.activity.changed())
+    this.peers = new Peers(clock)
+    this.messages = new MessagePath(this)
+    this.requests = new Requests(this, this.messages)
+    this.addPeer(this.info, null, null, isGuest)
+    this.contribute(() => ({
+      pendingCalls: this.requests.pendingCount,
+      openLinks: [...this.peers].filter(({ link }) => link !== null && !link.closed).length,
+      deadLetters: this.letters.total,
+    }))
+  }
+
+  /** Default deadline of a call in ms; 0 is none. */
+  get rpcTimeoutMs(): number {
+    return this.defaultTimeoutMs
+  }
+
+  /** For calls that are made from now on. @throws TIMEOUT_INVALID */
+  setRpcTimeout(timeoutMs: number): void {
+    this.defaultTimeoutMs = checkTime('setRpcTimeout', timeoutMs, '0 for no limit')
+  }
+
+  get codec(): Codec {
+    return this.messages.codec
+  }
+
+  /** Runs `fn` as this worker. */
+  run<T>(fn: () => T): T {
+    return inScope(this.scope, fn)
+  }
+
+  // --- the workers that it knows
+
+  /**
+   * Opens a link to another worker, which may be a guest; large tensors take the road through a heap that both share, if there is one.
+   * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
+   */
+  connect(info: WorkerInfo, link: Link, road: HeapRoad | null = null, isGuest = false): void {
+    if (this.isClosed) throw shutDownError('connect', this.info)
+    this.peers.admit(info)
+    const peer = this.addPeer(info, link, road, isGuest)
+    const { pump, messages } = this
+    // During a long stretch of node tasks what this worker has sent leaves as well.
+    const removePoll = pump.addPoll(() => {
+      link.flush()
+      const frames = link.poll()
+      // At once: it may be long until a timer comes to its turn.
+      if (frames > 0) messages.progress.tell(peer)
+      return frames
+    })
+    const runNow = () => pump.runNow()
+    link.open({
+      onFrame: (frame) => messages.receive(peer, frame),
+      onTurnEnd: () => {
+        inScope(this.scope, runNow)
+        messages.progress.tellSoon(peer)
+      },
+      onClose: (reason) => {
+        removePoll()
+        this.onLinkClosed(peer, reason)
+      },
+    })
+    for (const listener of this.connectListeners) listener(info)
+  }
+
+  private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null, isGuest: boolean): Peer {
+    const peer: Peer = {
+      info,
+      link,
+      isGuest,
+      standing: Standing.member,
+      restartedAs: null,
+      source: new Source(info.name),
+      env: { peer: info, sending: null, received: null },
+      pending: this.requests.pendingFor(info),
+      served: new RequestTable(),
+      ledger: new PeerLedger(this.window, this.clock, road),
+    }
+    this.peers.add(peer)
+    return peer
+  }
+
+  /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */
+  isLinkedTo(name: string): boolean {
+    return this.peers.namesake(name)?.link?.closed === false
+  }
+
+  /** Tells of a worker that died before this one began, its own former life among them: references to what it owned then fail with WORKER_DIED. */
+  noteDeath(worker: WorkerInfo, detail: string): void {
+    this.peers.noteDeath(worker, detail)
+  }
+
+  /** The worker of that name or id. @throws UNKNOWN_WORKER */
+  resolve(target: Target, op?: string): WorkerInfo {
+    return this.peers.resolve(target, op).info
+  }
+
+  /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */
+  workers(): WorkerInfo[] {
+    return this.peers.members()
+  }
+
+  /** The error that everything about this worker meets, if it is known to be dead. */
+  deathOf(id: WorkerId): PostgradError | null {
+    return this.peers.deathOf(id)
+  }
+
+  reachable(id: WorkerId): Peer | undefined {
+    const peer = this.peers.get(id)
+    return peer === undefined || this.isClosed || peer.link?.closed ? undefined : peer
+  }
+
+  /** Blocks that peers have not read yet. */
+  get blocksOnTheWay(): number {
+    let count = 0
+    for (const { ledger } of this.peers) count += ledger.road?.inFlight ?? 0
+    return count
+  }
+
+  /** Who has not read them. */
+  get unread(): WorkerInfo[] {
+    return [...this.peers].filter(({ ledger }) => (ledger.road?.inFlight ?? 0) > 0).map(({ info }) => info)
+  }
+
+  // --- where parts install themselves
+
+  /** One object per worker and key, made when it is first asked for. `WorkerSlot` is the typed form. */
+  slot<T>(key: symbol, make: () => T): T {
+    if (!this.slots.has(key)) this.slots.set(key, make())
+    return this.slots.get(key) as T
+  }
+
+  /** Takes one-way messages of a type; runs in this worker's own scope. */
+  handle(type: MessageType, handler: Handler): void {
+    this.messages.handle(type, handler)
+  }
+
+  /** Hears of messages of a type that could not be read, in their turn, if they say which pass they were about. */
+  handleUnreadable(type: MessageType, handler: (pass: PassHead, error: unknown, from: WorkerInfo) => void): void {
+    this.messages.handleUnreadable(type, ({ pass, error, peer }) => {
+      if (pass !== null) handler(pass, error, peer.info)
+    })
+  }
+
+  /** Puts something between the messages of calls and their ends; see `Interceptor`. */
+  intercept(interceptor: Interceptor): void {
+    this.messages.interceptors.push(interceptor)
+  }
+
+  /** Sends a one-way message, past the interceptors. @throws UNKNOWN_WORKER, WORKER_DIED, RPC_SHUT_DOWN */
+  post(to: WorkerId, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+    this.messages.post(this.peers.resolve(to), type, body, envelope)
+  }
+
+  /** Puts a task into the mailbox's task lane; of those that wait the highest `priority` runs first. */
+  pushTask(task: Runnable, priority: number): void {
+    this.pump.mailbox.pushTask(task, priority)
+    this.pump.wake()
+  }
+
+  /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */
+  later(fn: () => void): void {
+    this.pump.mailbox.push(Lane.call, { run: fn })
+    this.pump.wake()
+  }
+
+  /**
+   * Looks at the links in the middle of long work of this thread (a pause of a kernel): what has arrived is read into the mailbox, what was sent
+   * leaves, and no user code runs. Returns how much waits.
+   */
+  lookAround(): number {
+    return inScope(this.scope, () => this.pump.look())
+  }
+
+  /** `fn` runs each time that the mailbox has become empty, before what was sent is posted. */
+  onDrained(fn: () => void): void {
+    this.pump.onDrained(() => (currentScope() === this.scope ? fn() : inScope(this.scope, fn)))
+  }
+
+  /** `fn` runs when a link to another worker was opened. */
+  onPeerConnect(fn: (peer: WorkerInfo) => void): void {
+    this.connectListeners.push(fn)
+  }
+
+  /** `fn` runs once per dead peer, behind everything that was received from it. */
+  onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void {
+    this.peers.liveness.watch(({ worker }) => fn(worker, this.deathOf(worker.id)!))
+  }
+
+  /** `fn` runs when this worker shuts down, before its links close; its argument gives the error for what that cuts short. */
+  onClose(fn: (closedBy: () => PostgradError) => void): void {
+    this.closeListeners.push(fn)
+  }
+
+  /** A message that can be read and cannot be right: a dead letter. */
+  refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void {
+    this.messages.refuseInvalid(from, type, why)
+  }
+
+  /** A dead letter. `from` is who sent it; null: it arose here. */
+  letter(reason: DeadLetterReason, what: string, from: WorkerInfo | null = null): void {
+    const letter = { reason, atMs: this.clock.now(), from: from === null ? null : from.name, what }
+    this.letters.add(letter)
+    this.observer?.deadLetter(letter)
+  }
+
+  /** Adds to `debugInfo`. */
+  contribute(fn: () => Record<string, number>): void {
+    this.counts.push(fn)
+  }
+
+  /** What this worker holds and waits for; all of it is back at its start when a program has cleaned up. */
+  debugInfo(): Record<string, number> {
+    const info: Record<string, number> = {}
+    for (const contribute of this.counts) {
+      for (const [key, count] of Object.entries(contribute())) {
+        assert(!(key in info), `two counts are called ${key}`)
+        info[key] = count
+      }
+    }
+    return info
+  }
+
+  /** Adds to `waits`: what a package above waits for. */
+  contributeWaits(fn: () => Iterable<Wait>): void {
+    this.waitLists.push(fn)
+  }
+
+  protected contributedWaits(): Wait[] {
+    return this.waitLists.flatMap((contribute) => [...contribute()])
+  }
+
+  // --- ends
+
+  private onLinkClosed(peer: Peer, { by, detail }: LinkClosed): void {
+    if (by === 'self' || this.isClosed) return
+    this.pump.mailbox.pushLast(peer.source, Lane.control, { run: () => this.onDeath(peer, detail) })
+    inScope(this.scope, () => this.pump.runNow())
+  }
+
+  /** Behind everything that was received from the peer. */
+  private onDeath(peer: Peer, detail: string): void {
+    peer.ledger.road?.close()
+    try {
+      const death = this.peers.deathBy(peer, detail)
+      this.observer?.death(peer.info.name, peer.info.id, death.cause)
+      this.peers.liveness.report(death)
+    } finally {
+      this.requests.onDeath(peer)
+      peer.link = ENDED_LINK
+    }
+  }
+
+  /** What the close means to whom it cuts short. Made for the first of them: most workers close with nothing under way, and its stack costs 10 µs. */
+  get closedBy(): PostgradError {
+    this.closedError ??= shutDownError('close', this.info)
+    return this.closedError
+  }
+
+  /** What waits is rejected with RPC_SHUT_DOWN, requests of others that have not begun are answered, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
+  end(): void {
+    if (this.isClosed) return
+    try {
+      for (const listener of this.closeListeners) listener(() => this.closedBy)
+    } finally {
+      this.pump.stop((item) => this.messages.stopped(item))
+      this.isClosed = true
+      this.requests.close()
+      for (const peer of this.peers) {
+        const { ledger, link } = peer
+        this.requests.failAll(peer)
+        ledger.telling?.cancel()
+        link?.close()
+        ledger.road?.end()
+      }
+    }
+  }
+}
+
+function throwLater(clock: Clock, error: unknown): void {
+  clock.defer(() => {
+    throw error
+  })
+}

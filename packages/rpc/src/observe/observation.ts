@@ -1,0 +1,81 @@
+/**
+ * Looking at a worker as a part of it: who listens and counts (`inspection.ts`, `metrics.ts`), and what users put around its calls
+ * (`call-interceptors.ts`). While nobody does, the core pays a null check per message.
+ */
+import { Lane } from '@postgrad/base/internal'
+import { WorkerSlot } from '../core/slots.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import { REFERENCES } from '../references/references.js'
+import { type CallInterceptor, CallInterceptors } from './call-interceptors.js'
+import { Inspection, type InspectListener } from './inspection.js'
+import { Metrics, type WorkerMetrics } from './metrics.js'
+
+export class Observation {
+  /** Null while nobody looks. */
+  inspection: Inspection | null = null
+  private readonly core: WorkerCore
+  private interceptors: CallInterceptors | null = null
+  /** Of the last event that was told to anybody. */
+  private lastEvent = 0
+
+  constructor(core: WorkerCore) {
+    this.core = core
+    core.onClose(() => this.inspection?.closing(core.info.name, () => REFERENCES.of(core).references()))
+  }
+
+  inspect(listener: InspectListener): () => void {
+    const { listeners } = this.begin()
+    listeners.add(listener)
+    return () => {
+      listeners.delete(listener)
+      this.endIdle()
+    }
+  }
+
+  metrics(): WorkerMetrics {
+    const inspection = this.begin()
+    const { clock, pump } = this.core
+    inspection.metrics ??= new Metrics(clock.now())
+    const depth = (lane: Lane) => pump.mailbox.depth(lane)
+    return inspection.metrics.read(clock.now(), {
+      signal: depth(Lane.signal),
+      control: depth(Lane.control),
+      gradient: depth(Lane.gradient),
+      task: depth(Lane.task),
+      call: depth(Lane.call),
+    })
+  }
+
+  stopMetrics(): void {
+    if (this.inspection !== null) this.inspection.metrics = null
+    this.endIdle()
+  }
+
+  private begin(): Inspection {
+    this.inspection ??= new Inspection(this.core.clock, this.core.onBug, this.lastEvent)
+    this.core.observer = this.inspection
+    return this.inspection
+  }
+
+  private endIdle(): void {
+    const { inspection } = this
+    if (inspection === null || !inspection.isIdle) return
+    this.lastEvent = inspection.lastSeq
+    this.inspection = null
+    this.core.observer = null
+  }
+
+  /** Puts an interceptor around the worker's calls. Returns what takes it away. */
+  intercept(interceptor: CallInterceptor): () => void {
+    this.interceptors ??= new CallInterceptors(this.core)
+    const { interceptors } = this
+    interceptors.add(interceptor)
+    this.core.requests.around = interceptors
+    return () => {
+      interceptors.remove(interceptor)
+      if (interceptors.isEmpty) this.core.requests.around = null
+    }
+  }
+}
+
+export const OBSERVATION = new WorkerSlot('observation', (core) => new Observation(core))
