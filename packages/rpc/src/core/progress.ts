@@ -28,7 +28,7 @@ export class Progress {
   }
 
   onProgress(peer: Peer, body: readonly unknown[]): void {
-    const progress = body as unknown as ProgressBody
+    const progress = body as ProgressBody
     if (!peer.ledger.onProgress(progress) || !toStreams(peer, progress)) {
       this.path.refuseInvalid(peer.info, MessageType.PROGRESS, 'more was taken there than has left here')
     }
