@@ -15,6 +15,7 @@ import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/interna
 import type { Timer } from '@postgrad/transport'
 import { type Outlet, OwnCall, type ServedCall, servedIn } from '../core/served-call.js'
 import type { WorkerCore } from '../core/worker-core.js'
+import { Invocation, type InvokeOptions } from './invocation.js'
 
 /** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
 export const ACTOR_WAITING_MAX = 16_384
@@ -25,49 +26,11 @@ export interface ActorHooks {
   onStop?(): unknown
 }
 
-interface InvokeOptions {
-  readonly endsAtReturn?: boolean
-  readonly isOwn?: boolean
-}
-
 /** A method that runs, and who waits for it. */
 interface Open {
   readonly method: string
   readonly served: ServedCall | null
   readonly reject: (error: unknown) => void
-}
-
-/** One call of a method. */
-class Invocation {
-  readonly method: string
-  readonly run: () => unknown
-  /** The scope in which it was called, in which it runs whenever that is. */
-  readonly scope: Scope
-  resolve: (value: unknown) => void = () => {}
-  reject: (error: unknown) => void = () => {}
-  /** It gave its turn up, to be run anew. */
-  isStashed = false
-
-  /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */
-  readonly endsAtReturn: boolean
-  /** The actor said it to itself: nobody waits for it. */
-  readonly isOwn: boolean
-
-  constructor(method: string, run: () => unknown, scope: Scope, { endsAtReturn = false, isOwn = false }: InvokeOptions) {
-    this.method = method
-    this.run = run
-    this.scope = scope
-    this.endsAtReturn = endsAtReturn
-    this.isOwn = isOwn
-  }
-
-  /** What its caller waits for when it does not run at once. */
-  promise(): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.resolve = resolve
-      this.reject = reject
-    })
-  }
 }
 
 export class ActorCell {

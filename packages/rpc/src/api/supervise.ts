@@ -3,19 +3,20 @@
  * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
-import { type Child, type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
+import { type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import { ACTOR_NAMES } from '../actors/actor-register-host.js'
-import { STOP_ACTOR, type Watch } from '../actors/watches.js'
 import type { AnyClass } from '../common/function-registry.js'
 import type { Target } from '../common/worker-info.js'
-import { type RRef, type RRefOptions, UserRRef } from '../references/rref.js'
+import { type RRef, UserRRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { ActorHandle, type Gone } from './actor-handle.js'
 import { currentWorker } from './api.js'
+import { Incarnation } from './incarnation.js'
+import { checkChildren, checkSpec } from './supervise-checks.js'
 
 /** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
@@ -61,9 +62,6 @@ type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[n
 const WORKER_WAIT_MS = 5000
 /** How often a start looks whether its worker is there again. */
 const WORKER_LOOK_MS = 10
-/** How long the word that ends an actor at once is waited for: a worker that hears nothing would otherwise keep this one from ending. */
-const KILL_MS = 5000
-
 /**
  * Makes actors and keeps them running. When one crashes or its worker dies it is made anew, with others as `strategy` has it ('one-for-one', the default,
  * 'one-for-all', 'rest-for-one'); `intensity` (1) restarts within `periodMs` (5000) are borne, one more stops all of them (`supervision.exited`).
@@ -371,79 +369,6 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 }
 
-/** One life of a supervised actor. */
-class Incarnation implements Child {
-  readonly exited: Promise<Exit>
-  private readonly worker: WorkerRuntime
-  private readonly rref: RRef
-  private readonly stopping = new AbortController()
-  private settle!: (exit: Exit) => void
-
-  constructor(worker: WorkerRuntime, rref: RRef, watch: Watch) {
-    this.worker = worker
-    this.rref = rref
-    this.exited = new Promise((resolve) => {
-      this.settle = resolve
-    })
-    void watch.down.then((down) => this.settle(down))
-  }
-
-  stop(shutdownMs: number): Promise<unknown> {
-    return this.ask(shutdownMs, { timeoutMs: 0, signal: this.stopping.signal })
-  }
-
-  /** Its worker may not even hear of it: here it has ended from now on, and no answer is waited for. */
-  kill(): void {
-    this.stopping.abort()
-    void this.ask(0, { timeoutMs: KILL_MS }).catch(() => {})
-    this.settle({ normal: false, reason: killed(this.rref) })
-  }
-
-  private async ask(shutdownMs: number, options: RRefOptions): Promise<unknown> {
-    return await this.worker.run(() => this.worker.caller.call(this.rref.owner(), STOP_ACTOR, [this.rref, shutdownMs], options))
-  }
-}
-
-/** @throws INVALID_ARGUMENT */
-function checkChildren(options: SuperviseOptions): void {
-  const children: unknown = options?.children
-  if (!Array.isArray(children)) {
-    throw new PostgradError('INVALID_ARGUMENT', {
-      op: 'supervise',
-      expected: 'a list of children',
-      got: kindOf(children),
-      remedy: `Write supervise({ children: [${CHILD}] }).`,
-    })
-  }
-  for (const spec of children) checkSpec('supervise', spec)
-}
-
-const CHILD = "{ name: 'agent', actor: Agent, args: [], worker: 'worker0' }"
-
-/** @throws INVALID_ARGUMENT */
-function checkSpec(op: string, spec: unknown): void {
-  const { name, actor, args = [] } = (spec ?? {}) as Record<keyof ActorSpec, unknown>
-  const wrong =
-    typeof name !== 'string'
-      ? `${kindOf(name)} as its name`
-      : typeof actor !== 'function'
-        ? `${kindOf(actor)} as the actor of '${name}'`
-        : Array.isArray(args)
-          ? null
-          : `${kindOf(args)} as the args of '${name}'`
-  if (wrong === null) return
-  throw new PostgradError('INVALID_ARGUMENT', {
-    op,
-    expected: 'a child with a name, an exposed class as its actor, and a list of args',
-    got: wrong,
-    remedy: `Write ${CHILD}.`,
-  })
-}
-
-function kindOf(value: unknown): string {
-  return value === null ? 'null' : typeof value
-}
-
 /** @throws INVALID_ARGUMENT */
 function checkParent(worker: WorkerRuntime, parent: SuperviseOptions['parent']): void {
   if (parent === undefined) return
@@ -493,15 +418,6 @@ function staleError(name: string, what: string, cause: unknown): PostgradError {
     remedy: `Use supervision.actor('${name}'), which goes with the one that runs now.`,
     values: { actor: what, child: name, stale: true },
     ...(cause === null || cause === undefined ? {} : { cause }),
-  })
-}
-
-function killed(rref: RRef): PostgradError {
-  return new PostgradError('ACTOR_KILLED', {
-    op: 'supervise',
-    message: `an actor on worker '${rref.ownerName()}' did not end in the time that it was given`,
-    remedy: 'Give it a longer { shutdownMs } (0 ends it at once), or look at the method that it is in.',
-    values: { worker: rref.ownerName() },
   })
 }
 

@@ -1,4 +1,4 @@
-/** Why a request did not go, or was not answered: the errors that a worker makes for its callers. Those of a cancelled call are in `served-call.ts`. */
+/** Why a request did not go, or was not answered: the errors that a worker makes for its callers. */
 
 import { PostgradError } from '@postgrad/base'
 import { outOfTime } from '@postgrad/base/internal'

@@ -16,81 +16,50 @@
  * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
-import { Future, isPostgradError, PostgradError, workerOf } from '@postgrad/base'
-import { callCancelled, checkSignal, Tombstones } from '@postgrad/base/internal'
-import type { Tensor } from '@postgrad/tensor'
+import { Future, isPostgradError, type PostgradError, workerOf } from '@postgrad/base'
+import { Tombstones } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { ask } from '../calls/future-request.js'
-import { RemoteStream, type StreamOptions } from '../calls/stream.js'
-import { METHOD_CALL, VALUE_READY } from '../common/built-in-names.js'
+import { METHOD_CALL } from '../common/built-in-names.js'
 import type { AnyClass } from '../common/function-registry.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { ReferenceHooks } from '../core/hooks.js'
 import type { CodecEnv } from '../core/peer.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import type { Caller } from './caller.js'
-import { OwnerRRef, RRef, type RRefBackwardOptions, type RRefOptions, type RRefProtocol, UserRRef, type ValueWaiter } from './rref.js'
-import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
+import { OwnerRRef, RRef, type RRefOptions, type RRefProtocol, UserRRef } from './rref.js'
+import {
+  countsOf,
+  type Holder,
+  Owned,
+  type PendingChild,
+  type ReceivedFork,
+  type SentFork,
+  stackOfProgram,
+  type TrackedUser,
+  tablesOf,
+} from './rref-entries.js'
+import { deleted, invalid, noAutograd } from './rref-errors.js'
+import { RRefOperations } from './rref-operations.js'
+import type { References } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
-
-/** A reference in a message that leaves. */
-export interface SentFork {
-  readonly rref: RRef
-  readonly forkId: bigint
-}
-
-/** A reference in a message that waits in the mailbox. */
-export interface ReceivedFork {
-  readonly rref: RRef
-  readonly forkId: bigint
-}
-
-/** A live reference of this worker to a value elsewhere, so that it may be collected. */
-interface TrackedUser {
-  readonly ref: WeakRef<UserRRef>
-  readonly rrefId: bigint
-  readonly forkId: bigint
-  readonly owner: number
-  /** It must not hold the reference. */
-  onEnd: (() => void) | null
-}
-
-/** One value of this worker that others refer to, or are about to. */
-class Owned {
-  readonly rref: OwnerRRef
-  /** Who holds it, by fork id. */
-  readonly forks = new Map<bigint, Holder>()
-  readonly sinceMs: number
-  /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
-  admitted: boolean
-
-  constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
-    this.rref = rref
-    this.admitted = admitted
-    this.sinceMs = sinceMs
-  }
-}
-
-interface Holder {
-  readonly worker: number
-  /** The number of the message, among those to that worker, in which this worker sent the fork; 0: it came about otherwise. */
-  readonly message: number
-  readonly sinceMs: number
-}
 
 /** So many ids of dropped values of other makers are remembered at least: what is later waits for a value that never comes, until its deadline. */
 export const TOMBSTONES_MIN = 4096
-export class RRefContext implements RRefProtocol, ReferenceHooks {
+
+export class RRefContext implements ReferenceHooks {
   /** Who makes the calls of references. */
   caller!: Caller
+  /** What programs do with references. */
+  readonly operations: RRefProtocol
   private readonly core: WorkerCore
-  private readonly owned = new Map<bigint, Owned>()
+  readonly owned = new Map<bigint, Owned>()
   /** Values that other workers made here and nobody refers to any more. Those that this worker made need none: it alone gives their ids. */
   private readonly tombstones = new Tombstones(TOMBSTONES_MIN)
-  private readonly pendingUsers = new Map<bigint, UserRRef>()
-  private readonly pendingChildren = new Map<bigint, { parent: UserRRef; receiver: number; message: number }>()
+  readonly pendingUsers = new Map<bigint, UserRRef>()
+  readonly pendingChildren = new Map<bigint, PendingChild>()
   /** Live user references by fork id, for the table and for the death of an owner; weak, so that the finalizer can see their end. */
-  private readonly users = new Map<bigint, TrackedUser>()
+  readonly users = new Map<bigint, TrackedUser>()
   /** Where references were made, if the worker keeps that: 2 µs each. */
   private readonly stacks: WeakMap<RRef, string> | null
   private readonly finalizer: FinalizationRegistry<TrackedUser>
@@ -107,6 +76,7 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
   constructor(core: WorkerCore) {
     const { finalizers = 'release', referenceStacks = false } = core.options
     this.core = core
+    this.operations = new RRefOperations(core, this)
     this.stacks = referenceStacks ? new WeakMap() : null
     this.finalizer = new FinalizationRegistry((user) => {
       this.finalized++
@@ -118,50 +88,13 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     return this.core.info
   }
 
-  /** PyTorch's keys (`rref_context_debug_info`), in camelCase. */
-  debugInfo(): { ownerRRefs: number; userRRefs: number; forks: number; pendingUsers: number; pendingChildren: number } {
-    let forks = 0
-    for (const of of this.owned.values()) forks += of.forks.size
-    return {
-      ownerRRefs: this.owned.size,
-      userRRefs: this.users.size,
-      forks,
-      pendingUsers: this.pendingUsers.size,
-      pendingChildren: this.pendingChildren.size,
-    }
+  debugInfo(): ReturnType<typeof countsOf> {
+    return countsOf(this)
   }
 
   /** The tables as they are now. */
   references(): References {
-    const nowMs = this.core.clock.now()
-    const owned: OwnedReference[] = [...this.owned.values()].map(({ rref, forks, sinceMs }) => ({
-      rrefId: rref.rrefId,
-      type: rref.hasValue ? typeName(rref.localValue()) : rref.hasFailed ? 'error' : 'pending',
-      ageMs: nowMs - sinceMs,
-      holders: [...forks].map(([forkId, holder]) => ({
-        forkId,
-        worker: this.core.resolve(holder.worker),
-        ageMs: nowMs - holder.sinceMs,
-      })),
-      madeAt: this.stacks?.get(rref) ?? null,
-    }))
-    // What was given up and cannot end yet is held by those tables alone.
-    const users = new Set<UserRRef>([...this.pendingUsers.values(), ...[...this.pendingChildren.values()].map(({ parent }) => parent)])
-    for (const { ref } of this.users.values()) {
-      const user = ref.deref()
-      if (user !== undefined) users.add(user)
-    }
-    const held: HeldReference[] = [...users].map((user) => ({
-      rrefId: user.rrefId,
-      forkId: user.forkId,
-      owner: user.owner(),
-      confirmed: user.confirmed,
-      disposed: user.deleted,
-      children: user.children,
-      ageMs: nowMs - user.sinceMs,
-      madeAt: this.stacks?.get(user) ?? null,
-    }))
-    return { owned, held }
+    return tablesOf(this, this.core, this.stacks)
   }
 
   private noteStack<R extends RRef>(rref: R): R {
@@ -173,14 +106,14 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
 
   /** A reference to a value of this worker; it enters the owner's table when it is shared. */
   createOwner<T>(value?: { readonly value: T }): OwnerRRef<T> {
-    const rref = this.noteStack(new OwnerRRef<T>(this.core.ids.take(), this))
+    const rref = this.noteStack(new OwnerRRef<T>(this.core.ids.take(), this.operations))
     if (value !== undefined) rref.setValue(value.value)
     return rref
   }
 
   /** The reference that `remote` returns on a user. It counts from `created` on. */
   createUser<T>(owner: WorkerInfo): UserRRef<T> {
-    return this.noteStack(new UserRRef<T>(this.core.ids.take(), this.core.ids.take(), owner, this, false))
+    return this.noteStack(new UserRRef<T>(this.core.ids.take(), this.core.ids.take(), owner, this.operations, false))
   }
 
   /** The REMOTE_CALL of this reference has left. */
@@ -230,93 +163,13 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     this.end(user)
   }
 
-  // --- using references
-
-  fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T> {
-    const problem = this.unusable(user, 'toHere')
-    if (problem !== null) return Future.rejected(problem)
-    const future = new Future<T>()
-    const reply = this.ask(user, MessageType.RREF_FETCH, [user.rrefId], 'toHere', options)
-    // The reference is named here so that it lives until the reply, and the owner's value with it.
-    reply.then(
-      (message) => future.resolve(message.body[0] as T),
-      (error) => future.reject(user.failure ?? error),
-    )
-    future.cancelWith({
-      cancel: (reason) => {
-        reply.cancel(reason)
-        future.reject(callCancelled('toHere', user.owner(), reason))
-      },
-    })
-    return future
-  }
-
-  private ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
-    try {
-      return ask(this.core, this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
-    } catch (error) {
-      return Future.rejected(error)
-    }
-  }
-
-  awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T> {
-    const future = new Future<T>()
-    const waiter: ValueWaiter = {
-      resolve: (value) => {
-        end()
-        future.resolve(value as T)
-      },
-      reject: (error) => {
-        end()
-        future.reject(error)
-      },
-    }
-    const fail = (error: unknown) => {
-      owner.waiters.delete(waiter)
-      future.reject(error)
-    }
-    let end: () => void
-    try {
-      checkSignal(options.signal, 'toHere', this.self)
-      end = this.core.requests.waitFor(fail, {
-        timeoutMs: options.timeoutMs,
-        op: 'toHere',
-        what: `the value of ${owner}`,
-        rrefId: owner.rrefId,
-      })
-    } catch (error) {
-      return Future.rejected(error)
-    }
-    owner.waiters.add(waiter)
-    future.cancelWith({
-      cancel: (reason) => {
-        end()
-        fail(callCancelled('toHere', this.self, reason))
-      },
-    })
-    if (options.signal !== undefined) future.cancelOn(options.signal)
-    return future
-  }
+  // --- using references; `rref-operations.ts` has what programs do with them
 
   /** The owner's side of a fetch, which comes behind whatever made the user's fork known here. @throws RREF_DELETED */
   lookup(rrefId: bigint): OwnerRRef {
     const owned = this.owned.get(rrefId)
     if (owned === undefined) throw deleted('toHere', rrefId)
     return owned.rref
-  }
-
-  awaitCreated(rref: RRef, options: RRefOptions): Future<void> {
-    const problem = rref instanceof UserRRef ? this.unusable(rref, 'created') : null
-    if (problem !== null) return Future.rejected(problem)
-    return this.caller.call(rref.owner(), VALUE_READY, [rref], options, 'created') as Future<void>
-  }
-
-  callMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): Future<unknown> {
-    const op = `call of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem !== null) return Future.rejected(problem)
-    const subject = rref instanceof UserRRef ? rref.rrefId : rref
-    return this.caller.call(rref.owner(), METHOD_CALL, [subject, method, args], options, op)
   }
 
   /**
@@ -332,23 +185,21 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     return rrefId
   }
 
-  /** @throws what makes the reference unusable, and as `remote` does */
-  remoteMethod(rref: RRef, method: string, args: readonly unknown[], options: RRefOptions): RRef {
-    const op = `remote call of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem !== null) throw problem
-    return this.caller.remote(rref.owner(), METHOD_CALL, [rref, method, args], options, op)
+  /** What keeps this reference from being used; null: nothing. */
+  unusable(user: UserRRef, op: string): unknown {
+    if (user.deleted) return deleted(op, user.rrefId)
+    const death = this.core.deathOf(user.owner().id)
+    // The death is asked for again, since the owner's name may live on by now.
+    return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 
-  streamMethod(rref: RRef, method: string, args: readonly unknown[], options: StreamOptions): RemoteStream<unknown> {
-    const op = `stream of '${method}'`
-    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
-    if (problem !== null) return RemoteStream.failed(problem)
-    return this.caller.stream(rref.owner(), METHOD_CALL, [rref, method, args], options, op)
-  }
-
-  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
-    return this.runBackward(rref, contextId, options)
+  /** Asks the owner of a reference. Does not throw. */
+  ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
+    try {
+      return ask(this.core, this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
+    } catch (error) {
+      return Future.rejected(error)
+    }
   }
 
   // --- ending references
@@ -484,7 +335,7 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     try {
       return this.ownedOf(rrefId).rref
     } catch (error) {
-      const rref = new OwnerRRef(rrefId, this)
+      const rref = new OwnerRRef(rrefId, this.operations)
       rref.setError(error)
       return rref
     }
@@ -500,7 +351,7 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
       info = { name: `worker id ${owner}`, id: owner }
       failure = error
     }
-    const user = new UserRRef(rrefId, forkId, info, this, confirmed)
+    const user = new UserRRef(rrefId, forkId, info, this.operations, confirmed)
     user.failure = failure
     return user
   }
@@ -567,7 +418,7 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     this.core.resolve(maker)
     const death = this.core.deathOf(maker)
     if (death !== null) throw death
-    const owned = new Owned(new OwnerRRef(rrefId, this), false, this.core.clock.now())
+    const owned = new Owned(new OwnerRRef(rrefId, this.operations), false, this.core.clock.now())
     this.owned.set(rrefId, owned)
     return owned
   }
@@ -632,51 +483,6 @@ export class RRefContext implements RRefProtocol, ReferenceHooks {
     tracked.onEnd?.()
     return true
   }
-
-  private unusable(user: UserRRef, op: string): unknown {
-    if (user.deleted) return deleted(op, user.rrefId)
-    const death = this.core.deathOf(user.owner().id)
-    // The death is asked for again, since the owner's name may live on by now.
-    return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
-  }
 }
 
 const itself = (message: Message) => message
-
-function deleted(op: string, rrefId: bigint): PostgradError {
-  return new PostgradError('RREF_DELETED', {
-    op,
-    message: `RRef ${rrefId} has been deleted`,
-    remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
-    values: { rrefId: rrefId.toString() },
-  })
-}
-
-/** For what no worker of this version says. */
-function invalid(op: string, rrefId: bigint): PostgradError {
-  return new PostgradError('RREF_INVALID', {
-    op,
-    message: `a message about RRef ${rrefId} names a value or a fork that is not its sender's`,
-    remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
-    values: { rrefId: rrefId.toString() },
-  })
-}
-
-/** Without the frames of this package that stand above the program's. */
-function stackOfProgram(): string {
-  const { stack = '' } = new Error()
-  return stack
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim())
-    .filter((line) => !/[/\\]rpc[/\\](?:dist|src)[/\\](?!.*\.(?:test|suite)\.)/.test(line))
-    .join('\n')
-}
-
-function noAutograd(): PostgradError {
-  return new PostgradError('NO_AUTOGRAD', {
-    op: 'rref.backward',
-    message: 'this worker has no distributed autograd',
-    remedy: 'Start workers with launch or simulate, or call installDistAutograd on this one.',
-  })
-}

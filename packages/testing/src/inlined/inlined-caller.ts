@@ -242,7 +242,7 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
   private readonly program: InlinedProgram
 
   constructor(held: OwnerRRef<T>, worker: WorkerRuntime, program: InlinedProgram) {
-    super(held.rrefId, worker.rrefs)
+    super(held.rrefId, worker.rrefs.operations)
     this.held = held
     this.worker = worker
     this.program = program
@@ -270,7 +270,7 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
   }
 
   override backward(this: InlinedRRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
-    return this.program.first.rrefs.backward(this, contextId, options)
+    return this.program.first.rrefs.operations.backward(this, contextId, options)
   }
 
   dispose(): void {

@@ -1,0 +1,126 @@
+/** What the protocol keeps of each value and each reference (`rref-context.ts` says when), and how it is shown (`rref-table.ts`). */
+import type { WorkerCore } from '../core/worker-core.js'
+import type { OwnerRRef, RRef, UserRRef } from './rref.js'
+import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
+
+/** A reference in a message that leaves. */
+export interface SentFork {
+  readonly rref: RRef
+  readonly forkId: bigint
+}
+
+/** A reference in a message that waits in the mailbox. */
+export interface ReceivedFork {
+  readonly rref: RRef
+  readonly forkId: bigint
+}
+
+/** A live reference of this worker to a value elsewhere, so that it may be collected. */
+export interface TrackedUser {
+  readonly ref: WeakRef<UserRRef>
+  readonly rrefId: bigint
+  readonly forkId: bigint
+  readonly owner: number
+  /** It must not hold the reference. */
+  onEnd: (() => void) | null
+}
+
+/** One value of this worker that others refer to, or are about to. */
+export class Owned {
+  readonly rref: OwnerRRef
+  /** Who holds it, by fork id. */
+  readonly forks = new Map<bigint, Holder>()
+  readonly sinceMs: number
+  /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
+  admitted: boolean
+
+  constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
+    this.rref = rref
+    this.admitted = admitted
+    this.sinceMs = sinceMs
+  }
+}
+
+export interface Holder {
+  readonly worker: number
+  /** The number of the message, among those to that worker, in which this worker sent the fork; 0: it came about otherwise. */
+  readonly message: number
+  readonly sinceMs: number
+}
+
+/** A reference that was sent on and whose receiver has not accepted it. */
+export interface PendingChild {
+  readonly parent: UserRRef
+  readonly receiver: number
+  readonly message: number
+}
+
+export interface Tables {
+  readonly owned: ReadonlyMap<bigint, Owned>
+  readonly users: ReadonlyMap<bigint, TrackedUser>
+  readonly pendingUsers: ReadonlyMap<bigint, UserRRef>
+  readonly pendingChildren: ReadonlyMap<bigint, PendingChild>
+}
+
+/** PyTorch's keys (`rref_context_debug_info`), in camelCase. */
+export function countsOf({ owned, users, pendingUsers, pendingChildren }: Tables): {
+  ownerRRefs: number
+  userRRefs: number
+  forks: number
+  pendingUsers: number
+  pendingChildren: number
+} {
+  let forks = 0
+  for (const of of owned.values()) forks += of.forks.size
+  return {
+    ownerRRefs: owned.size,
+    userRRefs: users.size,
+    forks,
+    pendingUsers: pendingUsers.size,
+    pendingChildren: pendingChildren.size,
+  }
+}
+
+/** The tables as they are now. */
+export function tablesOf(tables: Tables, core: WorkerCore, stacks: WeakMap<RRef, string> | null): References {
+  const nowMs = core.clock.now()
+  const owned: OwnedReference[] = [...tables.owned.values()].map(({ rref, forks, sinceMs }) => ({
+    rrefId: rref.rrefId,
+    type: rref.hasValue ? typeName(rref.localValue()) : rref.hasFailed ? 'error' : 'pending',
+    ageMs: nowMs - sinceMs,
+    holders: [...forks].map(([forkId, holder]) => ({
+      forkId,
+      worker: core.resolve(holder.worker),
+      ageMs: nowMs - holder.sinceMs,
+    })),
+    madeAt: stacks?.get(rref) ?? null,
+  }))
+  // What was given up and cannot end yet is held by those tables alone.
+  const users = new Set<UserRRef>([...tables.pendingUsers.values(), ...[...tables.pendingChildren.values()].map(({ parent }) => parent)])
+  for (const { ref } of tables.users.values()) {
+    const user = ref.deref()
+    if (user !== undefined) users.add(user)
+  }
+  const held: HeldReference[] = [...users].map((user) => ({
+    rrefId: user.rrefId,
+    forkId: user.forkId,
+    owner: user.owner(),
+    confirmed: user.confirmed,
+    disposed: user.deleted,
+    children: user.children,
+    ageMs: nowMs - user.sinceMs,
+    madeAt: stacks?.get(user) ?? null,
+  }))
+  return { owned, held }
+}
+
+/** Without the frames of this package that stand above the program's. */
+export function stackOfProgram(): string {
+  const { stack = '' } = new Error()
+  return stack
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim())
+    .filter((line) => !/[/\\]rpc[/\\](?:dist|src)[/\\](?!.*\.(?:test|suite)\.)/.test(line))
+    .join('\n')
+}
