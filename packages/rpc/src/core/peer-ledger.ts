@@ -35,13 +35,13 @@ export class PeerLedger {
   readonly road: HeapRoad | null
   /** Set while word to the peer is bound to leave by itself. */
   telling: Timer | null = null
+  /** The peer waits for word. */
+  isDue = false
   /** Of messages, those of groups. */
   private groupSent = 0
   private groupReceived = 0
   /** Of streams of the peer of which it should hear, how many items were taken. */
   private streams: [requestId: number, items: number][] = []
-  /** The peer waits for word. */
-  private isDue = false
   /** A message to the peer is being written. It may copy a tensor, and in the pauses of that copy arrive others. */
   private isWriting = false
   /** Bytes of blocks that were named before the message that is being written, or read. */
@@ -131,11 +131,6 @@ export class PeerLedger {
   onTaken(requestId: number, items: number): void {
     this.streams.push([requestId, items])
     this.isDue = true
-  }
-
-  /** Whether the peer waits for a word. */
-  get isTellable(): boolean {
-    return this.isDue
   }
 
   /**

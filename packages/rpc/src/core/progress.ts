@@ -54,7 +54,7 @@ export class Progress {
    */
   tellSoon(peer: Peer): void {
     const { ledger } = peer
-    if (!ledger.isTellable || ledger.telling !== null) return
+    if (!ledger.isDue || ledger.telling !== null) return
     ledger.telling = this.clock.setTimer(TELL_READ_MS, () => {
       ledger.telling = null
       this.tell(peer)
