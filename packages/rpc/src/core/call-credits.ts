@@ -48,20 +48,27 @@ export interface RoomWaiter {
   reject(error: unknown): void
 }
 
-/** One end of an account, in totals. Both ends count alike; what has begun the sender knows later. */
-class Account {
+/** The sender's side. */
+export class OutgoingCalls {
   readonly window: Required<MailboxOptions>
+  /** In the order in which they came. */
+  readonly waiters = new Set<RoomWaiter>()
   sent = 0
   sentBytes = 0
-  /** Of these. */
-  begun = 0
-  begunBytes = 0
+  /** Of these, as far as the receiver has said. */
+  private begun = 0
+  private begunBytes = 0
+  private readonly clock: Clock
+  /** Places that `reserve` gave in this turn of the event loop and no call has taken yet. */
+  private reserved = 0
+  private isReleaseDue = false
 
-  constructor(window: Required<MailboxOptions>) {
+  constructor(window: Required<MailboxOptions>, clock: Clock) {
     this.window = window
+    this.clock = clock
   }
 
-  /** Those that wait at the receiver. */
+  /** Those that wait there, as far as is known. */
   get calls(): number {
     return this.sent - this.begun
   }
@@ -74,28 +81,9 @@ class Account {
     return this.calls >= this.window.callsMax || this.bytes >= this.window.bytesMax
   }
 
-  protected add(bytes: number): void {
+  onSent(bytes: number): void {
     this.sent++
     this.sentBytes += bytes
-  }
-}
-
-/** The sender's side. */
-export class OutgoingCalls extends Account {
-  /** In the order in which they came. */
-  readonly waiters = new Set<RoomWaiter>()
-  private readonly clock: Clock
-  /** Places that `reserve` gave in this turn of the event loop and no call has taken yet. */
-  private reserved = 0
-  private isReleaseDue = false
-
-  constructor(window: Required<MailboxOptions>, clock: Clock) {
-    super(window)
-    this.clock = clock
-  }
-
-  onSent(bytes: number): void {
-    this.add(bytes)
     if (this.reserved > 0) this.reserved--
   }
 
@@ -140,15 +128,34 @@ export class OutgoingCalls extends Account {
 }
 
 /** The receiver's side. */
-export class IncomingCalls extends Account {
+export class IncomingCalls {
+  private received = 0
+  private receivedBytes = 0
+  begun = 0
+  begunBytes = 0
+  private readonly window: Required<MailboxOptions>
   /** What had begun when the sender was last told. */
   private told = 0
   private toldBytes = 0
 
+  constructor(window: Required<MailboxOptions>) {
+    this.window = window
+  }
+
+  /** Those that wait here. */
+  get calls(): number {
+    return this.received - this.begun
+  }
+
+  get bytes(): number {
+    return this.receivedBytes - this.begunBytes
+  }
+
   /** Returns whether it is within the window. It counts in either case. */
   onReceived(bytes: number): boolean {
-    const isWithin = !this.isFull
-    this.add(bytes)
+    const isWithin = this.calls < this.window.callsMax && this.bytes < this.window.bytesMax
+    this.received++
+    this.receivedBytes += bytes
     return isWithin
   }
 
