@@ -32,13 +32,12 @@ export function currentWorker(): WorkerRuntime {
  * @example const y = await call('worker1', addOne, [x]) // the program has: expose({ addOne })
  */
 export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
-  let worker: WorkerRuntime
   try {
-    worker = currentWorker()
+    const { caller, registry } = currentWorker()
+    return caller.call(to, registry.nameOf(fn), (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
   } catch (error) {
     return Future.rejected(error)
   }
-  return worker.call(to, fn, (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
 }
 
 /**

@@ -16,18 +16,14 @@ import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
 export class CallServing {
-  private servingCount = 0
+  /** Calls that have begun and not been answered. */
+  count = 0
   private readonly core: WorkerCore
 
   constructor(core: WorkerCore) {
     this.core = core
     core.messages.handleCalls(MessageType.CALL, (call) => this.serve(call, this.callWork))
-    core.contribute(() => ({ servingCalls: this.servingCount }))
-  }
-
-  /** Calls that have begun and not been answered. */
-  get serving(): number {
-    return this.servingCount
+    core.contribute(() => ({ servingCalls: this.count }))
   }
 
   readonly callWork: Work = {
@@ -62,7 +58,7 @@ export class CallServing {
       work.failed(call, error)
       return
     }
-    this.servingCount++
+    this.count++
     call.state = 'running'
     if (unconfirmed === null) inScope(scope, this.start, call)
     else inScope(scope, () => this.startConfirmed(call, unconfirmed))
@@ -92,7 +88,7 @@ export class CallServing {
     peer.served.take(requestId)
     owner?.setError(error)
     this.core.messages.discardCall(call, reason, `${nameOf(type)} ${String(message.body[0])}`)
-    call.end()
+    call.end(false)
   }
 
   private async startConfirmed(call: IncomingCall, unconfirmed: readonly Promise<unknown>[]): Promise<void> {
@@ -173,8 +169,8 @@ export class CallServing {
   }
 
   private ended(): void {
-    this.servingCount--
-    if (this.servingCount === 0) this.core.activity.changed()
+    this.count--
+    if (this.count === 0) this.core.activity.changed()
   }
 }
 

@@ -8,7 +8,6 @@ import { barrier } from '../api/group.js'
 import { type AnyFunction, expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
-import { ask } from './future-request.js'
 
 class ShapeError extends Error {
   override name = 'ShapeError'
@@ -367,7 +366,14 @@ describe('what cannot be read', () => {
       const peer = worker.peers.resolve('worker1')
       // As if worker 1 had made it.
       const ofTheirs = (1n << 48n) + 5n
-      const asked = ask(worker, peer, MessageType.REMOTE_CALL, ['echo', [1], ofTheirs, ofTheirs], 'echo', { timeoutMs: 1000 }, () => null)
+      const asked = worker.requests.ask(
+        peer,
+        MessageType.REMOTE_CALL,
+        ['echo', [1], ofTheirs, ofTheirs],
+        'echo',
+        { timeoutMs: 1000 },
+        () => null,
+      )
       expect(await failure(asked)).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
       const there = cluster.workers[1]!.peers.resolve('worker0')
       expect([there.served.size, there.ledger.incoming.calls]).toEqual([0, 0])

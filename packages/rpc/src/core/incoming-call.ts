@@ -137,8 +137,8 @@ export class IncomingCall extends ServedCall implements Incoming {
   }
 
   /** It has ended. A scope may outlive its call by far, and with it this; so what the message holds is let go of. */
-  end(): void {
-    this.state = this.givenUp === null ? 'answered' : 'abandoned'
+  end(isAnswered = this.givenUp === null): void {
+    this.state = isAnswered ? 'answered' : 'abandoned'
     this.actor = null
     this.read = ENDED
   }

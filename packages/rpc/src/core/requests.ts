@@ -4,7 +4,7 @@
  *
  *   start: time left → signal → prepare → intercept → note → send     … RESULT, EXCEPTION, the deadline, the peer's death, cancelling, the close
  */
-import type { PostgradError } from '@postgrad/base'
+import { Future, type PostgradError } from '@postgrad/base'
 import { type Canceller, callCancelled, checkSignal, currentScope, markHop, outOfTime, timeLimit, withHop } from '@postgrad/base/internal'
 import { MESSAGE_TABLE, type Message, MessageType, type OutgoingMessage, setChain } from '@postgrad/wire/internal'
 import type { CallOptions } from '../common/call-options.js'
@@ -53,6 +53,26 @@ export abstract class OutgoingRequest implements PendingCall, Canceller {
 
   timedOut(isInherited: boolean): PostgradError {
     return timedOut(this.op, this.peer.info, this.timeoutMs, isInherited)
+  }
+}
+
+/** A request whose answer is a future: of a call that is the value, of the protocol of references the message itself. */
+class FutureRequest<T> extends OutgoingRequest {
+  private readonly future: Future<T>
+  private readonly read: (message: Message) => T
+
+  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T) {
+    super(peer, op)
+    this.future = future
+    this.read = read
+  }
+
+  onReply(message: Message): void {
+    this.future.resolve(this.read(message))
+  }
+
+  onError(error: unknown): void {
+    this.future.reject(error)
   }
 }
 
@@ -126,6 +146,27 @@ export class Requests {
       waiting.unsent?.(error)
       throw error
     }
+  }
+
+  /** The same with a future, which has the error as well if the request does not leave. `read` takes the answer out of the reply. */
+  ask<T>(
+    peer: Peer,
+    type: MessageType,
+    body: readonly unknown[],
+    op: string,
+    options: CallOptions,
+    read: (message: Message) => T,
+  ): Future<T> {
+    const future = new Future<T>()
+    try {
+      const request = new FutureRequest(peer, op, future, read)
+      this.start(request, type, body, options)
+      future.cancelWith(request)
+      if (options.signal !== undefined) future.cancelOn(options.signal)
+    } catch (error) {
+      future.reject(error)
+    }
+    return future
   }
 
   private observed(around: CallHooks, request: OutgoingRequest, out: OutgoingMessage): PendingCall {

@@ -1,7 +1,6 @@
 /** The group as one worker sees it: who is linked with it, what has gone between them, whether it is quiet itself, and how it speaks to a member. */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
-import { CALL_SERVING } from '../calls/call-serving.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Peer } from '../core/peer.js'
 import type { WorkerCore } from '../core/worker-core.js'
@@ -16,13 +15,7 @@ export class GroupView {
 
   constructor(core: WorkerCore) {
     this.core = core
-    const serving = CALL_SERVING.of(core)
-    this.quiet = new Quiet({
-      clock: core.clock,
-      activity: core.activity,
-      pending: () => core.requests.pendingCount,
-      serving: () => serving.serving + core.pump.mailbox.size,
-    })
+    this.quiet = new Quiet(core)
   }
 
   get info(): WorkerInfo {

@@ -3,46 +3,38 @@
  * group wait for that. It looks only while somebody watches, after everything that may have brought it about, and in a turn of its own, so
  * that what the last reply set off (a callback that calls again) counts as under way.
  */
-import type { Clock } from '@postgrad/transport'
-import type { Activity } from '../core/pending-calls.js'
-
-export interface QuietHost {
-  readonly clock: Clock
-  /** Calls that this worker waits for. */
-  pending(): number
-  /** Calls that it serves, and what waits in its mailbox. */
-  serving(): number
-  /** Hears of every end of a call, every message sent and every emptied mailbox. */
-  readonly activity: Activity
-}
+import { CALL_SERVING, type CallServing } from '../calls/call-serving.js'
+import type { WorkerCore } from '../core/worker-core.js'
 
 export class Quiet {
-  private readonly host: QuietHost
+  private readonly core: WorkerCore
+  private readonly serving: CallServing
   private readonly watchers = new Set<() => void>()
   /** What ends each `until`. */
   private readonly ends = new Set<() => void>()
   private scheduled = false
 
-  constructor(host: QuietHost) {
-    this.host = host
+  constructor(core: WorkerCore) {
+    this.core = core
+    this.serving = CALL_SERVING.of(core)
   }
 
   get hasPending(): boolean {
-    return this.host.pending() > 0
+    return this.core.requests.pendingCount > 0
   }
 
   get isBusy(): boolean {
-    return this.hasPending || this.host.serving() > 0
+    return this.hasPending || this.serving.count > 0 || this.core.pump.mailbox.size > 0
   }
 
   /** `fn` runs soon, and again after whatever may have changed the answer. Returns its removal. */
   watch(fn: () => void): () => void {
     this.watchers.add(fn)
-    this.host.activity.listen(this.look)
+    this.core.activity.listen(this.look)
     this.look()
     return () => {
       this.watchers.delete(fn)
-      if (this.watchers.size === 0) this.host.activity.listen(null)
+      if (this.watchers.size === 0) this.core.activity.listen(null)
     }
   }
 
@@ -55,7 +47,7 @@ export class Quiet {
         const unwatch = this.watch(() => {
           if (isDone()) end()
         })
-        const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.host.clock.setTimer(limitMs, () => resolve(false))
+        const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.core.clock.setTimer(limitMs, () => resolve(false))
         this.ends.add(end)
         release = () => {
           this.ends.delete(end)
@@ -76,7 +68,7 @@ export class Quiet {
   private readonly look = (): void => {
     if (this.scheduled) return
     this.scheduled = true
-    this.host.clock.defer(() => {
+    this.core.clock.defer(() => {
       this.scheduled = false
       for (const watcher of [...this.watchers]) watcher()
     })

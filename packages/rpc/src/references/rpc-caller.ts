@@ -2,7 +2,6 @@
 import { Future } from '@postgrad/base'
 import { collect } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import { ask } from '../calls/future-request.js'
 import { whenRoom } from '../calls/room.js'
 import type { RemoteStream, StreamOptions } from '../calls/stream.js'
 import { startStream } from '../calls/stream-request.js'
@@ -30,7 +29,7 @@ export class RpcCaller implements Caller {
     let future: Future<unknown>
     try {
       checkArgs(args, op)
-      future = ask(this.core, peer, MessageType.CALL, [name, args], op, options, answerOf)
+      future = this.core.requests.ask(peer, MessageType.CALL, [name, args], op, options, answerOf)
     } catch (error) {
       future = Future.rejected(error)
     }

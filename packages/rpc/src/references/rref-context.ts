@@ -19,7 +19,6 @@
 import { Future, isPostgradError, type PostgradError, workerOf } from '@postgrad/base'
 import { Tombstones } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
-import { ask } from '../calls/future-request.js'
 import { METHOD_CALL } from '../common/built-in-names.js'
 import type { AnyClass } from '../common/function-registry.js'
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -196,7 +195,7 @@ export class RRefContext implements ReferenceHooks {
   /** Asks the owner of a reference. Does not throw. */
   ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
     try {
-      return ask(this.core, this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
+      return this.core.requests.ask(this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
     } catch (error) {
       return Future.rejected(error)
     }

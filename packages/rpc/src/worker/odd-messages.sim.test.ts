@@ -6,7 +6,6 @@ import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
 import { call, currentWorker, remote, stream } from '../api/api.js'
-import { ask as askPeer } from '../calls/future-request.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
@@ -86,10 +85,12 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
 /** A request with a body and a number of one's own choice; its answer, or the error of the one who waits. */
 function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
   const worker = currentWorker()
-  return askPeer(worker, worker.peers.resolve(1), type, body, 'ask', { timeoutMs: 100 }, (message) => message.body[0]).then(
-    (value) => value,
-    ({ code }: { code: string }) => code,
-  )
+  return worker.requests
+    .ask(worker.peers.resolve(1), type, body, 'ask', { timeoutMs: 100 }, (message) => message.body[0])
+    .then(
+      (value) => value,
+      ({ code }: { code: string }) => code,
+    )
 }
 
 /** What the other worker makes of a message, with a number of one's own choice. */
