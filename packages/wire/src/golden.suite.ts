@@ -46,13 +46,10 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.RREF_FORK_REQUEST]: [A, B],
   [MessageType.RREF_CHILD_ACCEPT]: [B],
   [MessageType.RREF_ACK]: [B],
-  [MessageType.BLOCKS_TAKEN]: [300],
   [MessageType.UNREADABLE]: [7],
-  [MessageType.CALL_CANCEL]: [70_000],
+  [MessageType.CALL_CANCEL]: [70_000, true],
   [MessageType.STREAM_ITEM]: [{ frame: x }],
-  [MessageType.STREAM_CREDIT]: [5, 16],
   [MessageType.GROUP_UPDATE]: [3, [0, [[1, 2, 3]]], null],
-  [MessageType.CREDITS]: [8192, 70_000, 5, 200],
   [MessageType.PROPAGATE_GRADIENTS]: [[null, x, null], 1],
   [MessageType.PASS_REPORT]: [
     3,
@@ -71,6 +68,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.LINEAGE]: [],
   [MessageType.ACTOR_DOWN]: [7, false, failure()],
   [MessageType.ACTOR_UNWATCH]: [7],
+  [MessageType.PROGRESS]: [300, 8192, 70_000, 5, 200, [[5, 16]]],
 }
 
 const VALUES: Readonly<Record<string, unknown>> = {

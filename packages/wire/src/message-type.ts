@@ -27,18 +27,12 @@ export const MessageType = {
   RREF_CHILD_ACCEPT: 0x08,
   /** The owner has noted a fork. */
   RREF_ACK: 0x09,
-  /** All messages of the receiver up to this many have been read: blocks that they named need not be held for this worker any more. */
-  BLOCKS_TAKEN: 0x0a,
-  /** Its caller waits for a call, a remote call or a fetch no more: cancelled, or out of time. */
+  /** Its caller waits for a call, a remote call or a fetch no more: cancelled, or out of time. Of a stream that it still awaits: it wants no more items. */
   CALL_CANCEL: 0x0b,
   /** One item of a stream, whose call is not answered yet. */
   STREAM_ITEM: 0x0c,
-  /** So many items of a stream were taken; 0: no more are wanted. */
-  STREAM_CREDIT: 0x0d,
   /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
-  /** So many of the receiver's calls, and of their bytes, and so many of its fetches have begun at the sender of this: there is room for others. */
-  CREDITS: 0x0e,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. `how`: 1 keeps the graph, 2 records the pass. */
   PROPAGATE_GRADIENTS: 0x10,
   /** What a worker has received, sent and misses in a pass, to its root. */
@@ -59,6 +53,11 @@ export const MessageType = {
   ACTOR_UNWATCH: 0x21,
   /** The receiver's message of this number to the sender of this could not be read: nobody there got the references in it. */
   UNREADABLE: 0x22,
+  /**
+   * How far the sender of this has come with what the receiver has sent it, in totals: messages read, so that blocks which they named need be held for it no
+   * more; calls begun, with their bytes, fetches begun and items of streams taken, so that there is room for others.
+   */
+  PROGRESS: 0x23,
 } as const
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
@@ -78,12 +77,9 @@ export interface MessageBodies {
   [MessageType.RREF_FORK_REQUEST]: readonly [rrefId: bigint, forkId: bigint]
   [MessageType.RREF_CHILD_ACCEPT]: readonly [forkId: bigint]
   [MessageType.RREF_ACK]: readonly [forkId: bigint]
-  [MessageType.BLOCKS_TAKEN]: readonly [messages: number]
-  [MessageType.CALL_CANCEL]: readonly [requestId: number]
+  [MessageType.CALL_CANCEL]: readonly [requestId: number, isAwaited: boolean]
   [MessageType.STREAM_ITEM]: readonly [value: unknown]
-  [MessageType.STREAM_CREDIT]: readonly [requestId: number, items: number]
   [MessageType.GROUP_UPDATE]: readonly [what: number, data: unknown, error: unknown | null]
-  [MessageType.CREDITS]: readonly [begun: number, bytes: number, fetchesBegun: number, fetchBytes: number]
   [MessageType.PROPAGATE_GRADIENTS]: readonly [grads: readonly (Tensor | null)[], how: number]
   [MessageType.PASS_REPORT]: readonly [
     version: number,
@@ -100,6 +96,14 @@ export interface MessageBodies {
   [MessageType.ACTOR_DOWN]: readonly [watchId: number, normal: boolean, reason: unknown | null]
   [MessageType.ACTOR_UNWATCH]: readonly [watchId: number]
   [MessageType.UNREADABLE]: readonly [message: number]
+  [MessageType.PROGRESS]: readonly [
+    read: number,
+    begun: number,
+    bytes: number,
+    fetchesBegun: number,
+    fetchBytes: number,
+    streams: readonly (readonly [requestId: number, items: number])[],
+  ]
 }
 
 /** How a field is written and checked. */
@@ -115,8 +119,8 @@ const isCount = (value: unknown): boolean => typeof value === 'number' && Number
 const isId = (value: unknown): boolean => typeof value === 'bigint' && value >= 0n && value < 1n << 64n
 const isWorkerCount = (value: unknown): boolean =>
   Array.isArray(value) && value.length === 2 && isCount(value[0]) && value[0] <= WORKER_ID_MAX && isCount(value[1])
-const isEachOnce = (counts: readonly (readonly [number, number])[]): boolean =>
-  new Set(counts.map(([worker]) => worker)).size === counts.length
+const isItemCount = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && value.every(isCount)
+const isEachOnce = (counts: readonly (readonly [number, number])[]): boolean => new Set(counts.map(([id]) => id)).size === counts.length
 
 const name: FieldKind = { expected: 'a string', check: (value) => typeof value === 'string' }
 const values: FieldKind = { expected: 'an array', check: Array.isArray }
@@ -126,6 +130,10 @@ const count: FieldKind = { expected: 'an integer ≥ 0', check: isCount }
 const counts: FieldKind = {
   expected: 'an array of [worker, count], each worker once',
   check: (value) => Array.isArray(value) && value.every(isWorkerCount) && isEachOnce(value),
+}
+const items: FieldKind = {
+  expected: 'an array of [request, items], each request once',
+  check: (value) => Array.isArray(value) && value.every(isItemCount) && isEachOnce(value),
 }
 const sends: FieldKind = {
   expected: 'an array of [autograd id, worker, what it was]',
@@ -218,23 +226,15 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   ),
   [MessageType.RREF_CHILD_ACCEPT]: row('RREF_CHILD_ACCEPT', control, null, [['forkId', id]]),
   [MessageType.RREF_ACK]: row('RREF_ACK', control, null, [['forkId', id]]),
-  [MessageType.BLOCKS_TAKEN]: row('BLOCKS_TAKEN', control, null, [['messages', count]]),
-  [MessageType.CALL_CANCEL]: row('CALL_CANCEL', control, null, [['requestId', count]]),
-  [MessageType.STREAM_ITEM]: row('STREAM_ITEM', control, null, [['value', anything]]),
-  [MessageType.STREAM_CREDIT]: row('STREAM_CREDIT', control, null, [
+  [MessageType.CALL_CANCEL]: row('CALL_CANCEL', control, null, [
     ['requestId', count],
-    ['items', count],
+    ['isAwaited', flag],
   ]),
+  [MessageType.STREAM_ITEM]: row('STREAM_ITEM', control, null, [['value', anything]]),
   [MessageType.GROUP_UPDATE]: row('GROUP_UPDATE', call, null, [
     ['what', count],
     ['data', anything],
     ['error', errorOrNull],
-  ]),
-  [MessageType.CREDITS]: row('CREDITS', control, null, [
-    ['begun', count],
-    ['bytes', count],
-    ['fetchesBegun', count],
-    ['fetchBytes', count],
   ]),
   [MessageType.PROPAGATE_GRADIENTS]: row(
     'PROPAGATE_GRADIENTS',
@@ -271,6 +271,14 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
   ]),
   [MessageType.ACTOR_UNWATCH]: row('ACTOR_UNWATCH', control, null, [['watchId', count]]),
   [MessageType.UNREADABLE]: row('UNREADABLE', control, null, [['message', count]]),
+  [MessageType.PROGRESS]: row('PROGRESS', control, null, [
+    ['read', count],
+    ['begun', count],
+    ['bytes', count],
+    ['fetchesBegun', count],
+    ['fetchBytes', count],
+    ['streams', items],
+  ]),
 }
 
 function row<const Fields extends readonly FieldSpec[]>(

@@ -119,7 +119,7 @@ export class CallServing {
       value = around === null ? work.run(call) : around.serve(call.message, call.peer.info, () => work.run(call))
       if (call.state === 'waiting') this.core.observer?.putOff(call)
       else {
-        messages.flow.begun(call)
+        messages.progress.begun(call)
         if (this.core.observer !== null) this.core.observer.firstTurnOver(call)
       }
       // A promise is taken as it is; of anything else with a `then`, at most one of the two calls is believed.
@@ -160,7 +160,7 @@ export class CallServing {
     this.ended()
     const { peer, received, requestId, givenUp, state } = call
     const { messages, observer } = this.core
-    messages.flow.begun(call)
+    messages.progress.begun(call)
     if (state === 'refused' && received !== null) messages.references.discard(received)
     peer.served.take(requestId)
     if (observer !== null) observer.ended(call, givenUp === null ? outcome : 'given-up')

@@ -376,7 +376,7 @@ describe('what cannot be read', () => {
       )
       expect(await failure(asked)).toMatchObject({ code: 'RREF_INVALID', workers: WORKER1 })
       const there = cluster.workers[1]!.peers.resolve('worker0')
-      expect([there.served.size, there.flow.incoming.calls]).toEqual([0, 0])
+      expect([there.served.size, there.ledger.incoming.calls]).toEqual([0, 0])
     })
     expect(await cluster.leftovers()).toEqual([])
   })

@@ -25,7 +25,7 @@ function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, 
   const timeoutMs = requests.timeLeft(options.timeoutMs, 'ready', peer.info)
   messages.checkOpen(peer, 'ready')
   checkSignal(signal, 'ready', peer.info)
-  const { outgoing } = peer.flow
+  const { outgoing } = peer.ledger
   if (outgoing.waiters.size === 0 && outgoing.reserve()) {
     future.resolve()
     return

@@ -82,8 +82,12 @@ class StreamRequest extends OutgoingRequest implements StreamPort {
     return wasWaiting
   }
 
-  credit(items: number): void {
-    this.core.messages.postIfReachable(this.peer.info.id, MessageType.STREAM_CREDIT, [this.requestId, items])
+  taken(items: number): void {
+    this.core.messages.progress.taken(this.peer, this.requestId, items)
+  }
+
+  stop(): void {
+    this.core.messages.postIfReachable(this.peer.info.id, MessageType.CALL_CANCEL, [this.requestId, true])
   }
 
   wait(fail: (error: unknown) => void): () => void {

@@ -9,7 +9,7 @@ import { STREAM_CALL } from '../common/built-in-names.js'
 import { runExposed } from '../common/function-registry.js'
 import type { Incoming } from '../core/incoming-call.js'
 import type { Peer } from '../core/peer.js'
-import { cancelledByCaller, currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
+import { currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
 import { currentCore } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
@@ -21,7 +21,10 @@ class StreamOutlet implements Outlet {
   readonly ended: Promise<void>
   /** What the caller is told: what the generator came to, or the end of its actor. */
   readonly outcome: Promise<unknown>
-  private room: number
+  private readonly window: number
+  /** Items, and how many of them the caller has taken as far as it has said. */
+  private sent = 0
+  private taken = 0
   /** The scope of the call. */
   private readonly scope: Scope
   private iterator: AnyIterator | null = null
@@ -33,7 +36,7 @@ class StreamOutlet implements Outlet {
 
   constructor(scope: Scope, window: number) {
     this.scope = scope
-    this.room = window
+    this.window = window
     this.outcome = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
@@ -43,9 +46,11 @@ class StreamOutlet implements Outlet {
     })
   }
 
-  add(items: number): void {
-    this.room += items
+  onTaken(items: number): boolean {
+    if (items > this.sent) return false
+    if (items > this.taken) this.taken = items
     this.wake?.()
+    return true
   }
 
   /** No more items are wanted. What the generator waits for between two items it may end by its signal. */
@@ -72,13 +77,13 @@ class StreamOutlet implements Outlet {
 
   /** Takes the room for one item; false once it is stopped. */
   async take(): Promise<boolean> {
-    while (this.room === 0 && !this.stopped) {
+    while (this.sent - this.taken >= this.window && !this.stopped) {
       await new Promise<void>((resolve) => {
         this.wake = resolve
       })
       this.wake = null
     }
-    this.room--
+    this.sent++
     return !this.stopped
   }
 
@@ -156,17 +161,10 @@ export function iteratorOf(name: string, value: unknown): AnyIterator {
   })
 }
 
-/** Takes items and credits, as a part of a worker of which nobody asks for anything. */
+/** Takes items, as a part of a worker of which nobody asks for anything. */
 export function installStreams(core: WorkerCore): void {
   core.handle(MessageType.STREAM_ITEM, (_message, _from, item) => onItem(core, item))
   core.messages.handleUnreadable(MessageType.STREAM_ITEM, ({ peer, head, error }) => failStream(core, peer, head.requestId, error))
-  core.handle(MessageType.STREAM_CREDIT, ({ body }, from, { peer }) => {
-    const [requestId, items] = body as [number, number]
-    const served = peer.served.get(requestId)
-    if (served === undefined) return
-    if (items > 0) served.outlet?.add(items)
-    else served.stop(cancelledByCaller(from))
-  })
 }
 
 function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {

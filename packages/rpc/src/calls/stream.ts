@@ -5,8 +5,8 @@
  *   caller                          callee
  *   CALL postgrad.stream ─────────→ runs the generator while there is room
  *        ←─────────── STREAM_ITEM   one per item; takes one of the room
- *   STREAM_CREDIT n ──────────────→ n items were taken here: that much room more
- *   STREAM_CREDIT 0 ──────────────→ (break) no more are wanted: its `return()` is called
+ *   PROGRESS [… n] ───────────────→ n items in all were taken here: the window goes on from there
+ *   CALL_CANCEL, awaited ─────────→ (break) no more are wanted: its `return()` is called
  *        ←─── RESULT or EXCEPTION   behind the last item
  * Everything else (death, deadline, cancellation, shutdown) is as of any call, which this one is until its RESULT.
  */
@@ -30,8 +30,10 @@ export type ItemOf<R> = R extends AsyncIterable<infer T> | Iterable<infer T> ? T
 
 /** What a stream needs of its worker. */
 export interface StreamPort {
-  /** Items were taken; 0: no more are wanted. */
-  credit(items: number): void
+  /** So many items in all were taken. */
+  taken(items: number): void
+  /** No more are wanted. */
+  stop(): void
   /** Ends the call at both ends. */
   cancel(reason: unknown): void
   /** Waits for an item; the function that is returned ends the wait. @throws RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN */
@@ -64,6 +66,8 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   private readonly items: StreamItem[] = []
   private readonly waiters: Waiter[] = []
   private taken = 0
+  /** Of these, the callee was told. */
+  private told = 0
   private state: 'open' | 'closing' | 'ended' = 'open'
   /** Thrown by the next `next`. */
   private error: { readonly thrown: unknown } | null = null
@@ -102,7 +106,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     if (this.state === 'ended') this.port?.ended()
     if (this.state === 'open') {
       this.state = 'closing'
-      this.port!.credit(0)
+      this.port!.stop()
     }
     if (this.state === 'closing') await this.wait()
     else if (this.error !== null) this.error = null
@@ -200,9 +204,9 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   /** One more was taken; the callee hears of it after each half window. */
   private count(): void {
     this.taken++
-    if (this.state !== 'open' || this.taken * 2 < this.window) return
-    this.port!.credit(this.taken)
-    this.taken = 0
+    if (this.state !== 'open' || (this.taken - this.told) * 2 < this.window) return
+    this.told = this.taken
+    this.port!.taken(this.taken)
   }
 
   private drop(): void {

@@ -77,7 +77,7 @@ describe('the window of a pair', () => {
           if (incoming.onBegun(waiting.shift()!)) {
             incoming.onTold()
             told++
-            outgoing.onCredits(incoming.begun, incoming.begunBytes)
+            outgoing.onProgress(incoming.begun, incoming.begunBytes)
           }
         }
         expect(outgoing.calls).toBeGreaterThanOrEqual(incoming.calls)
@@ -100,11 +100,10 @@ describe('the window of a pair', () => {
     const { outgoing } = pair(2)
     outgoing.onSent(10)
     outgoing.onSent(10)
-    expect([outgoing.onCredits(1e9, 20), outgoing.onCredits(2, 1e12)]).toEqual([false, false])
-    expect([outgoing.calls, outgoing.bytes]).toEqual([2, 20])
-    expect(outgoing.onCredits(1, 10)).toBe(true)
+    expect([outgoing.hasSent(1e9, 20), outgoing.hasSent(2, 1e12), outgoing.hasSent(2, 20)]).toEqual([false, false, true])
+    outgoing.onProgress(1, 10)
     expect([outgoing.calls, outgoing.bytes]).toEqual([1, 10])
-    expect(outgoing.onCredits(0, 0)).toBe(true)
+    outgoing.onProgress(0, 0)
     expect([outgoing.calls, outgoing.bytes]).toEqual([1, 10])
   })
 
@@ -132,7 +131,7 @@ describe('the window of a pair', () => {
       }
       outgoing.waiters.add(waiter)
     }
-    outgoing.onCredits(2, 2)
+    outgoing.onProgress(2, 2)
     expect(log).toEqual(['a', 'b'])
     outgoing.onSent(1)
     clock.turn()

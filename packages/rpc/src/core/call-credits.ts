@@ -1,11 +1,12 @@
 /**
  * How many calls one worker may have waiting at another, as both ends of the pair count them: what has left and, as far as the receiver has said, not
  * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
- * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-12 in SPEC.md; `flow-control.ts` above does the telling.
+ * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-13 in SPEC.md;
+ * `peer-ledger.ts` above has those of one peer.
  *
  *     sender                                               receiver
  *     sent − begun < window, else MAILBOX_FULL ── CALL ──▸ received − begun
- *              begun  ◂── CREDITS [begun, bytes] ───────── after each half window of calls that have begun
+ *              begun  ◂── PROGRESS [begun, bytes] ──────── after each half window of calls that have begun, or earlier
  */
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
@@ -49,15 +50,14 @@ export interface RoomWaiter {
 
 /** The sender's side. */
 export class OutgoingCalls {
-  /** Sent, and not begun as far as the receiver has said. */
-  calls = 0
-  bytes = 0
   readonly window: Required<MailboxOptions>
   /** In the order in which they came. */
   readonly waiters = new Set<RoomWaiter>()
-  /** In all. */
   sent = 0
   sentBytes = 0
+  /** Of these, as far as the receiver has said. */
+  private begun = 0
+  private begunBytes = 0
   private readonly clock: Clock
   /** Places that `reserve` gave in this turn of the event loop and no call has taken yet. */
   private reserved = 0
@@ -68,25 +68,35 @@ export class OutgoingCalls {
     this.clock = clock
   }
 
+  /** Those that wait there, as far as is known. */
+  get calls(): number {
+    return this.sent - this.begun
+  }
+
+  get bytes(): number {
+    return this.sentBytes - this.begunBytes
+  }
+
   get isFull(): boolean {
     return this.calls >= this.window.callsMax || this.bytes >= this.window.bytesMax
   }
 
   onSent(bytes: number): void {
-    this.calls++
-    this.bytes += bytes
     this.sent++
     this.sentBytes += bytes
     if (this.reserved > 0) this.reserved--
   }
 
-  /** The receiver has begun so many of them in total; false, and without effect, if not so many have left. */
-  onCredits(begun: number, begunBytes: number): boolean {
-    if (begun > this.sent || begunBytes > this.sentBytes) return false
-    this.calls = Math.min(this.calls, Math.max(0, this.sent - begun))
-    this.bytes = Math.min(this.bytes, Math.max(0, this.sentBytes - begunBytes))
+  /** Whether so many have left at all. */
+  hasSent(calls: number, bytes: number): boolean {
+    return calls <= this.sent && bytes <= this.sentBytes
+  }
+
+  /** The receiver has begun so many of them in total; a smaller number than an earlier one says nothing. */
+  onProgress(begun: number, begunBytes: number): void {
+    this.begun = Math.max(this.begun, begun)
+    this.begunBytes = Math.max(this.begunBytes, begunBytes)
     this.wake()
-    return true
   }
 
   /** Whether there is room for one more call than what was promised already. The place is kept until the end of the turn. */
@@ -119,9 +129,8 @@ export class OutgoingCalls {
 
 /** The receiver's side. */
 export class IncomingCalls {
-  /** Received and not begun. */
-  calls = 0
-  bytes = 0
+  private received = 0
+  private receivedBytes = 0
   begun = 0
   begunBytes = 0
   private readonly window: Required<MailboxOptions>
@@ -133,11 +142,20 @@ export class IncomingCalls {
     this.window = window
   }
 
+  /** Those that wait here. */
+  get calls(): number {
+    return this.received - this.begun
+  }
+
+  get bytes(): number {
+    return this.receivedBytes - this.begunBytes
+  }
+
   /** Returns whether it is within the window. It counts in either case. */
   onReceived(bytes: number): boolean {
     const isWithin = this.calls < this.window.callsMax && this.bytes < this.window.bytesMax
-    this.calls++
-    this.bytes += bytes
+    this.received++
+    this.receivedBytes += bytes
     return isWithin
   }
 
@@ -146,8 +164,6 @@ export class IncomingCalls {
    * sees no room left has at least half a window here, whose beginning tells it.
    */
   onBegun(bytes: number): boolean {
-    this.calls--
-    this.bytes -= bytes
     this.begun++
     this.begunBytes += bytes
     return 2 * (this.begun - this.told) >= this.window.callsMax || 2 * (this.begunBytes - this.toldBytes) >= this.window.bytesMax

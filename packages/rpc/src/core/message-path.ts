@@ -27,13 +27,13 @@ import { functionOf } from '../common/built-in-names.js'
 import { drainingError, shutDownError } from '../common/rpc-errors.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { mailboxFull } from './call-credits.js'
-import { bytesOf, isCall } from './flow.js'
-import { FlowControl } from './flow-control.js'
 import type { Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
 import { type Peer, Standing } from './peer.js'
+import { isCall } from './peer-ledger.js'
 import type { Peers } from './peers.js'
 import type { Activity } from './pending-calls.js'
+import { Progress } from './progress.js'
 
 /** Envelope fields of a one-way message; see `Message`. */
 export interface Envelope {
@@ -72,7 +72,7 @@ const NO_REFERENCES: ReferenceHooks = {
 
 export class MessagePath implements Taker {
   readonly codec: Codec
-  readonly flow: FlowControl
+  readonly progress: Progress
   readonly interceptors: Interceptor[] = []
   references = NO_REFERENCES
   private readonly host: CoreHost
@@ -84,9 +84,8 @@ export class MessagePath implements Taker {
   constructor(host: CoreHost) {
     this.host = host
     this.codec = new Codec({ extensions: this.extensions })
-    this.flow = new FlowControl(host.clock, this)
-    this.handle(MessageType.CREDITS, ({ body }, _from, { peer }) => this.flow.onCredits(peer, body))
-    this.handle(MessageType.BLOCKS_TAKEN, ({ body }, _from, { peer }) => this.flow.onBlocksTaken(peer, body))
+    this.progress = new Progress(host.clock, this)
+    this.handle(MessageType.PROGRESS, ({ body }, _from, { peer }) => this.progress.onProgress(peer, body))
   }
 
   /** Values of one more kind may stand in messages. */
@@ -103,7 +102,7 @@ export class MessagePath implements Taker {
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
     this.checkOpen(peer, op)
     if (peer.standing === Standing.closed && SERVED.has(type)) throw this.host.peers.diedError(peer, op)
-    const account = peer.flow.outgoingOf(type)
+    const account = peer.ledger.outgoingOf(type)
     if (account?.isFull) {
       this.host.observer?.noRoom('mailbox-full', peer.info.name, op, account)
       throw mailboxFull(op, peer.info, account)
@@ -135,36 +134,27 @@ export class MessagePath implements Taker {
 
   /** @throws WIRE_TOO_LARGE */
   send(peer: Peer, out: OutgoingMessage): void {
-    const { link, env, flow, numbers } = peer
-    const { blocks } = flow
+    const { link, env, ledger } = peer
     const { observer, pump, activity } = this.host
-    blocks?.onWriting()
+    ledger.onWriting()
     try {
-      const givenBytes = blocks === null ? 0 : blocks.road.givenBytes
-      const frame = this.codec.encode(out, env, blocks?.road)
-      const account = flow.outgoingOf(out.type)
-      const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.givenBytes - givenBytes)
-      numbers.sent++
-      if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, numbers.sent)
+      const frame = this.codec.encode(out, env, ledger.road ?? undefined)
       if (observer !== null) observer.sent(peer.info.name, out)
+      const number = ledger.onSent(out.type, frame)
+      if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
         pump.wake()
       } else link.send(frame)
-      if (out.type !== MessageType.GROUP_UPDATE) {
-        numbers.traffic.sent++
-        activity.changed()
-      }
-      account?.onSent(bytes)
-      blocks?.onSent()
+      if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
     } catch (error) {
-      blocks?.onUnsent()
+      ledger.onUnsent()
       this.unsent(out)
       throw error
     } finally {
       // What was read while the message was written.
-      this.flow.tellTaken(peer)
+      this.progress.tell(peer)
     }
   }
 
@@ -238,29 +228,22 @@ export class MessagePath implements Taker {
   }
 
   receive(peer: Peer, frame: Frame): void {
-    const { env, numbers, flow } = peer
-    const { blocks } = flow
-    numbers.received++
+    const { env, ledger } = peer
+    ledger.onReading()
     env.received = null
-    const takenBytes = blocks === null ? 0 : blocks.road.takenBytes
     let message: Message
     try {
-      message = this.codec.decode(frame, env, blocks?.road)
-      blocks?.onReceived(true)
+      message = this.codec.decode(frame, env, ledger.road ?? undefined)
     } catch (error) {
-      blocks?.onReceived(false)
-      if (requestHead(frame)?.type !== MessageType.GROUP_UPDATE) numbers.traffic.received++
       // It was sent before its sender ended, and names a block that went with it.
       const hasEnded = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true
       const problem = hasEnded ? this.host.peers.diedError(peer, 'receive') : error
-      this.receiveUnreadable(peer, frame, problem, bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes))
+      this.receiveUnreadable(peer, frame, problem)
       return
     }
     const { type } = message
-    if (type !== MessageType.GROUP_UPDATE) numbers.traffic.received++
+    const bytes = ledger.onRead(type, frame, true)
     if (message.lineage !== null) this.arrived(message, peer)
-    const account = flow.incomingOf(type)
-    const bytes = account === null ? 0 : bytesOf(frame) + (blocks === null ? 0 : blocks.road.takenBytes - takenBytes)
     const { received } = env
     const item = SERVED.has(type) ? this.call(message, peer, received, bytes) : new IncomingMessage(this, message, peer, received)
     // A call that is refused is answered without waiting for its turn among the calls.
@@ -277,7 +260,7 @@ export class MessagePath implements Taker {
     const expiresMs = deadlineMs === null ? Number.POSITIVE_INFINITY : this.host.clock.now() + deadlineMs
     const functionName = type === MessageType.RREF_FETCH ? '' : functionOf(body)
     const call = new IncomingCall(this, message, peer, received, expiresMs, functionName, bytes)
-    const isWithin = peer.flow.incomingOf(type)!.onReceived(bytes)
+    const isWithin = peer.ledger.incomingOf(type)!.onReceived(bytes)
     if (!isWithin || this.isDrainingFor(call)) call.refuse()
     else if (peer.served.get(requestId) === undefined) peer.served.set(requestId, call)
     return call
@@ -296,18 +279,18 @@ export class MessagePath implements Taker {
   }
 
   /** If it is known what it belonged to, somebody is told in its turn. */
-  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown, bytes: number): void {
+  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
     const { host } = this
+    const head = requestHead(frame)
+    const bytes = peer.ledger.onRead(head?.type, frame, false)
     host.letter('unreadable', isPostgradError(error) ? error.message : String(error), peer.info)
-    const number = peer.numbers.received
+    const number = peer.ledger.received
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
     const tell = () => this.postIfReachable(peer.info.id, MessageType.UNREADABLE, [number])
     host.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
-    const head = requestHead(frame)
     if (head === null) return
-    const account = peer.flow.incomingOf(head.type)
-    account?.onReceived(bytes)
-    const unreadable = new Unreadable(this, peer, head, passHead(frame), error, account === null ? 0 : bytes)
+    peer.ledger.incomingOf(head.type)?.onReceived(bytes)
+    const unreadable = new Unreadable(this, peer, head, passHead(frame), error, bytes)
     host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
   }
 
@@ -347,7 +330,7 @@ export class MessagePath implements Taker {
     const { type, message, peer } = call
     const op = isCall(type) ? String(message.body[0]) : 'toHere'
     const isDraining = this.host.isDraining && isCall(type)
-    const error = isDraining ? drainingError(op, this.host.info) : mailboxFull(op, this.host.info, peer.flow.incomingOf(type)!)
+    const error = isDraining ? drainingError(op, this.host.info) : mailboxFull(op, this.host.info, peer.ledger.incomingOf(type)!)
     this.discardCall(call, isDraining ? 'draining' : 'mailbox-full', `${nameOf(type)} ${op}`)
     this.answerError(peer, call.requestId, error)
   }
@@ -364,7 +347,7 @@ export class MessagePath implements Taker {
   }
 
   deliverUnreadable(unreadable: Unreadable): void {
-    this.flow.begun(unreadable)
+    this.progress.begun(unreadable)
     const { peer, type, head, error } = unreadable
     const handler = this.unreadableHandlers.get(type)
     if (handler !== undefined) handler(unreadable)
@@ -372,7 +355,7 @@ export class MessagePath implements Taker {
   }
 
   begun(call: IncomingCall): void {
-    this.flow.begun(call)
+    this.progress.begun(call)
     this.host.observer?.begun(call)
   }
 
@@ -402,7 +385,7 @@ export class MessagePath implements Taker {
   }
 
   notBegun(call: IncomingCall): void {
-    this.flow.begun(call)
+    this.progress.begun(call)
     this.host.observer?.notBegun(call)
   }
 

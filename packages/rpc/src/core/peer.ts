@@ -6,7 +6,7 @@ import type { Source } from '@postgrad/actor/internal'
 import type { WorkerId } from '@postgrad/base'
 import type { Link } from '@postgrad/transport'
 import type { WorkerInfo } from '../common/worker-info.js'
-import type { PeerFlow } from './flow.js'
+import type { PeerLedger } from './peer-ledger.js'
 import type { PendingCalls } from './pending-calls.js'
 import type { RequestTable } from './request-table.js'
 import type { ServedCall } from './served-call.js'
@@ -37,8 +37,8 @@ export interface Peer {
   readonly pending: PendingCalls
   /** Its calls to this worker, by request id, from when they are received until they have ended. */
   readonly served: RequestTable<ServedCall>
-  readonly flow: PeerFlow
-  readonly numbers: MessageNumbers
+  /** What passes between it and this worker. */
+  readonly ledger: PeerLedger
 }
 
 /** Passed through the codec: who is at the other end, and what was noted of the references in the message that is being written or read. */
@@ -46,13 +46,4 @@ export interface CodecEnv {
   readonly peer: WorkerInfo
   sending: unknown[] | null
   received: unknown[] | null
-}
-
-/** How many messages have left for a peer and come from it. Both ends number what is between them alike. */
-export interface MessageNumbers {
-  /** Those that could not be read included. */
-  sent: number
-  received: number
-  /** Without those of groups: see Note [The end of a group]. */
-  readonly traffic: { sent: number; received: number }
 }

@@ -105,7 +105,7 @@ export class Requests {
     this.messages = messages
     this.deadlines = new Deadlines(host.clock, host.activity)
     this.waits = new PendingCalls(this.deadlines, host.info, () => {})
-    messages.handle(MessageType.CALL_CANCEL, ({ body }, _from, { peer }) => this.onCancel(body[0] as number, peer))
+    messages.handle(MessageType.CALL_CANCEL, ({ body }, _from, { peer }) => this.onCancel(peer, body[0] as number, body[1] as boolean))
     for (const type of [MessageType.RESULT, MessageType.REMOTE_RET, MessageType.RREF_ACK])
       messages.handle(type, (_message, _from, item) => this.onReply(item))
     messages.handle(MessageType.EXCEPTION, (message, _from, { peer }) => this.onException(message, peer))
@@ -272,10 +272,12 @@ export class Requests {
 
   // --- giving up, see served-call.ts
 
-  /** The caller's word that it waits no more. What has ended here meanwhile is not known any more. */
-  private onCancel(requestId: number, peer: Peer): void {
+  /** The caller's word that it waits no more; `isAwaited`: for the end of a stream, and not for its items. What has ended here meanwhile is not known any more. */
+  private onCancel(peer: Peer, requestId: number, isAwaited: boolean): void {
     const served = peer.served.get(requestId)
-    if (served !== undefined) this.giveUp([served], cancelledByCaller(peer.info))
+    if (served === undefined) return
+    if (isAwaited) served.stop(cancelledByCaller(peer.info))
+    else this.giveUp([served], cancelledByCaller(peer.info))
   }
 
   /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
@@ -298,7 +300,7 @@ export class Requests {
 
   /** Also when the call has ended for this worker, as a remote call does when its reference is confirmed. */
   tellCancelled(peer: Peer, requestId: number): void {
-    this.messages.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId])
+    this.messages.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, false])
   }
 
   /** Aborts when this worker shuts down. */
@@ -314,7 +316,7 @@ export class Requests {
   onDeath(peer: Peer): void {
     const error = (op: string) => this.host.peers.diedError(peer, op)
     peer.pending.failAll(() => error('call'))
-    peer.flow.outgoing.fail(() => error('ready'))
+    peer.ledger.outgoing.fail(() => error('ready'))
     this.deadlines.unwatch(peer.pending)
     this.giveUp(this.orphans(peer), error('currentSignal'))
   }

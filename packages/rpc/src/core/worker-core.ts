@@ -14,13 +14,12 @@ import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
 import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
 import { shutDownError } from '../common/rpc-errors.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-info.js'
-import { BlockPost } from './block-post.js'
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
-import { PeerFlow } from './flow.js'
 import type { Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
 import { type Envelope, MessagePath } from './message-path.js'
 import { type Peer, Standing } from './peer.js'
+import { PeerLedger } from './peer-ledger.js'
 import { Peers } from './peers.js'
 import { Activity } from './pending-calls.js'
 import { RequestTable } from './request-table.js'
@@ -174,7 +173,7 @@ export class WorkerCore implements RequestsHost {
       link.flush()
       const frames = link.poll()
       // At once: it may be long until a timer comes to its turn.
-      if (frames > 0) messages.flow.tellTaken(peer)
+      if (frames > 0) messages.progress.tell(peer)
       return frames
     })
     const runNow = () => pump.runNow()
@@ -182,7 +181,7 @@ export class WorkerCore implements RequestsHost {
       onFrame: (frame) => messages.receive(peer, frame),
       onTurnEnd: () => {
         inScope(this.scope, runNow)
-        messages.flow.tellTakenSoon(peer)
+        messages.progress.tellSoon(peer)
       },
       onClose: (reason) => {
         removePoll()
@@ -203,8 +202,7 @@ export class WorkerCore implements RequestsHost {
       env: { peer: info, sending: null, received: null },
       pending: this.requests.pendingFor(info),
       served: new RequestTable(),
-      flow: new PeerFlow(this.window, this.clock, road === null ? null : new BlockPost(road)),
-      numbers: { sent: 0, received: 0, traffic: { sent: 0, received: 0 } },
+      ledger: new PeerLedger(this.window, this.clock, road),
     }
     this.peers.add(peer)
     return peer
@@ -243,13 +241,13 @@ export class WorkerCore implements RequestsHost {
   /** Blocks that peers have not read yet. */
   get blocksOnTheWay(): number {
     let count = 0
-    for (const { flow } of this.peers) count += flow.blocks?.road.inFlight ?? 0
+    for (const { ledger } of this.peers) count += ledger.road?.inFlight ?? 0
     return count
   }
 
   /** Who has not read them. */
   get unread(): WorkerInfo[] {
-    return [...this.peers].filter(({ flow }) => (flow.blocks?.road.inFlight ?? 0) > 0).map(({ info }) => info)
+    return [...this.peers].filter(({ ledger }) => (ledger.road?.inFlight ?? 0) > 0).map(({ info }) => info)
   }
 
   // --- where parts install themselves
@@ -375,7 +373,7 @@ export class WorkerCore implements RequestsHost {
 
   /** Behind everything that was received from the peer. */
   private onDeath(peer: Peer, detail: string): void {
-    peer.flow.blocks?.road.close()
+    peer.ledger.road?.close()
     try {
       const death = this.peers.deathBy(peer, detail)
       this.observer?.death(peer.info.name, peer.info.id, death.cause)
@@ -402,11 +400,11 @@ export class WorkerCore implements RequestsHost {
       this.isClosed = true
       this.requests.close()
       for (const peer of this.peers) {
-        const { flow, link } = peer
+        const { ledger, link } = peer
         this.requests.failAll(peer)
-        flow.blocks?.telling?.cancel()
+        ledger.telling?.cancel()
         link?.close()
-        flow.blocks?.road.end()
+        ledger.road?.end()
       }
     }
   }

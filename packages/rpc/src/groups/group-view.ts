@@ -36,7 +36,7 @@ export class GroupView {
   counts(isCounted: (peer: Peer) => boolean = () => true): Counts {
     return this.linked()
       .filter(isCounted)
-      .map(({ info, numbers: { traffic } }) => [info.id, traffic.sent, traffic.received])
+      .map(({ info, ledger: { traffic } }) => [info.id, traffic.sent, traffic.received])
   }
 
   say(to: WorkerId, what: GroupWhat, data: unknown = null, error: PostgradError | null = null): void {

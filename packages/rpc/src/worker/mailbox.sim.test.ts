@@ -29,8 +29,8 @@ expose({ echo, nothing, wait, bounce, take, make, Box })
 
 /** What waits of calls from `from` at `to`, as each end counts it. */
 function accounts({ workers }: Cluster, from: number, to: number) {
-  const { outgoing } = workers[from]!.peers.resolve(to).flow
-  const { incoming } = workers[to]!.peers.resolve(from).flow
+  const { outgoing } = workers[from]!.peers.resolve(to).ledger
+  const { incoming } = workers[to]!.peers.resolve(from).ledger
   return { sent: outgoing.calls, sentBytes: outgoing.bytes, waiting: incoming.calls, waitingBytes: incoming.bytes }
 }
 
@@ -129,7 +129,7 @@ describe('a full mailbox', () => {
         2,
         async (cluster) => {
           for (let i = 0; i < count; i++) await call('worker1', echo, [i])
-          const sent = cluster.gate(1, 0).sent.filter((name) => name === 'CREDITS')
+          const sent = cluster.gate(1, 0).sent.filter((name) => name === 'PROGRESS')
           expect(sent).toHaveLength(told)
         },
         { mailbox: { callsMax: 16 } },
@@ -311,7 +311,7 @@ describe('ready', () => {
           expect(error.cause).toBe('enough')
           expect((await failure(ready('worker1', { signal: controller.signal }))).code).toBe(code)
         }
-        expect(cluster.workers[0]!.peers.resolve(1).flow.outgoing.waiters.size).toBe(0)
+        expect(cluster.workers[0]!.peers.resolve(1).ledger.outgoing.waiters.size).toBe(0)
       })
     }
   })
@@ -325,7 +325,7 @@ describe('ready', () => {
       expect(waiting.cancel('enough')).toBe(true)
       expect(await failure(waiting)).toMatchObject({ code: 'CALL_CANCELLED', op: 'ready', cause: 'enough' })
       expect(cluster.info(0).pendingCalls).toBe(2)
-      expect(cluster.workers[0]!.peers.resolve(1).flow.outgoing.waiters.size).toBe(0)
+      expect(cluster.workers[0]!.peers.resolve(1).ledger.outgoing.waiters.size).toBe(0)
       cluster.gate(0, 1).unshut()
       await Promise.all(calls)
     })

@@ -5,7 +5,7 @@
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
-import { call, currentWorker, remote } from '../api/api.js'
+import { call, currentWorker, remote, stream } from '../api/api.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
@@ -20,11 +20,15 @@ class Plain {
     return 1
   }
 }
+let counted = 0
+function* countTo(n: number): Generator<number> {
+  for (counted = 1; counted <= n; counted++) yield counted
+}
 const later = async <T>(value: T): Promise<T> => {
   await new Promise<void>((resolve) => currentWorker().clock.setTimer(200, resolve))
   return value
 }
-expose({ echo, later, Plain })
+expose({ countTo, echo, later, Plain })
 
 /** A call of a built-in function with whatever arguments. */
 function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
@@ -69,7 +73,7 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
     for (const [what, data] of odd) worker.post(1, MessageType.GROUP_UPDATE, [what, data, null])
     // Of an end of the group that this worker takes no part in.
     worker.post(1, MessageType.GROUP_UPDATE, [GroupWhat.RELEASE, [0, 1], null])
-    worker.post(1, MessageType.STREAM_CREDIT, [1_000_000, 4])
+    worker.post(1, MessageType.PROGRESS, [0, 0, 0, 0, 0, [[1_000_000, 4]]])
     expect(await call('worker1', echo, [1])).toBe(1)
     using plain = remote('worker1', Plain, [])
     expect(await plain.call('get', [])).toBe(1)
@@ -155,9 +159,17 @@ test('RPC-50: nobody makes a value under the id of another, nor takes over a for
 
 test('RPC-50: more progress than was possible is a dead letter and changes nothing', () =>
   overSeeds(3, 2, async ({ workers }) => {
-    say(MessageType.CREDITS, [2 ** 40, 2 ** 40, 0, 0], 0)
+    say(MessageType.PROGRESS, [0, 2 ** 40, 2 ** 40, 0, 0, []], 0)
     expect(await call('worker1', echo, [1])).toBe(1)
-    expectInvalid(workers[1]!, 'CREDITS: more has begun there than has left here')
+    expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here')
+    const items = stream('worker1', countTo, [5], { window: 2 })
+    expect(await items.next()).toEqual({ done: false, value: 1 })
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+    say(MessageType.PROGRESS, [0, 0, 0, 0, 0, [[requestId, 99]]], 0)
+    expect(await call('worker1', echo, [1])).toBe(1)
+    expectInvalid(workers[1]!, 'PROGRESS: more was taken there than has left here', 'PROGRESS: more was taken there than has left here')
+    expect(counted).toBeLessThanOrEqual(3)
+    await items.return()
   }))
 
 test('GRP-6: a member arrives under its own name, and with what a member says', () =>

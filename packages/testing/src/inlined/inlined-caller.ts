@@ -140,9 +140,8 @@ export class InlinedCaller implements Caller {
       }
     }
     stream.begin({
-      credit: (items) => {
-        if (items === 0) void step(async (generator) => (await generator.return?.()) ?? { done: true, value: undefined })
-      },
+      taken: () => {},
+      stop: () => void step(async (generator) => (await generator.return?.()) ?? { done: true, value: undefined }),
       cancel: () => {},
       wait: () => {
         if (stream.isOpen) void step((generator) => generator.next())

@@ -238,8 +238,8 @@ export class MessageLedger {
         const here = [...receiver.peers].find(({ info }) => info.id === sender.info.id)
         if (there === undefined || here === undefined || there.link?.closed || here.link?.closed) continue
         const ends = [
-          ['calls', there.flow.outgoing, here.flow.incoming] as const,
-          ['fetches', there.flow.outgoingFetches, here.flow.incomingFetches] as const,
+          ['calls', there.ledger.outgoing, here.ledger.incoming] as const,
+          ['fetches', there.ledger.outgoingFetches, here.ledger.incomingFetches] as const,
         ]
         for (const [window, outgoing, incoming] of ends) {
           if (outgoing.sent === 0 && incoming.begun === 0) continue

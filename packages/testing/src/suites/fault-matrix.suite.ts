@@ -21,8 +21,6 @@ const GATHER_MS = 1500
 
 /** Kinds that this program does not send, and why. */
 const ABSENT: Readonly<Record<string, string>> = {
-  BLOCKS_TAKEN: 'no heap is shared between simulated workers',
-  CREDITS: 'leaves after half a window of 16,384 calls',
   LINEAGE: 'goes to a worker that joins behind some 26,000 messages',
   UNREADABLE: 'no fault damages what a frame holds',
   GROUP_UPDATE: 'of leave and shutdown, which end a worker: see below',

@@ -44,12 +44,11 @@ type Mutation = 'as it was' | 'head' | 'body' | 'head and body' | 'bytes'
 const MUTATIONS: readonly Mutation[] = ['as it was', 'head', 'head', 'body', 'body', 'head and body', 'bytes']
 
 /**
- * What no simulated worker sends in the middle of a run: no heap is shared, credits and lineage ahead leave after thousands of calls, frames arrive whole, and groups
+ * What no simulated worker sends in the middle of a run: progress of calls and lineage ahead leave after thousands of calls, frames arrive whole, and groups
  * end at the end.
  */
 const NOT_SENT: readonly (readonly [MessageType, readonly unknown[]])[] = [
-  [MessageType.BLOCKS_TAKEN, [1]],
-  [MessageType.CREDITS, [1, 64, 0, 0]],
+  [MessageType.PROGRESS, [1, 1, 64, 0, 0, []]],
   [MessageType.LINEAGE, []],
   [MessageType.UNREADABLE, [1]],
   // SEEN, JOIN, REPORT, RELEASE, DONE, FAILED

@@ -1,10 +1,12 @@
 /** Backward passes beside full mailboxes: what a pass consists of needs no room. */
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { call, currentWorker, expose, getDebugInfo, ready } from '@postgrad/rpc'
+import { call, currentWorker, expose, getDebugInfo, ready, remote, stream } from '@postgrad/rpc'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
-import { simulate } from '../simulate/simulate.js'
+import { expectSound } from '../check/expect-sound.js'
+import { explore } from '../explore/explore.js'
+import { type SimCluster, simulate } from '../simulate/simulate.js'
 
 const SEEDS = 20
 const WINDOW = 2
@@ -87,7 +89,7 @@ test('CRE-4, CRE-7: whatever becomes of the words of credit on their way, everyb
         seed,
         mailbox: { callsMax: 4 },
         faults: (['drop', 'duplicate', 'delay'] as const).map((does) => ({
-          match: { kind: 'CREDITS', probability: 0.3 },
+          match: { kind: 'PROGRESS', probability: 0.3 },
           do: does,
           ...(does === 'delay' ? { delayMs: 7 } : {}),
         })),
@@ -106,4 +108,52 @@ test('CRE-4, CRE-7: whatever becomes of the words of credit on their way, everyb
     expect(run.result).toBe(0)
     expectClean(run)
   }
+})
+
+/** Calls as they find room, fetches, and a stream, all between the same two workers at once. */
+async function everythingAtOnce(sim: SimCluster, calls: number, items: number): Promise<readonly number[]> {
+  return sim.on('worker0').run(async () => {
+    using made = remote('worker1', count, [0])
+    const called = (async () => {
+      let sum = 0
+      for (let i = 1; i <= calls; i++) {
+        await ready('worker1')
+        sum += await call('worker1', count, [i])
+      }
+      return sum
+    })()
+    const streamed = (async () => {
+      let sum = 0
+      await ready('worker1')
+      for await (const item of stream('worker1', upTo, [items], { window: 2 })) sum += item
+      return sum
+    })()
+    return Promise.all([called, streamed, made.toHere()])
+  })
+}
+const count = (n: number): number => n
+function* upTo(n: number): Generator<number> {
+  for (let i = 1; i <= n; i++) yield i
+}
+expose({ count, upTo })
+
+describe('CRE-14 one word of progress for calls, fetches and streams', () => {
+  test('under every order of delivery all of them come to their end', async () => {
+    const found = await explore({ workers: 2, mailbox: { callsMax: 2 }, ordersMax: 20_000 }, async (sim) => everythingAtOnce(sim, 2, 3))
+    process.stdout.write(`      calls, a fetch and a stream at once: ${found.text}\n`)
+    expect(found).toMatchObject({ outcomes: 1, exhausted: true })
+  })
+
+  test('under lost, repeated and late words, and all places are given back', async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const faults = (['drop', 'duplicate', 'delay'] as const).map((does) => ({
+        match: { kind: 'PROGRESS' as const, probability: 0.3 },
+        do: does,
+        ...(does === 'delay' ? { delayMs: 7 } : {}),
+      }))
+      const run = await simulate({ workers: 2, seed, mailbox: { callsMax: 2 }, faults }, (sim) => everythingAtOnce(sim, 20, 30))
+      expect({ seed, result: run.result }).toEqual({ seed, result: [210, 465, 0] })
+      expectSound(run)
+    }
+  })
 })

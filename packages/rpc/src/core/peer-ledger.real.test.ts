@@ -143,14 +143,14 @@ test('HEAP-4 who closes at once takes what is not read with it, and holds nothin
 })
 
 test('CRE-12: a call counts the elements of the blocks that it names, alike at both ends, and gives them back when it begins', async () => {
-  const { outgoing } = a.runtime.peers.resolve(1).flow
-  const { incoming } = b.runtime.peers.resolve(0).flow
+  const { outgoing } = a.runtime.peers.resolve(1).ledger
+  const { incoming } = b.runtime.peers.resolve(0).ledger
   const tensors = [large(), large()]
   const bytes = tensors.length * 10_000 * 4
   let waiting = 0
-  const { flow } = b.runtime.messages
-  const run = flow.begun
-  flow.begun = function (this: typeof flow, item) {
+  const { progress } = b.runtime.messages
+  const run = progress.begun
+  progress.begun = function (this: typeof progress, item) {
     waiting = Math.max(waiting, incoming.bytes)
     run.call(this, item)
   }

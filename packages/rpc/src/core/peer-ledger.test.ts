@@ -1,0 +1,90 @@
+/** What two ends of a pair count, without a link: what the sender is told, when, and what it believes. */
+import { expect, test } from '@jest/globals'
+import type { Clock, Frame } from '@postgrad/transport'
+import { MessageType } from '@postgrad/wire/internal'
+import { checkMailbox } from './call-credits.js'
+import { PeerLedger } from './peer-ledger.js'
+
+const CLOCK: Clock = { now: () => 0, setTimer: () => ({ cancel: () => {} }), defer: () => {} }
+const FRAME: Frame = { header: new Uint8Array(10), segments: [] }
+const { CALL, RREF_FETCH, RESULT, GROUP_UPDATE } = MessageType
+
+function pair(callsMax: number) {
+  const ledger = () => new PeerLedger(checkMailbox({ callsMax }), CLOCK, null)
+  const [a, b] = [ledger(), ledger()]
+  /** A message from `a` to `b`; returns what it counts at `b`. */
+  const pass = (type: MessageType, isReadable = true): number => {
+    a.onWriting()
+    a.onSent(type, FRAME)
+    b.onReading()
+    const bytes = b.onRead(type, FRAME, isReadable)
+    b.incomingOf(type)?.onReceived(bytes)
+    return bytes
+  }
+  return { a, b, pass }
+}
+
+test('CRE-14: one word says how far the receiver has come with everything, and nothing of it is said twice', () => {
+  const { a, b, pass } = pair(4)
+  for (const type of [CALL, RREF_FETCH, CALL, RESULT]) pass(type)
+  expect(b.onBegun(CALL, 10)).toBe(false)
+  expect(b.take()).toBeNull()
+  expect(b.onBegun(RREF_FETCH, 10)).toBe(false)
+  expect(b.onBegun(CALL, 10)).toBe(true)
+  b.onTaken(7, 16)
+  expect(a.outgoing.calls + a.outgoingFetches.calls).toBe(3)
+  const said = b.take()!
+  expect(said).toEqual([4, 2, 20, 1, 10, [[7, 16]]])
+  expect(b.take()).toBeNull()
+  // The fetch that rode along counts as told.
+  expect([b.incoming.untold, b.incomingFetches.untold]).toEqual([0, 0])
+  expect(a.onProgress(said)).toBe(true)
+  expect([a.outgoing.calls, a.outgoing.bytes, a.outgoingFetches.calls, a.outgoingFetches.bytes]).toEqual([0, 0, 0, 0])
+})
+
+test('CRE-14: what was said earlier, or twice, takes nothing back', () => {
+  const { a, b, pass } = pair(2)
+  const words = [CALL, CALL].map((type) => {
+    b.onBegun(type, pass(type))
+    return b.take()!
+  })
+  for (const word of [words[1]!, words[0]!, words[1]!]) expect(a.onProgress(word)).toBe(true)
+  expect([a.outgoing.calls, a.outgoing.bytes]).toEqual([0, 0])
+})
+
+test('RPC-50: more than has left is refused as a whole, whichever number it is', () => {
+  const { a, pass } = pair(8)
+  for (const type of [CALL, CALL, RREF_FETCH]) pass(type)
+  const most = [3, 2, 20, 1, 10] as const
+  for (const at of most.keys()) {
+    const [read, begun, bytes, fetches, fetchBytes] = most.map((total, i) => (i === at ? total + 1 : total)) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ]
+    expect(a.onProgress([read, begun, bytes, fetches, fetchBytes, []])).toBe(false)
+  }
+  expect([a.outgoing.calls, a.outgoingFetches.calls]).toEqual([2, 1])
+  expect(a.onProgress([...most, []])).toBe(true)
+  expect([a.outgoing.calls, a.outgoingFetches.calls]).toEqual([0, 0])
+})
+
+test('HEAP-4: while a message to the peer is written, nothing else is said to it; behind that it is', () => {
+  const { b } = pair(8)
+  b.onWriting()
+  b.onTaken(7, 16)
+  expect(b.take()).toBeNull()
+  b.onSent(RESULT, FRAME)
+  expect(b.take()).toEqual([0, 0, 0, 0, 0, [[7, 16]]])
+})
+
+test('SHD-1: messages of groups, and what could not be read, have numbers, and the end of a group counts without the former', () => {
+  const { a, b, pass } = pair(8)
+  pass(CALL)
+  pass(GROUP_UPDATE)
+  pass(RESULT, false)
+  expect([a.sent, b.received]).toEqual([3, 3])
+  expect([a.traffic.sent, b.traffic.received]).toEqual([2, 2])
+})

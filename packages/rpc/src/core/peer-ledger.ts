@@ -1,0 +1,170 @@
+/**
+ * All that one worker counts of what passes between it and one peer, as totals. Links keep order and lose nothing, so both ends count alike: the n-th
+ * message, call or fetch of the one is the n-th of the other, and a total says of all before it too. `progress.ts` above tells the peer how far this
+ * worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-14 in SPEC.md.
+ *
+ *     sender                                         receiver
+ *     messages sent      ───────────────────────▸    received = read
+ *     calls sent         ── CALL, REMOTE_CALL ──▸    received ─ begun
+ *     fetches sent       ── RREF_FETCH ─────────▸    received ─ begun
+ *     items sent         ── STREAM_ITEM ────────▸    received ─ taken     (a stream counts its own: `stream.ts`, `stream-serving.ts`)
+ *              known  ◂── PROGRESS [read, begun, bytes, fetches begun, bytes, [stream, taken] …] ──
+ *
+ * Blocks of the shared heap are held from the message that names them until the peer has read it, whether or not it could be read; so they need no word
+ * of their own in it, and no number but the message's.
+ */
+import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { Clock, Frame, Timer } from '@postgrad/transport'
+import { type MessageBodies, MessageType } from '@postgrad/wire/internal'
+import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credits.js'
+
+/** What PROGRESS says. */
+export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
+
+export class PeerLedger {
+  /** Messages of every kind, with those that could not be read. UNREADABLE names them by these numbers. */
+  sent = 0
+  received = 0
+  /** Calls that wait at the peer, and those of the peer that wait here. */
+  readonly outgoing: OutgoingCalls
+  readonly incoming: IncomingCalls
+  /** The same of fetches: they go ahead of calls, so calls may not use up their room. */
+  readonly outgoingFetches: OutgoingCalls
+  readonly incomingFetches: IncomingCalls
+  /** Null: no heap is shared with the peer, and tensors travel with their bytes. */
+  readonly road: HeapRoad | null
+  /** Set while word to the peer is bound to leave by itself. */
+  telling: Timer | null = null
+  /** The peer waits for word. */
+  isDue = false
+  /** Of messages, those of groups. */
+  private groupSent = 0
+  private groupReceived = 0
+  /** Of streams of the peer of which it should hear, how many items were taken. */
+  private streams: [requestId: number, items: number][] = []
+  /** A message to the peer is being written. It may copy a tensor, and in the pauses of that copy arrive others. */
+  private isWriting = false
+  /** Bytes of blocks that were named before the message that is being written, or read. */
+  private givenBytes = 0
+  private takenBytes = 0
+
+  constructor(window: Required<MailboxOptions>, clock: Clock, road: HeapRoad | null) {
+    this.outgoing = new OutgoingCalls(window, clock)
+    this.incoming = new IncomingCalls(window)
+    this.outgoingFetches = new OutgoingCalls(window, clock)
+    this.incomingFetches = new IncomingCalls(window)
+    this.road = road
+  }
+
+  /** Where a request to the peer counts until it begins; null: it needs no room. */
+  outgoingOf(type: MessageType): OutgoingCalls | null {
+    return isCall(type) ? this.outgoing : type === MessageType.RREF_FETCH ? this.outgoingFetches : null
+  }
+
+  /** Where a request of the peer counts until it begins. */
+  incomingOf(type: MessageType): IncomingCalls | null {
+    return isCall(type) ? this.incoming : type === MessageType.RREF_FETCH ? this.incomingFetches : null
+  }
+
+  /** Messages without those of groups: see Note [The end of a group]. */
+  get traffic(): { readonly sent: number; readonly received: number } {
+    return { sent: this.sent - this.groupSent, received: this.received - this.groupReceived }
+  }
+
+  // --- sending
+
+  onWriting(): void {
+    this.isWriting = true
+    if (this.road !== null) this.givenBytes = this.road.givenBytes
+  }
+
+  /** The message leaves now. Returns its number. */
+  onSent(type: MessageType, frame: Frame): number {
+    this.isWriting = false
+    this.sent++
+    if (type === MessageType.GROUP_UPDATE) this.groupSent++
+    const { road } = this
+    const account = this.outgoingOf(type)
+    if (account !== null) account.onSent(bytesOf(frame) + (road === null ? 0 : road.givenBytes - this.givenBytes))
+    road?.sent(this.sent)
+    return this.sent
+  }
+
+  /** The message that was being written will not leave. */
+  onUnsent(): void {
+    this.isWriting = false
+    this.road?.unsent()
+  }
+
+  // --- receiving
+
+  onReading(): void {
+    this.received++
+    if (this.road !== null) this.takenBytes = this.road.takenBytes
+  }
+
+  /**
+   * The message was read, or could not be: then it may have named any block. `type` is undefined if not even that is known. Returns what it counts in its
+   * sender's account: its bytes, with those of its blocks; 0 for what needs no room.
+   */
+  onRead(type: MessageType | undefined, frame: Frame, isReadable: boolean): number {
+    const { road } = this
+    if (type === MessageType.GROUP_UPDATE) this.groupReceived++
+    if (road !== null) {
+      if (road.hasTaken || !isReadable) this.isDue = true
+      road.hasTaken = false
+    }
+    if (type === undefined || this.incomingOf(type) === null) return 0
+    return bytesOf(frame) + (road === null ? 0 : road.takenBytes - this.takenBytes)
+  }
+
+  // --- progress
+
+  /** A call or fetch begins, or ends without: its place is its sender's again. Returns whether the peer is to hear of it. */
+  onBegun(type: MessageType, bytes: number): boolean {
+    const isDue = this.incomingOf(type)!.onBegun(bytes)
+    if (isDue) this.isDue = true
+    return isDue
+  }
+
+  /** The peer is to hear how many items of a stream of it were taken. */
+  onTaken(requestId: number, items: number): void {
+    this.streams.push([requestId, items])
+    this.isDue = true
+  }
+
+  /**
+   * All that the peer should hear, and from now on knows; null: nothing that it waits for, or a message to it is being written, with which another would
+   * take the blocks that it has named so far. It is asked again behind that.
+   */
+  take(): ProgressBody | null {
+    if (!this.isDue || this.isWriting) return null
+    this.isDue = false
+    const { received, incoming, incomingFetches, streams } = this
+    incoming.onTold()
+    incomingFetches.onTold()
+    this.streams = []
+    return [received, incoming.begun, incoming.begunBytes, incomingFetches.begun, incomingFetches.begunBytes, streams]
+  }
+
+  /** What the peer has come to, but for streams. False, and without effect, if not so much has left. */
+  onProgress([read, begun, bytes, fetchesBegun, fetchBytes]: ProgressBody): boolean {
+    const { outgoing, outgoingFetches } = this
+    if (read > this.sent || !outgoing.hasSent(begun, bytes) || !outgoingFetches.hasSent(fetchesBegun, fetchBytes)) return false
+    this.road?.taken(read)
+    outgoing.onProgress(begun, bytes)
+    outgoingFetches.onProgress(fetchesBegun, fetchBytes)
+    return true
+  }
+}
+
+/** Whether messages of this kind need room at the receiver: those that wait in its call lane. */
+export function isCall(type: MessageType): boolean {
+  return type === MessageType.CALL || type === MessageType.REMOTE_CALL
+}
+
+function bytesOf({ header, segments }: Frame): number {
+  let bytes = header.length
+  for (let i = 0; i < segments.length; i++) bytes += segments[i]!.length
+  return bytes
+}
