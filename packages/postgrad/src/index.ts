@@ -252,35 +252,7 @@ export {
   zero_,
 } from '@postgrad/autograd'
 export { type ErrorParts, isPostgradError, localOf, PostgradError, type WorkerHop, type WorkerId, workerOf } from '@postgrad/base'
-export {
-  type CloseOptions,
-  type Cluster,
-  type ClusterEnd,
-  type ClusterEvent,
-  type ClusterEventListener,
-  type ClusterJobsOptions,
-  type Controller,
-  type ControllerOptions,
-  type DeathListener,
-  type JobsOptions,
-  type JoinOptions,
-  jobs,
-  type LaunchOptions,
-  type LeakPolicy,
-  type LeaveListener,
-  type LeaveOptions,
-  launch,
-  type Main,
-  type MainContext,
-  type OutputSink,
-  type ReadyOptions,
-  type RecoveryListener,
-  reportProgress,
-  type StallListener,
-  type SupervisionOptions,
-  type ThreadUsage,
-  type WorkerDebugInfo,
-} from '@postgrad/cluster'
+export * from '@postgrad/cluster'
 export {
   BatchSampler,
   type Collated,
