@@ -112,11 +112,11 @@ class Channel extends Choice {
   }
 
   push(item: InFlight): void {
+    this.host.observer?.put(this.label)
     if (this.sealed) {
       if (!(item instanceof Notice)) this.host.frames.lost++
       return
     }
-    this.host.observer?.put(this.label)
     this.enter(item)
   }
 
@@ -128,10 +128,11 @@ class Channel extends Choice {
   }
 
   /**
-   * The receiver has closed: drops what is in flight, and everything to come but the notice. Whether a frame was sent just before that or behind it makes no
-   * difference to anybody, so an observer hears of nothing that was put there.
+   * The receiver has closed: drops what is in flight, and everything to come but the notice. An observer hears of it as of a frame that was put there: sent
+   * before the end, a frame might have arrived before it too.
    */
   clear(notice: LinkClosed | null): void {
+    this.host.observer?.put(this.label)
     this.lose(0)
     this.sealed = true
     this.update()

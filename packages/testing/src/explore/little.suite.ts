@@ -23,6 +23,8 @@ export interface Little {
   /** The program around them acts too: when it has heard of a worker's frame, it has another one send. */
   readonly driver: boolean
   readonly crashes?: boolean
+  /** A worker may close one of its links. */
+  readonly closes?: boolean
   readonly world?: Omit<SimWorldOptions, 'schedule' | 'observer'>
 }
 
@@ -43,6 +45,7 @@ export async function runLittle(little: Little, options: Pick<SimWorldOptions, '
     const random = new Random(mix32(heard[me]! ^ little.seed))
     const clock = world.clockOf(names[me]!)
     if (little.crashes && random.below(4) === 0) world.crash(names[(me + 1) % little.workers]!)
+    if (little.closes && random.below(3) === 0) links.get(`${me}${(me + 1) % little.workers}`)!.close()
     for (let n = random.below(3); n > 0 && left[me]! > 0; n--) {
       left[me]!--
       const to = (me + 1 + random.below(little.workers - 1)) % little.workers

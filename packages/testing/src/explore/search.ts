@@ -9,8 +9,8 @@
  * its choice's label, of which only one step can be next, and steps of one label keep their order. It happens at one worker: it runs that worker's code
  * until nothing more follows without an event. Two steps are *dependent* if they happen at the same worker, or one makes the other possible (a frame's
  * arrival and the step that sent it; a turn and the step that deferred it). Steps that are not change different workers' states and append to
- * different queues (a channel has one sender, and what it delivers next does not depend on what is put behind it), so two of them that stand side by side
- * can be exchanged, and both rows lead to the same state. Rows that come out of each other by such exchanges are one order; one run of each is
+ * different queues (a channel has one sender, and what it delivers next does not depend on what is put behind it; that its receiver closes it counts as
+ * putting), so two of them that stand side by side can be exchanged, and both rows lead to the same state. Rows that come out of each other by such exchanges are one order; one run of each is
  * enough.
  *
  * After each run every pair of dependent steps is looked at of which the second stands behind the first for that reason alone (`Order.races`): there must be

@@ -88,6 +88,15 @@ const CHANGES: readonly (readonly [what: string, workers: readonly string[], bod
     },
   ],
   [
+    'a leave beside a pass over it',
+    ALL,
+    async (sim) => {
+      const beside = pass(sim, 'a', 'c')
+      await sim.leave('c')
+      expect(DONE_OR_DEAD).toContain(await beside)
+    },
+  ],
+  [
     'a death beside a call to it',
     ALL,
     async (sim) => {
@@ -141,20 +150,6 @@ describe('every order', () => {
     },
     300_000,
   )
-})
-
-test('MEM-12 500 orders of a leave beside a pass over it', async () => {
-  const found = await orders(
-    'a leave beside a pass over it',
-    ALL,
-    async (sim) => {
-      const beside = pass(sim, 'a', 'c')
-      await sim.leave('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-    },
-    { strategy: 'seeds', seeds: 500 },
-  )
-  expect(found.orders).toBeGreaterThan(100)
 })
 
 test('MEM-12 many changes of four names, as a seed has them, on bare links and on sessions', async () => {
