@@ -18,13 +18,14 @@
  *        │ closes its control                    │ nothing is left open: the worker ends by itself
  */
 import type { Progress } from '@postgrad/jobs'
-import type { DeadLetterReport, InspectEvent, MailboxOptions, References, WorkerMetrics } from '@postgrad/rpc'
+import type { DeadLetterReport, InspectEvent, References, WorkerMetrics } from '@postgrad/rpc'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import type { ThreadUsage } from '../host/usage.js'
 import type { LinkEnd } from '../host/worker-host.js'
 import type { MemberWords, PeerEnd } from '../membership/members.js'
+import type { RuntimeBoot } from './make-runtime.js'
 import type { MainContext } from './program.js'
 
 /** Another worker, and this one's end of the link to it. */
@@ -34,7 +35,7 @@ export interface WorkerPeer extends PeerEnd<LinkEnd> {
 }
 
 /** Everything a worker is born with (`WorkerSide.boot`). */
-export interface BootData {
+export interface BootData extends RuntimeBoot {
   readonly info: WorkerInfo
   /** How many workers had this name before. */
   readonly life: number
@@ -43,16 +44,6 @@ export interface BootData {
   readonly peers: readonly WorkerPeer[]
   /** `file:` URL of the program. */
   readonly program: string
-  /** The cluster's; a worker's generator is made from it and its name. */
-  readonly seed: number
-  /** What `device()` takes; null is the thread's default. */
-  readonly device: string | null
-  /** null is the runtime's default. */
-  readonly rpcTimeoutMs: number | null
-  /** Whether it keeps the stacks of where references are made. */
-  readonly referenceStacks: boolean
-  /** null is the runtime's default. */
-  readonly mailbox: MailboxOptions | null
   /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
   readonly heap: HeapHandle | null
   /** Of the launch: how long it may stand still. 0: nobody looks. */

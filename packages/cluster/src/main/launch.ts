@@ -151,11 +151,9 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     program: url,
     seed,
     device: options.device ?? null,
-    rpcTimeoutMs: options.rpcTimeoutMs ?? null,
-    mailbox: options.mailbox ?? null,
+    options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, referenceStacks: options.referenceStacks },
     typescript: options.typescript ?? null,
     stallMs,
-    referenceStacks: options.referenceStacks ?? false,
   }
   const news = new News(clock)
   // Before the first thread, which inherits them.

@@ -5,14 +5,14 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
-import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import type { References } from '@postgrad/rpc'
-import { type Counts, threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import type { Counts, WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
+import { makeRuntime, type RuntimeBoot } from '../admin/make-runtime.js'
 import { peerLinks } from '../admin/peer-links.js'
-import type { BootData, WorkerPeer } from '../admin/protocol.js'
+import type { WorkerPeer } from '../admin/protocol.js'
 import type { WorkerHost } from '../host/worker-host.js'
 import type { PeerLinks } from '../membership/peer-links.js'
 import { MAIN_ID } from '../membership/roster.js'
@@ -25,7 +25,7 @@ export const MAIN_NAME = 'main'
 export interface MainOptions {
   readonly name: string
   /** What workers are born with. */
-  readonly common: Pick<BootData, 'seed' | 'device' | 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
+  readonly common: RuntimeBoot
   /** Null: none is shared. */
   readonly heap: Heap | null
   readonly host: WorkerHost
@@ -116,22 +116,7 @@ export class MainThread {
 
   private begin(): PeerLinks<WorkerPeer> {
     const { name, common, heap, host, clock } = this.options
-    const { seed, rpcTimeoutMs, mailbox, referenceStacks } = common
-    const runtime = new WorkerRuntime({
-      name,
-      id: MAIN_ID,
-      isGuest: true,
-      clock,
-      registry: threadRegistry,
-      generator: workerGenerator(seed, name, 0),
-      // As at workers: who waits has been told.
-      onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
-      referenceStacks,
-      ...(common.device === null ? {} : { device: device(common.device as DeviceSpec) }),
-      ...(rpcTimeoutMs === null ? {} : { rpcTimeoutMs }),
-      ...(mailbox === null ? {} : { mailbox }),
-    })
-    installDistAutograd(runtime)
+    const runtime = makeRuntime({ name, id: MAIN_ID }, 0, clock, common, { isGuest: true })
     // Before what waits for it is rejected.
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)

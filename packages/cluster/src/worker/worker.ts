@@ -4,15 +4,15 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
-import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
-import { threadRegistry, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { threadRegistry } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { InspectSender } from '../admin/inspect-road.js'
+import { makeRuntime } from '../admin/make-runtime.js'
 import { peerLinks } from '../admin/peer-links.js'
 import { mainOf } from '../admin/program.js'
 import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent } from '../admin/protocol.js'
@@ -30,7 +30,7 @@ export function runWorker(side: WorkerSide): void {
   const boot = side.boot as BootData
   // First: kernels bind to the heap that they meet.
   const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
-  const runtime = makeRuntime(boot)
+  const runtime = makeRuntime(boot.info, boot.life, new RealClock(), boot)
   // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
   installKernelPause(() => {
     beats.add()
@@ -117,22 +117,4 @@ function cancelledFromOutside(): PostgradError {
     message: 'the main thread does not wait for this run any more: it was cancelled, or its timeoutMs has passed',
     remedy: 'End what the function does, soon; its result goes to nobody.',
   })
-}
-
-function makeRuntime({ info, seed, life, referenceStacks, device: spec, rpcTimeoutMs, mailbox }: BootData): WorkerRuntime {
-  const runtime = new WorkerRuntime({
-    name: info.name,
-    id: info.id,
-    clock: new RealClock(),
-    registry: threadRegistry,
-    generator: workerGenerator(seed, info.name, life),
-    // It is a dead letter, and who waits has been told: what one message does must not end all that runs here.
-    onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
-    referenceStacks,
-    ...(spec === null ? {} : { device: device(spec as DeviceSpec) }),
-    ...(rpcTimeoutMs === null ? {} : { rpcTimeoutMs }),
-    ...(mailbox === null ? {} : { mailbox }),
-  })
-  installDistAutograd(runtime)
-  return runtime
 }
