@@ -5,7 +5,7 @@
  */
 import type { ResourceLimits } from 'node:worker_threads'
 import type { Link } from '@postgrad/transport'
-import { type Endpoint, transfer } from 'comlink'
+import { transfer } from 'comlink'
 import type { ThreadUsage } from './usage.js'
 
 export type { ResourceLimits } from 'node:worker_threads'
@@ -72,8 +72,12 @@ export interface WorkerSide {
   open(end: LinkEnd): Link
 }
 
-/** What comlink runs over. */
-export interface Control extends Endpoint {
+/** What comlink runs over: its `Endpoint`, whose own type names types of the browser, which users' compilers may not have. */
+export interface Control {
+  // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
+  postMessage(message: any, transfer?: readonly object[]): void
+  addEventListener(type: string, listener: unknown): void
+  removeEventListener(type: string, listener: unknown): void
   /** `listen` gets every message, comlink's too. */
   onMessage(listen: (message: unknown) => void): void
   /** A worker that has nothing else open ends by itself when its control is closed on both sides. */
