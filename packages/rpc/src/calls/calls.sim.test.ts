@@ -148,16 +148,13 @@ describe('a call', () => {
     expect(thrown(() => remote('worker0', nothing)).code).toBe('RPC_NOT_INITIALIZED')
     expect(thrown(() => rref(1)).code).toBe('RPC_NOT_INITIALIZED')
     await overSeeds(1, 2, async () => {
-      const futures = [
-        call('nobody', nothing),
-        call('worker1', unexposed),
-        call('worker1', echo, [() => 1]),
-        call('worker1', nothing, [], { timeoutMs: -1 }),
-      ]
-      for (const future of futures) expect(await failure(future)).toHaveProperty('code')
-      for (const make of [() => remote('nobody', nothing), () => remote('worker1', unexposed), () => remote('worker1', echo, [() => 1])]) {
-        expect(thrown(make)).toHaveProperty('code')
-      }
+      expect(await failure(call('nobody', nothing))).toMatchObject({ code: 'UNKNOWN_WORKER' })
+      expect(await failure(call('worker1', unexposed))).toMatchObject({ code: 'FUNCTION_NOT_EXPOSED' })
+      expect(await failure(call('worker1', echo, [() => 1]))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
+      expect(await failure(call('worker1', nothing, [], { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID' })
+      expect(thrown(() => remote('nobody', nothing)).code).toBe('UNKNOWN_WORKER')
+      expect(thrown(() => remote('worker1', unexposed)).code).toBe('FUNCTION_NOT_EXPOSED')
+      expect(thrown(() => remote('worker1', echo, [() => 1])).code).toBe('WIRE_UNSUPPORTED_VALUE')
     })
   })
 })
