@@ -10,6 +10,11 @@ import { root } from './setup.mjs'
 const DOORS = [
   ['testing-matchers', 'postgrad/testing/matchers'],
   ['testing', 'postgrad/testing'],
+  ['types', 'postgrad/types'],
+  ['jobs', 'postgrad/jobs'],
+  ['data', 'postgrad/data'],
+  ['optim', 'postgrad/optim'],
+  ['nn', 'postgrad/nn'],
   ['index', 'postgrad'],
 ]
 

@@ -2,7 +2,7 @@
  * The CommonJS build of the packed library, for test runners that cannot `require` an ES module: jest without `--experimental-vm-modules`, with
  * ts-jest, swc or babel. `pack.mjs` calls it on what it has put together.
  *
- *   dist/cjs/all.cjs       every package of this repository, bundled from the ES modules beside it; third-party packages are required
+ *   dist/cjs/all.cjs       every package of this repository in one file; third-party packages are required
  *   dist/cjs/<door>.cjs    one per entry of `exports`: all doors share the one instance of the library
  *   dist/cjs/types/        the declarations again, under a package.json that says CommonJS
  *
@@ -21,17 +21,19 @@ const __importUrl = async (url) => require(url.startsWith('file:') ? require('no
 `
 
 /**
- * @param stage the package: `dist` and `node_modules/@postgrad/*`
+ * @param stage the package: `dist` is there
+ * @param source the package of this repository that has the doors
  * @param doors the entries of `exports` that are modules, './testing' → './dist/testing.js'
+ * @param edit what becomes of a module's text, by its path
  * @returns their `exports` with both builds
  */
-export async function buildCommonJs(stage, doors) {
+export async function buildCommonJs(stage, source, doors, edit) {
   const out = join(stage, 'dist/cjs')
   mkdirSync(out, { recursive: true })
   writeJson(join(out, 'package.json'), { type: 'commonjs' })
   const named = Object.entries(doors).map(([door, path]) => ({ door, path, name: nameOf(path) }))
   await build({
-    stdin: { contents: named.map(({ path, name }) => `export * as ${name} from '${path}'`).join('\n'), resolveDir: stage },
+    stdin: { contents: named.map(({ path, name }) => `export * as ${name} from '${path}'`).join('\n'), resolveDir: source },
     outfile: join(out, 'all.cjs'),
     bundle: true,
     format: 'cjs',
@@ -44,19 +46,20 @@ export async function buildCommonJs(stage, doors) {
     define: { 'import.meta.url': '__moduleUrl' },
     legalComments: 'none',
     logLevel: 'warning',
-    plugins: [ours(out)],
+    plugins: [ours(dirname(source), edit)],
   })
   for (const { name } of named) writeFileSync(join(out, `${name}.cjs`), `module.exports = require('./all.cjs').${name}\n`)
-  copyTypes(stage, out)
+  copyTypes(dirname(source), join(out, 'types'))
   return Object.fromEntries(named.map(({ door, path, name }) => [door, conditions(path, name)]))
 }
 
 function conditions(path, name) {
-  const module = { types: path.replace(/\.js$/, '.d.ts'), default: path }
+  const types = path.replace('./dist/', './dist/types/postgrad/').replace(/\.js$/, '.d.ts')
+  const module = { types, default: path }
   return {
     'module-sync': module,
     import: module,
-    require: { types: module.types.replace('./dist/', './dist/cjs/types/postgrad/'), default: `./dist/cjs/${name}.cjs` },
+    require: { types: types.replace('./dist/types/', './dist/cjs/types/'), default: `./dist/cjs/${name}.cjs` },
   }
 }
 
@@ -64,20 +67,23 @@ function conditions(path, name) {
 const nameOf = (path) => path.replace(/^\.\/dist\/|\.js$/g, '').replaceAll(/\W/g, '_')
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */
-function ours(out) {
+function ours(packages, edit) {
   return {
     name: 'ours',
     setup(plugin) {
       plugin.onResolve({ filter: /^[^./]/ }, ({ path }) => (path.startsWith('@postgrad/') ? undefined : { path, external: true }))
       plugin.onLoad({ filter: /\.js$/ }, ({ path }) => {
-        const text = readFileSync(path, 'utf8')
-        const place = relative(out, path).split(sep).join('/')
+        const text = edit(readFileSync(path, 'utf8'), path)
+        // From dist/cjs to where the same module's place is in the ES modules.
+        const [name, , ...rest] = relative(packages, path).split(sep)
+        const place = ['..', name, ...rest].join('/')
         const head = text.includes('import.meta.url') ? `const __moduleUrl = __fileUrl(${JSON.stringify(place)});` : ''
         // Users' modules are imported by URL: in a test they go through the runner's own require and transform, TypeScript included.
         const required = text.replaceAll(/\bawait import\(([a-z]\w*)\)/g, 'await __importUrl($1)')
-        const body = place.endsWith('base/dist/user-module.js')
-          ? replaceOnce(required, 'await registerTypeScript(url, typescript)', 'void typescript')
-          : required
+        const body =
+          place === '../base/user-module.js'
+            ? replaceOnce(required, 'await registerTypeScript(url, typescript)', 'void typescript')
+            : required
         return { contents: head + body, loader: 'js' }
       })
     },
@@ -89,17 +95,18 @@ function replaceOnce(text, what, by) {
   return text.replace(what, by)
 }
 
-/** The declarations of all packages side by side, since only here they are CommonJS: '@postgrad/rpc/internal' → '../rpc/internal.js'. */
-function copyTypes(stage, out) {
-  const siblings = join(stage, 'node_modules/@postgrad')
-  for (const name of readdirSync(siblings)) copyDeclarations(join(siblings, name, 'dist'), join(out, 'types', name))
-  copyDeclarations(join(stage, 'dist'), join(out, 'types/postgrad'))
+/** The declarations of all shipped packages side by side: '@postgrad/rpc/internal' → '../rpc/internal.js'. */
+export function copyTypes(packages, to) {
+  for (const name of readdirSync(packages)) {
+    const { private: isPrivate } = JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8'))
+    if (isPrivate !== true) copyDeclarations(join(packages, name, 'dist'), join(to, name))
+  }
 }
 
 function copyDeclarations(from, to) {
   for (const { name, parentPath } of readdirSync(from, { recursive: true, withFileTypes: true })) {
     const path = relative(from, join(parentPath, name))
-    if (!/\.d\.ts$/.test(name) || /^(cjs|cli)\b/.test(path)) continue
+    if (!/\.d\.ts$/.test(name) || /\.(test|suite|fixture)\.d\.ts$/.test(name) || /(^|[\\/])fixtures[\\/]/.test(path)) continue
     const up = `../${'../'.repeat(path.split(sep).length - 1)}`
     const text = readFileSync(join(from, path), 'utf8').replace(
       /(['"])@postgrad\/([a-z-]+)(?:\/(\w+))?\1/g,

@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { deadLinks } from './pack-docs.mjs'
 import { capture, root, timed } from './setup.mjs'
 
-/** What one `npm install` of the tarball alone may bring; 22 packages and 26 MB when this was written, most of it esbuild (of tsx). */
-const PACKAGES_MAX = 26
-const MEGABYTES_MAX = 36
+/** What one `npm install` of the tarball alone may bring; 19 packages and 14 MB when this was written. */
+const PACKAGES_MAX = 22
+const MEGABYTES_MAX = 16
 /** What gpu.js would bring along and is never loaded. */
 const NEVER_LOADED = ['gpu.js', 'webgpu', 'gl']
 
@@ -24,7 +24,7 @@ if (!existsSync(tarball)) {
   process.exit(1)
 }
 
-/** Batches from threads, an operation of the kernels, 1 MiB there and back between two workers, and a job. */
+/** Names of functions and classes, and of the operation in an error; batches from threads, an operation of the kernels, 1 MiB there and back between two workers, and a job. */
 const PROGRAM = {
   'squares.mjs': 'export const squares = (length) => ({ length, get: (i) => i * i })\n',
   'program.mjs': `import { call, expose, ones } from 'postgrad'
@@ -35,7 +35,8 @@ export async function main() {
 }
 expose({ twice, main })
 `,
-  'run.mjs': `import { DataLoader, jobs, launch, ones, workerDataset } from 'postgrad'
+  'run.mjs': `import { jobs, launch, ones } from 'postgrad'
+import { DataLoader, workerDataset } from 'postgrad/data'
 import { main, twice } from './program.mjs'
 import { squares } from './squares.mjs'
 const dataset = await workerDataset(new URL('./squares.mjs', import.meta.url), squares, [6])
@@ -46,6 +47,15 @@ await cluster.close()
 const pool = jobs(new URL('./program.mjs', import.meta.url), { threads: 1 })
 console.log((await pool.run(twice, [ones([2])])).toArray().join())
 await pool.close()
+`,
+  'called.mjs': `import { tensor } from 'postgrad'
+const doors = ['', '/nn', '/optim', '/data', '/jobs', '/testing', '/plugin']
+const aliases = ['rpcAsync', 'rpcSync']
+for (const door of doors) for (const [name, value] of Object.entries(await import('postgrad' + door)))
+  if (typeof value === 'function' && value.name !== name && !aliases.includes(name)) console.log(door, name, 'is called', value.name)
+const x = tensor([1, 2])
+x.close()
+try { x.add(1) } catch (error) { console.log(error.code, error.op) }
 `,
   'kernel.mjs': `import { call, defineKernel, expose, tensor } from 'postgrad'
 export const cube = defineKernel({
@@ -77,6 +87,7 @@ for (const device of ['wasm', 'gpujs:cpu', 'gpujs:webasm']) {
 }
 /** What each prints. The second runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
+  'called.mjs': ['TENSOR_CLOSED add'],
   'run.mjs': ['0,1,4', '9,16,25', '524288', '2,2'],
   'run-kernel.mjs': Array.from({ length: 6 }, () => '1,8,-27,3,12,27,7,10,15,22'),
 }
@@ -131,7 +142,16 @@ async function check() {
     type: 'module',
     devDependencies: Object.fromEntries(names.map((name) => [name, manifest.devDependencies[name]])),
   })
-  const program = ['postgrad', 'postgrad/testing']
+  const program = [
+    'postgrad',
+    'postgrad/nn',
+    'postgrad/optim',
+    'postgrad/data',
+    'postgrad/jobs',
+    'postgrad/types',
+    'postgrad/plugin',
+    'postgrad/testing',
+  ]
     .map(
       (door) =>
         `import * as ${door.replace('/', '_')} from '${door}'\nconsole.log('${door}:', Object.keys(${door.replace('/', '_')}).sort().join(' '))\n`,

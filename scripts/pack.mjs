@@ -1,19 +1,20 @@
 /**
  * Builds what users install: `out/postgrad-<version>.tgz`, one package that needs no other package of this repository.
  *
- *   dist/                      packages/postgrad
- *   dist/cli/                  apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
- *   dist/cjs/                  the same again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
- *   node_modules/@postgrad/*   the packages below, bundled: they are on no registry
- *   README.md, docs/ …         what the README leads to (`pack-docs.mjs`)
- *   THIRD-PARTY.md             the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`)
+ *   dist/                 the doors, and what threads load by its place, in few files (`bundle.mjs`)
+ *   dist/types/           the declarations of all packages, side by side
+ *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
+ *   dist/cjs/             the library again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
+ *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
+ *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`)
  *
- * Other third-party dependencies of all of them are lifted into this one's, with their exact versions: an installer fetches nothing for a bundled package.
+ * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
-import { bundleGpujs } from './bundle-gpujs.mjs'
-import { buildCommonJs } from './commonjs.mjs'
+import { buildBundle } from './bundle.mjs'
+import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
+import { buildCommonJs, copyTypes } from './commonjs.mjs'
 import { packDocs } from './pack-docs.mjs'
 import { capture, projects, root, setupOrExit } from './setup.mjs'
 
@@ -28,21 +29,22 @@ const bundled = [...manifests].filter(isShipped)
 const siblings = new Map([...manifests.values()].map((manifest) => [manifest.name, manifest.version]))
 
 rmSync(stage, { recursive: true, force: true })
-copyDist(join(root, 'packages/postgrad'), stage, 'dist')
+const packages = join(root, 'packages')
+const doors = Object.fromEntries(Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js')))
+const names = Object.values(doors).map((path) => path.slice('./dist/'.length, -'.js'.length))
+await buildBundle({
+  doors: Object.fromEntries(names.map((name) => [name, join(packages, 'postgrad/dist', `${name}.js`)])),
+  outdir: join(stage, 'dist'),
+  edit: loadsFile,
+})
+copyTypes(packages, join(stage, 'dist/types'))
 copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
-for (const [folder, manifest] of bundled) {
-  const target = join(stage, 'node_modules', manifest.name)
-  copyDist(folder, target, 'dist')
-  writeJson(join(target, 'package.json'), inner(manifest, target))
-}
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
 const docs = packDocs(root, stage, postgrad.repository)
-const tensor = manifestOf('packages/tensor').name
-const copied = await bundleGpujs(join(stage, 'node_modules', tensor), join(root, 'packages/tensor'))
+const copied = await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))
 writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
-const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js'))
-const both = await buildCommonJs(stage, Object.fromEntries(doors))
-writeJson(join(stage, 'package.json'), outer({ ...postgrad.exports, ...both }))
+const both = await buildCommonJs(stage, join(packages, 'postgrad'), doors, loadsFile)
+writeJson(join(stage, 'package.json'), outer({ ...both, './package.json': './package.json' }))
 
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const env = { ...process.env, npm_config_loglevel: 'error' }
@@ -57,9 +59,7 @@ if (code !== 0) {
 }
 rmSync(stage, { recursive: true })
 const tarball = join(out, `postgrad-${postgrad.version}.tgz`)
-console.log(
-  `pack: ${relative(root, tarball)}, ${Math.ceil(readFileSync(tarball).length / 1024)} KiB, with ${bundled.length} packages inside`,
-)
+console.log(`pack: ${relative(root, tarball)}, ${Math.ceil(readFileSync(tarball).length / 1024)} KiB, of ${bundled.length} packages`)
 
 function manifestOf(folder) {
   return manifests.get(join(root, folder))
@@ -69,7 +69,7 @@ function thirdParty(packages) {
   const parts = packages.map(({ name, version, license, url, text }) => `## ${name} ${version}, ${license}\n\n${url}\n\n${text}\n`)
   return `# Third-party software in this package
 
-\`node_modules/${tensor}/dist/kernels/gpujs/gpu.cjs\` is a bundle of the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
+\`dist/tensor/kernels/gpujs/gpu.cjs\` is a bundle of the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
 https://github.com/robertleeplummerjr/gl-wiretap). Packages that are installed beside this one have licence files of their own.
 
 ${parts.join('\n')}`
@@ -81,21 +81,6 @@ function copyDist(folder, target, as) {
   if (!existsSync(join(dist))) throw new Error(`${relative(root, dist)} is missing: nothing to pack`)
   const belongs = (path) => basename(path) !== 'fixtures' && !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
   cpSync(dist, join(target, as), { recursive: true, filter: belongs })
-}
-
-/** @param target where the package lies: doors to what was left out are left out as well */
-function inner({ name, version, description, license, type, exports, dependencies = {}, engines }, target) {
-  const own = Object.keys(dependencies).filter((one) => siblings.has(one))
-  return {
-    name,
-    version,
-    description,
-    license,
-    type,
-    exports: Object.fromEntries(Object.entries(exports).filter(([, path]) => existsSync(join(target, path)))),
-    dependencies: Object.fromEntries(own.map((one) => [one, siblings.get(one)])),
-    engines,
-  }
 }
 
 function outer(exports) {
@@ -113,8 +98,6 @@ function outer(exports) {
     }
   }
   const peers = Object.entries(peerDependencies).filter(([peer]) => dependencies[peer] === undefined)
-  const bundleDependencies = bundled.map(([, manifest]) => manifest.name)
-  for (const one of bundleDependencies) dependencies[one] = siblings.get(one)
   const bin = Object.fromEntries(Object.entries(cli.bin ?? {}).map(([command, path]) => [command, path.replace('./dist/', './dist/cli/')]))
   return {
     name,
@@ -133,7 +116,6 @@ function outer(exports) {
     ...olderTypes(exports),
     files: ['dist', 'THIRD-PARTY.md', ...docs],
     dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
-    bundleDependencies,
     ...(peers.length > 0 && { peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: postgrad.peerDependenciesMeta }),
     engines,
   }

@@ -59,7 +59,8 @@ if (code !== 0) {
   process.exit(1)
 }
 const { version, ...kinds } = JSON.parse(output)
-const ours = await import(pathToFileURL(join(root, 'packages/postgrad/dist/index.js')).href)
+const doors = ['index', 'nn', 'optim', 'data'].map((door) => import(pathToFileURL(join(root, `packages/postgrad/dist/${door}.js`)).href))
+const ours = Object.assign({}, ...(await Promise.all(doors)))
 const have = { 'torch.nn.init': ours.init }
 
 const lines = [
@@ -81,7 +82,7 @@ for (const [kind, names] of Object.entries(kinds)) {
 lines.push(
   '',
   'Nothing else of PyTorch is here: complex and half-precision numbers, quantization, sparse layouts but the gradients of embeddings, `torch.jit`, `torch.compile`, `torch.distributions`,',
-  "`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc` is in the README's table.",
+  '`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc` is in [the guide](guide/pytorch.md).',
   '',
 )
 writeFileSync(join(root, 'docs/pytorch.md'), lines.join('\n'))

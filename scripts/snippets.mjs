@@ -1,9 +1,9 @@
 /**
- * Runs what README.md and docs/testing.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
+ * Runs what README.md, the guide and docs/testing.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
  * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks.
  * A block that no command reaches fails. Needs the registry; `npm run pack:check` runs it last.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { capture, root, timed } from './setup.mjs'
@@ -11,9 +11,16 @@ import { capture, root, timed } from './setup.mjs'
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
 const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const tarball = join(root, `out/postgrad-${version}.tgz`)
-const TOOLS = { '@types/node': devDependencies['@types/node'], typescript: '5.9.3', vitest: '4.1.12' }
+const { devDependencies: cli } = JSON.parse(readFileSync(join(root, 'apps/cli/package.json'), 'utf8'))
+const TOOLS = { tsx: cli.tsx, '@types/node': devDependencies['@types/node'], typescript: '5.9.3', vitest: '4.1.12' }
 /** In turn, each in a folder of its own with the files of the first: a later one may import them, or have its own under the same name. */
-const DOCUMENTS = ['README.md', 'docs/testing.md']
+const DOCUMENTS = [
+  'README.md',
+  ...readdirSync(join(root, 'docs/guide'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/guide/${name}`),
+  'docs/testing.md',
+]
 
 if (!existsSync(tarball)) {
   console.error('there is no tarball to try.\n  Remedy: npm run pack')

@@ -10,6 +10,9 @@ import { capture, root, timed } from './setup.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
 const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { devDependencies: cli } = JSON.parse(readFileSync(join(root, 'apps/cli/package.json'), 'utf8'))
+/** Node 20 runs no TypeScript by itself. */
+const TYPESCRIPT = { tsx: cli.tsx }
 const tarball = join(root, `out/postgrad-${version}.tgz`)
 
 /** The user's program, imported by the test and loaded by the workers' threads. */
@@ -123,7 +126,7 @@ test('so does a job in a pool', async () => {
 
 const BESIDE_COMMONJS = "require('node:path').join(__dirname, 'program.ts')"
 const BESIDE_MODULE = "new URL('./program.ts', import.meta.url)"
-const JEST = { jest: devDependencies.jest, '@types/jest': '30.0.0', '@types/node': devDependencies['@types/node'] }
+const JEST = { ...TYPESCRIPT, jest: devDependencies.jest, '@types/jest': '30.0.0', '@types/node': devDependencies['@types/node'] }
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`
 const compilerOptions = { target: 'es2022', strict: true, esModuleInterop: true, skipLibCheck: true }
 
@@ -166,7 +169,7 @@ const PROJECTS = {
   },
   vitest: {
     // The fifth wants Node 22.
-    dependencies: { vitest: '4.1.12', '@types/node': devDependencies['@types/node'], typescript: '5.9.3' },
+    dependencies: { ...TYPESCRIPT, vitest: '4.1.12', '@types/node': devDependencies['@types/node'], typescript: '5.9.3' },
     type: 'module',
     files: {
       'program.test.ts': `import { expect, test } from 'vitest'\n${test(BESIDE_MODULE)}`,

@@ -2,7 +2,9 @@
  * What SMART costs beside FAST: the same programs in contexts of either mode, forward and backward, with the bytes that worker0 sends. `plans/modes.ts`
  * above says which. Time is that of all threads of the process on its cores: waiting, and other work on the machine, are no part of it.
  */
-import { add, type BackwardMode, call, currentWorker, distAutograd, expose, rand, type Tensor } from 'postgrad'
+import { add, call, distAutograd, expose, rand, type Tensor } from 'postgrad'
+import { currentRuntime } from 'postgrad/plugin'
+import type { BackwardMode } from 'postgrad/types'
 
 export const addTwo = (t: Tensor) => t.add(2)
 
@@ -51,7 +53,7 @@ export async function modePasses(
   workers: readonly string[],
   mode: BackwardMode,
 ): Promise<ModeCost> {
-  const { codec } = currentWorker()
+  const { codec } = currentRuntime()
   const { encode } = codec
   let bytes = 0
   let messages = 0

@@ -1,33 +1,28 @@
 /** Our side of the benchmarks of numbers: what one worker computes n times. Each gives the seconds that it took; making the data is not timed. */
 import {
   add,
-  Conv2d,
   call,
   conv2d,
   crossEntropy,
   expose,
   eye,
-  Linear,
-  LSTM,
   layerNorm,
   matmul,
   maxPool2d,
   mul,
   noGrad,
   onesLike,
-  ReLU,
   rand,
   randint,
   randn,
   relu,
-  Sequential,
-  SGD,
   softmax,
-  Tanh,
   type Tensor,
   tanh,
   zeros,
 } from 'postgrad'
+import { Conv2d, Linear, LSTM, ReLU, Sequential, Tanh } from 'postgrad/nn'
+import { SGD } from 'postgrad/optim'
 // One program on the workers: the calls' part comes with it.
 import './program.js'
 import { timed } from './timed.js'

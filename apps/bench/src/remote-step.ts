@@ -2,7 +2,9 @@
  * The step of PyTorch's documentation of the distributed optimizer: two parameters that live on worker1 are fetched, added, and stepped, each time in a context of
  * its own. Its twin of the same name is in `python/torch_peer.py`.
  */
-import { add, currentWorker, DistributedOptimizer, distAutograd, expose, rand, remote, SGD, type Tensor } from 'postgrad'
+import { add, DistributedOptimizer, distAutograd, expose, rand, remote, type Tensor } from 'postgrad'
+import { SGD } from 'postgrad/optim'
+import { currentRuntime } from 'postgrad/plugin'
 
 const parameterHere = (): Tensor => rand([3, 3], { requiresGrad: true })
 
@@ -25,7 +27,7 @@ function make(): Held {
 
 /** Gives the seconds. What it steps is made once per worker. */
 export async function remoteParameterSteps(n: number): Promise<number> {
-  const held = currentWorker().slot(Symbol.for('postgrad.bench.remoteParameterSteps'), make)
+  const held = currentRuntime().slot(Symbol.for('postgrad.bench.remoteParameterSteps'), make)
   await held.step()
   const started = performance.now()
   for (let i = 0; i < n; i++) await held.step()

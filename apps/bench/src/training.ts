@@ -3,29 +3,26 @@
  * load this module, and with it `passes.ts` and `remote-step.ts`.
  */
 import {
-  Adagrad,
   asyncExecution,
   call,
   cat,
   crossEntropy,
-  currentWorker,
   DistributedOptimizer,
   distAutograd,
-  Embedding,
   expose,
   Future,
-  Linear,
-  LSTM,
   ones,
   RemoteModule,
   type RRef,
   remote,
   rref,
-  SGD,
   SparseTensor,
   type Tensor,
   tensor,
 } from 'postgrad'
+import { Embedding, Linear, LSTM } from 'postgrad/nn'
+import { Adagrad, SGD } from 'postgrad/optim'
+import { currentRuntime } from 'postgrad/plugin'
 import './passes.js'
 import './remote-step.js'
 
@@ -35,7 +32,7 @@ const [EMBEDDING, HIDDEN, LAYERS, LENGTH, BATCH] = [2, 3, 4, 6, 5]
 
 /** A step that is made once per worker and done n times; gives the seconds. */
 async function steps(n: number, name: string, make: () => Promise<() => Promise<void>>): Promise<number> {
-  const step = await currentWorker().slot(Symbol.for(`postgrad.bench.${name}`), make)
+  const step = await currentRuntime().slot(Symbol.for(`postgrad.bench.${name}`), make)
   const started = performance.now()
   for (let i = 0; i < n; i++) await step()
   return (performance.now() - started) / 1000
@@ -137,7 +134,7 @@ export async function trainTogether(tables: RRef<Tables>, n: number, batch: numb
 
 /** The tables here, on worker0; the trainers are the others. A step is one of all of them. */
 export const togetherSteps = async (n: number, batch: number, trainers: readonly string[]): Promise<number> => {
-  const server = await currentWorker().slot(TABLES, async () => rref(new Tables(100_000, 16)))
+  const server = await currentRuntime().slot(TABLES, async () => rref(new Tables(100_000, 16)))
   const started = performance.now()
   const train = (trainer: string) => call(trainer, trainTogether, [server, n, batch, trainers.length], { timeoutMs: 0 })
   await Promise.all(trainers.map(train))

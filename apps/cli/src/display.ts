@@ -2,7 +2,7 @@
  * What `postgrad run` shows while a program runs: one contract, two forms. On a terminal one line per worker that is redrawn
  * (`live-display.ts`), elsewhere plain lines (`plain-display.ts`).
  */
-import type { Progress } from 'postgrad'
+import type { Progress } from 'postgrad/jobs'
 
 export type WorkerState = 'starting' | 'running' | 'done' | 'failed' | 'stopped'
 

@@ -2,7 +2,7 @@
  * Plain lines for pipes, files and CI: a line when a worker's state changes, and its progress once in a while. They go to stderr, so that
  * stdout carries what the program prints and nothing else.
  */
-import type { Progress } from 'postgrad'
+import type { Progress } from 'postgrad/jobs'
 import { type Display, progressText, type WorkerState } from './display.js'
 
 /** A log gains nothing from more lines, in ms. The last report is printed when the worker's state changes. */

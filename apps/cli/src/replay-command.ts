@@ -1,7 +1,6 @@
 /** `postgrad replay <token>`: the one run of a program that the token is of, in this process, and what happened in it if that is asked for. */
 import { writeFileSync } from 'node:fs'
 import { replayProgram, runTrace } from 'postgrad/testing'
-import { register } from 'tsx/esm/api'
 import { errorText } from './error-text.js'
 import type { Surroundings } from './run-command.js'
 
@@ -20,8 +19,6 @@ const USAGE: ReadonlySet<unknown> = new Set(['REPLAY_TOKEN_INVALID', 'REPLAY_OTH
 export async function replay(token: string, options: ReplayOptions, around: Pick<Surroundings, 'stdout' | 'stderr'>): Promise<number> {
   let failure: { readonly error: unknown } | null = null
   let trace = null
-  // The program may be TypeScript, as for `postgrad run`.
-  const unregister = register()
   try {
     trace = (await replayProgram(token)).trace
   } catch (error) {
@@ -31,8 +28,6 @@ export async function replay(token: string, options: ReplayOptions, around: Pick
     }
     failure = { error }
     trace = runTrace(error)
-  } finally {
-    await unregister()
   }
   if (trace !== null && options.trace === true) around.stdout.write(`${trace.readable}\n`)
   if (trace !== null && options.diagram !== undefined) {

@@ -2,7 +2,9 @@
  * `postgrad run`: launches a cluster, runs the program's default export on every worker at once, shows how far they are, and ends with an exit
  * code that says what happened. The first failure ends all workers: they wait for each other, so the others could not finish.
  */
-import { type CloseOptions, type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch, type Progress } from 'postgrad'
+import { type Cluster, type DeviceSpec, isPostgradError, type LaunchOptions, launch } from 'postgrad'
+import type { Progress } from 'postgrad/jobs'
+import type { CloseOptions } from 'postgrad/types'
 import type { Display } from './display.js'
 import { errorText } from './error-text.js'
 import { LiveDisplay } from './live-display.js'
@@ -167,7 +169,6 @@ function launchOptions(options: RunOptions, display: Display, printed: Printed):
   return {
     workers: options.workers,
     onProgress: (progress: Progress, worker: string) => display.progress(worker, progress),
-    typescript: import.meta.resolve('tsx/esm/api'),
     // What one worker alone prints to a pipe or a file nobody interrupts: it goes there byte by byte.
     ...(options.workers.length === 1 && display instanceof PlainDisplay ? {} : { stdout: printed.out.take, stderr: printed.err.take }),
     ...(options.device === undefined ? {} : { device: options.device }),

@@ -1,24 +1,26 @@
 /** Files that threads load: there, or missing because this was bundled. */
+import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { ownFile } from './own-file.js'
+import { houseOf, ownFile } from './own-file.js'
 
 test('CLU-57 a file that is there is given', () => {
-  const url = new URL('./own-file.js', import.meta.url)
-  expect(ownFile('launch', () => url)).toBe(url)
+  expect(fileURLToPath(ownFile('launch', 'base', 'own-file.js'))).toBe(fileURLToPath(new URL('./own-file.js', import.meta.url)))
 })
 
-test.each<[string, () => URL]>([
-  ['without the file', () => new URL('./worker-entry.js', import.meta.url)],
-  ['without import.meta.url', () => new URL('./worker-entry.js', undefined as never)],
-])('CLU-57 a bundle %s is told with the settings of bundlers', (_what, locate) => {
-  expect(() => ownFile('launch', locate)).toThrow(
+test.each([
+  ['packages/base/dist/own-file.js', 'packages/rpc/dist/a/b.js', 'packages/'],
+  ['node_modules/postgrad/dist/base/own-file.js', 'node_modules/postgrad/dist/rpc/a/b.js', 'node_modules/postgrad/dist/'],
+])('CLU-57 seen from %s it is %s', (own, file, house) => {
+  expect(ownFile('launch', 'rpc', 'a/b.js', `http://host/${own}`).href).toBe(`http://host/${file}`)
+  expect(houseOf(`http://host/${own}`)).toBe(`http://host/${house}`)
+})
+
+test.each([
+  ['without the file', new URL('./own-file.js', import.meta.url).href],
+  ['in one file', 'file:///app/out.mjs'],
+  ['without import.meta.url', ''],
+])('CLU-57 a bundle %s is told with the settings of bundlers', (_what, own) => {
+  expect(() => ownFile('launch', 'base', 'worker-entry.js', own)).toThrow(
     expect.objectContaining({ code: 'POSTGRAD_BUNDLED', op: 'launch', message: expect.stringContaining('--external:postgrad') }),
   )
-})
-
-test('CLU-57 what else goes wrong is not hidden', () => {
-  const broken = (): URL => {
-    throw new RangeError('broken')
-  }
-  expect(() => ownFile('launch', broken)).toThrow(RangeError)
 })

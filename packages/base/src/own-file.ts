@@ -1,22 +1,29 @@
-/** Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a bundle they are missing, which has to be said before a thread starts. */
+/** Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a user's bundle they are missing, which has to be said before a thread starts. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from './errors.js'
 
 /**
+ * Packages lie side by side: `packages/rpc/dist/…` in the repository, `dist/rpc/…` in what is installed, of which few files are made (`scripts/bundle.mjs`).
+ */
+const PLACE = /\/base\/((?:dist\/)?)own-file\.js$/
+
+/** The folder that holds the packages; null in a bundle of the user's. */
+export function houseOf(own: string | undefined = import.meta.url): string | null {
+  return own !== undefined && PLACE.test(own) ? own.replace(PLACE, '/') : null
+}
+
+/**
  * @param op who needs it
- * @param locate gives its URL, and throws where `import.meta.url` is undefined (a bundle in CommonJS)
+ * @param inPackage the package that it belongs to
+ * @param path of the file, below the compiled files of that package
+ * @param own for tests: where this module lies
  * @throws POSTGRAD_BUNDLED
  */
-export function ownFile(op: string, locate: () => URL): URL {
-  let url: URL | null = null
-  try {
-    url = locate()
-    // In the memory of a bundler's server there is nothing to look at.
-    if (url.protocol !== 'file:' || existsSync(fileURLToPath(url))) return url
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_INVALID_URL') throw error
-  }
+export function ownFile(op: string, inPackage: string, path: string, own: string | undefined = import.meta.url): URL {
+  const url = own !== undefined && PLACE.test(own) ? new URL(own.replace(PLACE, `/${inPackage}/$1${path}`)) : null
+  // In the memory of a bundler's server there is nothing to look at.
+  if (url !== null && (url.protocol !== 'file:' || existsSync(fileURLToPath(url)))) return url
   throw new PostgradError('POSTGRAD_BUNDLED', {
     op,
     message: `postgrad is part of a bundle, which lacks the files that it loads by their place${url === null ? '' : ` (${fileURLToPath(url)}; where this is no bundle, it is not installed or built as a whole)`}`,

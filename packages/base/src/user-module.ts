@@ -10,6 +10,7 @@ import { isMainThread } from 'node:worker_threads'
 import { PostgradError } from './errors.js'
 import { whileItCanEnd } from './import-watch.js'
 import { whileLoading } from './loading.js'
+import { ownFile } from './own-file.js'
 import { resolveSync } from './typescript-format.js'
 
 /** From here on Node strips types by itself. */
@@ -82,7 +83,7 @@ async function register(loader: string): Promise<void> {
   // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.
   const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: typeof resolveSync }) => unknown }
   if (registerHooks !== undefined) registerHooks({ resolve: resolveSync })
-  else nodeModule.register(new URL('./typescript-format.js', import.meta.url))
+  else nodeModule.register(ownFile('import', 'base', 'typescript-format.js'))
 }
 
 /**

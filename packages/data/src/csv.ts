@@ -4,8 +4,8 @@
  */
 import { createReadStream } from 'node:fs'
 import { PassThrough, pipeline, Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 import { type DType, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument, isDType } from '@postgrad/tensor/internal'
 import type { Info, Parser } from 'csv-parse'
@@ -142,7 +142,8 @@ async function parserOf<C extends CsvSchema>(
   })
   const isPath = typeof source === 'string' || source instanceof URL
   const bytes = isPath ? createReadStream(source) : Readable.from(source, { objectMode: false })
-  const unpack = isPath && /\.gz$/.test(String(source)) ? createGunzip() : new PassThrough()
+  const unpack =
+    isPath && /\.gz$/.test(String(source)) ? builtin<typeof import('node:zlib')>('node:zlib').createGunzip() : new PassThrough()
   // What fails anywhere ends all three, and the loop over the parser rejects with it.
   pipeline(bytes, unpack, parser, () => {})
   return parser

@@ -9,8 +9,8 @@
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { constants, gunzip, gunzipSync, gzip } from 'node:zlib'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 import { type DType, Tensor } from '@postgrad/tensor'
 import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
 
@@ -125,18 +125,17 @@ function parse(bytes: Uint8Array, { dtype }: IdxReadOptions): Tensor {
   return Tensor.over(into, [...shape], array)
 }
 
-const gunzipAsync = promisify(gunzip)
-const gzipAsync = promisify(gzip)
+const zlib = () => builtin<typeof import('node:zlib')>('node:zlib')
 
 /** Looks at the header first: what it promises bounds what is unpacked. */
 async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
   try {
     // Unpacked as far as the first bytes reach.
-    const begin = gunzipSync(bytes.subarray(0, GZIP_BEGIN_BYTES), { finishFlush: constants.Z_SYNC_FLUSH })
+    const begin = zlib().gunzipSync(bytes.subarray(0, GZIP_BEGIN_BYTES), { finishFlush: zlib().constants.Z_SYNC_FLUSH })
     const { total, shape } = headerOf(begin)
     if (total > bytes.length * DEFLATE_RATIO_MAX)
       throw invalid(`${total} bytes for shape ${shapeText(shape)}`, `${bytes.length} gzipped, which cannot hold them`)
-    return await gunzipAsync(bytes, { maxOutputLength: total })
+    return await promisify(zlib().gunzip)(bytes, { maxOutputLength: total })
   } catch (error) {
     if (isPostgradError(error)) throw error
     const tooLong = (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
@@ -162,7 +161,7 @@ export interface IdxWriteOptions {
  */
 export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
   const bytes = encodeIdx(x, options)
-  await writeFile(path, (options.gzip ?? /\.gz$/.test(String(path))) ? await gzipAsync(bytes) : bytes)
+  await writeFile(path, (options.gzip ?? /\.gz$/.test(String(path))) ? await promisify(zlib().gzip)(bytes) : bytes)
 }
 
 /** The bytes of a file, not gzipped. @throws as `writeIdx` */

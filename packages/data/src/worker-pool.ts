@@ -18,7 +18,7 @@ export class WorkerPool {
   /** @throws THREADS_WHILE_LOADING, POSTGRAD_BUNDLED */
   constructor(data: WorkerBoot, workers: number) {
     refuseWhileLoading('DataLoader')
-    const program = ownFile('DataLoader', () => new URL('./worker-task.js', import.meta.url)).href
+    const program = ownFile('DataLoader', 'data', 'worker-task.js').href
     const places = new ThreadPlaces({ boot: { program, data, device: null }, threads: workers })
     // How many batches are asked for ahead is bounded by the DataLoader.
     this.queue = new JobQueue(places, { threads: workers, queueMax: Number.POSITIVE_INFINITY, clock: new RealClock() })

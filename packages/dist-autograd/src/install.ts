@@ -4,8 +4,9 @@
  */
 import { operations } from '@postgrad/autograd/internal'
 import { type PostgradError, workerOf } from '@postgrad/base'
-import { type AnyFunction, currentWorker, type WorkerInfo } from '@postgrad/rpc'
+import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
 import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { DistAutogradContainer } from './context/dist-autograd-container.js'
@@ -38,7 +39,7 @@ export function shareDistAutograd(runtime: WorkerRuntime, first: WorkerRuntime):
 
 /** The container and engine of the current worker. @throws RPC_NOT_INITIALIZED */
 export function currentDistAutograd(): DistAutograd {
-  return installDistAutograd(currentWorker())
+  return installDistAutograd(currentRuntime())
 }
 
 function make(runtime: WorkerRuntime): DistAutograd {

@@ -20,7 +20,8 @@ import {
   SGD,
   SparseAdam,
 } from '@postgrad/nn'
-import { type CallOptions, call, currentWorker, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
+import { type CallOptions, call, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type ClipNormOptions, type ClipPart, clipNormOver, clipValueOver, contextIdOf } from './clip-grad.js'
 import { type GroupSettings, type LocalOptimizer, makeLocalOptimizer, type OptimizerClass } from './local-optimizer.js'
@@ -88,7 +89,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     params: Iterable<RRef<Tensor>> | Iterable<DistributedGroupOptions<SettingsOf<C>>>,
     options: OptionsOf<C> = {} as OptionsOf<C>,
   ) {
-    this.name = currentWorker().registry.nameOf(optimizerClass)
+    this.name = currentRuntime().registry.nameOf(optimizerClass)
     this.optimizerClass = optimizerClass
     this.options = options
     this.groups = new OptimizerGroups(optimizerClass, options as GroupSettings)

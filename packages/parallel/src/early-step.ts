@@ -12,7 +12,7 @@
  */
 import type { DistAutogradContext } from '@postgrad/dist-autograd/internal'
 import type { OptimizerBase, ParamState } from '@postgrad/nn'
-import { currentWorker } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 
 /** An optimizer that can compute a step without taking it. */
 // biome-ignore lint/suspicious/noExplicitAny: of any settings
@@ -34,7 +34,7 @@ export class EarlyStep {
     this.optimizer = optimizer
     this.context = context
     this.changes = changes
-    const worker = currentWorker()
+    const worker = currentRuntime()
     // In a turn of its own, behind the messages of this one: the worker's report must not wait for it.
     const prepare = { run: () => worker.run(async () => this.prepare()) }
     this.stop = context.onFinal(

@@ -7,7 +7,8 @@ import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentDistAutograd, getGradients } from '@postgrad/dist-autograd/internal'
 import { type Optimizer, OptimizerBase, type OptimizerState } from '@postgrad/nn'
-import { type AnyClass, currentWorker, expose, type RRef, rref } from '@postgrad/rpc'
+import { type AnyClass, expose, type RRef, rref } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { EarlyStep, type StepsEarly } from './early-step.js'
@@ -143,7 +144,7 @@ export class LocalOptimizer {
 
 /** Makes the optimizer that is exposed under `name`, on the owner of the groups' parameters. */
 export async function makeLocalOptimizer(name: string, groups: readonly OwnedGroup[], options: unknown): Promise<RRef<LocalOptimizer>> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const { target, isClass } = worker.registry.lookup(name, worker.info.name)
   if (!isClass) throw notAnOptimizer(name, 'a function')
   const made: object[] = []

@@ -5,20 +5,8 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { Module, type WalkOptions } from '@postgrad/nn'
-import {
-  type CallOptions,
-  call,
-  currentWorker,
-  expose,
-  type Future,
-  OwnerRRef,
-  RRef,
-  remote,
-  rref,
-  type Sendable,
-  type Target,
-} from '@postgrad/rpc'
-import { letTravel, type travels } from '@postgrad/rpc/internal'
+import { type CallOptions, call, expose, type Future, OwnerRRef, RRef, remote, rref, type Sendable, type Target } from '@postgrad/rpc'
+import { currentRuntime, letTravel, type travels } from '@postgrad/rpc/internal'
 import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
 
 /** A class of modules with a forward. */
@@ -65,7 +53,7 @@ export class RemoteModule<
       if (!isOwner(worker, source)) throw invalidDevice(remoteDevice, `the worker that owns the reference, '${source.ownerName()}'`)
       this.moduleRref = source
     } else {
-      const { registry } = currentWorker()
+      const { registry } = currentRuntime()
       this.moduleRref = remote(worker, makeModule, [registry.nameOf(source), args, device]) as unknown as RRef<M>
     }
   }
@@ -157,7 +145,7 @@ for (const method of UNSUPPORTED) {
 // --- on the owner
 
 function makeModule(name: string, args: readonly unknown[], device: string | null): Module {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const { target, isClass } = worker.registry.lookup(name, worker.info.name)
   const made = onDevice(device, () => (isClass ? (new (target as ModuleClass)(...args) as unknown) : null))
   if (made instanceof Module && 'forward' in made && typeof made.forward === 'function') return made

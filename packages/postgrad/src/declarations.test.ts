@@ -28,7 +28,8 @@ test('the public types name Node and nothing of other packages, whose types may 
     for (const other of others) if (!other.startsWith('node:')) foreign.push(`${file.pathname.slice(packages.pathname.length)}: ${other}`)
     own.forEach(visit)
   }
-  for (const door of ['index', 'testing']) visit(new URL(`postgrad/dist/${door}.d.ts`, packages))
+  for (const door of ['index', 'nn', 'optim', 'data', 'jobs', 'types', 'plugin', 'testing'])
+    visit(new URL(`postgrad/dist/${door}.d.ts`, packages))
   expect(foreign).toEqual([])
   expect(seen.size).toBeGreaterThan(100)
 })

@@ -1,7 +1,12 @@
 /** docs/pytorch.md, which `npm run pytorch` writes, tells the truth about what is exported today. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import * as ours from './index.js'
+import * as data from './data.js'
+import * as index from './index.js'
+import * as nn from './nn.js'
+import * as optim from './optim.js'
+
+const ours = { ...index, ...nn, ...optim, ...data }
 
 const page = readFileSync(new URL('../../../docs/pytorch.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| (torch[\w.]*): (\d+) of (\d+) \| (.*) \| (.*) \|$/gm)]

@@ -1,18 +1,10 @@
 /** Pairs of a class or function and its arguments, and names of closed sets: what the compiler refuses of the public names. Beside rpc's `types.test.ts`. */
 import { expect, test } from '@jest/globals'
-import {
-  Adam,
-  type Controller,
-  DistributedOptimizer,
-  type Jobs,
-  Linear,
-  Module,
-  RemoteModule,
-  type RRef,
-  type Tensor,
-  tensor,
-  workerDataset,
-} from './index.js'
+import { workerDataset } from './data.js'
+import { type Controller, DistributedOptimizer, RemoteModule, type RRef, type Tensor, tensor } from './index.js'
+import type { Jobs } from './jobs.js'
+import { Linear, Module } from './nn.js'
+import { Adam } from './optim.js'
 import { failFirst, simulate } from './testing.js'
 
 class Tower extends Module {

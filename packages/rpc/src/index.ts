@@ -13,6 +13,7 @@ export { link, type Monitor, monitor, type StopOptions, stopActor, unlink } from
 export { getRpcTimeout, getWorkerInfo, getWorkerInfos, setRpcTimeout } from './api/names.js'
 export { storeOn } from './api/store-over-rpc.js'
 export { type ActorSpec, type Placement, type SuperviseOptions, type Supervision, supervise } from './api/supervise.js'
+export type { Worker } from './api/worker.js'
 export { workerLocal } from './api/worker-local.js'
 export { RemoteStream, type StreamOptions } from './calls/stream.js'
 export { asyncExecution } from './common/async-execution.js'

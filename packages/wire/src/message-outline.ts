@@ -3,7 +3,7 @@
  * left as they were packed. For traces; `codec.ts` is what reads messages.
  */
 import type { Frame } from '@postgrad/transport'
-import { Unpackr } from 'msgpackr'
+import { Unpackr } from 'msgpackr/unpack'
 import { PREFIX_BYTES } from './codec.js'
 import { type MessageType, specOf } from './message-type.js'
 

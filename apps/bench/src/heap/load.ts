@@ -3,7 +3,8 @@
  * collector, and run backward passes. Sizes and lifetimes follow from the seed; `watch.ts` above starts it and looks at the memory.
  */
 import { Random } from '@postgrad/sim/internal'
-import { call, currentWorker, distAutograd, expose, full, type Tensor, zeros } from 'postgrad'
+import { call, distAutograd, expose, full, type Tensor, zeros } from 'postgrad'
+import { currentRuntime } from 'postgrad/plugin'
 
 /** 4 KiB to 4 MiB, as many in each octave: half the messages are small, most of the bytes are in the large ones. */
 const [ELEMENTS_MIN, OCTAVES] = [1024, 10]
@@ -68,7 +69,7 @@ async function step(random: Random, peers: readonly string[]): Promise<void> {
 
 async function lane(seed: number): Promise<void> {
   const random = new Random(seed)
-  const self = currentWorker()
+  const self = currentRuntime()
   const peers = self.workers().flatMap(({ name }) => (name === self.info.name ? [] : [name]))
   while (!isStopped) {
     await step(random, peers)
@@ -91,7 +92,7 @@ export async function stopLoad(): Promise<void> {
 export const sampleLoad = (): LoadSample => ({
   done,
   heapUsedBytes: process.memoryUsage().heapUsed,
-  blocksOnTheWay: currentWorker().blocksOnTheWay,
+  blocksOnTheWay: currentRuntime().blocksOnTheWay,
 })
 
 expose({ serve, double, make, startLoad, stopLoad, sampleLoad })

@@ -10,23 +10,19 @@ import {
   currentDevice,
   DistributedOptimizer,
   distAutograd,
-  Embedding,
   expose,
   Generator,
-  Linear,
-  LSTM,
-  type LSTMState,
   noGrad,
   type RRef,
   remote,
   reportProgress,
   rref,
-  SGD,
-  type StateDict,
   softmax,
   type Tensor,
   tensor,
 } from 'postgrad'
+import { Embedding, Linear, LSTM, type LSTMState, type StateDict } from 'postgrad/nn'
+import { SGD } from 'postgrad/optim'
 import { Streams, streamsIn } from './streams.js'
 
 export const WORKERS = ['ps', 'trainer', 'evaluator'] as const

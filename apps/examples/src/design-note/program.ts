@@ -2,7 +2,8 @@
  * The two programs of PyTorch's documents on distributed autograd: the one whose graph the design note draws, and the end-to-end one with
  * references and the distributed optimizer, which every worker runs at once.
  */
-import { add, call, DistributedOptimizer, distAutograd, expose, rand, remote, reportProgress, SGD, type Tensor } from 'postgrad'
+import { add, call, DistributedOptimizer, distAutograd, expose, rand, remote, reportProgress, type Tensor } from 'postgrad'
+import { SGD } from 'postgrad/optim'
 
 const myAdd = (a: Tensor, b: Tensor): Tensor => add(a, b)
 

@@ -1,6 +1,8 @@
 /** The layers on workers of their own, in the simulation: PyTorch's losses, the bits of the inlined program in every order, and what was learnt. */
 import { expect, test } from '@jest/globals'
-import { Adam, DistributedOptimizer, getAllRemoteParams, type StateDict } from 'postgrad'
+import { DistributedOptimizer, getAllRemoteParams } from 'postgrad'
+import type { StateDict } from 'postgrad/nn'
+import { Adam } from 'postgrad/optim'
 import { expectClean, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { floats, ints, readGolden, stateOf, type Values } from '../shared/golden.suite.js'

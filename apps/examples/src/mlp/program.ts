@@ -3,20 +3,19 @@
  * through all of them in one context, and one optimizer steps every layer where it lives.
  */
 import {
-  Adam,
   crossEntropy,
   DistributedOptimizer,
   distAutograd,
   expose,
   Generator,
   getAllRemoteParams,
-  Linear,
-  Module,
   noGrad,
   RemoteModule,
   reportProgress,
   type Tensor,
 } from 'postgrad'
+import { Linear, Module } from 'postgrad/nn'
+import { Adam } from 'postgrad/optim'
 import { ARMS, type Points, spirals } from './spirals.js'
 
 /** One layer: a linear map, and tanh behind it unless it is the last. */

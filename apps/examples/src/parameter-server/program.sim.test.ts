@@ -3,7 +3,8 @@
  * whatever the size of the tables.
  */
 import { expect, test } from '@jest/globals'
-import { Adagrad, cat, Generator, type Tensor } from 'postgrad'
+import { cat, Generator, type Tensor } from 'postgrad'
+import { Adagrad } from 'postgrad/optim'
 import { expectClean, type FaultRule, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { type Options, ParameterServer, run } from './program.js'

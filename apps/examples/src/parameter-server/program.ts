@@ -4,13 +4,11 @@
  * together, by calls that the server answers when the last of them has come, or each for itself.
  */
 import {
-  Adagrad,
   asyncExecution,
   call,
   cat,
   currentWorker,
   distAutograd,
-  Embedding,
   expose,
   Future,
   Generator,
@@ -21,6 +19,8 @@ import {
   SparseTensor,
   type Tensor,
 } from 'postgrad'
+import { Embedding } from 'postgrad/nn'
+import { Adagrad } from 'postgrad/optim'
 import { rated } from './ratings.js'
 
 export interface Options {

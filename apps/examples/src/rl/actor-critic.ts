@@ -2,25 +2,10 @@
  * The same task by an actor with a critic and a replay buffer: each episode is a job, which takes the weights into a thread of the pool and brings its steps
  * back. Steps are used more than once, so the ratio of the probabilities now and then weighs them, clipped (Schulman et al. 2017).
  */
-import {
-  Adam,
-  clipGradNorm_,
-  currentGenerator,
-  currentJobs,
-  currentWorker,
-  expose,
-  gather,
-  Linear,
-  logSoftmax,
-  Module,
-  minimum,
-  noGrad,
-  Sequential,
-  type StateDict,
-  Tanh,
-  type Tensor,
-  tensor,
-} from 'postgrad'
+import { currentGenerator, expose, gather, logSoftmax, minimum, noGrad, type Tensor, tensor, workerLocal } from 'postgrad'
+import { currentJobs } from 'postgrad/jobs'
+import { clipGradNorm_, Linear, Module, Sequential, type StateDict, Tanh } from 'postgrad/nn'
+import { Adam } from 'postgrad/optim'
 import { CartPole, type State } from './cart-pole.js'
 import type { Episode, Team } from './episode.js'
 import { ReplayBuffer } from './replay-buffer.js'
@@ -120,8 +105,7 @@ export class Learner {
   }
 }
 
-const LEARNER = Symbol('learner')
-const learner = (): Learner => currentWorker().slot(LEARNER, () => new Learner())
+const learner = workerLocal(() => new Learner())
 /** On the agent's worker: one episode for each observer, in jobs, then some steps of actor and critic. */
 export const actorCriticEpisode = (team: Team): Promise<Episode> => learner().runEpisode(team)
 export const actorCriticGradients = (): Tensor[] => learner().gradients()

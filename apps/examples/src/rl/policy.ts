@@ -1,5 +1,7 @@
 /** What the agent learns: a policy 4-128-2, by REINFORCE with Adam. `program.ts` has who asks it. */
-import { Adam, crossEntropy, currentGenerator, Linear, noGrad, ReLU, Sequential, type Tensor, tensor } from 'postgrad'
+import { crossEntropy, currentGenerator, noGrad, type Tensor, tensor } from 'postgrad'
+import { Linear, ReLU, Sequential } from 'postgrad/nn'
+import { Adam } from 'postgrad/optim'
 import type { State } from './cart-pole.js'
 import { stacked, type Trajectory } from './returns.js'
 

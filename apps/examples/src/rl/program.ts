@@ -2,7 +2,7 @@
  * One agent, many observers, after PyTorch's RPC tutorial (`examples/distributed/rpc/rl`): each observer plays CartPole and asks the agent for every
  * action; at the end of an episode the agent learns from all of them.
  */
-import { currentWorker, expose, isPostgradError, type RRef, remote, rref } from 'postgrad'
+import { currentWorker, expose, isPostgradError, type RRef, remote, rref, workerLocal } from 'postgrad'
 import { CartPole, type State } from './cart-pole.js'
 import type { Episode, Team } from './episode.js'
 import { Policy } from './policy.js'
@@ -78,9 +78,12 @@ export class Agent {
   }
 }
 
-const AGENT = Symbol('agent')
+const held = workerLocal<{ agent: Agent | null }>(() => ({ agent: null }))
 /** The agent of this worker. */
-export const agentOf = (team: Team, AgentClass: typeof Agent = Agent) => currentWorker().slot(AGENT, () => new AgentClass(team))
+export const agentOf = (team: Team, AgentClass: typeof Agent = Agent): Agent => {
+  held().agent ??= new AgentClass(team)
+  return held().agent!
+}
 /** On the agent's worker: one episode of all observers, then one step of the policy. */
 export const episode = (team: Team): Promise<Episode> => agentOf(team).runEpisode()
 

@@ -1,6 +1,7 @@
 /** The network over two workers in the simulation: PyTorch's losses, the bits of the inlined program in every order, and a loss that falls. */
 import { expect, test } from '@jest/globals'
-import { DistributedOptimizer, getAllRemoteParams, SGD } from 'postgrad'
+import { DistributedOptimizer, getAllRemoteParams } from 'postgrad'
+import { SGD } from 'postgrad/optim'
 import { expectClean, inlined, simulate } from 'postgrad/testing'
 import { bits } from '../shared/bits.suite.js'
 import { floats, ints, readGolden, stateOf, type Values } from '../shared/golden.suite.js'

@@ -6,18 +6,15 @@ import {
   crossEntropy,
   DistributedOptimizer,
   distAutograd,
-  Embedding,
   expose,
   Generator,
   getAllRemoteParams,
-  Linear,
-  LSTM,
-  Module,
   RemoteModule,
   reportProgress,
-  SGD,
   type Tensor,
 } from 'postgrad'
+import { Embedding, Linear, LSTM, Module } from 'postgrad/nn'
+import { SGD } from 'postgrad/optim'
 import { type Batch, melodies, TONES } from './melodies.js'
 
 export const WORKERS = ['ps', 'trainer'] as const

@@ -1,6 +1,7 @@
 /** Values from PyTorch, written by `scripts/golden/examples.py`, for tests. */
 import { readFileSync } from 'node:fs'
-import { type StateDict, type Tensor, tensor } from 'postgrad'
+import { type Tensor, tensor } from 'postgrad'
+import type { StateDict } from 'postgrad/nn'
 
 export interface Values {
   readonly shape: readonly number[]

@@ -1,6 +1,6 @@
 /** Progress as the reader can see it: a bar on a terminal, a line now and then elsewhere. */
 import cliProgress from 'cli-progress'
-import type { Progress } from 'postgrad'
+import type { Progress } from 'postgrad/jobs'
 
 /** Without a terminal there is a line every so many milliseconds. */
 const PLAIN_LINE_MS = 5000

@@ -3,7 +3,7 @@
  * error names it and that line. Without the mode a node pays for one comparison. PyTorch: `torch.autograd.detect_anomaly`.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, withScope } from '@postgrad/base/internal'
+import { currentScope, houseOf, withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
@@ -145,10 +145,11 @@ function originValues(origin: Origin | null): { readonly forward: string | null;
 }
 
 /**
- * The packages that are not the user's: this one's siblings, in the repository (`packages/x/dist`) or installed (`@postgrad/x/dist`). Unknown in a
- * bundle in CommonJS, which has no `import.meta.url`: there all frames count as the user's.
+ * The packages that are not the user's: this one's siblings in the repository (`packages/x/dist`), or what is installed. Unknown in a bundle of the user's: there
+ * all frames count as the user's.
  */
-const house = import.meta.url === undefined ? null : new URL('../../../', import.meta.url).pathname
+const houseUrl = houseOf()
+const house = houseUrl === null ? null : new URL(houseUrl).pathname
 const INNER = /^[a-z-]+\/(?:dist|src)\/(?!.*\.test\.)/
 const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
 const FRAMES = 64
@@ -166,5 +167,6 @@ function userFrames(): string[] {
 }
 
 function isOfHouse(at: string): boolean {
-  return house !== null && at.startsWith(house) && INNER.test(at.slice(house.length))
+  // What is installed has nothing of the user's in its folder.
+  return house !== null && at.startsWith(house) && (house.endsWith('/dist/') || INNER.test(at.slice(house.length)))
 }

@@ -68,7 +68,7 @@ export function openPool(op: string, url: URL | string, options: JobsOptions, su
     })
   }
   const data: JobProgramData = { url: found.url, typescript: options.typescript ?? null }
-  const program = ownFile(op, () => new URL('./job-program.js', import.meta.url)).href
+  const program = ownFile(op, 'cluster', 'jobs/job-program.js').href
   const clock = new RealClock()
   const { device = null, resourceLimits, seed = 0 } = options
   if (device !== null) deviceOf(device)

@@ -10,7 +10,6 @@ import {
   type AnyFunction,
   type CallOptions,
   call,
-  currentWorker,
   type DeadLetterReport,
   type ReferenceLeak,
   type References,
@@ -20,6 +19,7 @@ import {
   type WorkerMetrics,
 } from '@postgrad/rpc'
 import type { Rest } from '@postgrad/rpc/internal'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { checkFunction, invalidArgument } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
@@ -230,7 +230,7 @@ export class Cluster {
     fn: AnyFunction | AnyClass,
     ...[args = [], options]: [args?: readonly unknown[], options?: CallOptions]
   ): Promise<RRef> {
-    return this.main.run('cluster.remote', () => currentWorker().remote(to, fn, args, options))
+    return this.main.run('cluster.remote', () => currentRuntime().remote(to, fn, args, options))
   }
 
   /**

@@ -124,7 +124,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   check(() => checkNames('options', options, OPTIONS))
   check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
   if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
-  const entry = check(() => ownFile('threads', () => new URL('../worker/worker-entry.js', import.meta.url)))
+  const entry = check(() => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
   // Before a thread starts: each of them would die of it.
   if (options.device !== undefined) check(() => device(options.device!))
   const url = check(() => programUrl(program))

@@ -18,7 +18,8 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { type CallOptions, call, currentWorker, getWorkerInfo, getWorkerInfos, stream, type Target } from '@postgrad/rpc'
+import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
 import {
   attemptsIn,
@@ -102,7 +103,7 @@ export class Checkpoints {
     return this.inTurn(async () => {
       if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
       const plan = await this.plan(parts)
-      const disk = checkpointDiskOf(currentWorker())
+      const disk = checkpointDiskOf(currentRuntime())
       const directory = stepDirectory(this.directory, step)
       await disk.makeDirectory(directory)
       const attempt = attemptsIn(await disk.list(directory)) + 1
@@ -113,12 +114,12 @@ export class Checkpoints {
         await writeManifest(disk, directory, manifest)
       } catch (error) {
         await removeAttempt(disk, directory, attempt)
-        throw isPostgradError(error) ? error : failed('save', [currentWorker().info.name], error)
+        throw isPostgradError(error) ? error : failed('save', [currentRuntime().info.name], error)
       } finally {
         for (const ref of plan.made) ref.dispose()
       }
       await this.clean(disk, step, manifest).catch((error: unknown) => {
-        throw failed('clean', [currentWorker().info.name], error)
+        throw failed('clean', [currentRuntime().info.name], error)
       })
       return infoOf(directory, manifest)
     })
@@ -133,7 +134,7 @@ export class Checkpoints {
    */
   load(parts: CheckpointParts, { step, ...options }: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
     return this.inTurn(async () => {
-      const disk = checkpointDiskOf(currentWorker())
+      const disk = checkpointDiskOf(currentRuntime())
       const chosen = step ?? (await this.stepsOf(disk)).at(-1)
       const directory = chosen === undefined ? this.directory : stepDirectory(this.directory, chosen)
       const manifest = await readManifest(disk, directory)
@@ -150,7 +151,7 @@ export class Checkpoints {
 
   /** The checkpoints that are there whole, the newest last. Whether the bytes of their files are still those is seen by `load`. */
   async list(): Promise<CheckpointInfo[]> {
-    const disk = checkpointDiskOf(currentWorker())
+    const disk = checkpointDiskOf(currentRuntime())
     const found: CheckpointInfo[] = []
     for (const step of await this.stepsOf(disk)) {
       const directory = stepDirectory(this.directory, step)
@@ -210,7 +211,7 @@ export class Checkpoints {
     directory: string,
     options: CheckpointCallOptions,
   ): Promise<Record<string, unknown>> {
-    const token = currentWorker().ids.take()
+    const token = currentRuntime().ids.take()
     const limits = { timeoutMs: 0, ...options }
     try {
       await onEach('load', plan, ({ info, entries }) => {

@@ -6,9 +6,9 @@
  *                                   worker1.1.safetensors
  *                                   manifest.json               last
  */
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 import type { CheckpointDisk } from './disk.js'
 
 export interface WorkerFile {
@@ -100,5 +100,10 @@ export function corrupt(path: string, expected: string, got: string, cause?: unk
 }
 
 function hashOf(manifest: object): string {
-  return createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+  return sha256().update(JSON.stringify(manifest)).digest('hex')
+}
+
+/** A hash to which bytes can be added. */
+export function sha256(): ReturnType<typeof import('node:crypto').createHash> {
+  return builtin<typeof import('node:crypto')>('node:crypto').createHash('sha256')
 }

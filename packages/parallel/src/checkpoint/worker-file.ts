@@ -4,15 +4,15 @@
  * weights and generator, which cannot fail any more. `checkpoints.ts` above calls it on every worker.
  */
 import assert from 'node:assert'
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { Module, openSafetensors, type SafetensorsFile, type StateDict } from '@postgrad/nn'
 import { safetensorsChunks } from '@postgrad/nn/internal'
-import { currentWorker, expose, type RRef, workerLocal } from '@postgrad/rpc'
+import { expose, type RRef, workerLocal } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { currentGenerator, type GeneratorState, type Tensor } from '@postgrad/tensor'
 import { checkpointDiskOf } from './disk.js'
-import { corrupt, type WorkerFile } from './manifest.js'
+import { corrupt, sha256, type WorkerFile } from './manifest.js'
 import { flatten, tensorNames, unflatten } from './state-tree.js'
 
 /** Anything that can give its state and take it over: optimizers, schedulers, objects of a program. PyTorch: `Stateful` of `torch.distributed.checkpoint`. */
@@ -68,7 +68,7 @@ const staged = workerLocal<{ now: Staged | null }>(() => ({ now: null }))
 
 /** Writes this worker's file, and says how far it is; the last item has the hash. */
 async function* write(directory: string, name: string, entries: readonly Entry[]): AsyncGenerator<Written> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const tensors: StateDict = {}
   const header: FileHeader = {
     worker: worker.info.name,
@@ -80,7 +80,7 @@ async function* write(directory: string, name: string, entries: readonly Entry[]
   const { size, chunks } = safetensorsChunks(tensors, { metadata: { [HEADER]: JSON.stringify(header) } })
   const disk = checkpointDiskOf(worker)
   const file = await disk.create(join(directory, name))
-  const hash = createHash('sha256')
+  const hash = sha256()
   let [written, told] = [0, 0]
   let isWhole = false
   try {
@@ -116,11 +116,11 @@ function textOf(kind: EntryKind, target: unknown, key: string, tensors: StateDic
 
 /** @throws CHECKPOINT_CORRUPT, CHECKPOINT_MISMATCH; nothing is changed */
 async function stage(token: bigint, directory: string, expected: WorkerFile, entries: readonly Entry[]): Promise<void> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const disk = checkpointDiskOf(worker)
   const path = join(directory, expected.file)
   if (!(await disk.list(directory)).includes(expected.file)) throw corrupt(path, 'the file that the manifest names', 'none')
-  const hash = createHash('sha256')
+  const hash = sha256()
   let bytes = 0
   for await (const piece of disk.read(path)) {
     hash.update(piece)
@@ -137,7 +137,7 @@ async function stage(token: bigint, directory: string, expected: WorkerFile, ent
 }
 
 async function stageFrom(file: SafetensorsFile, token: bigint, path: string, entries: readonly Entry[]): Promise<Staged> {
-  const self = currentWorker().info.name
+  const self = currentRuntime().info.name
   const header = headerOf(file, path)
   const saved = new Map(header.entries.map((entry) => [entry.key, entry]))
   const result: Staged = { token, modules: [], states: [], values: [], generator: header.generator, undo: [] }

@@ -1,14 +1,16 @@
-/** README's program of a main thread that calls: the text there is the program here, and its process ends by itself. */
+/** The guide's program of a main thread that calls: the text there is the program here, and its process ends by itself. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { script } from '@postgrad/cluster/suite'
 
 const sources = new URL('../../src/', import.meta.url)
 
-test.each(['policy', 'run-policy'])('README shows %s.ts', (name) => {
-  const program = readFileSync(new URL(`fixtures/${name}.ts`, sources), 'utf8').replace("'../index.js'", "'postgrad'")
-  const readme = readFileSync(new URL('../../../README.md', sources), 'utf8')
-  expect(readme).toContain(`\`\`\`ts\n${program}\`\`\`\n`)
+test.each(['policy', 'run-policy'])('the guide shows %s.ts', (name) => {
+  const program = readFileSync(new URL(`fixtures/${name}.ts`, sources), 'utf8')
+    .replace("'../index.js'", "'postgrad'")
+    .replace(/'\.\.\/(\w+)\.js'/g, "'postgrad/$1'")
+  const page = readFileSync(new URL('../../../docs/guide/main-thread.md', sources), 'utf8')
+  expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`)
 })
 
 test('CLU-75 CLU-76 CLU-82: it runs, ends by itself and warns of nothing', async () => {

@@ -1,4 +1,4 @@
-/** README's kernel of one's own: the text there is the program here, and it runs on threads, in the simulation and inlined alike. */
+/** The guide's kernel of your own: the text there is the program here, and it runs on threads, in the simulation and inlined alike. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { launcher } from '@postgrad/cluster/suite'
@@ -10,10 +10,12 @@ const launch = launcher()
 const workers = ['worker0', 'worker1']
 const sources = new URL('../../src/', import.meta.url)
 
-test('README shows this program', () => {
-  const program = readFileSync(new URL('fixtures/own-kernel.ts', sources), 'utf8').replace("'../index.js'", "'postgrad'")
-  const readme = readFileSync(new URL('../../../README.md', sources), 'utf8')
-  expect(readme).toContain(`\`\`\`ts\n${program}\`\`\`\n`)
+test('the guide shows this program', () => {
+  const program = readFileSync(new URL('fixtures/own-kernel.ts', sources), 'utf8')
+    .replace("'../index.js'", "'postgrad'")
+    .replace(/'\.\.\/(\w+)\.js'/g, "'postgrad/$1'")
+  const page = readFileSync(new URL('../../../docs/guide/kernels.md', sources), 'utf8')
+  expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`)
 })
 
 test.each(['wasm', 'gpujs:cpu', 'gpujs:webasm'] as const)(

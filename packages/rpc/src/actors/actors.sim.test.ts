@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { Future } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { Actor } from '../api/actor.js'
-import { call, currentWorker, ready, remote, rref } from '../api/api.js'
+import { call, currentRuntime, ready, remote, rref } from '../api/api.js'
 import { monitor, stopActor } from '../api/monitor.js'
 import { workerLocal } from '../api/worker-local.js'
 import { asyncExecution } from '../common/async-execution.js'
@@ -16,7 +16,7 @@ import { ACTOR_WAITING_MAX } from './actor-cell.js'
 const SEEDS = 15
 
 const sleep = (ms: number): Promise<void> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, resolve)
   })
@@ -522,7 +522,7 @@ describe('serial actors', () => {
         expect([(await expired).code, (await failure(cancelled)).code]).toEqual(['RPC_TIMEOUT', 'CALL_CANCELLED'])
         await busy
         await sleep(5)
-        expect(currentWorker().debugInfo().pendingChildren).toBe(0)
+        expect(currentRuntime().debugInfo().pendingChildren).toBe(0)
       },
       2,
     ))
@@ -558,7 +558,7 @@ describe('serial actors', () => {
   test(`ACT-5 at most ${ACTOR_WAITING_MAX} self-sends wait`, async () => {
     const cluster = new Cluster(1, 1)
     await cluster.run(0, async () => {
-      const cell = currentWorker().actors.find(new Journal())!
+      const cell = currentRuntime().actors.find(new Journal())!
       let runs = 0
       const send = () => cell.send('count', () => runs++)
       for (let i = 0; i < ACTOR_WAITING_MAX; i++) send()
@@ -684,7 +684,7 @@ describe('what is too late', () => {
   test('ACT-5 at most so many calls are put aside', async () => {
     const cluster = new Cluster(1, 1)
     await cluster.run(0, async () => {
-      const cell = currentWorker().actors.find(new Journal())!
+      const cell = currentRuntime().actors.find(new Journal())!
       const put = () => cell.invoke('note', () => cell.stash())
       const first = failure(Promise.resolve(put()))
       for (let i = 1; i < ACTOR_WAITING_MAX; i++) put()
@@ -698,7 +698,7 @@ describe('what is too late', () => {
   test('ACT-13 an actor that has ended says nothing to itself, and sets no timer', async () => {
     const cluster = new Cluster(1, 1)
     await cluster.run(0, async () => {
-      const cell = currentWorker().actors.find(new ChattyOpen())!
+      const cell = currentRuntime().actors.find(new ChattyOpen())!
       const aside = failure(Promise.resolve(cell.invoke('note', () => cell.stash())))
       // Taken back, and ended before its turn.
       cell.unstashAll()

@@ -12,7 +12,7 @@ import { letTravel } from '../common/travelling.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from '../references/rref.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /** Where the one that runs is known, and under which name there. */
 export interface HandleAddress {
@@ -78,7 +78,7 @@ export class ActorHandle<T> {
    * CALL_CANCELLED; of a handle that was sent also UNKNOWN_ACTOR, when the actor was taken away or its supervision has ended, WORKER_DIED, and RPC_TIMEOUT when its home does not answer
    */
   async ready({ timeoutMs, signal }: RRefOptions = {}): Promise<RRef<T>> {
-    const worker = currentWorker()
+    const worker = currentRuntime()
     const limitMs = timeLimit('ready', timeoutMs ?? worker.rpcTimeoutMs)
     checkSignal(signal, 'ready', this.address.home)
     if (this.isFar) return await this.askUntilReady(limitMs, signal)
@@ -119,7 +119,7 @@ export class ActorHandle<T> {
 
   private ask(waitMs: number | null, options: RRefOptions): Promise<RRef<T>> {
     const { home, key } = this.address
-    return currentWorker().caller.call(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
+    return currentRuntime().caller.call(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
   }
 
   /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
@@ -138,7 +138,7 @@ export class ActorHandle<T> {
     const controller = new AbortController()
     future.cancelWith({ cancel: (reason) => controller.abort(reason) })
     const both = async () => {
-      const { clock, rpcTimeoutMs } = currentWorker()
+      const { clock, rpcTimeoutMs } = currentRuntime()
       const limitMs = timeLimit('call', options.timeoutMs ?? rpcTimeoutMs)
       checkSignal(options.signal, 'call', this.address.home)
       const { signal } = controller

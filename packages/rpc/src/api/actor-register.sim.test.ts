@@ -7,7 +7,7 @@ import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.
 import { Actor } from './actor.js'
 import type { ActorHandle } from './actor-handle.js'
 import { registerActor, unregisterActor, whereis } from './actor-register.js'
-import { call, currentWorker, remote, rref } from './api.js'
+import { call, currentRuntime, remote, rref } from './api.js'
 import { link, monitor, stopActor, unlink } from './monitor.js'
 import { supervise } from './supervise.js'
 import { workerLocal } from './worker-local.js'
@@ -15,7 +15,7 @@ import { workerLocal } from './worker-local.js'
 const SEEDS = 15
 
 const sleep = (ms: number): Promise<void> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, resolve)
   })
@@ -191,7 +191,7 @@ describe('handles that travel', () => {
       cancelled.cancel()
       await failure(cancelled)
       expect(await call('worker2', countWhenReady, [0])).toBe(1)
-      const { clock } = currentWorker()
+      const { clock } = currentRuntime()
       await call('worker2', keep, [supervision.actor('x')])
       await supervision.actor('x').call('finish', [])
       await sleep(20)
@@ -208,7 +208,7 @@ describe('handles that travel', () => {
       async ({ workers, world }) => {
         const supervision = await supervise({ children: [child] })
         await call('worker2', keep, [supervision.actor('p')])
-        const { clock } = currentWorker()
+        const { clock } = currentRuntime()
         const startMs = clock.now()
         expect((await failure(call('worker2', holdByHandle, [10_000, 50]))).code).toBe('RPC_TIMEOUT')
         expect(clock.now() - startMs).toBeLessThan(80)
@@ -233,7 +233,7 @@ describe('handles that travel', () => {
       await call('worker1', keep, [supervision.actor('p')])
       await cluster.workers[1]!.run(async () => {
         cluster.gate(1, 0).shut()
-        const { clock } = currentWorker()
+        const { clock } = currentRuntime()
         const startMs = clock.now()
         const ready = failure(held().handle!.ready({ timeoutMs: 50 }))
         const ended = await Promise.race([ready, sleep(5000).then(() => null)])
@@ -303,7 +303,7 @@ describe('handles where a reference is asked for', () => {
           expect(await down).toMatchObject({ normal: false, reason: unlinks ? { message: 'it broke' } : { code: 'LINKED_ACTOR_DOWN' } })
         }
         using own = rref(new Part())
-        const { ended } = currentWorker().actors.cellOf(own, own.localValue())
+        const { ended } = currentRuntime().actors.cellOf(own, own.localValue())
         let listeners = 0
         const listen = ended.then.bind(ended)
         const counting = (...args: Parameters<typeof listen>) => {

@@ -8,7 +8,7 @@ import { notAnActor } from '../actors/actors.js'
 import type { Target } from '../common/worker-info.js'
 import { RRef, type RRefOptions } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * Gives an actor a name on this worker, under which `whereis` finds it from any: a reference to it, which lives on while it is registered, or the handle of a supervised one, whose
@@ -16,7 +16,7 @@ import { currentWorker } from './api.js'
  * @throws ACTOR_NAME_TAKEN, NOT_AN_ACTOR, INVALID_ARGUMENT, RPC_NOT_INITIALIZED
  */
 export function registerActor(name: string, actor: RRef | ActorHandle<unknown>): void {
-  const names = ACTOR_NAMES.of(currentWorker())
+  const names = ACTOR_NAMES.of(currentRuntime())
   checkName('registerActor', name)
   if (!(actor instanceof RRef) && !(actor instanceof ActorHandle)) throw notAnActor('registerActor', typeof actor)
   if (names.has(name)) {
@@ -33,7 +33,7 @@ export function registerActor(name: string, actor: RRef | ActorHandle<unknown>):
 /** Takes a name away; whether there was one. The actor itself goes on. @throws RPC_NOT_INITIALIZED */
 export function unregisterActor(name: string): boolean {
   checkName('unregisterActor', name)
-  return ACTOR_NAMES.of(currentWorker()).delete(name)
+  return ACTOR_NAMES.of(currentRuntime()).delete(name)
 }
 
 /**
@@ -42,7 +42,7 @@ export function unregisterActor(name: string): boolean {
  */
 export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
   checkName('whereis', name)
-  return (await currentWorker().caller.call(worker, WHEREIS, [name, null], options)) as RRef<T>
+  return (await currentRuntime().caller.call(worker, WHEREIS, [name, null], options)) as RRef<T>
 }
 
 /** Names with a slash are those of supervisions. @throws INVALID_ARGUMENT */

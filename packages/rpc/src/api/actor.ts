@@ -7,7 +7,7 @@ import { checkTime } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import type { ActorCell } from '../actors/actor-cell.js'
 import type { RRef } from '../references/rref.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * Extend it where an actor sends to itself, sets timers, puts calls aside or tidies up at its end:
@@ -28,13 +28,13 @@ export abstract class Actor {
   readonly #cell: ActorCell
 
   constructor() {
-    this.#cell = currentWorker().actors.adoptNew(this, new.target)
+    this.#cell = currentRuntime().actors.adoptNew(this, new.target)
   }
 
   /** The reference to this actor, to be given to others. Whoever takes it says of which class: TypeScript cannot, as long as `this` may be of any subclass. */
   // biome-ignore lint/suspicious/noExplicitAny: see above
   protected get self(): RRef<any> {
-    return currentWorker().actors.referenceTo(this.#cell)
+    return currentRuntime().actors.referenceTo(this.#cell)
   }
 
   /**

@@ -13,6 +13,7 @@ import { currentServing } from '../core/served-call.js'
 import { currentCore } from '../core/slots.js'
 import type { OwnerRRef, RRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import type { Worker } from './worker.js'
 
 /** Arguments may be left out for a function that takes none. What cannot be sent is refused by the compiler. */
 export type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
@@ -20,7 +21,12 @@ export type Rest<A extends readonly unknown[], Options = CallOptions> = [] exten
   : [args: Sendable<A>, options?: Options]
 
 /** The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any */
-export function currentWorker(): WorkerRuntime {
+export function currentWorker(): Worker {
+  return currentRuntime()
+}
+
+/** The same with all that parts of a worker use. @throws RPC_NOT_INITIALIZED outside of any */
+export function currentRuntime(): WorkerRuntime {
   return currentCore() as WorkerRuntime
 }
 
@@ -33,7 +39,7 @@ export function currentWorker(): WorkerRuntime {
  */
 export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options]: Rest<Parameters<F>>): Future<Awaited<ReturnType<F>>> {
   try {
-    const { caller, registry } = currentWorker()
+    const { caller, registry } = currentRuntime()
     return caller.call(to, registry.nameOf(fn), (args ?? []) as readonly unknown[], options) as Future<Awaited<ReturnType<F>>>
   } catch (error) {
     return Future.rejected(error)
@@ -47,7 +53,7 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
  */
 export function currentSignal(): AbortSignal {
   const job = currentScope().job as { readonly signal: AbortSignal } | null
-  return job?.signal ?? currentServing()?.signal ?? currentWorker().requests.shutdownSignal
+  return job?.signal ?? currentServing()?.signal ?? currentRuntime().requests.shutdownSignal
 }
 
 /**
@@ -58,7 +64,7 @@ export function currentSignal(): AbortSignal {
  */
 export function ready(to: Target, options?: CallOptions): Future<void> {
   try {
-    return currentWorker().ready(to, options)
+    return currentRuntime().ready(to, options)
   } catch (error) {
     return Future.rejected(error)
   }
@@ -75,12 +81,12 @@ export function stream<F extends AnyFunction>(
   fn: F,
   ...[args, options]: Rest<Parameters<F>, StreamOptions>
 ): RemoteStream<ItemOf<Awaited<ReturnType<F>>>> {
-  return currentWorker().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
+  return currentRuntime().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
 }
 
 /** What the worker that runs this holds and waits for: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`. */
 export function getDebugInfo(): Record<string, number> {
-  return currentWorker().getDebugInfo()
+  return currentRuntime().getDebugInfo()
 }
 
 /** PyTorch's name for `call`, to be awaited at once. */
@@ -98,7 +104,7 @@ export const rpcAsync = call
 export function remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): RRef<InstanceType<C>>
 export function remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): RRef<Awaited<ReturnType<F>>>
 export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[] = [], options?: CallOptions): RRef {
-  return currentWorker().remote(to, fn, args, options)
+  return currentRuntime().remote(to, fn, args, options)
 }
 
 /**
@@ -106,5 +112,5 @@ export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly un
  * @example const reference = rref(new Linear(2, 4))
  */
 export function rref<T>(value: T): OwnerRRef<T> {
-  return currentWorker().rrefs.createOwner({ value })
+  return currentRuntime().rrefs.createOwner({ value })
 }

@@ -8,7 +8,7 @@ import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { arrive, type Coming, type GatherOp, type Met, meetingKey, NAMES_KEPT } from '../groups/gather.js'
 import { byName, LEADER_GRACE_MS, leaderSilent } from '../groups/group-errors.js'
 import type { ShutdownOptions, WorkerRuntime } from '../worker/worker-runtime.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /** Of `leave` and `drain`, and with a round of `barrier` and `allGather`. */
 export interface GroupOptions {
@@ -52,7 +52,7 @@ export async function allGather<T>(value: T, names?: readonly Target[], options?
  * @throws (rejects) GROUP_TIMEOUT, WORKER_DIED, TIMEOUT_INVALID. PyTorch: `rpc.shutdown`, which waits for ever for one that has died
  */
 export async function shutdown(options?: ShutdownOptions): Promise<void> {
-  await currentWorker().shutdown(options)
+  await currentRuntime().shutdown(options)
 }
 
 /**
@@ -60,7 +60,7 @@ export async function shutdown(options?: ShutdownOptions): Promise<void> {
  * served. Not to be awaited by a function that is served. @throws (rejects) RPC_TIMEOUT, see `WorkerRuntime.drain`
  */
 export async function drain(options?: { readonly timeoutMs?: number }): Promise<void> {
-  await currentWorker().drain(options)
+  await currentRuntime().drain(options)
 }
 
 /**
@@ -69,7 +69,7 @@ export async function drain(options?: { readonly timeoutMs?: number }): Promise<
  * @throws (rejects) GROUP_TIMEOUT (it has left all the same), TIMEOUT_INVALID. PyTorch: `rpc.shutdown` of a dynamic group
  */
 export async function leave(options?: GroupOptions): Promise<void> {
-  await currentWorker().leave(options)
+  await currentRuntime().leave(options)
 }
 
 /** What a member knows of a meeting: see Note [Rounds given up] in `gather.ts`. */
@@ -89,7 +89,7 @@ async function gather(
   names: readonly Target[] | undefined,
   options: RoundOptions = {},
 ): Promise<{ members: readonly WorkerInfo[]; values: readonly unknown[] }> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const limitMs = timeLimit(op, options.timeoutMs ?? worker.rpcTimeoutMs)
   const round = roundName(op, options.round)
   const members = membersOf(worker, op, names)

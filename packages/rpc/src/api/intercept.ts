@@ -1,7 +1,7 @@
 /** The door by which users put something around the calls of their worker. */
 import { PostgradError } from '@postgrad/base'
 import type { CallInterceptor } from '../observe/call-interceptors.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * Puts an interceptor around the calls that the current worker makes and serves, behind those that are there. Each worker has its own; a program that
@@ -19,5 +19,5 @@ export function intercept(interceptor: CallInterceptor): () => void {
       remedy: 'Write intercept({ outgoing(call) { … }, incoming(call, next) { return next() } }), with one of them or both.',
     })
   }
-  return currentWorker().interceptCalls(interceptor)
+  return currentRuntime().interceptCalls(interceptor)
 }

@@ -10,7 +10,7 @@ import { type Down, LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR } from '../actors/watch
 import type { Target } from '../common/worker-info.js'
 import { RRef } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /** Tells of the end of an actor or a worker: what `monitor` gives. */
 export interface Monitor {
@@ -28,7 +28,7 @@ export interface Monitor {
  * @throws UNKNOWN_WORKER, NOT_AN_ACTOR; of a handle ACTOR_NOT_RUNNING; of a reference NOT_AN_ACTOR, of a handle that was sent ACTOR_NOT_RUNNING, is the reason of its `down`
  */
 export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   const { watches } = worker
   if (target instanceof ActorHandle) return target.isLocal ? monitor(target.current) : monitorFar(target)
   const watch = target instanceof RRef ? watches.watchActor(target) : watches.watchWorker(worker.resolve(target, 'monitor'))
@@ -77,7 +77,7 @@ export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unk
 }
 
 async function onBoth(op: string, builtIn: string, first: unknown, second: unknown): Promise<void> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   await using a = await referenceOf(op, first)
   await using b = await referenceOf(op, second)
   const { rref: left } = a
@@ -112,5 +112,5 @@ export interface StopOptions {
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {
   const limitMs = checkTime('stopActor', shutdownMs, '0 to end it at once')
   await using borrowed = await referenceOf('stopActor', actor)
-  await currentWorker().caller.call(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
+  await currentRuntime().caller.call(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
 }

@@ -1,20 +1,20 @@
 /** PyTorch's words for who is who and how long calls may take: `get_worker_info`, `get_worker_infos`, `_set_rpc_timeout`, `_get_rpc_timeout`. */
 
 import type { Target, WorkerInfo } from '../common/worker-info.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * Name and id of a worker; of the current one if none is named. It may be sent, and be used as a target anywhere; equal are those with the same
  * name and id. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_info`.
  */
 export function getWorkerInfo(target?: Target): WorkerInfo {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   return target === undefined ? worker.info : worker.resolve(target, 'getWorkerInfo')
 }
 
 /** All workers that this one knows to live, itself included; those that are leaving are left out. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_infos`. */
 export function getWorkerInfos(): WorkerInfo[] {
-  return currentWorker().workers()
+  return currentRuntime().workers()
 }
 
 /**
@@ -22,10 +22,10 @@ export function getWorkerInfos(): WorkerInfo[] {
  * `timeoutMs` out.) @throws TIMEOUT_INVALID, RPC_NOT_INITIALIZED. PyTorch: `_set_rpc_timeout`.
  */
 export function setRpcTimeout(timeoutMs: number): void {
-  currentWorker().setRpcTimeout(timeoutMs)
+  currentRuntime().setRpcTimeout(timeoutMs)
 }
 
 /** In ms; 0 is no limit. @throws RPC_NOT_INITIALIZED. PyTorch: `_get_rpc_timeout`. */
 export function getRpcTimeout(): number {
-  return currentWorker().rpcTimeoutMs
+  return currentRuntime().rpcTimeoutMs
 }

@@ -9,14 +9,14 @@ import { STORE_TIMEOUT_MS, storeCancelled } from '@postgrad/transport/internal'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import { callStore } from '../groups/store-host.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * The store that a worker keeps, for the current worker. Whoever names the same worker has the same store; a `PrefixStore` keeps groups apart.
  * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
  */
 export function storeOn(target: Target): Store {
-  return new RpcStore(currentWorker().resolve(target, 'storeOn'))
+  return new RpcStore(currentRuntime().resolve(target, 'storeOn'))
 }
 
 class RpcStore implements Store {
@@ -69,7 +69,7 @@ class RpcStore implements Store {
   }
 
   private call(method: string, args: readonly unknown[]): Promise<unknown> {
-    return currentWorker().call(this.host, callStore, [method, args])
+    return currentRuntime().call(this.host, callStore, [method, args])
   }
 
   /** The host counts the time and knows which keys are missing; only if it does not answer, the call's own deadline ends the wait. */
@@ -78,7 +78,7 @@ class RpcStore implements Store {
     const callMs = limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs + LEADER_GRACE_MS
     const options = signal === undefined ? { timeoutMs: callMs } : { timeoutMs: callMs, signal }
     try {
-      return await currentWorker().call(this.host, callStore, [method, [what, timeoutMs]], options)
+      return await currentRuntime().call(this.host, callStore, [method, [what, timeoutMs]], options)
     } catch (error) {
       throw isPostgradError(error, 'CALL_CANCELLED') && signal?.aborted ? storeCancelled(method, signal.reason) : error
     }

@@ -6,14 +6,14 @@ import type { RRef } from '../references/rref.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import { Actor } from './actor.js'
 import type { ActorHandle } from './actor-handle.js'
-import { call, currentWorker } from './api.js'
+import { call, currentRuntime } from './api.js'
 import { supervise } from './supervise.js'
 import { workerLocal } from './worker-local.js'
 
 const SEEDS = 15
 
 const sleep = (ms: number): Promise<void> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, resolve)
   })
@@ -35,7 +35,7 @@ class Part extends Actor {
     return ++this.n
   }
   where(): string {
-    return currentWorker().info.name
+    return currentRuntime().info.name
   }
   crash(): void {
     this.send(this.fails, [])
@@ -203,7 +203,7 @@ describe('supervise', () => {
 
   test('ACS-3 a worker that had died before this one began is passed over', () =>
     seeds(2, async () => {
-      currentWorker().noteDeath({ name: 'worker9', id: 9 }, 'it was killed')
+      currentRuntime().noteDeath({ name: 'worker9', id: 9 }, 'it was killed')
       await using supervision = await supervise({
         children: [{ name: 'a', actor: Part, args: ['a'], worker: ['worker9', 'worker1'] }],
       })
@@ -317,7 +317,7 @@ describe('supervise', () => {
         await supervision.stop()
         expect(await supervision.exited).toEqual({ normal: true })
         const what = "supervise: 'a', asked to end: a could not save"
-        expect(currentWorker().deadLetters().last).toMatchObject([
+        expect(currentRuntime().deadLetters().last).toMatchObject([
           { reason: 'unwatched-crash', what },
           { reason: 'unwatched-crash', what },
         ])
@@ -447,7 +447,7 @@ describe('supervise', () => {
       const cluster = new Cluster(seed, 2)
       const times: number[] = []
       await cluster.run(0, async () => {
-        const { clock } = currentWorker()
+        const { clock } = currentRuntime()
         const supervision = await supervise({
           intensity: 50,
           minBackoffMs: 10,
@@ -540,7 +540,7 @@ describe('supervise', () => {
 
   test('ACS-7 a place where nobody comes fails the start after `workerWaitMs`', () =>
     seeds(1, async () => {
-      const { clock } = currentWorker()
+      const { clock } = currentRuntime()
       const children = [{ name: 'a', actor: Part, args: ['a'], worker: 'nobody' }] as const
       expect((await failure(supervise({ workerWaitMs: 200, children }))).cause).toMatchObject({ code: 'UNKNOWN_WORKER' })
       expect(clock.now()).toBeGreaterThanOrEqual(200)
@@ -557,7 +557,7 @@ describe('supervise', () => {
         cluster.gate(1, 0).shut()
         await supervision.stop()
         await sleep(6000)
-        expect(currentWorker().debugInfo().pendingCalls).toBe(0)
+        expect(currentRuntime().debugInfo().pendingCalls).toBe(0)
         // The two answers that come late are dead letters, and that it had to be killed is one (ACS-10).
         cluster.gate(1, 0).unshut()
         await sleep(10)

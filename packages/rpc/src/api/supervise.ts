@@ -14,7 +14,7 @@ import type { Target } from '../common/worker-info.js'
 import { type RRef, UserRRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { ActorHandle, type Gone } from './actor-handle.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 import { Incarnation } from './incarnation.js'
 import { checkChildren, checkSpec } from './supervise-checks.js'
 
@@ -83,7 +83,7 @@ const WORKER_LOOK_MS = 10
 export async function supervise<const S extends readonly ActorSpec[]>(
   options: Omit<SuperviseOptions, 'children'> & { readonly children: Checked<S> },
 ): Promise<Supervision<S>> {
-  const supervision = new Supervision<S>(currentWorker(), options as SuperviseOptions<S>)
+  const supervision = new Supervision<S>(currentRuntime(), options as SuperviseOptions<S>)
   await supervision.start()
   return supervision
 }

@@ -5,7 +5,7 @@
 
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
-import { currentWorker } from './api.js'
+import { currentRuntime } from './api.js'
 
 /**
  * Gives an accessor of a value that is made once per worker, when that worker first asks for it, and ends with it:
@@ -20,7 +20,7 @@ import { currentWorker } from './api.js'
 export function workerLocal<T>(init: (worker: WorkerInfo) => T): () => T {
   const values = new WeakMap<WorkerRuntime, { readonly value: T }>()
   return () => {
-    const worker = currentWorker()
+    const worker = currentRuntime()
     let entry = values.get(worker)
     if (entry === undefined) {
       // In the worker's own scope: what is kept belongs to no call, no context and no deadline.

@@ -1,7 +1,7 @@
 /** Death of workers, shutdown, membership, and what a bug does. */
 import { describe, expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
-import { call, currentWorker, remote, rref } from '../api/api.js'
+import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
 import { Standing } from '../core/peer.js'
 import type { RRef } from '../references/rref.js'
@@ -11,7 +11,7 @@ import { WorkerRuntime } from '../worker/worker-runtime.js'
 const never = () => new Promise<never>(() => {})
 const echo = <T>(value: T) => value
 const sleep = (ms: number): Promise<number> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, () => resolve(ms))
   })
@@ -20,7 +20,7 @@ const callNever = (to: string) => call(to, never)
 const log: string[] = []
 const sleepAndNote = async (ms: number) => {
   await sleep(ms)
-  log.push(`${currentWorker().info.name} was served`)
+  log.push(`${currentRuntime().info.name} was served`)
 }
 const sleepAndCall = async (ms: number, to: string) => {
   await sleep(ms)
@@ -97,7 +97,7 @@ describe('a worker dies', () => {
       await sleep(5)
       cluster.world.crash('worker1')
       await wait
-      const self = currentWorker()
+      const self = currentRuntime()
       expect(self.workers().map(({ name }) => name)).toEqual(['worker0', 'worker2'])
       expect(self.deathOf(1)).toMatchObject({ code: 'WORKER_DIED' })
       expect(self.deathOf(2)).toBeNull()
@@ -163,7 +163,7 @@ describe('shutdown', () => {
   test('RPC-31: what waits is rejected with RPC_SHUT_DOWN, and later calls are too', async () => {
     const cluster = new Cluster(4, 2)
     await cluster.run(0, async () => {
-      const worker = currentWorker()
+      const worker = currentRuntime()
       const held = remote('worker1', echo, [1])
       await held.toHere()
       const mine = rref('mine')
@@ -211,7 +211,7 @@ describe('shutdown', () => {
           // Behind the answers.
           await call('worker0', sleep, [1])
           while (cluster.gate(0, 1).sent.length < 3) await sleep(1)
-          await currentWorker().close()
+          await currentRuntime().close()
           expect(await before).toEqual([1, 2, 3])
           expect(await waits).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker0' } })
         })
@@ -229,7 +229,7 @@ describe('shutdown', () => {
       const served = cluster.workers[1]!.run(() => call('worker0', sleepAndNote, [80]))
       await sleep(1)
       const beganMs = cluster.world.nowMs
-      await currentWorker().close({ drainMs: 200 })
+      await currentRuntime().close({ drainMs: 200 })
       expect(cluster.world.nowMs - beganMs).toBeGreaterThanOrEqual(200)
       expect(await made).toBe(50)
       await served
@@ -242,7 +242,7 @@ describe('shutdown', () => {
     const cluster = new Cluster(5, 2)
     await cluster.run(0, async () => {
       const made = call('worker1', sleep, [50])
-      await currentWorker().close({ drainMs: 10_000 })
+      await currentRuntime().close({ drainMs: 10_000 })
       expect(await made).toBe(50)
       expect(cluster.world.nowMs).toBeLessThan(60)
     })
@@ -293,7 +293,7 @@ describe('shutdown', () => {
   test('RPC-34: a listener that throws does not keep the links open', async () => {
     const cluster = new Cluster(8, 2)
     await cluster.run(0, async () => {
-      const worker = currentWorker()
+      const worker = currentRuntime()
       worker.onClose(() => {
         throw new Error('a listener')
       })
@@ -306,7 +306,7 @@ describe('shutdown', () => {
 })
 
 const closes = () => {
-  void currentWorker().close()
+  void currentRuntime().close()
 }
 expose({ closes })
 
@@ -333,7 +333,7 @@ describe('membership', () => {
   test('RPC-3, RPC-42: a worker that comes back has its name and a fresh id; what was said to the old one is not taken for the new', async () => {
     const cluster = new Cluster(2, 2)
     await cluster.run(0, async () => {
-      const worker = currentWorker()
+      const worker = currentRuntime()
       const old = worker.resolve('worker1')
       const held = remote('worker1', echo, [1])
       const wait = failure(call('worker1', never))
@@ -362,7 +362,7 @@ describe('membership', () => {
 
   test('RPC-40: a peer that is leaving still answers, is no member any more, and its end says that it left', async () => {
     await new Cluster(3, 3).run(0, async () => {
-      const worker = currentWorker()
+      const worker = currentRuntime()
       const left = worker.resolve('worker1')
       const waits = failure(call('worker1', never))
       worker.peers.stands(left.id, Standing.leaving)
@@ -401,7 +401,7 @@ describe('membership', () => {
 const uses = (ref: RRef) => ref.toHere()
 /** Closes its worker behind its own answer. */
 const leave = (): void => {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   worker.clock.setTimer(1, () => void worker.close())
 }
 expose({ uses, leave })
@@ -414,7 +414,7 @@ describe('bugs and long work', () => {
       throw bug
     })
     await cluster.run(0, async () => {
-      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
+      currentRuntime().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
       expect(await call('worker1', echo, [1])).toBe(1)
     })
     expect(cluster.bugs).toEqual([bug])
@@ -450,7 +450,7 @@ describe('bugs and long work', () => {
     })
     const error = await failure(
       cluster.run(0, async () => {
-        currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
+        currentRuntime().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
         await sleep(1000)
       }),
     )
@@ -460,7 +460,7 @@ describe('bugs and long work', () => {
   test('RPC-35: a message type that nobody handles is a dead letter', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
-      currentWorker().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
+      currentRuntime().post(1, MessageType.CLEANUP_CONTEXT, [], { context: 1n })
       await call('worker1', echo, [1])
     })
     expect(cluster.workers[1]!.letters.last()).toMatchObject([
@@ -472,7 +472,7 @@ describe('bugs and long work', () => {
     const cluster = new Cluster(1, 2)
     const ran: string[] = []
     const there = cluster.workers[1]!
-    there.onDrained(() => ran.push(currentWorker().info.name))
+    there.onDrained(() => ran.push(currentRuntime().info.name))
     expect([there.isLinkedTo('worker0'), there.isLinkedTo('worker7')]).toEqual([true, false])
     await cluster.run(0, async () => {
       expect(await call('worker1', echo, [1])).toBe(1)
@@ -489,7 +489,7 @@ describe('bugs and long work', () => {
       flushes++
     }
     await cluster.run(0, async () => {
-      for (let i = 0; i < 1000; i++) currentWorker().pushTask({ run: () => {} }, i)
+      for (let i = 0; i < 1000; i++) currentRuntime().pushTask({ run: () => {} }, i)
       await sleep(0)
     })
     expect(flushes).toBeGreaterThanOrEqual(10)

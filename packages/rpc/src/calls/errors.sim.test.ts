@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
-import { call, currentWorker, remote, rref, stream } from '../api/api.js'
+import { call, currentRuntime, remote, rref, stream } from '../api/api.js'
 import { barrier } from '../api/group.js'
 import { type AnyFunction, expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
@@ -81,7 +81,7 @@ const thenThrows = () =>
 /** Goes through the workers in order, as often as it says, and throws at the end. */
 const through = async (hops: number): Promise<unknown> => {
   if (hops === 0) return throwsType()
-  const next = (currentWorker().info.id + 1) % 3
+  const next = (currentRuntime().info.id + 1) % 3
   return call(next, through, [hops - 1])
 }
 const catches = async (to: string) => {
@@ -224,7 +224,7 @@ describe('errors of this package', () => {
     const cluster = new Cluster(1, 2)
     keep(await failure(call('worker1', echo, [1])))
     await cluster.run(0, async () => {
-      const worker = currentWorker()
+      const worker = currentRuntime()
       const made = remote('worker1', echo, [1])
       const pending = remote('worker0', never)
       keep(await failure(call('nobody', echo, [1])))
@@ -554,6 +554,6 @@ describe('stacks', () => {
 
 function currentWorkerTurn(): Promise<void> {
   return new Promise((resolve) => {
-    currentWorker().clock.setTimer(1, resolve)
+    currentRuntime().clock.setTimer(1, resolve)
   })
 }

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { tensor } from '@postgrad/tensor'
-import { call, currentWorker, remote, rref } from '../api/api.js'
+import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { allGather, barrier, leave, shutdown } from '../api/group.js'
 import { expose } from '../common/function-registry.js'
 import type { UserRRef } from '../references/rref.js'
@@ -17,7 +17,7 @@ import { byName } from './group-errors.js'
 const echo = <T>(value: T) => value
 const never = () => new Promise<never>(() => {})
 /** A round that is part of a call. */
-const gatherFor = (timeoutMs: number) => allGather(currentWorker().info.name, undefined, { timeoutMs }).then(() => {})
+const gatherFor = (timeoutMs: number) => allGather(currentRuntime().info.name, undefined, { timeoutMs }).then(() => {})
 const roundFor = (round: string) => barrier(undefined, { round })
 /** How a call to another worker ends that is made a while later. */
 const askLater = async (to: string, pauseMs: number): Promise<string> => {
@@ -28,14 +28,14 @@ const askLater = async (to: string, pauseMs: number): Promise<string> => {
   )
 }
 const sleep = (ms: number): Promise<number> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, () => resolve(ms))
   })
 }
 const log: string[] = []
 const note = (text: string) => {
-  log.push(`${currentWorker().info.name} ${text}`)
+  log.push(`${currentRuntime().info.name} ${text}`)
 }
 /** Calls on and does not wait: the last one notes. PyTorch: `multi_layer_nested_async_rpc`. */
 const hop = (ttl: number): void => {
@@ -43,12 +43,12 @@ const hop = (ttl: number): void => {
     note('last hop')
     return
   }
-  const { id } = currentWorker().info
+  const { id } = currentRuntime().info
   call((id * 5 + 1) % 4, hop, [ttl - 1]).catch((error) => note(`hop ${ttl}: ${error.code}`))
 }
 /** Its answer sets off another call, whose answer sets off another. */
 const callBack = async (times: number): Promise<void> => {
-  for (let i = 0; i < times; i++) await call((currentWorker().info.id + 1) % 3, echo, [i])
+  for (let i = 0; i < times; i++) await call((currentRuntime().info.id + 1) % 3, echo, [i])
   note('called back')
 }
 expose({ gatherFor, roundFor, askLater, echo, never, sleep, note, hop, callBack })
@@ -436,7 +436,7 @@ describe('barrier and allGather', () => {
   test('GRP-9: a member that has not heard of the death when it comes is told by the leader', async () => {
     await overClusters(3, async (cluster) => {
       await cluster.run(1, async () => {
-        const members = currentWorker().workers().sort(byName)
+        const members = currentRuntime().workers().sort(byName)
         cluster.world.crash('worker2')
         await sleep(10)
         const error = await failure(
@@ -463,7 +463,7 @@ describe('barrier and allGather', () => {
       if (id === 2) return
       const round = failure(barrier())
       await sleep(20)
-      if (id === 0) await currentWorker().close()
+      if (id === 0) await currentRuntime().close()
       expect((await round).code).toBe(id === 0 ? 'RPC_SHUT_DOWN' : 'WORKER_DIED')
     })
   })
@@ -523,14 +523,14 @@ describe('one worker leaves', () => {
         expect(await before).toBe(70)
         expect(
           new Set(
-            currentWorker()
+            currentRuntime()
               .workers()
               .map(({ id: other }) => other),
           ),
         ).toEqual(new Set([0, 2]))
         expect(await call(2 - id, echo, ['still here'])).toBe('still here')
         await sleep(50)
-        expect(currentWorker().deathOf(1)).toMatchObject({ values: { cause: 'left' } })
+        expect(currentRuntime().deathOf(1)).toMatchObject({ values: { cause: 'left' } })
       })
       expect(codes.length).toBe(2)
       expect(await cluster.leftovers({ except: [1] })).toEqual([])
@@ -607,7 +607,7 @@ describe('one worker leaves', () => {
           await sleep(10)
           const late = await failure(leave({ timeoutMs: 100 }))
           expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'leave', values: { busy: ['worker1'] } })
-          expect(currentWorker().isClosed).toBe(true)
+          expect(currentRuntime().isClosed).toBe(true)
           expect(cluster.world.nowMs).toBeLessThan(130)
         }),
       ]),
@@ -631,7 +631,7 @@ describe('one worker leaves', () => {
       const waits = failure(call('worker0', never))
       const leaving = leave({ timeoutMs: 0 })
       await sleep(10)
-      await currentWorker().close()
+      await currentRuntime().close()
       await leaving
       expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN' })
     })
@@ -672,7 +672,7 @@ describe('the end of all', () => {
       await everywhere(cluster, async () => {
         hop(20)
         await shutdown()
-        expect(currentWorker().isClosed).toBe(true)
+        expect(currentRuntime().isClosed).toBe(true)
       })
       expect(log.filter((line) => !line.endsWith('last hop'))).toEqual([])
       expect(log.length).toBe(4)
@@ -917,7 +917,7 @@ describe('the end of all', () => {
       await sleep(10)
       await shutdown({ graceful: false })
       expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN', op: 'shutdown' })
-      expect(await failure(currentWorker().shutdown({ timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'shutdown' })
+      expect(await failure(currentRuntime().shutdown({ timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'shutdown' })
     })
   })
 
@@ -933,7 +933,7 @@ describe('the end of all', () => {
                 if (seed % 2 === 0) await sleep(30)
                 await leave()
               } else await shutdown()
-              expect(currentWorker().isClosed).toBe(true)
+              expect(currentRuntime().isClosed).toBe(true)
             }),
           ),
         ),

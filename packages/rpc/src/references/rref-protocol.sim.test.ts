@@ -1,13 +1,13 @@
 /** The RRef protocol, row by row: who counts what, who tells whom, and in which order. */
 import { describe, expect, test } from '@jest/globals'
-import { call, currentWorker, remote, rref } from '../api/api.js'
+import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, runWithCrash, withSeed } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'
 import { TOMBSTONES_MIN } from './rref-context.js'
 
 const sleep = (ms: number): Promise<void> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, resolve)
   })
@@ -51,11 +51,11 @@ const giveMine = (value: unknown) => rref(value)
 const makeAt = (to: string, value: unknown) => {
   const made = remote(to, make, [value])
   // Once the result has left.
-  currentWorker().clock.defer(() => made.dispose())
+  currentRuntime().clock.defer(() => made.dispose())
   return made
 }
 const same = (ref: RRef, rrefId: bigint) =>
-  ref instanceof OwnerRRef && ref.rrefId === rrefId && currentWorker().rrefs.lookup(rrefId) === ref
+  ref instanceof OwnerRRef && ref.rrefId === rrefId && currentRuntime().rrefs.lookup(rrefId) === ref
 const isHeld = (name: string, ref: RRef) => held.get(name) === ref
 const note = (text: string, ref: RRef) => {
   log.push(text)
@@ -385,7 +385,7 @@ describe('messages that go to nobody', () => {
       await sleep(50)
       cluster.gate(0, 1).unshut()
       const flags = { in: true }
-      currentWorker().intercept({
+      currentRuntime().intercept({
         incoming: () => {
           if (flags.in) throw new Error('in')
         },

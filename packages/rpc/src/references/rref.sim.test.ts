@@ -1,13 +1,13 @@
 /** References as programs use them: making, fetching, calling methods, giving up. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { call, currentWorker, remote, rref } from '../api/api.js'
+import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { expose, FunctionRegistry } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 import { OwnerRRef, type RRef, UserRRef } from './rref.js'
 
 const sleep = (ms: number): Promise<void> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => {
     clock.setTimer(ms, resolve)
   })
@@ -266,7 +266,7 @@ describe('methods of the value', () => {
 
   test('RREF-6: the function behind it is no way around: it takes a reference, a name and arguments', async () => {
     await overSeeds(1, 2, async () => {
-      const registry = currentWorker().registry
+      const registry = currentRuntime().registry
       const { target } = registry.lookup('postgrad.callMethod', 'worker0')
       const raw = target as (...args: unknown[]) => Promise<unknown>
       const counter = remote('worker1', Counter, [1])

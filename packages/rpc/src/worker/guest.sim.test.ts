@@ -2,17 +2,17 @@
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
-import { call, currentWorker, remote } from '../api/api.js'
+import { call, currentRuntime, remote } from '../api/api.js'
 import { barrier, leave, shutdown } from '../api/group.js'
 import { getWorkerInfo, getWorkerInfos } from '../api/names.js'
 import { expose } from '../common/function-registry.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { Cluster, failure, withSeed } from './sim-cluster.suite.js'
 
-const who = (): string => currentWorker().info.name
+const who = (): string => currentRuntime().info.name
 const others = (): string[] => getWorkerInfos().map(({ name }) => name)
 const later = (ms: number): Promise<number> => {
-  const { clock } = currentWorker()
+  const { clock } = currentRuntime()
   return new Promise((resolve) => clock.setTimer(ms, () => resolve(ms)))
 }
 expose({ guestWho: who, guestOthers: others, guestLater: later })
@@ -64,9 +64,9 @@ test('GRP-36: the end of all workers waits for no guest but for its calls, and i
   await overClusters(async (cluster) => {
     const asked = cluster.workers[3]!.run(() => call('worker1', later, [50]))
     await on(cluster, [0, 1, 2], async () => {
-      if (currentWorker().info.id === 1) await later(1)
+      if (currentRuntime().info.id === 1) await later(1)
       await shutdown({ timeoutMs: 1000 })
-      expect(currentWorker().isClosed).toBe(true)
+      expect(currentRuntime().isClosed).toBe(true)
     })
     expect(cluster.world.nowMs).toBeGreaterThanOrEqual(50)
     expect(await cluster.world.run(asked)).toBe(50)
@@ -78,10 +78,10 @@ test('GRP-36: the end of all workers waits for no guest but for its calls, and i
 })
 
 test('GRP-36: the shutdown of a guest is its leave; its end, in order or not, ends no group', async () => {
-  for (const end of [() => shutdown(), () => leave(), () => currentWorker().close()]) {
+  for (const end of [() => shutdown(), () => leave(), () => currentRuntime().close()]) {
     await overClusters(async (cluster) => {
       await on(cluster, [0, 1, 2, 3], async () => {
-        if (currentWorker().info.id === 3) return end()
+        if (currentRuntime().info.id === 3) return end()
         await later(5)
         await shutdown({ timeoutMs: 1000 })
       })

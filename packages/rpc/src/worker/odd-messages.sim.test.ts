@@ -5,7 +5,7 @@
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
-import { call, currentWorker, remote, stream } from '../api/api.js'
+import { call, currentRuntime, remote, stream } from '../api/api.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
@@ -25,14 +25,14 @@ function* countTo(n: number): Generator<number> {
   for (counted = 1; counted <= n; counted++) yield counted
 }
 const later = async <T>(value: T): Promise<T> => {
-  await new Promise<void>((resolve) => currentWorker().clock.setTimer(200, resolve))
+  await new Promise<void>((resolve) => currentRuntime().clock.setTimer(200, resolve))
   return value
 }
 expose({ countTo, echo, later, Plain })
 
 /** A call of a built-in function with whatever arguments. */
 function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
-  return currentWorker()
+  return currentRuntime()
     .caller.call(1, name, args)
     .then(
       () => 'done',
@@ -84,7 +84,7 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
 
 /** A request with a body and a number of one's own choice; its answer, or the error of the one who waits. */
 function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   return worker.requests
     .ask(worker.peers.resolve(1), type, body, 'ask', { timeoutMs: 100 }, (message) => message.body[0])
     .then(
@@ -94,7 +94,7 @@ function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
 }
 
 /** What the other worker makes of a message, with a number of one's own choice. */
-function say(type: MessageType, body: readonly unknown[], requestId: number, from = currentWorker() as WorkerRuntime, to = 1): void {
+function say(type: MessageType, body: readonly unknown[], requestId: number, from = currentRuntime() as WorkerRuntime, to = 1): void {
   const peer = from.peers.resolve(to)
   const out = from.messages.prepare(peer, type, body, 'say')
   out.requestId = requestId

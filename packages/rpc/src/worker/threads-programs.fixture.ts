@@ -6,7 +6,7 @@ import { Future } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { Actor } from '../api/actor.js'
-import { call, currentSignal, currentWorker, remote } from '../api/api.js'
+import { call, currentRuntime, currentSignal, remote } from '../api/api.js'
 import { workerLocal } from '../api/worker-local.js'
 import { asyncExecution } from '../common/async-execution.js'
 import { expose } from '../common/function-registry.js'
@@ -20,7 +20,7 @@ export const fails = (): never => {
   throw new RangeError('over there', { cause: 'why' })
 }
 export const exits = (): void => process.exit(3)
-export const info = (): Record<string, number> => currentWorker().debugInfo()
+export const info = (): Record<string, number> => currentRuntime().debugInfo()
 /** Ends when nobody waits for it any more, and notes why. */
 export const untilGivenUp = async (): Promise<void> => {
   const signal = currentSignal()
@@ -47,7 +47,7 @@ export const spin = (ms: number): void => {
  * of them. Returns how many pauses there were and the number of the first in which something had arrived (0: none).
  */
 export const product = (n: number, to: number): { readonly pauses: number; readonly seenAt: number } => {
-  const worker = currentWorker()
+  const worker = currentRuntime()
   let pauses = 0
   let seenAt = 0
   const remove = installKernelPause(() => {
@@ -143,7 +143,7 @@ export const collect = async (): Promise<number> => {
     gc()
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  return currentWorker().rrefs.finalized
+  return currentRuntime().rrefs.finalized
 }
 
 export class Observer {
@@ -190,7 +190,7 @@ export class Part extends Actor {
     this.name = name
   }
   where(): string {
-    return `${this.name} on ${currentWorker().info.name}`
+    return `${this.name} on ${currentRuntime().info.name}`
   }
   /** Gives items until it is ended. */
   async *items(): AsyncGenerator<number> {

@@ -6,6 +6,7 @@
  * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
 import { PostgradError } from '@postgrad/base'
+import { houseOf } from '@postgrad/base/internal'
 import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
 import { allocateRoom } from '../values/room.js'
 import type { Heap, HeapDescriptor } from './heap.js'
@@ -226,15 +227,26 @@ function refuseClosed(): never {
   })
 }
 
+/** What operations and methods are called; who has them stands above, and says it. */
+const operationNames = new Set<string>()
+export function nameOperations(names: readonly string[]): void {
+  for (const name of names) operationNames.add(name)
+}
+
 /**
- * The raw operation that is running, by the files and names of its functions: who asks is about to fail, so it may take a while, and operations need not say who
- * they are whenever they read an array. A bundle has other files; there the message says 'tensor', and the stack which operation it was.
+ * The operation that is running, by the names of the functions on the stack: who asks is about to fail, so it may take a while, and operations need not say who
+ * they are whenever they read an array.
  */
 function operationOnStack(): string {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 30
   const frames = new Error().stack?.split('\n') ?? []
   Error.stackTraceLimit = stackTraceLimit
-  const inOperation = frames.filter((line) => /[/\\]raw[/\\]|[/\\]tensor\.[jt]s/.test(line))
-  return inOperation.at(-1)?.match(/at (?:async )?(?:\w+\.)*(\w+)/)?.[1] ?? 'tensor'
+  const house = houseOf()
+  const place = house === null ? '' : new URL(house).pathname
+  const running = frames.flatMap((line) => {
+    const [, name = ''] = /at (?:async )?(?:\w+\.)*(\w+) /.exec(line) ?? []
+    return line.includes(place) && operationNames.has(name) ? [name] : []
+  })
+  return running.at(-1) ?? 'tensor'
 }

@@ -3,7 +3,7 @@
  * handler (raw operations until autograd puts its own in place), so this file stands below all operations.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { Storage } from '../heap/storage.js'
+import { nameOperations, Storage } from '../heap/storage.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from '../ops/ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from '../ops/ops-arithmetic.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from '../ops/ops-grad.js'
@@ -1658,3 +1658,5 @@ function ops(): OpHandler {
     remedy: "Import from '@postgrad/tensor' or 'postgrad'.",
   })
 }
+
+nameOperations(Object.getOwnPropertyNames(Tensor.prototype))

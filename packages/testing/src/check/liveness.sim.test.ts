@@ -1,22 +1,23 @@
 /** Runs under faults that end, and under faults that do not: right programs pass, wrong ones are caught, and the errors say what was pending. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose } from '@postgrad/rpc'
+import { call, expose } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { randomFaults } from '../faults/fault-plan.js'
 import type { SimCluster } from '../simulate/simulate.js'
 import { checkLiveness, checkSafety } from './liveness.js'
 
-const sleep = (ms: number) => new Promise<void>((resolve) => currentWorker().clock.setTimer(ms, resolve))
+const sleep = (ms: number) => new Promise<void>((resolve) => currentRuntime().clock.setTimer(ms, resolve))
 /** What each life of a worker holds, by its id. */
 const held = new Map<number, number>()
 const deposit = (amount: number): number => {
-  const { id } = currentWorker().info
+  const { id } = currentRuntime().info
   held.set(id, (held.get(id) ?? 0) + amount)
   return held.get(id)!
 }
 const never = () => new Promise<never>(() => {})
 /** Each answers the other for ever. */
-const volley = async (to: string): Promise<void> => void call(to, volley, [currentWorker().info.name], { timeoutMs: 0 }).catch(() => {})
+const volley = async (to: string): Promise<void> => void call(to, volley, [currentRuntime().info.name], { timeoutMs: 0 }).catch(() => {})
 expose({ 'liveness.deposit': deposit, 'liveness.never': never, 'liveness.volley': volley })
 
 const workers = ['worker0', 'worker1', 'worker2']
@@ -27,9 +28,9 @@ const patient = async (): Promise<number> => {
     for (;;) {
       const got = await call(to, deposit, [1], { timeoutMs: 500 }).catch((error: unknown) => error)
       if (!isPostgradError(got)) break
-      if (got.code === 'WORKER_DIED' && currentWorker().deathOf(currentWorker().resolve(to).id) !== null) {
+      if (got.code === 'WORKER_DIED' && currentRuntime().deathOf(currentRuntime().resolve(to).id) !== null) {
         // Nobody bears the name, or nobody yet.
-        if (currentWorker().clock.now() > 3500) break
+        if (currentRuntime().clock.now() > 3500) break
       }
       await sleep(50)
     }

@@ -69,7 +69,7 @@ export async function exploreProgram(options: ExploreProgramOptions): Promise<Ex
 /** Has the chunks run in a pool, and takes what they come to, until the signal. */
 async function spread(chunks: readonly ExploreTask[], threads: number, signal: AbortSignal, take: (part: Part) => void): Promise<void> {
   const clock = new RealClock()
-  const boot = { program: ownFile('exploreProgram', () => new URL('./explore-job.js', import.meta.url)).href, data: null, device: null }
+  const boot = { program: ownFile('exploreProgram', 'testing', 'explore/explore-job.js').href, data: null, device: null }
   const queue = new JobQueue(new ThreadPlaces({ boot, threads }), { threads, queueMax: 2 * threads + 1, clock })
   const jobs = new Jobs({ host: queue, clock, nameOf: () => 'explore', generator: workerGenerator(0, 'explore') })
   try {

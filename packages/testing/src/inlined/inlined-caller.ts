@@ -7,8 +7,16 @@ import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watch
 import { Future, PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
-import { currentWorker, type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
-import { type Caller, iteratorOf, runExposed, travellingExtension, type WorkerOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import { type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
+import {
+  type Caller,
+  currentRuntime,
+  iteratorOf,
+  runExposed,
+  travellingExtension,
+  type WorkerOptions,
+  WorkerRuntime,
+} from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
@@ -42,7 +50,7 @@ export class CallBoundary extends Node {
       throw stops('FOREIGN_CONTEXT', 'the pass reached a tensor that was received in another context')
     const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]
     if (!currentScope().gradEnabled || recorded.length === 0) return grads
-    const boundary = new CallBoundary(recorded, currentWorker())
+    const boundary = new CallBoundary(recorded, currentRuntime())
     let outputs = 0
     return grads.map((grad) => (grad?.requiresGrad === true ? passed(grad, boundary, outputs++) : grad))
   }

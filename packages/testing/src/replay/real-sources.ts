@@ -15,7 +15,7 @@ export interface RealSource {
 type Door = readonly [holder: object, key: string, what: string]
 
 /** Code around programs that may ask what it likes. */
-const NOT_THE_PROGRAM = /node:internal|node_modules[\\/](\.pnpm[\\/])?(@?jest|expect|vitest|@vitest|@jest)|real-sources\.[jt]s|^Error/
+const NOT_THE_PROGRAM = /node:internal|node_modules[\\/](\.pnpm[\\/])?(@?jest|expect|vitest|@vitest|@jest)/
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate']
 
 /** Watches from `watch` to `end`. One at a time: a run within a run is watched as part of it. */
@@ -95,12 +95,17 @@ export class RealSources {
       known.times++
       return
     }
-    const lines = (new Error().stack ?? '').split('\n').map((line) => line.trim())
+    const lines = stackAbove(this.note)
     // The nearest caller counts: a matcher that looks at the time is not the program.
-    const [nearest] = lines.filter(
-      (line) => !line.startsWith('Error') && !/real-sources\.[jt]s|new Proxy|Object\.(apply|construct)|Reflect\./.test(line),
-    )
+    const [nearest] = lines.filter((line) => !/^Error|RealSources|new Proxy|Object\.(apply|construct|get)|Reflect\.|^at note /.test(line))
     if (nearest === undefined || NOT_THE_PROGRAM.test(nearest)) return
     this.seen.set(what, { where: nearest.replace(/^at /, ''), times: 1 })
   }
+}
+
+/** The frames above a function: by itself and not by its file, of which there is another in a bundle. */
+function stackAbove(fn: unknown): readonly string[] {
+  const holder: { stack?: string } = {}
+  Error.captureStackTrace(holder, fn as () => void)
+  return (holder.stack ?? '').split('\n').map((line) => line.trim())
 }

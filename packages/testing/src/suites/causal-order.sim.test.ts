@@ -6,7 +6,8 @@ import { expect, test } from '@jest/globals'
 import type { Node } from '@postgrad/autograd/internal'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { call, currentWorker, expose } from '@postgrad/rpc'
+import { call, expose } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
@@ -43,7 +44,7 @@ async function overSeeds(ordered: boolean): Promise<readonly Run[]> {
   for (let seed = 0; seed < SEEDS; seed++) {
     const simulation = await simulate({ workers: WORKERS, seed }, (sim) =>
       sim.on('worker0').run(() => {
-        installDistAutograd(currentWorker()).engine.ordered = ordered
+        installDistAutograd(currentRuntime()).engine.ordered = ordered
         return program()
       }),
     )

@@ -3,7 +3,8 @@
  * whatever happens to its messages and workers. A worker that is restarted begins a program of its own.
  */
 import { distAutograd } from '@postgrad/dist-autograd'
-import { call, currentWorker, type Monitor, monitor, type RRef, stream, type WorkerInfo, type WorkerRuntime } from '@postgrad/rpc'
+import { call, type Monitor, monitor, type RRef, stream, type WorkerInfo, type WorkerRuntime } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { Random } from '@postgrad/sim/internal'
 import { ones } from '@postgrad/tensor'
 import { leaks } from '../check/expect-clean.js'
@@ -77,7 +78,7 @@ interface Watched {
 }
 
 function watch(watches: Watched[], to: string): void {
-  const watcher = currentWorker()
+  const watcher = currentRuntime()
   // Who died before this worker began was never a peer of it.
   if (!watcher.workers().some(({ name }) => name === to)) return
   const watched: Watched = { watcher, worker: watcher.resolve(to), monitor: monitor(to), told: 0 }
@@ -98,7 +99,7 @@ async function takeAll(account: Account, to: string, key: string, count: number,
 
 /** One life of a worker: some steps, several under way at once, and in the end everything is given up. */
 async function program(account: Account, random: Random, names: readonly string[], watches: Watched[]): Promise<void> {
-  const { name, id } = currentWorker().info
+  const { name, id } = currentRuntime().info
   const held: RRef<Cell>[] = []
   const underWay: Promise<unknown>[] = []
   const steps = 5 + random.below(8)

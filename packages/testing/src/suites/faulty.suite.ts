@@ -4,7 +4,8 @@
  */
 import { defineFunction, mul } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
-import { type CallOptions, call, currentWorker, expose, type RRef, remote, type WorkerRuntime } from '@postgrad/rpc'
+import { type CallOptions, call, expose, type RRef, remote, type WorkerRuntime } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SimCluster } from '../simulate/simulate.js'
 
@@ -49,7 +50,7 @@ export class Account {
 
   /** Waits as the current worker, and gives how it ended: the value, or the code of the error. */
   async wait<T>(what: string, timeoutMs: number, make: () => PromiseLike<T>): Promise<T | string> {
-    const worker = currentWorker()
+    const worker = currentRuntime()
     const startMs = worker.clock.now()
     const id = this.waited++
     this.waits.set(id, { what: `${what} on ${worker.info.name} (id ${worker.info.id})`, worker, dueMs: startMs + timeoutMs })
@@ -105,7 +106,7 @@ export class Cell {
   }
 }
 
-export const sleep = (ms: number): Promise<void> => new Promise((resolve) => currentWorker().clock.setTimer(ms, resolve))
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => currentRuntime().clock.setTimer(ms, resolve))
 
 /** Comes back after a while. */
 const echo = async (key: string, value: unknown, ms: number): Promise<unknown> => {

@@ -1,7 +1,8 @@
 /** Crash and restart in the simulation: a name lives again under a fresh id, and whatever is about its former life says so. */
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, type RRef, remote, type UserRRef, type WorkerInfo } from '@postgrad/rpc'
+import { call, expose, type RRef, remote, type UserRRef, type WorkerInfo } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import { expectClean } from '../check/expect-clean.js'
 import { type SimCluster, simulate } from '../simulate/simulate.js'
@@ -10,13 +11,13 @@ let counters = new Map<number, number>()
 
 /** State of a worker's life: counted by its id. */
 const countUp = (): number => {
-  const { id } = currentWorker().info
+  const { id } = currentRuntime().info
   const count = (counters.get(id) ?? 0) + 1
   counters.set(id, count)
   return count
 }
 const echo = (value: unknown) => value
-const whoAmI = (): WorkerInfo => currentWorker().info
+const whoAmI = (): WorkerInfo => currentRuntime().info
 const fetchIt = (ref: RRef) => ref.toHere()
 const never = () => new Promise<never>(() => {})
 const askBack = (to: string) => call(to, whoAmI)
@@ -31,7 +32,7 @@ async function failure(promise: PromiseLike<unknown>): Promise<PostgradError> {
   throw new Error('expected a rejection, got a value')
 }
 
-const sleep = (ms: number) => new Promise<void>((resolve) => currentWorker().clock.setTimer(ms, resolve))
+const sleep = (ms: number) => new Promise<void>((resolve) => currentRuntime().clock.setTimer(ms, resolve))
 const seeds = Array.from({ length: 30 }, (_, seed) => seed)
 const workers = ['worker0', 'worker1', 'worker2']
 
@@ -79,7 +80,7 @@ describe('restart', () => {
     for (const seed of seeds) {
       const simulation = await simulate({ workers, seed }, (sim) =>
         sim.on('worker0').run(async () => {
-          const old = currentWorker().resolve('worker1')
+          const old = currentRuntime().resolve('worker1')
           const held = remote('worker1', echo, [1])
           await held.toHere()
           const waits = failure(call('worker1', never))
@@ -128,7 +129,7 @@ describe('restart', () => {
         for (const name of ['worker0', 'worker2']) {
           await sim.on(name).run(async () => {
             while ((await call('worker1', whoAmI).catch(() => null))?.id !== info.id) await sleep(1)
-            expect(currentWorker().deathOf(5)).toMatchObject({ values: { restartedAs: 6 } })
+            expect(currentRuntime().deathOf(5)).toMatchObject({ values: { restartedAs: 6 } })
           })
         }
         // Two at once: each knows the other's new life.

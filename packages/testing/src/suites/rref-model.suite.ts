@@ -12,8 +12,9 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { isPostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, type RRef, remote, rref, UserRRef } from '@postgrad/rpc'
+import { call, expose, type RRef, remote, rref, UserRRef } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import fc from 'fast-check'
 import { expectClean } from '../check/expect-clean.js'
@@ -71,7 +72,7 @@ const tickets = new Map<number, Program>()
 let nextTicket = 0
 
 function arrive(ticket: number, refs: readonly RRef<Cell>[]): void {
-  tickets.get(ticket)?.onRun(ticket, currentWorker(), refs)
+  tickets.get(ticket)?.onRun(ticket, currentRuntime(), refs)
 }
 
 class Cell {
@@ -93,7 +94,7 @@ class Cell {
 const makeCell = (id: number) => new Cell(id)
 const makeLater = async (id: number, ms: number) => {
   await new Promise<void>((resolve) => {
-    currentWorker().clock.setTimer(ms, resolve)
+    currentRuntime().clock.setTimer(ms, resolve)
   })
   return new Cell(id)
 }
@@ -114,7 +115,7 @@ const use = async (ticket: number, ref: RRef<Cell>) => {
     ref.dispose()
   }
 }
-const give = (ticket: number) => tickets.get(ticket)!.lend(ticket, currentWorker())
+const give = (ticket: number) => tickets.get(ticket)!.lend(ticket, currentRuntime())
 expose({ Cell, makeCell, makeLater, take, takeTwice, passOn, use, give })
 
 // --- the model

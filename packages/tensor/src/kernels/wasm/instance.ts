@@ -231,9 +231,8 @@ let compiled: object | null = null
 
 function kernelModule(): object {
   if (compiled === null) {
-    // From dist/kernels/wasm/ to dist/kernels.wasm, where scripts/build-kernels.mjs puts it.
-    const url = ownFile('device', () => new URL('../../kernels.wasm', import.meta.url))
-    compiled = new WebAssembly.Module(readFileSync(url))
+    // scripts/build-kernels.mjs puts it there.
+    compiled = new WebAssembly.Module(readFileSync(ownFile('device', 'tensor', 'kernels.wasm')))
   }
   return compiled
 }

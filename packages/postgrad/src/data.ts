@@ -1,0 +1,2 @@
+/** The door `postgrad/data`: datasets, samplers, the DataLoader, readers of files. PyTorch: `torch.utils.data`. */
+export * from '@postgrad/data'

@@ -1,0 +1,15 @@
+/** The door `postgrad/types`: every type that a public name speaks of, the options of each function among them. */
+export type * from '@postgrad/autograd'
+export type * from '@postgrad/base'
+export type * from '@postgrad/cluster'
+export type * from '@postgrad/data'
+export type * from '@postgrad/dist-autograd'
+export type * from '@postgrad/jobs'
+export type * from '@postgrad/nn'
+export type * from '@postgrad/parallel'
+// Of two of this name, a checkpoint's.
+export type { Stateful } from '@postgrad/parallel'
+export type * from '@postgrad/rpc'
+export type * from '@postgrad/tensor'
+export type * from '@postgrad/transport'
+export type * from '@postgrad/wire'
