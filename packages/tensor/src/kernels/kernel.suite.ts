@@ -84,6 +84,10 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
           })
           continue
         }
+        if (options.shared?.[dtype]?.includes(op)) {
+          exercised++
+          continue
+        }
         test(`${op} ${dtype}`, () => {
           // What PyTorch does not have, no backend should pretend to have.
           if (isUnsupported(expected)) throw new Error(`the reference has no ${op} on ${dtype}: ${expected.unsupported}`)
@@ -95,7 +99,18 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
       }
     }
 
-    test('every cell that the reference has is exercised, or said to be lacking', () => {
+    test('cells that are the reference itself are those that are listed', () => {
+      const shared = DTYPES.map((dtype) => [
+        dtype,
+        KERNEL_OPS.filter(
+          (op) => !isUnsupported(backend.kernels[op][dtype]) && backend.kernels[op][dtype] === reference.kernels[op][dtype],
+        ),
+      ])
+      const listed = DTYPES.map((dtype) => [dtype, KERNEL_OPS.filter((op) => options.shared?.[dtype]?.includes(op))])
+      expect(shared).toEqual(listed)
+    })
+
+    test('every cell that the reference has is exercised, or said to be lacking or shared', () => {
       const cells = KERNEL_OPS.flatMap((op) => DTYPES.map((dtype) => ({ op, dtype })))
       const supported = cells.filter(({ op, dtype }) => !isUnsupported(reference.kernels[op][dtype]))
       const lacking = supported.filter(({ op, dtype }) => options.lacks?.(op, dtype))

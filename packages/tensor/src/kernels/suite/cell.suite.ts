@@ -14,6 +14,11 @@ export interface KernelSuiteOptions {
   readonly exact: (op: KernelOp, dtype: DType) => boolean
   /** Cells that the reference has and this backend has not; default: none. */
   readonly lacks?: (op: KernelOp, dtype: DType) => boolean
+  /**
+   * Cells that are the reference's own functions, by dtype. To compare them with themselves proves nothing, so they are not compared: PyTorch's numbers
+   * (`tensor/golden`) hold them. Default: none.
+   */
+  readonly shared?: Readonly<Partial<Record<DType, readonly KernelOp[]>>>
   /** Special inputs that this backend treats differently, by op, each with its reason; they are left out. */
   readonly leaveOut?: Readonly<Partial<Record<KernelOp, { readonly values: readonly number[]; readonly reason: string }>>>
   /** The largest number of elements that is tried; slow backends take fewer. */
