@@ -15,8 +15,8 @@ export interface KernelSuiteOptions {
   /** Cells that the reference has and this backend has not; default: none. */
   readonly lacks?: (op: KernelOp, dtype: DType) => boolean
   /**
-   * Cells that are the reference's own functions, by dtype. To compare them with themselves proves nothing, so they are not compared: PyTorch's numbers
-   * (`tensor/golden`) hold them. Default: none.
+   * Cells that are the reference's own functions, by dtype. To compare them with themselves proves nothing, so they are not compared: PyTorch's numbers hold those
+   * of floats (`tensor/golden`), `whole-numbers.test.ts` the others. Default: none.
    */
   readonly shared?: Readonly<Partial<Record<DType, readonly KernelOp[]>>>
   /** Special inputs that this backend treats differently, by op, each with its reason; they are left out. */
