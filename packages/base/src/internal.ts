@@ -2,7 +2,7 @@ export { markHop, rejectTraced, traceAwait, withCallerInStack } from './await-st
 export { builtin } from './builtin.js'
 export { HOPS_KEPT, withHop } from './errors.js'
 export { onAbort } from './futures/abort-listeners.js'
-export { callCancelled, checkSignal, isSignal, needsNobody, outOfTime } from './futures/cancelling.js'
+export { callCancelled, checkSignal, isEndedElsewhere, isSignal, outOfTime } from './futures/cancelling.js'
 export type { Canceller } from './futures/future.js'
 export { collect } from './futures/wait-all.js'
 export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from './global-id.js'

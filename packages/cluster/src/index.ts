@@ -1,5 +1,5 @@
 /** Workers of one program on threads: `launch`, the cluster that it gives, and pools of threads for stateless work. */
-export type { ClusterEvent, ClusterEventListener } from './admin/inspect-road.js'
+export type { ClusterEvent, ClusterEventListener } from './admin/inspect-events.js'
 export type { LeakPolicy } from './admin/leaks.js'
 export type { Main, MainContext } from './admin/program.js'
 export type { WorkerDebugInfo } from './admin/protocol.js'

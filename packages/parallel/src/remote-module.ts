@@ -6,7 +6,7 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { Module, type WalkOptions } from '@postgrad/nn'
 import { type CallOptions, call, expose, type Future, OwnerRRef, RRef, remote, rref, type Sendable, type Target } from '@postgrad/rpc'
-import { currentRuntime, letTravel, type travels } from '@postgrad/rpc/internal'
+import { currentRuntime, registerValueType, type travels } from '@postgrad/rpc/internal'
 import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
 
 /** A class of modules with a forward. */
@@ -188,7 +188,7 @@ function onDevice<T>(device: string | null, fn: () => T): T {
 // --- what travels, and what is refused
 
 /** Only what a RemoteModule is made of; what a program adds to one stays where it is. PyTorch: `_REMOTE_MODULE_PICKLED_ATTRIBUTES`. */
-letTravel<RemoteModule>({
+registerValueType<RemoteModule>({
   name: 'RemoteModule',
   type: RemoteModule,
   encode: (module) => [parseRemoteDevice(module.remoteDevice).device, module.getModuleRref(), module.training],

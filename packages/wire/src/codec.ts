@@ -17,7 +17,7 @@ import { checkReadable } from '@postgrad/tensor/internal'
 import type { Frame } from '@postgrad/transport'
 import { Packr, RESERVE_START_SPACE } from 'msgpackr/pack'
 import { Unpackr } from 'msgpackr/unpack'
-import { BLOCK_WORDS, type BlockRoad } from './block-road.js'
+import { BLOCK_WORDS, type BlockTransport } from './block-transport.js'
 import type { ValueExtension } from './extension.js'
 import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
@@ -149,7 +149,7 @@ export class Codec {
    * Copies everything into a frame, whose bytes are the caller's; but large tensors that the receiver can reach by `blocks` are named.
    * @throws WIRE_TOO_LARGE
    */
-  encode(message: OutgoingMessage, env: unknown = null, blocks: BlockRoad | null = null): Frame {
+  encode(message: OutgoingMessage, env: unknown = null, blocks: BlockTransport | null = null): Frame {
     const { places } = message
     for (let i = 0; i < places.length; i++) {
       const place = places[i] as unknown[]
@@ -179,7 +179,7 @@ export class Codec {
    * The message of a frame. Large tensors keep the memory of their segment; nothing else of the frame is kept.
    * @throws WIRE_CORRUPT, WIRE_VERSION, WIRE_UNKNOWN_TYPE, WIRE_BAD_FIELD, WIRE_UNKNOWN_VALUE, WIRE_TOO_LARGE, WIRE_TOO_DEEP, HEAP_BLOCK_STALE
    */
-  decode(frame: Frame, env: unknown = null, blocks: BlockRoad | null = null): Message {
+  decode(frame: Frame, env: unknown = null, blocks: BlockTransport | null = null): Message {
     let { header } = frame
     if (header.byteOffset % 8 !== 0) header = new Uint8Array(bufferOf(header))
     if (header.length < PREFIX_BYTES) throw corrupt('it ends too early')
@@ -335,7 +335,7 @@ export class Codec {
 const BLOCK_TAG = ValueTag.block - ValueTag.tensor
 
 /** Puts the names of blocks into the places of the tensors that have one, and their numbers into `named`. */
-function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockRoad, named: number[]): void {
+function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockTransport, named: number[]): void {
   for (const [i, tensor] of tensors.entries()) {
     const name = byteLengthOf(tensor) > INLINE_BYTES_MAX ? blocks.give(tensor) : null
     if (name === null) continue

@@ -1,4 +1,4 @@
-export type { BlockName, BlockRoad } from './block-road.js'
+export type { BlockName, BlockTransport } from './block-transport.js'
 export { Codec, WIRE_VERSION } from './codec.js'
 export type { RemoteErrorInfo } from './error-codec.js'
 export type { ValueExtension } from './extension.js'

@@ -5,7 +5,7 @@
 import { isPostgradError } from '@postgrad/base'
 import { type DType, isTensor, SparseTensor, type Tensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, numelOf } from '@postgrad/tensor/internal'
-import { BLOCK_WORDS, type BlockName, type BlockRoad } from './block-road.js'
+import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
@@ -26,7 +26,7 @@ export class ValueReader {
   private at = 0
   private segmentAt = 0
   private env: unknown = null
-  private blocks: BlockRoad | null = null
+  private blocks: BlockTransport | null = null
   /** Views of the buffer that was last read from: consecutive headers often share one. */
   private views: Views | null = null
   private readonly extensions: readonly (ValueExtension | undefined)[]
@@ -38,7 +38,7 @@ export class ValueReader {
   }
 
   /** `header` starts at a multiple of 8 in its buffer, its parts at `partsAt`. */
-  begin(header: Uint8Array, partsAt: number, segments: readonly Uint8Array[], env: unknown, blocks: BlockRoad | null): void {
+  begin(header: Uint8Array, partsAt: number, segments: readonly Uint8Array[], env: unknown, blocks: BlockTransport | null): void {
     this.tensors = null
     this.requiresGrad = null
     this.header = header

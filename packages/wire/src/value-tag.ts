@@ -32,7 +32,7 @@ export const ValueTag = {
   sparse: 0x0c,
   /** 0x10 + dtype (see `DTYPE_CODES`), + 4 if the sender's required a gradient: extents of the shape…; the elements are a part. */
   tensor: 0x10,
-  /** 0x18 + as above: a tensor whose block of the shared heap is named (see block-road.ts): five words, then extents of the shape…; no part. */
+  /** 0x18 + as above: a tensor whose block of the shared heap is named (see block-transport.ts): five words, then extents of the shape…; no part. */
   block: 0x18,
   /** 0x20 to 0x3f: what the extension with this tag made of its value. */
   extension: 0x20,

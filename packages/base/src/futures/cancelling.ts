@@ -32,7 +32,7 @@ const ENDS_FROM_OUTSIDE: ReadonlySet<string> = new Set(['CALL_CANCELLED', 'WORKE
  * True for errors whose interested parties know already: who cancelled, the caller of the call that it was part of, or everyone after a death or a
  * shutdown. Without this the death of one worker would be an unhandled rejection of another, and so its end too.
  */
-export function needsNobody(error: unknown): boolean {
+export function isEndedElsewhere(error: unknown): boolean {
   if (!isPostgradError(error)) return false
   return ENDS_FROM_OUTSIDE.has(error.code) || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
 }

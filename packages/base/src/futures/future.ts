@@ -7,7 +7,7 @@ import { rejectTraced } from '../await-stack.js'
 import { PostgradError } from '../errors.js'
 import { isThenable } from '../thenable.js'
 import { onAbort } from './abort-listeners.js'
-import { callCancelled, needsNobody } from './cancelling.js'
+import { callCancelled, isEndedElsewhere } from './cancelling.js'
 
 /** What ends a future early. */
 export interface Canceller {
@@ -153,7 +153,7 @@ export class Future<T> extends Promise<T> {
     this.outcome = error
     rejectTraced(this, this.settle, this.fail, error, () => {
       // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
-      if (needsNobody(error)) this.catch(() => {})
+      if (isEndedElsewhere(error)) this.catch(() => {})
     })
     if (this.listeners !== null) this.ended()
   }

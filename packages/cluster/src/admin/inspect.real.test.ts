@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import * as members from '../fixtures/members.js'
 import type { Cluster } from '../main/cluster.js'
-import type { ClusterEvent } from './inspect-road.js'
+import type { ClusterEvent } from './inspect-events.js'
 
 const launch = launcher()
 const PROGRAM = new URL('../fixtures/members.js', import.meta.url)

@@ -1,6 +1,6 @@
-/** How a worker of a host, or the main thread, opens its ends of links: with the road through the shared heap. */
+/** How a worker of a host, or the main thread, opens its ends of links: with the transport through the shared heap. */
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { type Heap, HeapRoad } from '@postgrad/tensor/internal'
+import { type Heap, HeapTransport } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
 import type { LinkEnd } from '../host/worker-host.js'
 import { PeerLinks } from '../membership/peer-links.js'
@@ -14,6 +14,6 @@ export function peerLinks(runtime: WorkerRuntime, heap: Heap | null, openEnd: (e
   return new PeerLinks(
     runtime,
     ({ end }) => openEnd(end),
-    ({ hasHeap }) => (heap !== null && hasHeap ? new HeapRoad(heap) : null),
+    ({ hasHeap }) => (heap !== null && hasHeap ? new HeapTransport(heap) : null),
   )
 }

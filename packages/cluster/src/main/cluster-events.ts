@@ -1,13 +1,13 @@
 /**
  * What a cluster tells of its workers: who joined, left, died, stalled and recovered, to those who listen for one of these and to those who inspect
- * (`inspect-road.ts`). What nobody may overlook and nobody has heard of becomes a warning of the process.
+ * (`inspect-events.ts`). What nobody may overlook and nobody has heard of becomes a warning of the process.
  */
 import type { PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { checkFunction } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
-import { type ClusterEventListener, ClusterInspection } from '../admin/inspect-road.js'
+import { type ClusterEventListener, ClusterInspection } from '../admin/inspect-events.js'
 import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
 import { StallWatch } from '../host/heartbeat.js'
 import { stalled } from './cluster-errors.js'

@@ -109,7 +109,7 @@ export class Lifecycle {
     this.restarting.add(name)
     return this.change(async () => {
       try {
-        await this.partBefore(op, worker, options.leaveTimeoutMs)
+        await this.leaveForSuccessor(op, worker, options.leaveTimeoutMs)
         const [info] = await this.start(op, [name], this.limitMs(op, options))
         return info!
       } finally {
@@ -247,7 +247,7 @@ export class Lifecycle {
   }
 
   /** A worker that is alive leaves for its successor. */
-  private async partBefore(op: string, worker: RemoteWorker, timeoutMs: number | undefined): Promise<void> {
+  private async leaveForSuccessor(op: string, worker: RemoteWorker, timeoutMs: number | undefined): Promise<void> {
     try {
       if (!worker.dead) await this.part(op, worker, timeoutMs)
     } catch (error) {

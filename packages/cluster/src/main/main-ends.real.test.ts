@@ -1,7 +1,7 @@
 /** The main thread as a guest: who it is to workers and groups, their deaths and restarts, and its end with the cluster. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { barrier, getWorkerInfos, rref, shutdown } from '@postgrad/rpc'
-import type { ClusterEvent } from '../admin/inspect-road.js'
+import type { ClusterEvent } from '../admin/inspect-events.js'
 import { launcher } from '../clusters.fixture.js'
 import * as program from '../fixtures/main-thread.js'
 import { script } from '../script.fixture.js'

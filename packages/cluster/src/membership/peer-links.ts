@@ -4,7 +4,7 @@
  */
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
 import type { PeerInfo } from './roster.js'
 
@@ -17,16 +17,16 @@ interface Waiting {
 export class PeerLinks<Peer extends PeerInfo> {
   private readonly runtime: WorkerRuntime
   private readonly linkOf: (peer: Peer) => Link
-  private readonly roadOf: (peer: Peer) => HeapRoad | null
+  private readonly transportOf: (peer: Peer) => HeapTransport | null
   /** Newcomers, by the name for which they wait. */
   private readonly waiting = new Map<string, Waiting[]>()
   private isClosed = false
 
   /** @param linkOf is called when the end comes, so that what happens to it while it waits is not missed */
-  constructor(runtime: WorkerRuntime, linkOf: (peer: Peer) => Link, roadOf: (peer: Peer) => HeapRoad | null = () => null) {
+  constructor(runtime: WorkerRuntime, linkOf: (peer: Peer) => Link, transportOf: (peer: Peer) => HeapTransport | null = () => null) {
     this.runtime = runtime
     this.linkOf = linkOf
-    this.roadOf = roadOf
+    this.transportOf = transportOf
     runtime.onPeerDeath(({ name }) => this.openNext(name))
     runtime.onClose(() => {
       this.isClosed = true
@@ -45,7 +45,7 @@ export class PeerLinks<Peer extends PeerInfo> {
     const { info, isGuest } = peer
     return new Promise((settled) => {
       const open = (): void => {
-        this.runtime.connect(info, link, this.roadOf(peer), isGuest)
+        this.runtime.connect(info, link, this.transportOf(peer), isGuest)
         settled()
       }
       const close = (): void => {

@@ -10,7 +10,7 @@
 import assert from 'node:assert'
 import { type GradSink, GraphTask, type HeldBack, keepable, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { needsNobody, rejectTraced, type Scope } from '@postgrad/base/internal'
+import { isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
@@ -154,7 +154,7 @@ export class RootPass extends DistPass {
     this.task.fail(error)
     rejectTraced(this.ended, this.settle.resolve, this.settle.reject, error, () => {
       // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
-      if (needsNobody(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
+      if (isEndedElsewhere(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
     })
   }
 }

@@ -8,7 +8,7 @@ import { callCancelled, checkSignal, isSignal, onAbort, timeLimit } from '@postg
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import { WHEREIS } from '../actors/actor-register-host.js'
-import { letTravel } from '../common/travelling.js'
+import { registerValueType } from '../common/value-types.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from '../references/rref.js'
@@ -231,7 +231,7 @@ function toOption(limitMs: number): number {
   return limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs
 }
 
-letTravel<ActorHandle<unknown>>({
+registerValueType<ActorHandle<unknown>>({
   name: 'ActorHandle',
   type: ActorHandle,
   encode: (handle) => handle.toPlain(),

@@ -138,7 +138,7 @@ export class MessagePath implements Taker {
     const { observer, pump, activity } = this.host
     ledger.onWriting()
     try {
-      const frame = this.codec.encode(out, env, ledger.road ?? undefined)
+      const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
       if (observer !== null) observer.sent(peer.info.name, out)
       const number = ledger.onSent(out.type, frame)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
@@ -233,7 +233,7 @@ export class MessagePath implements Taker {
     env.received = null
     let message: Message
     try {
-      message = this.codec.decode(frame, env, ledger.road ?? undefined)
+      message = this.codec.decode(frame, env, ledger.transport ?? undefined)
     } catch (error) {
       // It was sent before its sender ended, and names a block that went with it.
       const hasEnded = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true

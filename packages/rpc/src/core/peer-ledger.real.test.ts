@@ -5,7 +5,7 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { memoryScope, type Tensor, zeros } from '@postgrad/tensor'
-import { HeapRoad, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
+import { HeapTransport, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { MessageType, requestHead } from '@postgrad/wire/internal'
@@ -28,7 +28,7 @@ const keep = (...args: unknown[]): number => kept.push(args)
 interface End {
   readonly runtime: WorkerRuntime
   readonly link: Link
-  readonly road: HeapRoad
+  readonly transport: HeapTransport
 }
 
 let a: End
@@ -44,12 +44,12 @@ beforeEach(() => {
   const end = (id: number, port: typeof port1): End => ({
     runtime: new WorkerRuntime({ name: `w${id}`, id, clock, registry }),
     link: messagePortLink(port),
-    road: new HeapRoad(heap),
+    transport: new HeapTransport(heap),
   })
   a = end(0, port1)
   b = end(1, port2)
-  a.runtime.connect(b.runtime.info, a.link, a.road)
-  b.runtime.connect(a.runtime.info, b.link, b.road)
+  a.runtime.connect(b.runtime.info, a.link, a.transport)
+  b.runtime.connect(a.runtime.info, b.link, b.transport)
 })
 
 afterEach(async () => {
@@ -86,11 +86,11 @@ test('HEAP-4 a block stays held until its own message is read, also when another
   }
   const departing = a.runtime.call(1, keep, args)
   const both = Promise.allSettled([arriving, departing])
-  a.road.taken(atCall - 1)
-  expect(a.road.inFlight).toBe(2)
+  a.transport.taken(atCall - 1)
+  expect(a.transport.inFlight).toBe(2)
   expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
   await new Promise((resolve) => setTimeout(resolve, 20))
-  expect([a.road.inFlight, b.road.inFlight]).toEqual([0, 0])
+  expect([a.transport.inFlight, b.transport.inFlight]).toEqual([0, 0])
 })
 
 test('RPC-16 a reference is known to have left with its message, also when another was answered while that was written', async () => {

@@ -13,7 +13,7 @@
  * Blocks of the shared heap are held from the message that names them until the peer has read it, whether or not it could be read; so they need no word
  * of their own in it, and no number but the message's.
  */
-import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Timer } from '@postgrad/transport'
 import { type MessageBodies, MessageType } from '@postgrad/wire/internal'
 import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credits.js'
@@ -32,7 +32,7 @@ export class PeerLedger {
   readonly outgoingFetches: OutgoingCalls
   readonly incomingFetches: IncomingCalls
   /** Null: no heap is shared with the peer, and tensors travel with their bytes. */
-  readonly road: HeapRoad | null
+  readonly transport: HeapTransport | null
   /** Set while word to the peer is bound to leave by itself. */
   telling: Timer | null = null
   /** The peer waits for word. */
@@ -48,12 +48,12 @@ export class PeerLedger {
   private givenBytes = 0
   private takenBytes = 0
 
-  constructor(window: Required<MailboxOptions>, clock: Clock, road: HeapRoad | null) {
+  constructor(window: Required<MailboxOptions>, clock: Clock, transport: HeapTransport | null) {
     this.outgoing = new OutgoingCalls(window, clock)
     this.incoming = new IncomingCalls(window)
     this.outgoingFetches = new OutgoingCalls(window, clock)
     this.incomingFetches = new IncomingCalls(window)
-    this.road = road
+    this.transport = transport
   }
 
   /** Where a request to the peer counts until it begins; null: it needs no room. */
@@ -75,7 +75,7 @@ export class PeerLedger {
 
   onWriting(): void {
     this.isWriting = true
-    if (this.road !== null) this.givenBytes = this.road.givenBytes
+    if (this.transport !== null) this.givenBytes = this.transport.givenBytes
   }
 
   /** The message leaves now. Returns its number. */
@@ -83,24 +83,24 @@ export class PeerLedger {
     this.isWriting = false
     this.sent++
     if (type === MessageType.GROUP_UPDATE) this.groupSent++
-    const { road } = this
+    const { transport } = this
     const account = this.outgoingOf(type)
-    if (account !== null) account.onSent(bytesOf(frame) + (road === null ? 0 : road.givenBytes - this.givenBytes))
-    road?.sent(this.sent)
+    if (account !== null) account.onSent(bytesOf(frame) + (transport === null ? 0 : transport.givenBytes - this.givenBytes))
+    transport?.sent(this.sent)
     return this.sent
   }
 
   /** The message that was being written will not leave. */
   onUnsent(): void {
     this.isWriting = false
-    this.road?.unsent()
+    this.transport?.unsent()
   }
 
   // --- receiving
 
   onReading(): void {
     this.received++
-    if (this.road !== null) this.takenBytes = this.road.takenBytes
+    if (this.transport !== null) this.takenBytes = this.transport.takenBytes
   }
 
   /**
@@ -108,14 +108,14 @@ export class PeerLedger {
    * sender's account: its bytes, with those of its blocks; 0 for what needs no room.
    */
   onRead(type: MessageType | undefined, frame: Frame, isReadable: boolean): number {
-    const { road } = this
+    const { transport } = this
     if (type === MessageType.GROUP_UPDATE) this.groupReceived++
-    if (road !== null) {
-      if (road.hasTaken || !isReadable) this.isDue = true
-      road.hasTaken = false
+    if (transport !== null) {
+      if (transport.hasTaken || !isReadable) this.isDue = true
+      transport.hasTaken = false
     }
     if (type === undefined || this.incomingOf(type) === null) return 0
-    return bytesOf(frame) + (road === null ? 0 : road.takenBytes - this.takenBytes)
+    return bytesOf(frame) + (transport === null ? 0 : transport.takenBytes - this.takenBytes)
   }
 
   // --- progress
@@ -151,7 +151,7 @@ export class PeerLedger {
   onProgress([read, begun, bytes, fetchesBegun, fetchBytes]: ProgressBody): boolean {
     const { outgoing, outgoingFetches } = this
     if (read > this.sent || !outgoing.hasSent(begun, bytes) || !outgoingFetches.hasSent(fetchesBegun, fetchBytes)) return false
-    this.road?.taken(read)
+    this.transport?.taken(read)
     outgoing.onProgress(begun, bytes)
     outgoingFetches.onProgress(fetchesBegun, fetchBytes)
     return true

@@ -8,7 +8,7 @@ import { type DeadLetterReason, DeadLetters, Pump, Source } from '@postgrad/acto
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Lane, Scope } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
-import type { HeapRoad } from '@postgrad/tensor/internal'
+import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
 import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
 import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
@@ -160,13 +160,13 @@ export class WorkerCore implements RequestsHost {
   // --- the workers that it knows
 
   /**
-   * Opens a link to another worker, which may be a guest; large tensors take the road through a heap that both share, if there is one.
+   * Opens a link to another worker, which may be a guest; large tensors take the transport through a heap that both share, if there is one.
    * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
    */
-  connect(info: WorkerInfo, link: Link, road: HeapRoad | null = null, isGuest = false): void {
+  connect(info: WorkerInfo, link: Link, transport: HeapTransport | null = null, isGuest = false): void {
     if (this.isClosed) throw shutDownError('connect', this.info)
     this.peers.admit(info)
-    const peer = this.addPeer(info, link, road, isGuest)
+    const peer = this.addPeer(info, link, transport, isGuest)
     const { pump, messages } = this
     // During a long stretch of node tasks what this worker has sent leaves as well.
     const removePoll = pump.addPoll(() => {
@@ -191,7 +191,7 @@ export class WorkerCore implements RequestsHost {
     for (const listener of this.connectListeners) listener(info)
   }
 
-  private addPeer(info: WorkerInfo, link: Link | null, road: HeapRoad | null, isGuest: boolean): Peer {
+  private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean): Peer {
     const peer: Peer = {
       info,
       link,
@@ -202,7 +202,7 @@ export class WorkerCore implements RequestsHost {
       env: { peer: info, sending: null, received: null },
       pending: this.requests.pendingFor(info),
       served: new RequestTable(),
-      ledger: new PeerLedger(this.window, this.clock, road),
+      ledger: new PeerLedger(this.window, this.clock, transport),
     }
     this.peers.add(peer)
     return peer
@@ -241,13 +241,13 @@ export class WorkerCore implements RequestsHost {
   /** Blocks that peers have not read yet. */
   get blocksOnTheWay(): number {
     let count = 0
-    for (const { ledger } of this.peers) count += ledger.road?.inFlight ?? 0
+    for (const { ledger } of this.peers) count += ledger.transport?.inFlight ?? 0
     return count
   }
 
   /** Who has not read them. */
   get unread(): WorkerInfo[] {
-    return [...this.peers].filter(({ ledger }) => (ledger.road?.inFlight ?? 0) > 0).map(({ info }) => info)
+    return [...this.peers].filter(({ ledger }) => (ledger.transport?.inFlight ?? 0) > 0).map(({ info }) => info)
   }
 
   // --- where parts install themselves
@@ -373,7 +373,7 @@ export class WorkerCore implements RequestsHost {
 
   /** Behind everything that was received from the peer. */
   private onDeath(peer: Peer, detail: string): void {
-    peer.ledger.road?.close()
+    peer.ledger.transport?.close()
     try {
       const death = this.peers.deathBy(peer, detail)
       this.observer?.death(peer.info.name, peer.info.id, death.cause)
@@ -404,7 +404,7 @@ export class WorkerCore implements RequestsHost {
         this.requests.failAll(peer)
         ledger.telling?.cancel()
         link?.close()
-        ledger.road?.end()
+        ledger.transport?.end()
       }
     }
   }

@@ -12,7 +12,7 @@ import { RemoteStream, type StreamOptions } from '../calls/stream.js'
 import { installStreams } from '../calls/stream-serving.js'
 import type { CallOptions } from '../common/call-options.js'
 import type { AnyClass, AnyFunction } from '../common/function-registry.js'
-import { travellingExtension } from '../common/travelling.js'
+import { valueTypeExtension } from '../common/value-types.js'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { OwnCall } from '../core/served-call.js'
 import { ownWaits, requestsTo, servedFor, type Waits } from '../core/waits.js'
@@ -67,7 +67,7 @@ export class WorkerRuntime extends WorkerCore {
     super(options)
     // In this order their ends come.
     this.rrefs = REFERENCES.of(this)
-    this.messages.carry(travellingExtension)
+    this.messages.carry(valueTypeExtension)
     this.observation = OBSERVATION.of(this)
     installStreams(this)
     this.group = MEMBERSHIP.of(this)

@@ -13,7 +13,7 @@ import {
   currentRuntime,
   iteratorOf,
   runExposed,
-  travellingExtension,
+  valueTypeExtension,
   type WorkerOptions,
   WorkerRuntime,
 } from '@postgrad/rpc/internal'
@@ -109,7 +109,7 @@ export class InlinedProgram {
 export class InlinedCaller implements Caller {
   readonly worker: WorkerRuntime
   readonly program: InlinedProgram
-  private readonly crossing = new Codec({ extensions: [references, travellingExtension] })
+  private readonly crossing = new Codec({ extensions: [references, valueTypeExtension] })
 
   constructor(worker: WorkerRuntime, program: InlinedProgram) {
     this.worker = worker

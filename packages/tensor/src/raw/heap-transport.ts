@@ -1,5 +1,5 @@
 /**
- * The road that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
+ * The transport that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
  * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
 
@@ -14,7 +14,7 @@ import { copy_ } from './inplace.js'
 /** `HeapPlace` as it is written: block, its generation, slot and epoch of the sender, offset in elements from the block's begin. */
 export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
 
-export class HeapRoad {
+export class HeapTransport {
   private readonly heap: Heap
   /** Whether a block was taken since somebody looked. */
   hasTaken = false

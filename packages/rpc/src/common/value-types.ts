@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import type { ValueExtension } from '@postgrad/wire/internal'
 
-export interface Travelling<T extends object = object> {
+export interface ValueCodec<T extends object = object> {
   /** The same on all workers. */
   readonly name: string
   readonly type: abstract new (...args: never[]) => T
@@ -19,15 +19,15 @@ export interface Travelling<T extends object = object> {
 export const TRAVELLING_TAG = 0x21
 
 /** Names that a thread's packages gave. Holds classes only, no state of any worker. */
-const byName = new Map<string, Travelling>()
-const byType = new Map<unknown, Travelling>()
+const byName = new Map<string, ValueCodec>()
+const byType = new Map<unknown, ValueCodec>()
 
-export function letTravel<T extends object>(travelling: Travelling<T>): void {
-  byName.set(travelling.name, travelling as unknown as Travelling)
-  byType.set(travelling.type, travelling as unknown as Travelling)
+export function registerValueType<T extends object>(codec: ValueCodec<T>): void {
+  byName.set(codec.name, codec as unknown as ValueCodec)
+  byType.set(codec.type, codec as unknown as ValueCodec)
 }
 
-export const travellingExtension: ValueExtension = {
+export const valueTypeExtension: ValueExtension = {
   tag: TRAVELLING_TAG,
   matches: (value) => byType.size > 0 && byType.has(value.constructor),
   encode(value) {
@@ -37,8 +37,8 @@ export const travellingExtension: ValueExtension = {
   decode(plain) {
     // An assertion that fails here makes the message unreadable: no worker that runs this code writes anything else.
     assert(Array.isArray(plain) && plain.length === 2)
-    const travelling = byName.get(plain[0] as string)
-    assert(travelling !== undefined, 'an object of a package that this worker does not have')
-    return travelling.decode(plain[1])
+    const codec = byName.get(plain[0] as string)
+    assert(codec !== undefined, 'an object of a package that this worker does not have')
+    return codec.decode(plain[1])
   },
 }

@@ -1,4 +1,4 @@
-/** The road of tensors between two workers of one heap, both in this thread. Names begin with the rule of HEAP.md that they hold. */
+/** The transport of tensors between two workers of one heap, both in this thread. Names begin with the rule of HEAP.md that they hold. */
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Heap } from '../heap/heap.js'
 import { HEAP_BYTES_MIN, withHeapLimit } from '../heap/policy.js'
@@ -6,18 +6,18 @@ import { threadHeap } from '../heap/thread-heap.js'
 import { tensor, withDevice, zeros } from '../index.js'
 import { raw, type Tensor } from '../internal.js'
 import { deferredDevice } from '../tensor/deferred-device.suite.js'
-import { HeapRoad } from './heap-road.js'
+import { HeapTransport } from './heap-transport.js'
 
 const here = threadHeap()
 let there: Heap
-let out: HeapRoad
-let into: HeapRoad
+let out: HeapTransport
+let into: HeapTransport
 const LENGTH = HEAP_BYTES_MIN
 
 beforeEach(() => {
   there = Heap.attach(here.handle()!)
-  out = new HeapRoad(here)
-  into = new HeapRoad(there)
+  out = new HeapTransport(here)
+  into = new HeapTransport(there)
 })
 
 function large(): Tensor {
@@ -119,7 +119,7 @@ describe('a tensor on its way', () => {
 })
 
 test('HEAP-4 a link that breaks gives back what it held, and nothing of another', () => {
-  const next = new HeapRoad(here)
+  const next = new HeapTransport(here)
   const inFlight = here.inFlight
   const x = large()
   next.give(x)
@@ -137,9 +137,9 @@ describe('what arrives', () => {
     const x = large()
     const y = carry(x.narrow(0, LENGTH - 10, 5))
     expect([y.offset, y.storage.array.length]).toEqual([0, 5])
-    const z = new HeapRoad(there).give(y)!
+    const z = new HeapTransport(there).give(y)!
     expect(z[4]).toBe(LENGTH - 10)
-    const again = new HeapRoad(here).take(z, 'float32', [5], 5)
+    const again = new HeapTransport(here).take(z, 'float32', [5], 5)
     raw.add_(y, 1)
     expect(y.toArray()).toEqual([LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6, LENGTH - 5])
     expect(again.toArray()).toEqual([LENGTH - 10, LENGTH - 9, LENGTH - 8, LENGTH - 7, LENGTH - 6])
@@ -155,7 +155,7 @@ describe('a name that is wrong', () => {
     ['the block', (n: number[]) => n.with(0, -5), 'HEAP_BLOCK_STALE'],
   ])('HEAP-5 by %s is refused and holds nothing', (_, change, code) => {
     const x = large()
-    const name = change([...out.give(x)!]) as unknown as Parameters<HeapRoad['take']>[0]
+    const name = change([...out.give(x)!]) as unknown as Parameters<HeapTransport['take']>[0]
     const held = there.heldBytes
     expect(() => into.take(name, 'float32', [LENGTH], LENGTH)).toThrow(expect.objectContaining({ code }))
     expect(there.heldBytes).toBe(held)

@@ -1,6 +1,6 @@
 /**
- * How large tensors travel between workers that share a heap: the message names the block, its bytes stay where they are. `heap/road.ts` of
- * tensor is the implementation; the codec knows only this. To a worker elsewhere there is no such road, and the elements follow the header.
+ * How large tensors travel between workers that share a heap: the message names the block, its bytes stay where they are. `raw/heap-transport.ts` of
+ * tensor is the implementation; the codec knows only this. To a worker elsewhere there is no such transport, and the elements follow the header.
  */
 import type { DType, Tensor } from '@postgrad/tensor'
 import type { BlockName } from '@postgrad/tensor/internal'
@@ -9,7 +9,7 @@ import type { BlockName } from '@postgrad/tensor/internal'
 export type { BlockName }
 export const BLOCK_WORDS = 5
 
-export interface BlockRoad {
+export interface BlockTransport {
   /**
    * Names the elements, row by row, for the worker at the other end, and holds them for it; null: there is no block for them, so their bytes
    * travel. Value semantics: who writes to the tensor afterwards copies it first.

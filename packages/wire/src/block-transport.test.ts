@@ -1,13 +1,13 @@
-/** Tensors that are named instead of written: what the codec asks of a road, and what it makes of names from the wire. */
+/** Tensors that are named instead of written: what the codec asks of a transport, and what it makes of names from the wire. */
 import { beforeEach, expect, test } from '@jest/globals'
 import { arange, type Tensor } from '@postgrad/tensor'
-import type { BlockName, BlockRoad } from './block-road.js'
+import type { BlockName, BlockTransport } from './block-transport.js'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'
 
 const codec = new Codec()
 /** Keeps tensors by their number. */
-class Shelf implements BlockRoad {
+class Shelf implements BlockTransport {
   readonly given: Tensor[] = []
   isFull = false
   give(tensor: Tensor): BlockName | null {
@@ -54,7 +54,7 @@ test('a message is as it was when it has been encoded: the next one gets the byt
   expect(value.map((x) => x.toArray())).toEqual([large.toArray(), small.toArray()])
 })
 
-test('where the road has no room the bytes travel', () => {
+test('where the transport has no room the bytes travel', () => {
   shelf.isFull = true
   const frame = codec.encode(codec.prepare(MessageType.RESULT, [large]), null, shelf)
   expect(frame.segments).toHaveLength(1)
@@ -66,7 +66,7 @@ test('a block from a worker with which no heap is shared is corrupt', () => {
   expect(() => codec.decode(frame)).toThrow(expect.objectContaining({ code: 'WIRE_CORRUPT' }))
 })
 
-test('a message is as it was when the road fails in the middle of it', () => {
+test('a message is as it was when the transport fails in the middle of it', () => {
   const out = codec.prepare(MessageType.RESULT, [[large, large]])
   const give = shelf.give.bind(shelf)
   shelf.give = (tensor) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
 import { SharedCounter } from '../host/shared-counter.js'
-import { type ClusterEvent, ClusterInspection, InspectSender } from './inspect-road.js'
+import { type ClusterEvent, ClusterInspection, InspectSender } from './inspect-events.js'
 import type { InspectPost } from './protocol.js'
 
 const expose = () => 7
