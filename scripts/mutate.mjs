@@ -18,14 +18,14 @@ const SEEDS = {
   ...{ 'call-programs': 200, 'group-programs': 200, 'session-lives': 100, 'fault-matrix': 130 },
   ...{ 'roster-programs': 300, membership: 200 },
 }
-const DOCS = join(root, 'docs/testing.md')
+const DOCS = join(root, 'docs/mutations.md')
 const MARKS = ['<!-- mutations -->', '<!-- end of mutations -->']
 
 const HELP = `npm run mutate                     all mutations, as a table; fails if one is not caught in time, or does not apply any more
 npm run mutate -- abort-lost …     some
 npm run mutate -- --find …         asks every suite, and says how many seeds each takes: for a new mutation
 npm run mutate -- --applies        only asks whether each still fits its file
-npm run mutate -- --write          puts the table into docs/testing.md
+npm run mutate -- --write          puts the table into docs/mutations.md
 
 There are: ${MUTATIONS.map(({ id }) => id).join(', ')}`
 
@@ -172,6 +172,6 @@ function write(table) {
   const text = readFileSync(DOCS, 'utf8')
   const [before, rest] = text.split(MARKS[0])
   const after = rest?.split(MARKS[1])[1]
-  if (after === undefined) throw new Error(`docs/testing.md lacks ${MARKS.join(' … ')}`)
+  if (after === undefined) throw new Error(`docs/mutations.md lacks ${MARKS.join(' … ')}`)
   writeFileSync(DOCS, `${before}${MARKS[0]}\n${table}\n${MARKS[1]}${after}`)
 }

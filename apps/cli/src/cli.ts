@@ -19,6 +19,7 @@ export async function main(argv: readonly string[], version: string, around: Sur
     .configureOutput({ writeOut: (text) => around.stdout.write(text), writeErr: (text) => around.stderr.write(text) })
   cli
     .command('run')
+    .showHelpAfterError("(try 'postgrad run --help')")
     .description("run a program's default export on every worker at once")
     .argument('<program>', 'JavaScript or TypeScript module; its default export is called with { name, rank, worldSize, args }')
     .argument('[args...]', 'passed to the program; write them behind --')

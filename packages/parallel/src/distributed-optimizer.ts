@@ -79,7 +79,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   private steps = 0
 
   /**
-   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of nn are). Returns at once; `ready()` and the first
+   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). Returns at once; `ready()` and the first
    * `step` wait for the owners. One is made here too, over a parameter of one element per group, to know the settings and to check them.
    * @param params RRefs to parameters, or groups of them with settings of their own; what a group leaves out is the optimizer's
    * @throws NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
@@ -99,7 +99,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * The groups with their settings. Write to them as to a local optimizer's, by hand or by a scheduler of nn: what has changed travels with the next step, and
+   * The groups with their settings. Write to them as to a local optimizer's, by hand or by a scheduler of `postgrad/optim`: what has changed travels with the next step, and
    * is checked before it.
    */
   get paramGroups(): readonly DistributedParamGroup<SettingsOf<C>>[] {
