@@ -1,16 +1,24 @@
 /**
- * Jest runs on the compiled output (`tsc -b` first), so that worker URLs resolve as they do in production. Three lanes:
+ * Jest runs on the compiled output, so that worker URLs resolve as they do in production: that of `tsc -b`, or under POSTGRAD_TREE what
+ * `scripts/bundled-tree.mjs` made of it, as `npm test` does. Three lanes:
  * unit (one thread, no I/O), sim (a simulated cluster in one thread), real (threads and sockets). A fourth, soak, holds `*.soak.test.ts`:
  * what takes longer than a change should wait for. It exists under POSTGRAD_SOAK=1 only, which `npm run soak` sets.
  */
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(fileURLToPath(import.meta.url))
+const tree = process.env.POSTGRAD_TREE ?? root
+
 const lane = (displayName, testRegex, more = {}) => ({
   displayName,
+  rootDir: tree,
   roots: ['<rootDir>/packages', '<rootDir>/apps'],
   testRegex,
   testPathIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/src/'],
   transform: {},
-  testEnvironment: '<rootDir>/scripts/jest-environment.mjs',
+  testEnvironment: join(root, 'scripts/jest-environment.mjs'),
   ...more,
 })
 

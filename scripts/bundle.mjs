@@ -1,6 +1,6 @@
 /**
- * The library in few files, for `pack.mjs`. A thread that starts loads what stands in its way: 380 modules take Node 20 some 0.3 s of a core, a dozen files a
- * third of that. In this repository threads load the modules themselves.
+ * The library in few files, for `pack.mjs` and `bundled-tree.mjs`. A thread that starts loads what stands in its way: 380 modules take Node 20 some 0.3 s of a core, a dozen files a
+ * third of that.
  *
  * What is loaded by its place (`ownFile` of base) is an entry of its own, in the folder of its package. Names of functions and classes stay: errors, `expose` and
  * optimizers speak by them.
@@ -91,6 +91,22 @@ async function renamedFunctions(options) {
   return statements
 }
 
+/** Whether a module is loaded by its place. */
+export function isByPlace(path) {
+  const [name, , ...rest] = relative(packages, path).split(sep)
+  return BY_PLACE[name]?.includes(rest.join('/')) ?? false
+}
+
+/** @returns by path, the names that each of these modules exports */
+export async function exportsOf(modules) {
+  const { metafile } = await build({
+    ...{ entryPoints: modules, outdir: join(root, '.cache'), bundle: true, splitting: true, format: 'esm', platform: 'node' },
+    ...{ metafile: true, write: false, logLevel: 'warning', absWorkingDir: root, plugins: [placesKept((text) => text)] },
+  })
+  const outputs = Object.values(metafile.outputs).filter(({ entryPoint }) => entryPoint !== undefined)
+  return new Map(outputs.map(({ entryPoint, exports }) => [join(root, entryPoint), exports]))
+}
+
 /** The file in which the module that knows the root has come to lie. */
 function knowing(path, text) {
   const parts = text.split(HERE)
@@ -117,7 +133,8 @@ function placesKept(edit) {
       })
       // The one module that is asked where it is: all chunks lie in one folder.
       plugin.onLoad({ filter: /.*/, namespace: 'root' }, () => ({
-        contents: `export const root = new URL('../', ${HERE}).href`,
+        // In a bundle that a user made of this one it lies elsewhere, or nobody knows where.
+        contents: `const here = ${HERE}; export const root = /[/]chunks[/][^/]*$/.test(here) ? new URL('../', here).href : undefined`,
         loader: 'js',
       }))
       plugin.onLoad({ filter: /\.js$/ }, ({ path }) => {
@@ -126,7 +143,7 @@ function placesKept(edit) {
         const contents = edit(readFileSync(path, 'utf8'), path)
         if (!contents.includes('import.meta.url')) return { contents, loader: 'js' }
         const place = JSON.stringify([name, ...rest].join('/'))
-        const head = `import { root as __root } from '${ROOT}';const __moduleUrl = new URL(${place}, __root).href;`
+        const head = `import { root as __root } from '${ROOT}';const __moduleUrl = __root && new URL(${place}, __root).href;`
         return { contents: head + contents, loader: 'js' }
       })
     },

@@ -73,6 +73,7 @@ async function runTests() {
     const { failed, trouble } = await runLane(lane, ['--runTestsByPath', '--silent', file], {
       env: { NODE_V8_COVERAGE: scratch },
       limitMs: FILE_LIMIT_MS,
+      tree: root,
     })
     if (failed > 0) {
       console.log(`FAILED: ${relative(root, file)} ${trouble ?? ''}`)

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
+import { bundledTree } from './bundled-tree.mjs'
 import { environmentOf } from './other-node.mjs'
 import { endTree, read, root, spawnWithUs } from './setup.mjs'
 
@@ -16,10 +17,10 @@ const toPattern = (arg) => (arg.startsWith('-') ? arg : arg.replace(/(^|\/)src\/
 
 /**
  * Runs the tests of `lane` that match `args` (jest's own arguments, paths among them), for at most `limitMs`.
- * `node` is the Node that runs them, this one by default. A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
+ * `node` is the Node that runs them, this one by default; they run on the bundled library, unless `tree` is the repository. A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
  * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
  */
-export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath }) {
+export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree }) {
   const results = join(root, `.cache/jest-${lane}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(results, { force: true })
@@ -35,7 +36,7 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   ]
   const child = spawnWithUs(node, command, {
     cwd: root,
-    env: { ...process.env, ...environmentOf(node), ...env, NODE_OPTIONS: nodeOptions() },
+    env: { ...process.env, ...environmentOf(node), ...env, POSTGRAD_TREE: tree ?? (await bundledTree()), NODE_OPTIONS: nodeOptions() },
     stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)

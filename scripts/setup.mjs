@@ -150,6 +150,11 @@ export async function buildAll(say = console.log) {
   return true
 }
 
+/** What was built last: another text after every build. */
+export function builtFrom() {
+  return read(buildStamp)
+}
+
 /** Names, sizes and times of all sources and of all that was built from them: a deleted dist is noticed as an edited source is. */
 function buildKey() {
   const hash = createHash('sha256').update(read(installStamp) ?? '')

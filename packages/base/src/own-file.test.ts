@@ -1,10 +1,15 @@
 /** Files that threads load: there, or missing because this was bundled. */
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { houseOf, ownFile } from './own-file.js'
 
 test('CLU-57 a file that is there is given', () => {
-  expect(fileURLToPath(ownFile('launch', 'base', 'own-file.js'))).toBe(fileURLToPath(new URL('./own-file.js', import.meta.url)))
+  const path = fileURLToPath(ownFile('launch', 'base', 'typescript-format.js'))
+  expect([path.slice(fileURLToPath(houseOf()!).length), existsSync(path)]).toEqual([
+    expect.stringMatching(/^base\/(dist\/)?typescript-format\.js$/),
+    true,
+  ])
 })
 
 test.each([

@@ -3,7 +3,7 @@
  * error names it and that line. Without the mode a node pays for one comparison. PyTorch: `torch.autograd.detect_anomaly`.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, houseOf, withScope } from '@postgrad/base/internal'
+import { currentScope, framesOnStack, isOwnFrame, placeOfFrame, withScope } from '@postgrad/base/internal'
 import { currentDevice, type Tensor } from '@postgrad/tensor'
 import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
@@ -144,29 +144,10 @@ function originValues(origin: Origin | null): { readonly forward: string | null;
   return { forward: origin?.frames[0] ?? null, frames: origin?.frames ?? [] }
 }
 
-/**
- * The packages that are not the user's: this one's siblings in the repository (`packages/x/dist`), or what is installed. Unknown in a bundle of the user's: there
- * all frames count as the user's.
- */
-const houseUrl = houseOf()
-const house = houseUrl === null ? null : new URL(houseUrl).pathname
-const INNER = /^[a-z-]+\/(?:dist|src)\/(?!.*\.test\.)/
-const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
-const FRAMES = 64
-
-/** `file:line:column` of each frame of the user's code, the innermost first. */
+/** `file:line:column` of each frame of the program, the innermost first. */
 function userFrames(): string[] {
-  const limit = Error.stackTraceLimit
-  Error.stackTraceLimit = FRAMES
-  const { stack = '' } = new Error('forward')
-  Error.stackTraceLimit = limit
-  return stack
-    .split('\n')
-    .map((line) => /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^()]*:\d+:\d+)\)?$/.exec(line)?.[1] ?? '')
-    .filter((at) => at !== '' && !INSTALLED.test(at) && !isOfHouse(at))
-}
-
-function isOfHouse(at: string): boolean {
-  // What is installed has nothing of the user's in its folder.
-  return house !== null && at.startsWith(house) && (house.endsWith('/dist/') || INNER.test(at.slice(house.length)))
+  return framesOnStack()
+    .filter((line) => !isOwnFrame(line))
+    .map(placeOfFrame)
+    .filter((place) => place !== '')
 }

@@ -1,4 +1,5 @@
 /** What the protocol keeps of each value and each reference (`rref-context.ts` says when), and how it is shown (`rref-table.ts`). */
+import { framesOnStack, isOwnFrame } from '@postgrad/base/internal'
 import type { WorkerCore } from '../core/worker-core.js'
 import type { OwnerRRef, RRef, UserRRef } from './rref.js'
 import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
@@ -114,13 +115,9 @@ export function tablesOf(tables: Tables, core: WorkerCore, stacks: WeakMap<RRef,
   return { owned, held }
 }
 
-/** Without the frames of this package that stand above the program's. */
+/** The frames of the program that have called this. */
 export function stackOfProgram(): string {
-  const { stack = '' } = new Error()
-  return stack
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim())
-    .filter((line) => !/[/\\]rpc[/\\](?:dist|src)[/\\](?!.*\.(?:test|suite)\.)/.test(line))
+  return framesOnStack()
+    .filter((line) => !isOwnFrame(line))
     .join('\n')
 }

@@ -6,7 +6,7 @@
  * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
 import { PostgradError } from '@postgrad/base'
-import { houseOf } from '@postgrad/base/internal'
+import { framesOnStack, houseOf, isOwnFrame } from '@postgrad/base/internal'
 import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
 import { allocateRoom } from '../values/room.js'
 import type { Heap, HeapDescriptor } from './heap.js'
@@ -238,15 +238,10 @@ export function nameOperations(names: readonly string[]): void {
  * they are whenever they read an array.
  */
 function operationOnStack(): string {
-  const { stackTraceLimit } = Error
-  Error.stackTraceLimit = 30
-  const frames = new Error().stack?.split('\n') ?? []
-  Error.stackTraceLimit = stackTraceLimit
-  const house = houseOf()
-  const place = house === null ? '' : new URL(house).pathname
-  const running = frames.flatMap((line) => {
+  const isBundle = houseOf() === null
+  const running = framesOnStack().flatMap((line) => {
     const [, name = ''] = /at (?:async )?(?:\w+\.)*(\w+) /.exec(line) ?? []
-    return line.includes(place) && operationNames.has(name) ? [name] : []
+    return operationNames.has(name) && (isBundle || isOwnFrame(line)) ? [name] : []
   })
   return running.at(-1) ?? 'tensor'
 }

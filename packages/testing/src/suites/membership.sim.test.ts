@@ -1,155 +1,26 @@
-/** A join, a restart, a leave and a death as they ship, among three workers, in every order in which words, calls and passes can come. Rules MEM-n of `cluster/SPEC.md`. */
+/** Joins, restarts, leaves and deaths as they ship, in every order in which words, calls and passes can come. Rules MEM-n of `cluster/SPEC.md`. */
 import { describe, expect, test } from '@jest/globals'
-import { type Exploration, type ExploreOptions, explore } from '../explore/explore.js'
-import type { SimCluster } from '../simulate/simulate.js'
-import { ask, membershipProgram, outcome, pass, quiet, Witness } from './membership.suite.js'
+import { membershipProgram } from './membership.suite.js'
+import { CHANGES, everyOrder, LARGE_CHANGES } from './membership-changes.suite.js'
 
-const print = (what: string, { text }: Exploration) => process.stdout.write(`      ${what}: ${text}\n`)
-const PAIR = ['a', 'b']
-const ALL = ['a', 'b', 'c']
-/** What comes of something that is asked of a worker as it ends. */
-const DONE_OR_DEAD = [2, 'WORKER_DIED']
-
-type Body = (sim: SimCluster, witness: Witness) => Promise<void>
-
-/** In each order all that live are linked, nobody is linked with the dead, and each has heard of each end once. */
-async function orders(what: string, workers: readonly string[], body: Body, options: Partial<ExploreOptions> = {}): Promise<Exploration> {
-  const found = await explore({ workers, ordersMax: 50_000, seeds: 0, ...options }, async (sim) => {
-    const witness = new Witness(sim)
-    await body(sim, witness)
-    await quiet(sim)
-    expect(witness.problems()).toEqual([])
-  })
-  print(what, found)
-  return found
-}
-
-/** What happens, how many workers there are before it, and what is under way. */
-const CHANGES: readonly (readonly [what: string, workers: readonly string[], body: Body])[] = [
-  [
-    'a join beside a call',
-    PAIR,
-    async (sim, witness) => {
-      const beside = ask(sim, 'a', 'b')
-      witness.join('c')
-      await sim.ready('c')
-      expect(await beside).toBe(1)
-      expect(await Promise.all([ask(sim, 'a', 'c'), ask(sim, 'b', 'c')])).toEqual([2, 2])
-    },
-  ],
-  [
-    'a join beside a pass',
-    PAIR,
-    async (sim, witness) => {
-      const beside = pass(sim, 'a', 'b')
-      witness.join('c')
-      await sim.ready('c')
-      expect(await beside).toBe(2)
-    },
-  ],
-  [
-    'a newcomer that calls while it loads',
-    PAIR,
-    async (sim, witness) => {
-      witness.join('c')
-      expect(await ask(sim, 'c', 'a')).toBe(0)
-      await sim.ready('c')
-    },
-  ],
-  [
-    'a restart beside a call to it',
-    ALL,
-    async (sim, witness) => {
-      const beside = ask(sim, 'a', 'c')
-      witness.restart('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-      await sim.ready('c')
-      expect(await ask(sim, 'a', 'c')).toBe(3)
-    },
-  ],
-  [
-    'a restart amid a pass over it',
-    ALL,
-    async (sim, witness) => {
-      const beside = pass(sim, 'a', 'c')
-      await ask(sim, 'b', 'a')
-      witness.restart('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-      await sim.ready('c')
-    },
-  ],
-  [
-    'a leave beside a call to it',
-    ALL,
-    async (sim) => {
-      const beside = ask(sim, 'a', 'c')
-      await sim.leave('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-    },
-  ],
-  [
-    'a leave beside a pass over it',
-    ALL,
-    async (sim) => {
-      const beside = pass(sim, 'a', 'c')
-      await sim.leave('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-    },
-  ],
-  [
-    'a death beside a call to it',
-    ALL,
-    async (sim) => {
-      const beside = ask(sim, 'a', 'c')
-      await ask(sim, 'b', 'a')
-      sim.crash('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-    },
-  ],
-  [
-    'a death amid a pass over it',
-    ALL,
-    async (sim) => {
-      const beside = pass(sim, 'a', 'c')
-      await ask(sim, 'b', 'a')
-      sim.crash('c')
-      expect(DONE_OR_DEAD).toContain(await beside)
-    },
-  ],
-  [
-    'the death of a member while another one joins',
-    PAIR,
-    async (sim, witness) => {
-      witness.join('c')
-      sim.crash('b')
-      await sim.ready('c')
-      expect(await ask(sim, 'a', 'c')).toBe(2)
-    },
-  ],
-  [
-    'the death of a newcomer at any moment of its join',
-    PAIR,
-    async (sim, witness) => {
-      witness.join('c')
-      const ready = outcome(sim.ready('c').then(() => 'joined'))
-      void ask(sim, 'c', 'a').catch(() => {})
-      await ask(sim, 'a', 'b')
-      sim.crash('c')
-      expect(['joined', 'WORKER_DIED']).toContain(await ready)
-    },
-  ],
-]
+/** Of a large change; `npm run soak -- membership` sees every order. */
+const DRAWN = 60
 
 describe('every order', () => {
   test.each(CHANGES)(
     'MEM-12 of %s: who lives is linked, and hears of each end once',
     async (what, workers, body) => {
-      const found = await orders(what, workers, body)
+      const found = await everyOrder(what, workers, body)
       expect(found).toMatchObject({ exhausted: true, drawn: 0 })
       expect(found.orders).toBeGreaterThan(5)
     },
-    300_000,
+    120_000,
   )
+
+  test.each(LARGE_CHANGES)(`MEM-12 of %s: ${DRAWN} that were drawn`, async (what, workers, body) => {
+    const found = await everyOrder(what, workers, body, { ordersMax: 1, seeds: DRAWN })
+    expect(found).toMatchObject({ exhausted: false, drawn: DRAWN })
+  })
 })
 
 test('MEM-12 many changes of four names, as a seed has them, on bare links and on sessions', async () => {

@@ -1,0 +1,33 @@
+/** Which frames of a stack are ours: in the repository, installed, and in a bundle of the user's. */
+import { expect, test } from '@jest/globals'
+import { framesOnStack, isOwnFrame, placeOfFrame } from './program-frames.js'
+
+const REPOSITORY = '/repo/packages/'
+const INSTALLED = '/app/node_modules/postgrad/dist/'
+const LINKED = '/elsewhere/postgrad/dist/'
+
+test.each([
+  ['at add (file:///repo/packages/rpc/dist/a/b.js:1:2)', REPOSITORY, true],
+  ['at async add (/repo/packages/dist-autograd/dist/b.js:10:20)', REPOSITORY, true],
+  ['at file:///repo/packages/rpc/dist/a/b.test.js:1:2', REPOSITORY, false],
+  ['at file:///repo/packages/rpc/dist/a/b.suite.js:1:2', REPOSITORY, false],
+  ['at file:///repo/packages/rpc/dist/fixtures/b.js:1:2', REPOSITORY, false],
+  ['at file:///repo/apps/bench/dist/b.js:1:2', REPOSITORY, false],
+  ['at add (file:///app/node_modules/postgrad/dist/chunks/ABC.js:1:2)', INSTALLED, true],
+  ['at add (file:///app/node_modules/postgrad/dist/cjs/all.cjs:1:2)', REPOSITORY, true],
+  ['at add (file:///elsewhere/postgrad/dist/chunks/ABC.js:1:2)', LINKED, true],
+  ['at main (file:///app/src/main.js:1:2)', INSTALLED, false],
+  ['at main (file:///app/out.js:1:2)', null, false],
+  ['at node:internal/process/task_queues:95:5', INSTALLED, false],
+])('CLU-57 %s, seen from %s: ours %s', (line, own, ours) => {
+  expect(isOwnFrame(line, own)).toBe(ours)
+})
+
+test('CLU-57 frames are those of the caller, and more than the ten of a stack', () => {
+  const deep = (left: number): string[] => (left === 0 ? framesOnStack() : deep(left - 1))
+  const frames = deep(30)
+  expect(
+    frames.slice(0, 31).every((line) => line.startsWith('at deep ') && /program-frames\.test\.js:\d+:\d+$/.test(placeOfFrame(line))),
+  ).toBe(true)
+  expect(Error.stackTraceLimit).not.toBe(64)
+})

@@ -1,0 +1,39 @@
+/** Whose a frame of a stack is: postgrad's own, or the program's. */
+import { houseOf } from './own-file.js'
+
+/** Node's default of 10 may end within our own frames. */
+const FRAMES_MAX = 64
+const house = pathOf(houseOf())
+/** The repository's packages hold tests, too, which count as programs. */
+const PACKAGE_CODE = /^[a-z-]+\/(?:dist|src)\/(?!(?:.*\/)?fixtures\/|.*\.(?:test|suite|fixture)\.)/
+const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
+
+/** The frames that have called this, innermost first: lines of a stack, trimmed. */
+export function framesOnStack(): string[] {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES_MAX
+  const { stack = '' } = new Error()
+  Error.stackTraceLimit = stackTraceLimit
+  return stack
+    .split('\n')
+    .slice(2)
+    .map((line) => line.trim())
+}
+
+/** `file:line:column` of a frame; '' where there is no file. */
+export function placeOfFrame(line: string): string {
+  return /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^()]*:\d+:\d+)\)?$/.exec(line)?.[1] ?? ''
+}
+
+/** Whether a frame is in a file of postgrad. In a bundle of the user's that is unknown: there no frame is. */
+export function isOwnFrame(line: string, own = house): boolean {
+  const place = placeOfFrame(line)
+  if (INSTALLED.test(place)) return true
+  if (own === null || !place.startsWith(own)) return false
+  // What is installed has nothing of the user's in its folder.
+  return own.endsWith('/dist/') || PACKAGE_CODE.test(place.slice(own.length))
+}
+
+function pathOf(url: string | null): string | null {
+  return url === null ? null : new URL(url).pathname
+}
