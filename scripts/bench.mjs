@@ -1,7 +1,8 @@
-/** `npm run bench`: set-up, then the benchmarks. Only they write to stdout, so that `npm run --silent bench -- --json` can be read by a program. */
+/** `npm run bench`: set-up, then the benchmarks, on the files that users have. Only they write to stdout, so that `npm run --silent bench -- --json` can be read by a program. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { bundledTree } from './bundled-tree.mjs'
 import { runApp } from './run-app.mjs'
 import { setupOrExit } from './setup.mjs'
 
@@ -9,7 +10,7 @@ const quiet = process.argv.includes('--json')
 const say = quiet ? () => {} : console.error
 await setupOrExit({ say })
 installPeers(say)
-await runApp('apps/bench/dist/main.js')
+await runApp('apps/bench/dist/main.js', await bundledTree())
 
 /** 66 MB that nothing but the benchmark needs. Without them their column is empty, and the benchmark says so. */
 function installPeers(say) {

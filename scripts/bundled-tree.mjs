@@ -23,7 +23,7 @@ const manifestOf = (folder) => JSON.parse(read(join(folder, 'package.json')))
 const isLibrary = (folder) => folder.startsWith(join(root, 'packages')) && manifestOf(folder).private !== true
 const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|suite|fixture)\./.test(basename(path))
 
-/** @returns the folder of the tree, made anew where something else has been built since */
+/** @returns the folder of the tree, made again where something else has been built since */
 export async function bundledTree() {
   const key = `${builtFrom()} ${read(join(root, 'scripts/bundle.mjs'))} ${read(join(root, 'scripts/bundled-tree.mjs'))}`
   if (read(stamp) === key) return tree

@@ -22,7 +22,7 @@ const EXPLAINED = join(root, 'scripts/coverage-explained.md')
 
 const HELP = `npm run coverage                     measure ${MEASURED.join(', ')} with the tests of ${RUN.join(', ')}
 npm run coverage -- --only rpc       only test files whose path contains this; may be repeated. Judges nothing
-npm run coverage -- --again rpc      these test files anew, and what the other ones wrote before, where the measured file is still the same
+npm run coverage -- --again rpc      these test files again, and what the other ones wrote before, where the measured file is still the same
 npm run coverage -- --report         no tests: report what the last run wrote`
 
 const { values } = parsed()

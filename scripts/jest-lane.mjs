@@ -27,8 +27,8 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   const command = [
     join(root, 'node_modules/jest/bin/jest.js'),
     `--selectProjects=${lane}`,
-    // Tests with threads of their own would compete for the cores: their files run one after the other on a small machine.
-    lane === 'unit' || lane === 'sim' ? `--maxWorkers=${Math.min(4, cores)}` : `--maxWorkers=${Math.max(1, cores >> 2)}`,
+    // A soak is a search that wants a core of its own.
+    `--maxWorkers=${lane === 'soak' ? Math.max(1, cores >> 2) : Math.min(4, cores)}`,
     '--passWithNoTests',
     '--json',
     `--outputFile=${results}`,

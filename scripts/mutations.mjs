@@ -232,7 +232,7 @@ export const MUTATIONS = [
     'rpc/src/references/rref-context.ts',
     '    owned.forks.delete(forkId)\n',
     '',
-    'a fork that was given up is not deleted',
+    'a fork that was disposed is not deleted',
   ),
   m(
     'discard-keeps',
@@ -296,7 +296,7 @@ export const MUTATIONS = [
     'rpc/src/core/requests.ts',
     'this.messages.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, false])',
     ';',
-    'a call that is given up goes on at its callee',
+    'a call that is cancelled goes on at its callee',
   ),
   m(
     'children-go-on',
@@ -305,7 +305,7 @@ export const MUTATIONS = [
     'rpc/src/core/requests.ts',
     'for (const { pending } of this.host.peers) pending.cancelChildren(parents)',
     ';',
-    'what was called for a call that is given up goes on',
+    'what was called for a call that is cancelled goes on',
   ),
   m(
     'group-ends-early',

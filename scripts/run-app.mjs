@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from './setup.mjs'
 
-/** `path` is relative to the root. The program finds its arguments in process.argv, where it would look for them anyway. */
-export async function runApp(path) {
-  const main = join(root, path)
+/** `path` is relative to `folder`, the repository or `bundledTree()`. The program finds its arguments in process.argv, where it would look for them anyway. */
+export async function runApp(path, folder = root) {
+  const main = join(folder, path)
   if (!existsSync(main)) {
     console.error(`${path} is missing.\n  Remedy: delete the dist folder beside its src, and run again.`)
     process.exit(1)

@@ -9,7 +9,8 @@ const LIMIT_MS = 24 * 3_600_000
 
 const HELP = `npm run soak -- [--name COUNT …] [paths]
 
-npm run soak                                                            all files *.soak.test.ts; --seeds is 10000, other counts are the tests' own
+npm run soak                                                            all files *.soak.test.ts; --seeds is 1000, other counts are the tests' own
+npm run soak -- --seeds 10000                                           for a night
 npm run soak -- --programs 100000 testing/dist/programs                 random distributed programs against the inlined ones;
                                                                         --passes those of three roots and two passes at least, --second with
                                                                         second derivatives, --crashes with workers that crash
@@ -20,7 +21,7 @@ npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads 
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`
 
-const counts = new Map([['seeds', 10_000]])
+const counts = new Map([['seeds', 1_000]])
 const args = []
 const argv = process.argv.slice(2)
 if (argv.includes('--help')) {

@@ -17,10 +17,11 @@ const HELP = `npm test                            all checks and tests
 npm test -- packages/wire           only the tests under this path (any of jest's patterns and options)
 npm test -- packages/wire/src/a.test.ts -t 'MB-3'
 npm test -- --lane unit             only this lane of tests (${LANES.join(', ')}); may be repeated
+npm test -- --modules …             on the modules as tsc made them, for debuggers; else on the bundled library
 npm test -- --node 24               the tests on another Node (${Object.keys(VERSIONS).join(', ')}), which npm delivers; may be repeated
 npm test -- --node this --node 24   the tests on this Node, then on that one: what continuous integration runs`
 
-const { lanes, nodes, args } = parse(process.argv.slice(2))
+const { lanes, nodes, modules, args } = parse(process.argv.slice(2))
 const narrowed = args.length > 0 || lanes.length < LANES.length
 const sums = { passed: 0, failed: 0, skipped: 0 }
 const failures = []
@@ -78,7 +79,7 @@ async function testOn(version) {
 
 async function test(lane, node, where) {
   const done = timed(console.log, `tests: lane ${lane}${where}`)
-  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node })
+  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node, ...(modules && { tree: root }) })
   for (const key of Object.keys(sums)) sums[key] += result[key]
   if (result.trouble !== null) console.log(result.trouble)
   if (result.failed > 0) failures.push(`tests of lane ${lane}${where} (${result.failed})`)
@@ -109,8 +110,9 @@ function parse(argv) {
       given[option].push(value)
     } else rest.push(argv[index])
   }
+  const args = rest.filter((arg) => arg !== '--modules')
   const orAll = (values, all) => (values.length === 0 ? all : values)
-  return { lanes: orAll(given['--lane'], LANES), nodes: orAll(given['--node'], [THIS]), args: rest }
+  return { lanes: orAll(given['--lane'], LANES), nodes: orAll(given['--node'], [THIS]), modules: args.length < rest.length, args }
 }
 
 function nameOf(version) {

@@ -32,7 +32,7 @@ const HELP = `Usage: npm run bench -- [options]
 Options:
   --json         one JSON object a line: name, unit, ours, limit, peers, aim, met, warm (how often ours had done its work
                  before; 0: never) (use npm run --silent bench)
-  --only NAME    rows whose name contains NAME
+  --only NAME    rows whose name contains NAME; may be repeated
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
@@ -50,7 +50,7 @@ const PLOTS = fileURLToPath(new URL('../../../docs/plots', import.meta.url))
 /** A command line that makes no sense. */
 class UsageError extends Error {}
 
-async function bench({ json, only, turns }: { json: boolean; only: string; turns: number }): Promise<void> {
+async function bench({ json, only, turns }: { json: boolean; only: readonly string[]; turns: number }): Promise<void> {
   const say = (line: string) => process.stderr.write(`${line}\n`)
   await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
@@ -75,9 +75,11 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
     ]
-    const chosen = plans.filter((plan) => plan.name.includes(only))
+    const chosen = plans.filter((plan) => only.some((part) => plan.name.includes(part)))
     if (chosen.length === 0)
-      throw new UsageError(`--only: no row's name contains '${only}'; there are: ${plans.map((plan) => plan.name).join('; ')}`)
+      throw new UsageError(
+        `--only: no row's name contains '${only.join("' or '")}'; there are: ${plans.map((plan) => plan.name).join('; ')}`,
+      )
     if (!json) console.log(tableHead(torch === null ? null : torch.version))
     for (const plan of chosen) {
       const row: Row = await measure(plan, turns, () => {
@@ -100,12 +102,12 @@ async function bench({ json, only, turns }: { json: boolean; only: string; turns
   }
 }
 
-async function draw(only: string, turns: number, folder: string): Promise<void> {
+async function draw(only: readonly string[], turns: number, folder: string): Promise<void> {
   // Loaded when it is needed: the charts take a while.
   const { writePlots } = await import('./plots/plots.js')
   const say = (line: string) => process.stderr.write(`${line}\n`)
   const measured = await writePlots({ folder, only, turns, say })
-  if (measured.length === 0) throw new UsageError(`--only: no plot's name contains '${only}'`)
+  if (measured.length === 0) throw new UsageError(`--only: no plot's name contains '${only.join("' or '")}'`)
 }
 
 async function watch(minutes: number, seed: number, folder: string | null): Promise<void> {
@@ -118,7 +120,7 @@ async function main(): Promise<number> {
     const { values } = parseArgs({
       options: {
         json: { type: 'boolean', default: false },
-        only: { type: 'string', default: '' },
+        only: { type: 'string', multiple: true, default: [''] },
         turns: { type: 'string' },
         plots: { type: 'boolean', default: false },
         heap: { type: 'string' },

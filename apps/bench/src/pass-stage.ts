@@ -25,7 +25,7 @@ export class PassStage {
   }
 
   /** The same, each time with workers that have just been launched. What `with` has goes on beside them, and sleeps. */
-  anew(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
+  fresh(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
     return async (n) => {
       await using cluster = await launch(new URL(this.program, import.meta.url), { workers })
       return await work(cluster.on('worker0'), n)
@@ -33,7 +33,7 @@ export class PassStage {
   }
 
   async close(): Promise<void> {
-    // What training keeps for its next step is not given up.
+    // What training keeps for its next step is not disposed.
     await this.cluster?.close({ timeoutMs: 0 })
     this.cluster = null
   }

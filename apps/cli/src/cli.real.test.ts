@@ -300,7 +300,7 @@ describeTerminal('run, on a terminal', () => {
     }
   })
 
-  test('CLU-60 a warning of the main process comes above the bars, in the write that draws them anew', async () => {
+  test('CLU-60 a warning of the main process comes above the bars, in the write that draws them again', async () => {
     const warns = `import { isMainThread } from 'node:worker_threads'; 
       if (isMainThread) {
         const { write } = process.stdout

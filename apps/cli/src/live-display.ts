@@ -1,6 +1,6 @@
 /**
  * One line per worker at the foot of a terminal, redrawn in place: state, a bar where the total is known, and what the program says. What workers print
- * goes above them, in the same write that draws them anew, so that the terminal never shows the one inside of the other.
+ * goes above them, in the same write that draws them again, so that the terminal never shows the one inside of the other.
  */
 import type { Progress } from 'postgrad/jobs'
 import { type Display, oneLine, type WorkerState } from './display.js'

@@ -60,7 +60,7 @@ export async function run(program: string, args: readonly string[], options: Run
   let cluster: Cluster | null = null
   let signalled: 'SIGINT' | 'SIGTERM' | null = null
   const stopListening = around.onSignal((signal) => {
-    // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has given up twice.
+    // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has interrupted twice.
     if (cluster === null || signalled !== null) {
       end()
       around.exit(EXIT_BY_SIGNAL[signal])

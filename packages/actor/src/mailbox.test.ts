@@ -181,7 +181,7 @@ describe('the end of a link', () => {
 })
 
 describe('accounts', () => {
-  test('MB-15 a key that was kept starts anew: nothing joins a lane in which nothing waits any more', () => {
+  test('MB-15 a key that was kept starts again: nothing joins a lane in which nothing waits any more', () => {
     const mailbox = new Mailbox<string>()
     const a = new Source('a')
     mailbox.pushFrom(a, Lane.call, 'first', 7n)

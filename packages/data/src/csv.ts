@@ -63,7 +63,7 @@ export async function readCsv<const C extends CsvSchema>(source: CsvSource, opti
   ) as CsvColumns<C>
 }
 
-/** Row by row, in the file's order; every iteration reads a file anew. Errors as of `readCsv`, when a row is reached. @throws INVALID_ARGUMENT */
+/** Row by row, in the file's order; every iteration reads a file again. Errors as of `readCsv`, when a row is reached. @throws INVALID_ARGUMENT */
 export function csvDataset<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): IterableDataset<CsvRow<C>> {
   checkOptions(options)
   checkSource(source)

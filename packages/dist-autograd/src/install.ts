@@ -133,7 +133,7 @@ function acquaint(runtime: WorkerRuntime, container: DistAutogradContainer, cont
   else postIfAlive(runtime, from, MessageType.CLEANUP_CONTEXT, [], contextId, null)
 }
 
-/** Workers of one thread share their registry, and a simulation makes many of them: naming some hundred functions anew was a fifth of its time. */
+/** Workers of one thread share their registry, and a simulation makes many of them: naming some hundred functions again was a fifth of its time. */
 const withOperations = new WeakSet<FunctionRegistry>()
 
 /**

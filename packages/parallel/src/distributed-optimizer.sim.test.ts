@@ -227,7 +227,7 @@ describe('DistributedOptimizer', () => {
       expect(own.values()).toEqual(before)
     }))
 
-  test('OPT-14 given up: no step any more, at home as elsewhere', () =>
+  test('OPT-14 disposed: no step any more, at home as elsewhere', () =>
     overSeeds(3, async () => {
       for (const parameter of [rref(new MyModule().w), await remote(1, MyModule, []).call('parameter', [])]) {
         const optimizer = new DistributedOptimizer(SGD, [parameter], { lr: 1 })

@@ -388,7 +388,7 @@ function giveUp({ made }: Part): void {
 function disposedError(): PostgradError {
   return new PostgradError('OPTIMIZER_DISPOSED', {
     op: 'DistributedOptimizer',
-    message: 'this optimizer has been given up',
+    message: 'this optimizer has been disposed',
     remedy: 'Dispose of it after its last step.',
   })
 }

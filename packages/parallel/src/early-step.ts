@@ -7,7 +7,7 @@
  * written back, but other passes and callers would have seen it, and what a graph had saved would be known to have changed, so that the context could not run
  * another pass. Hence two phases. When the gradients are final the next values are computed beside the old ones; the step, which comes when the pass has
  * ended, copies them. It does so only if it would compute the same: the same gradients, and no parameter, gradient, state or setting written to since
- * (versions tell); otherwise it computes anew. So the result is that of backward and then step, bit for bit, whatever happened in between, and an
+ * (versions tell); otherwise it computes again. So the result is that of backward and then step, bit for bit, whatever happened in between, and an
  * abort or a death needs nothing undone. The price is memory for a copy of parameters and states, and the copying.
  */
 import type { DistAutogradContext } from '@postgrad/dist-autograd/internal'

@@ -175,7 +175,7 @@ describe('DA-61 a step that overlaps the pass', () => {
       expect((await two.values())[2]).not.toEqual(before)
     }))
 
-  test('DA-64 what changes between the pass and the step is computed anew: parameters, gradients, settings, states', () =>
+  test('DA-64 what changes between the pass and the step is computed again: parameters, gradients, settings, states', () =>
     overSeeds(3, async () => {
       const [one, two] = [await chain(), await chain()]
       const make = (params: RRef<Tensor>[]) => new DistributedOptimizer(Adam, params, { lr: 0.1 })

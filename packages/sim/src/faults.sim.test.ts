@@ -305,15 +305,15 @@ describe('fault rules', () => {
     expect(atB.got).toEqual(['x0'])
     expect(atA.closed).toMatchObject({ by: 'peer' })
     const [again, there] = world.link('a', 'b')
-    const anew = new End(world, there)
+    const fresh = new End(world, there)
     again.send(frame('y'))
     await world.drain()
-    expect(anew.got).toEqual(['y'])
+    expect(fresh.got).toEqual(['y'])
     expect(atB.got).toEqual(['x0'])
     expect(kinds({ world } as Two)).toContain('restart b→')
   })
 
-  test('FLT-10 a worker that has not crashed cannot be revived, and a world that can start nobody anew says so', async () => {
+  test('FLT-10 a worker that has not crashed cannot be revived, and a world that can start nobody again says so', async () => {
     const { world } = two([{ do: 'restart' }])
     expect(() => world.revive('a')).toThrow(expect.objectContaining({ code: 'SIM_ALIVE' }))
     const pair = two([{ do: 'restart' }])

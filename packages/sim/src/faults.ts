@@ -285,7 +285,7 @@ function checkRule(rule: FaultRule): void {
 function cannotRestart(worker: string): never {
   throw new PostgradError('INVALID_ARGUMENT', {
     op: 'faults',
-    expected: 'somebody who can start a worker anew',
+    expected: 'somebody who can start a worker again',
     got: `a rule that restarts '${worker}' in a world without`,
     remedy: 'Use the rule with simulate(), or give the world faults.restart.',
   })

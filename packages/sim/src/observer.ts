@@ -16,7 +16,7 @@ export interface StepObserver {
   cause(step: number): void
   /** The step uses what belongs to a worker: its clock, an end of a link; or something else with a name, whose uses must keep their order. */
   touch(name: string): void
-  /** The step does something that every worker may notice: one crashes, or is linked anew. */
+  /** The step does something that every worker may notice: one crashes, or is linked again. */
   touchAll(): void
   /** The step puts something into a channel, named by its label. */
   put(channel: string): void

@@ -14,7 +14,7 @@ export type TraceKind =
   | 'time'
   /** A worker was crashed. */
   | 'crash'
-  /** A crashed worker may be started anew. */
+  /** A crashed worker may be started again. */
   | 'restart'
   /** A fault rule lost a frame. */
   | 'drop'

@@ -1,6 +1,6 @@
 /**
  * One message of every type, and values of every kind, as frames: the wire format in examples. `golden/wire.json` holds their bytes;
- * `scripts/golden/wire.mjs` writes that file anew, so a change of the format shows in review.
+ * `scripts/golden/wire.mjs` writes that file again, so a change of the format shows in review.
  */
 import { PostgradError } from '@postgrad/base'
 import { SparseTensor, tensor } from '@postgrad/tensor'

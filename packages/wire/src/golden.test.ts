@@ -9,7 +9,7 @@ describe('the wire format', () => {
   const frames = goldenFrames()
 
   test.each(GOLDEN_CASES.map(({ name }) => name))(
-    '%s has the bytes in golden/wire.json (node scripts/golden/wire.mjs writes it anew)',
+    '%s has the bytes in golden/wire.json (node scripts/golden/wire.mjs writes it again)',
     (name) => {
       expect(frames[name]).toEqual(golden[name])
     },

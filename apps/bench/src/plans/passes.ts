@@ -61,7 +61,7 @@ export function passRows(stage: PassStage, raw: ThreadPair, withTorch: TorchWork
         warm: 0,
         figure: microseconds,
         higherIsBetter: false,
-        ours: stage.anew(2, (worker0, n) => worker0.run(concurrent, n, 1)),
+        ours: stage.fresh(2, (worker0, n) => worker0.run(concurrent, n, 1)),
         limit: warmPasses(stage),
         peers: {},
         aim: () => null,

@@ -15,8 +15,8 @@ export interface PlotsOptions {
   readonly say: (line: string) => void
 }
 
-/** Those whose id contains `only`; gives their ids. */
-export async function writePlots({ only, ...options }: PlotsOptions & { readonly only: string }): Promise<string[]> {
+/** Those whose id contains one of `only`; gives their ids. */
+export async function writePlots({ only, ...options }: PlotsOptions & { readonly only: readonly string[] }): Promise<string[]> {
   // How busy the machine was before it was busy with this.
   const load = loadavg()[0]!.toFixed(1)
   // Asked for its version, and whether it is there at all.
@@ -28,7 +28,7 @@ export async function writePlots({ only, ...options }: PlotsOptions & { readonly
   const machine = `${day}, ${availableParallelism()} cores, Node ${process.version.slice(1)}, load before ${load}`
   try {
     return await writeSweeps(
-      sweepPlans(stage, raw, wide).filter(({ id }) => id.includes(only)),
+      sweepPlans(stage, raw, wide).filter(({ id }) => only.some((part) => id.includes(part))),
       machine,
       options,
     )

@@ -133,7 +133,7 @@ function onView(op: string, x: Tensor, why: string): PostgradError {
     op,
     expected: 'a tensor whose base can be told of the write',
     got: `a view that was ${why}`,
-    remedy: 'Make the view anew while grad mode is on, write under noGrad(() => …), or clone() it first.',
+    remedy: 'Make the view again while grad mode is on, write under noGrad(() => …), or clone() it first.',
     values: { shape: [...x.shape] },
   })
 }

@@ -59,5 +59,5 @@ export function isSignal(signal: unknown): signal is AbortSignal {
 
 function reasonText(reason: unknown): string {
   if (typeof reason === 'string') return `: ${reason}`
-  return isPostgradError(reason) ? `, since the one that it is part of was given up (${reason.code})` : ''
+  return isPostgradError(reason) ? `, since the one that it is part of was cancelled (${reason.code})` : ''
 }

@@ -5,7 +5,7 @@ import { PostgradError } from '@postgrad/base'
 export interface MainContext {
   /** The worker's name. */
   readonly name: string
-  /** The worker's place among the cluster's workers when this began, 0…worldSize-1; a restart keeps it. Its id only while nobody was started anew. */
+  /** The worker's place among the cluster's workers when this began, 0…worldSize-1; a restart keeps it. Its id only while nobody was started again. */
   readonly rank: number
   /** How many workers the cluster has. */
   readonly worldSize: number

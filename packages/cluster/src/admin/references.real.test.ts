@@ -75,7 +75,7 @@ test('RREF-30 RM-1 RM-3 RM-6 a pass that begins at a reference, and a module on 
   await cluster.close()
 })
 
-test('RREF-20 RREF-21 an owner that is started anew: a reference to its former life fails and says so; a user that is: its forks end', async () => {
+test('RREF-20 RREF-21 an owner that is started again: a reference to its former life fails and says so; a user that is: its forks end', async () => {
   const cluster = await launch(program, { workers })
   await cluster.on('a').run(keep, 'b')
   await cluster.kill('b')

@@ -40,8 +40,8 @@ type EndCause = Exclude<DeathCause, 'link-closed'>
 const AFTER = {
   /** It was not ready yet: the launch, join or restart that started it has failed. */
   starting: '',
-  single: ' Start it anew by cluster.restart(name); a worker that ends takes its values with it.',
-  supervised: ' Its supervisor starts it anew; what it held is lost: give it back in onRestart of supervision.',
+  single: ' Start it again by cluster.restart(name); a worker that ends takes its values with it.',
+  supervised: ' Its supervisor starts it again; what it held is lost: give it back in onRestart of supervision.',
 } as const
 const REMEDIES: Readonly<Record<Exclude<EndCause, 'left'>, string>> = {
   'out-of-memory': 'Give it more (workerOptions.resourceLimits), or keep less.',
@@ -73,7 +73,7 @@ export interface AskOptions {
 
 /** Of what is waited for while the worker lives. */
 interface Limits extends Omit<AskOptions, 'op'> {
-  /** Runs when it is given up by the time or the signal. */
+  /** Runs when it is cancelled by the time or the signal. */
   readonly onGivenUp?: () => void
 }
 
@@ -157,7 +157,7 @@ export class RemoteWorker {
     return this.request(op, () => this.facade(query, ...args), limits) as Promise<Answer<Q>>
   }
 
-  /** Asks for a run, which is cancelled there when it is given up here. Rejects as `ask` does, and with CALL_CANCELLED. */
+  /** Asks for a run, which is cancelled there when it is cancelled here. Rejects as `ask` does, and with CALL_CANCELLED. */
   run<Q extends 'run' | 'runMain'>(query: Q, what: Asked<Q>[1], limits: Limits): Promise<Answer<Q>> {
     const run = this.nextRun++
     const onGivenUp = (): void => this.post({ event: 'cancel', run } satisfies CancelEvent, [])

@@ -1,6 +1,6 @@
 /** What a cluster refuses, and why. */
 import { PostgradError } from '@postgrad/base'
-import type { Target, WorkerInfo } from '@postgrad/rpc'
+import type { WorkerInfo } from '@postgrad/rpc'
 
 export function nameTaken(op: string, name: string, why: string): PostgradError {
   return new PostgradError('WORKER_NAME_TAKEN', {
@@ -17,18 +17,6 @@ export function notReady(op: string, name: string, limitMs: number): PostgradErr
     message: `worker '${name}' has not become ready within ${limitMs} ms`,
     remedy: 'Pass a larger timeoutMs, or look at what starts it: the program, or onRestart of supervision.',
     values: { worker: name, timeoutMs: limitMs },
-  })
-}
-
-export function unknownWorker(op: string, target: Target, workers: readonly WorkerInfo[]): PostgradError {
-  const wanted = String((typeof target === 'object' ? target?.id : target) ?? target) || "''"
-  const known = workers.map(({ name }) => name)
-  return new PostgradError('UNKNOWN_WORKER', {
-    op,
-    expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of ${known.join(', ')}`,
-    got: wanted,
-    remedy: 'Name a worker that was launched or has joined; after a restart its id is another.',
-    values: { target: wanted, known },
   })
 }
 

@@ -73,7 +73,7 @@ const JOIN: OptionNames<JoinOptions> = { timeoutMs: true }
 export interface ClusterEnd {
   /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
-  /** References that nobody had given up when the cluster was closed, if `referenceLeaks` of launch asks for them. */
+  /** References that nobody had disposed when the cluster was closed, if `referenceLeaks` of launch asks for them. */
   readonly leaks: readonly ReferenceLeak[]
   /** SUPERVISOR_GAVE_UP, if that ended it. */
   readonly error?: PostgradError
@@ -101,7 +101,7 @@ const ASK_MS = 10_000
 
 /** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs something there, `close()` ends all. */
 export class Cluster {
-  /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started anew after that, unless it was `close`. */
+  /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started again after that, unless it was `close`. */
   readonly closed: Promise<ClusterEnd>
   private readonly parts: ClusterParts
   private readonly gate = new Gate(
@@ -170,10 +170,10 @@ export class Cluster {
 
   /**
    * Ends a worker in peace: its runs and the calls that it has made have `timeoutMs` to end, then the others are told (`workers()` leaves it out, they call
-   * it no more), what they called before is served, its references are given up and its thread ends. What it owned is gone: who still refers to it
+   * it no more), what they called before is served, its references are disposed and its thread ends. What it owned is gone: who still refers to it
    * meets WORKER_DIED with the cause `left`. It is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its
    * `shutdownMs` stands for `timeoutMs`.
-   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while it is being started anew, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
+   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while it is being started again, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.gate.admit('cluster.leave')
@@ -182,7 +182,7 @@ export class Cluster {
   }
 
   /**
-   * Starts a worker anew: the same name and program, a fresh id that no worker of this cluster ever had, random numbers that continue by the name and how often
+   * Starts a worker again: the same name and program, a fresh id that no worker of this cluster ever had, random numbers that continue by the name and how often
    * it was started. One that is alive leaves first, as `leave` has it. Whatever is about the old id fails with WORKER_DIED, whose `values.restartedAs` is
    * the new one. If it cannot start, the name keeps its dead worker, and another try is possible.
    * Rejects as `join` and `leave` do.
@@ -196,7 +196,7 @@ export class Cluster {
   /**
    * The worker that has this name, as soon as it is a member: at once, or when the `join`, `restart` or supervisor that starts it is done with it. Use it before
    * calling again after a WORKER_DIED.
-   * Rejects with UNKNOWN_WORKER, WORKER_DIED when it is dead and nobody starts it anew, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
+   * Rejects with UNKNOWN_WORKER, WORKER_DIED when it is dead and nobody starts it again, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
    */
   async ready(name: string, options: ReadyOptions = {}): Promise<WorkerInfo> {
     checkNames('cluster.ready', options, { timeoutMs: true })
@@ -348,7 +348,7 @@ export class Cluster {
     // What is closed is known to be from here on.
     await null
     await ending.untilQuiet()
-    // What the main thread holds ends with it, and is known to be given up before anybody is asked what was left.
+    // What the main thread holds ends with it, and is known to be disposed before anybody is asked what was left.
     if (main.release()) await ending.untilQuiet()
     this.events.stop()
     // Who wants the end at once does not wait for this.

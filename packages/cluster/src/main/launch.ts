@@ -43,7 +43,7 @@ export interface LaunchOptions {
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
   readonly launchTimeoutMs?: number
   /**
-   * Workers that die are started anew, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
+   * Workers that die are started again, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
    * names and stopped in reverse order. If it comes to that too often, the cluster ends, with SUPERVISOR_GAVE_UP in `(await cluster.closed).error`.
    * By default what dies stays dead.
    */
@@ -227,7 +227,9 @@ function programUrl(program: URL | string): string {
     expected: 'a file: URL or a path that exists',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
     remedy:
-      "Check the path; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
+      typeof program === 'string' && !program.startsWith('file:')
+        ? `Check the path; it counts from ${process.cwd()}.`
+        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
     values: { program: url },
   })
 }

@@ -1,14 +1,15 @@
 /**
- * The workers of a cluster as they come and go: who starts them and watches over them, who lets them leave or start anew, and when nobody is left. `cluster.ts`
+ * The workers of a cluster as they come and go: who starts them and watches over them, who lets them leave or start again, and when nobody is left. `cluster.ts`
  * above is what users hold, `remote-members.ts` below links workers, `ending.ts` ends them.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
+import { unknownWorker } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
 import { attempt } from '../membership/launch-failed.js'
-import { nameTaken, notReady, unknownWorker } from './cluster-errors.js'
+import { nameTaken, notReady } from './cluster-errors.js'
 import type { ClusterEvents } from './cluster-events.js'
 import type { Ending } from './ending.js'
 import type { Gate } from './gate.js'
@@ -36,7 +37,7 @@ export interface LifecycleParts {
 interface Seen {
   /** The last one that had it; it may have left since. */
   worker: RemoteWorker | undefined
-  /** Its supervisor does not start it anew. */
+  /** Its supervisor does not start it again. */
   isDown: boolean
 }
 
@@ -93,7 +94,7 @@ export class Lifecycle {
     const { name } = worker.info
     const { supervisor } = this
     if (supervisor !== null) return this.change(() => supervisor.leave(op, name, target))
-    if (this.restarting.has(name) || members.isStarting(name)) throw nameTaken(op, name, 'is being started anew')
+    if (this.restarting.has(name) || members.isStarting(name)) throw nameTaken(op, name, 'is being started again')
     if (!worker.dead) await this.part(op, worker, timeoutMs)
     members.remove(name)
   }
@@ -104,7 +105,7 @@ export class Lifecycle {
     const { name } = worker.info
     const { supervisor } = this
     if (supervisor !== null) return this.change(() => supervisor.restartWorker(op, name, target))
-    if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started anew')
+    if (this.restarting.has(name)) throw nameTaken(op, name, 'is being started again')
     if (!worker.dead && worker.leaving !== null) throw nameTaken(op, name, 'is leaving')
     this.restarting.add(name)
     return this.change(async () => {
@@ -160,14 +161,14 @@ export class Lifecycle {
     return this.parts.ending.deathWithin(worker, END_NEWS_MS)
   }
 
-  /** Nothing is started anew from now on. */
+  /** Nothing is started again from now on. */
   async stop(): Promise<void> {
     await this.supervisor?.stop()
   }
 
   endIfEmpty(): void {
     if (!this.isEmpty) return
-    // What it is about to start anew counts.
+    // What it is about to start again counts.
     if (this.supervisor === null) this.resolveEmptied()
     else void this.supervisor.settled().then((isIdle) => isIdle && this.isEmpty && this.resolveEmptied())
   }

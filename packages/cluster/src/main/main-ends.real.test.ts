@@ -68,7 +68,7 @@ describe('who is there', () => {
     })
   }, 20_000)
 
-  test('CLU-80: workers that join, leave or are started anew are linked with it', async () => {
+  test('CLU-80: workers that join, leave or are started again are linked with it', async () => {
     const cluster = await launch(url, { workers: 1 })
     await cluster.call('worker0', program.who)
     await cluster.join(['worker1', 'worker2'])

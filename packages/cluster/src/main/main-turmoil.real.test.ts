@@ -1,4 +1,4 @@
-/** The main thread calls, holds references, is called and runs passes while workers die, leave and are started anew at any moment. */
+/** The main thread calls, holds references, is called and runs passes while workers die, leave and are started again at any moment. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'

@@ -27,7 +27,7 @@ export interface RemoteMembersOptions {
   readonly stderr: OutputSink | undefined
   readonly env: () => NodeJS.ProcessEnv | undefined
   readonly resourceLimits: (name: string) => ResourceLimits | undefined
-  /** Whoever dies is started anew without being asked for. */
+  /** Whoever dies is started again without being asked for. */
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void

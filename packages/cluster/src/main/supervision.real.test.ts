@@ -1,4 +1,4 @@
-/** Supervised workers: what dies is started anew as the strategy has it, in order; too often ends the cluster. Rules CLU-30 to CLU-35 in SPEC.md. */
+/** Supervised workers: what dies is started again as the strategy has it, in order; too often ends the cluster. Rules CLU-30 to CLU-35 in SPEC.md. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ function rejection(promise: Promise<unknown>): Promise<PostgradError> {
   )
 }
 
-/** A supervised cluster, and a wait until so many workers have been started anew. */
+/** A supervised cluster, and a wait until so many workers have been started again. */
 async function supervised(program: URL, workers: readonly string[], supervision: SupervisionOptions) {
   const restarted: string[] = []
   let wake = (): void => {}
@@ -64,7 +64,7 @@ describe('strategies', () => {
     ['one-for-one', ['b:3'], ['a:0', 'b:3', 'c:2']],
     ['rest-for-one', ['b:3', 'c:4'], ['a:0', 'b:3', 'c:4']],
     ['one-for-all', ['a:3', 'b:4', 'c:5'], ['a:3', 'b:4', 'c:5']],
-  ])('CLU-30 %s starts anew whom it binds together, in order', async (strategy, expected, there) => {
+  ])('CLU-30 %s starts again whom it binds together, in order', async (strategy, expected, there) => {
     const { cluster, until } = await supervised(PROGRAM, ['a', 'b', 'c'], { strategy })
     expect(await rejection(cluster.on('b').run(members.exit, 5))).toMatchObject({ code: 'WORKER_DIED', values: { exitCode: 5 } })
     expect(await until(expected.length)).toEqual(expected)
@@ -178,7 +178,7 @@ test('CLU-34 a supervised cluster grows and shrinks; newcomers are supervised to
   expect((await cluster.closed).deaths.map(({ values }) => values.workerId)).toEqual([1])
 })
 
-test('CLU-12 a supervised cluster has ended when its last worker has left, and not while one is about to be started anew', async () => {
+test('CLU-12 a supervised cluster has ended when its last worker has left, and not while one is about to be started again', async () => {
   const { cluster, until } = await supervised(PROGRAM, ['a', 'b'], { intensity: 2, periodMs: 60_000, shutdownMs: 1000 })
   let hasEnded = false
   void cluster.closed.then(() => {

@@ -1,22 +1,23 @@
 /**
- * Supervised workers: actor's supervisor with workers as its children. It starts them in order, starts anew what dies as its strategy has it, stops them in
+ * Supervised workers: actor's supervisor with workers as its children. It starts them in order, starts again what dies as its strategy has it, stops them in
  * reverse order, and gives up when that happens too often, which ends the cluster. `lifecycle.ts` above starts and ends single workers.
  */
 import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
+import { unknownWorker } from '@postgrad/rpc/internal'
 import { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkFunctions, checkNames, type OptionNames } from '../options/check-options.js'
-import { nameTaken, unknownWorker } from './cluster-errors.js'
+import { nameTaken } from './cluster-errors.js'
 
-/** When `launch` starts a worker anew that has died. */
+/** When `launch` starts a worker again that has died. */
 export interface SupervisionOptions extends RestartOptions {
   /** How long a worker may take to end in peace when it is stopped, in ms, before it is killed; 0 kills at once. Default 5000. */
   readonly shutdownMs?: number
   /**
-   * Runs on the main thread after a worker was started anew and before the next one is: the place to give it back what it needs
+   * Runs on the main thread after a worker was started again and before the next one is: the place to give it back what it needs
    * (`cluster.on(worker).run(…)`). What it throws fails the restart, which is tried again.
    */
   readonly onRestart?: (worker: WorkerInfo) => unknown
@@ -87,7 +88,7 @@ export class WorkerSupervisor extends Supervisor<WorkerChild> {
     const added: WorkerInfo[] = []
     try {
       for (const name of names) {
-        // The name of a dead worker is taken as well: it is started anew.
+        // The name of a dead worker is taken as well: it is started again.
         if (this.has(name)) throw nameTaken(op, name, 'is supervised')
         const spec = childSpec(name, this.options, this.host, { op, timeoutMs: () => limitMs })
         added.push((await this.add(spec)).worker.info)

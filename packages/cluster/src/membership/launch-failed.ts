@@ -1,5 +1,6 @@
 /** LAUNCH_FAILED: why workers could not be started, and which of them it was, whoever wanted them. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { isOwnFrame } from '@postgrad/base/internal'
 
 /** @param worker null: nothing was started, what was asked for is wrong */
 export function launchFailed(op: string, worker: string | null, cause: unknown): PostgradError {
@@ -11,10 +12,19 @@ export function launchFailed(op: string, worker: string | null, cause: unknown):
       : String(cause)
   return new PostgradError('LAUNCH_FAILED', {
     op,
-    message: worker === null ? why : `worker '${worker}' could not start: ${why}`,
+    message: worker === null ? why : `worker '${worker}' could not start: ${withPlace(why, cause)}`,
     values: worker === null ? {} : { worker },
     cause,
   })
+}
+
+/** With the innermost line of the program in the stack, or the line that Node could not read. */
+function withPlace(why: string, error: unknown): string {
+  // Only what a worker threw: the stack of this thread shows who launched.
+  const { remoteStack } = Object(error) as { remoteStack?: string }
+  const lines = (remoteStack ?? '').split('\n')
+  const place = lines.find((line) => /^\s*(?:at .*|file:.*):\d+\)?$/.test(line) && line.includes('file:') && !isOwnFrame(line))
+  return place === undefined ? why : `${why.replace(/\.$/, '')} (${place.trim().replace(/^at .*\((.*)\)$|^at (?:async )?/, '$1')})`
 }
 
 /** What `fn` gives; what it throws as the LAUNCH_FAILED of `op`. */

@@ -229,7 +229,7 @@ describe('leave', () => {
     ])
     expect((await rejection(cluster.on('a').run(members.exit, 2))).remedy).toContain('cluster.restart')
     const supervised = await launch(PROGRAM, { workers: ['a'], supervision: {} })
-    expect((await rejection(supervised.on('a').run(members.exit, 2))).remedy).toContain('supervisor starts it anew')
+    expect((await rejection(supervised.on('a').run(members.exit, 2))).remedy).toContain('supervisor starts it again')
     const { message } = await rejection(launch(new URL('../fixtures/exits-at-import.js', import.meta.url), { workers: 1 }))
     expect(message).toContain('exit code 4')
     expect(message).not.toContain('cluster.restart')
@@ -245,7 +245,7 @@ describe('leave', () => {
     await expectAllLinked(cluster, ['a'])
   })
 
-  test('CLU-8 references that it held are given up; what it owned is gone', async () => {
+  test('CLU-8 references that it held are disposed; what it owned is gone', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c'] })
     await cluster.on('b').run(members.hold, 'a')
     await cluster.on('c').run(members.hold, 'b')

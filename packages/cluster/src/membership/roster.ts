@@ -293,7 +293,7 @@ export class Roster {
 
   /** All have answered. */
   private settle(group: Group): Command[] {
-    // One that is being given up, whoever has been told of it.
+    // One that is being abandoned, whoever has been told of it.
     if (group.members.some(({ standing }) => standing !== 'joining')) return []
     this.groups.delete(group.number)
     const workers = group.members.map(({ info, former }) => ({ worker: info, former }))
@@ -402,7 +402,7 @@ function mainNameTaken({ name, id }: WorkerInfo): PostgradError {
 function idsSpent(): PostgradError {
   return new PostgradError('WORKER_IDS_SPENT', {
     op: 'worker id',
-    message: `this cluster has given away all of its ${MAIN_ID} ids; each worker gets a fresh one, also when it is started anew`,
+    message: `this cluster has given away all of its ${MAIN_ID} ids; each worker gets a fresh one, also when it is started again`,
     remedy: 'Launch a new cluster.',
   })
 }

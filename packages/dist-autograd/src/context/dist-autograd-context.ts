@@ -95,7 +95,7 @@ export class DistAutogradContext {
    * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
    * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
    * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
-   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was given up),
+   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was cancelled),
    * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
    * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.

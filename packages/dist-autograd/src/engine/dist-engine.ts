@@ -238,7 +238,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   // --- ends
 
-  /** A worker that was started anew may be the root of passes that have come here by others, before this worker knew it. */
+  /** A worker that was started again may be the root of passes that have come here by others, before this worker knew it. */
   onPeerConnect(peer: WorkerInfo): void {
     for (const context of this.container.values()) {
       for (const pass of context.passes.values()) {

@@ -1,4 +1,4 @@
-/** How a pass begins and ends from outside, and what its error names: given root gradients, signals, calls that are given up, what cannot be read. */
+/** How a pass begins and ends from outside, and what its error names: given root gradients, signals, calls that are cancelled, what cannot be read. */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, mul, sqrt, withAnomalyDetection } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
@@ -116,7 +116,7 @@ describe('DA-54 cancelled passes', () => {
     expect(cancelled).toBeGreaterThan(3)
   })
 
-  test('a pass that begins when its call has been given up does not', () =>
+  test('a pass that begins when its call has been cancelled does not', () =>
     overSeeds(SEEDS, 2, async (cluster) => {
       begunLate.length = 0
       for (const reason of [undefined, 'enough', new PostgradError('GRAPH_FREED', { op: 'test' })]) {

@@ -78,7 +78,7 @@ export class RootPasses implements BackwardRunner {
     return pass
   }
 
-  /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was given up. Returns what ends the wait. */
+  /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was cancelled. Returns what ends the wait. */
   private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
     const fail = (error: unknown) => this.fail(context, pass, error)
     const unlisten = signal && onAbort(signal, () => fail(passCancelled(signal.reason)))

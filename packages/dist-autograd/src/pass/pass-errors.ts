@@ -76,7 +76,7 @@ export function passCancelled(reason: unknown): PostgradError {
 /** With the call that it is part of, which `reason` gave up. */
 export function passGivenUp(reason: unknown): PostgradError {
   const why = isPostgradError(reason) ? ` (${reason.code})` : ''
-  return cancelled(`the pass was given up with the call that it is part of${why}`, reason)
+  return cancelled(`the pass was cancelled with the call that it is part of${why}`, reason)
 }
 
 function cancelled(message: string, reason: unknown): PostgradError {

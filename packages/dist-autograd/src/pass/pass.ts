@@ -132,7 +132,7 @@ export class DistPass implements GradSink {
 export class RootPass extends DistPass {
   readonly ledger = new PassLedger()
   readonly ended: Promise<void>
-  /** Ends the wait for a deadline, a signal, a call that is given up. */
+  /** Ends the wait for a deadline, a signal, a call that is cancelled. */
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
 

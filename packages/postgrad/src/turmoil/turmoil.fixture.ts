@@ -1,5 +1,5 @@
 /**
- * Workers under load are terminated at random moments and in random ways, started anew, joined and let go, again and again; between rounds everybody who is
+ * Workers under load are terminated at random moments and in random ways, started again, joined and let go, again and again; between rounds everybody who is
  * there is asked whether all is right: no promise hangs, each answer is the right one, nothing is left in any table, and the books of the
  * shared heap agree with what each worker says that it holds.
  */
@@ -80,7 +80,7 @@ class Rounds {
     const way = this.random.below(10)
     if (way < 6) await this.restart(cluster, victim)
     else if (way < 8) {
-      // Another dies while the first is started anew.
+      // Another dies while the first is started again.
       const restarting = this.restart(cluster, victim)
       await sleep(this.random.below(200))
       const others = alive.filter(({ name }) => name !== victim)

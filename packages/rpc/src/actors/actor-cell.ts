@@ -201,7 +201,7 @@ export class ActorCell {
     const problem = served?.givenUp ?? (scope.deadlineMs < this.core.clock.now() ? this.expiredError(method) : null)
     if (problem !== null) {
       served?.refuse()
-      // So nobody is answered who has given up.
+      // So nobody is answered who has cancelled.
       served?.giveUp(problem)
       this.core.letter(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
       reject(problem)
@@ -266,7 +266,7 @@ export class ActorCell {
     this.sends++
     let waits = true
     const begin = () => {
-      // Once, though it may be put aside and begin anew.
+      // Once, though it may be put aside and start again.
       if (waits) this.sends--
       waits = false
       return run()
@@ -399,7 +399,7 @@ export class ActorCell {
     this.open.clear()
   }
 
-  /** What was called for it is given up, when its caller has been told. */
+  /** What was called for it is cancelled, when its caller has been told. */
   private lose(served: ServedCall, error: PostgradError): void {
     if (served instanceof OwnCall) this.core.requests.giveUp([served], error)
     else served.crash = error

@@ -257,7 +257,7 @@ describe('ACT-17: the open streams of an actor end with it', () => {
 
 describe('ACT-18: what an actor serves finds its signal aborted when the actor has ended', () => {
   for (const how of ['crashed', 'killed']) {
-    test(`ACT-18: it is ${how}: its running methods hear of it, and what they have called is given up`, () =>
+    test(`ACT-18: it is ${how}: its running methods hear of it, and what they have called is cancelled`, () =>
       seeds(
         3,
         async () => {

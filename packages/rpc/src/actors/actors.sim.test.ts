@@ -487,7 +487,7 @@ describe('serial actors', () => {
       for (const observer of observers) observer.dispose()
     }))
 
-  test('ACT-4 what is given up before its turn is not run; what runs keeps the actor until its function has ended', () =>
+  test('ACT-4 what is cancelled before its turn is not run; what runs keeps the actor until its function has ended', () =>
     seeds(
       2,
       async () => {
@@ -508,7 +508,7 @@ describe('serial actors', () => {
       2,
     ))
 
-  test('ACT-4, RREF-17 references in calls that were given up while they waited are given up', () =>
+  test('ACT-4, RREF-17 references in calls that were cancelled while they waited are disposed', () =>
     seeds(
       3,
       async () => {
@@ -801,7 +801,7 @@ describe('the end of an actor', () => {
       expect(await call('worker1', readLog)).toEqual(['onStop'])
     }))
 
-  test('ACT-13, RREF-17 references in calls that an actor did not take are given up', () =>
+  test('ACT-13, RREF-17 references in calls that an actor did not take are disposed', () =>
     seeds(3, async ({ workers }) => {
       using keeper = remote('worker1', Keeper, [])
       await keeper.created()

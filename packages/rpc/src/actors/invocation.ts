@@ -13,7 +13,7 @@ export class Invocation {
   readonly scope: Scope
   resolve: (value: unknown) => void = () => {}
   reject: (error: unknown) => void = () => {}
-  /** It gave its turn up, to be run anew. */
+  /** It gave its turn up, to be run again. */
   isStashed = false
 
   /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */

@@ -218,7 +218,7 @@ export class ActorHandle<T> {
     const remedy = hasWaited ? "Pass a longer { timeoutMs }, or look at the supervision's exited." : 'Await its ready() first.'
     return new PostgradError('ACTOR_NOT_RUNNING', {
       op: this.name,
-      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made anew' : `: ${gone.why}`}`,
+      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made again' : `: ${gone.why}`}`,
       remedy: gone === null ? remedy : gone.remedy,
       values: { child: this.name, actor: this.what },
       ...(gone?.cause === undefined || gone.cause === null ? {} : { cause: gone.cause }),

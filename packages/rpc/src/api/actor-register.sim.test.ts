@@ -196,7 +196,7 @@ describe('handles that travel', () => {
       await supervision.actor('x').call('finish', [])
       await sleep(20)
       const startMs = clock.now()
-      expect((await failure(call('worker2', countWhenReady, [10_000]))).message).toContain("'temporary' as it is, it is not made anew")
+      expect((await failure(call('worker2', countWhenReady, [10_000]))).message).toContain("'temporary' as it is, it is not made again")
       await supervision.stop()
       expect((await failure(call('worker2', countWhenReady, [10_000]))).code).toBe('UNKNOWN_ACTOR')
       expect(clock.now() - startMs).toBeLessThan(50)

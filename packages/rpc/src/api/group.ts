@@ -72,7 +72,7 @@ export async function leave(options?: GroupOptions): Promise<void> {
   await currentRuntime().leave(options)
 }
 
-/** What a member knows of a meeting: see Note [Rounds given up] in `gather.ts`. */
+/** What a member knows of a meeting: see Note [Abandoned rounds] in `gather.ts`. */
 interface Standing {
   readonly members: readonly WorkerInfo[]
   readonly isNamed: boolean
@@ -121,7 +121,7 @@ async function gather(
 
 function makeStandings(worker: WorkerRuntime): Map<string, Standing> {
   const standings = new Map<string, Standing>()
-  // Its members never meet again: who is started anew is another.
+  // Its members never meet again: who is started again is another.
   worker.onPeerDeath((peer) => {
     for (const [key, { members }] of standings) if (members.some(({ id }) => id === peer.id)) standings.delete(key)
   })

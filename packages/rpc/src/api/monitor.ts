@@ -22,7 +22,7 @@ export interface Monitor {
 }
 
 /**
- * Watches a worker, or the actor that a reference refers to, until it ends. It keeps nothing alive: the reference may be given up meanwhile. Of a handle it watches the actor that
+ * Watches a worker, or the actor that a reference refers to, until it ends. It keeps nothing alive: the reference may be disposed meanwhile. Of a handle it watches the actor that
  * runs now, and not those that are made after it; this follows them:
  * `for (;;) { const { down } = monitor(await handle.ready()); … await down }`.
  * @throws UNKNOWN_WORKER, NOT_AN_ACTOR; of a handle ACTOR_NOT_RUNNING; of a reference NOT_AN_ACTOR, of a handle that was sent ACTOR_NOT_RUNNING, is the reason of its `down`
@@ -64,7 +64,7 @@ function monitorFar(handle: ActorHandle<unknown>): Monitor {
 
 /**
  * Binds two actors: when one of them crashes (its worker's death included), the other does, with LINKED_ACTOR_DOWN. A normal end of one is nothing to the other. It
- * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made anew is another, and bound to nothing.
+ * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made again is another, and bound to nothing.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
  */
 export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
@@ -106,7 +106,7 @@ export interface StopOptions {
 
 /**
  * Ends an actor: what was called before is done, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
- * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make anew.
+ * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make again.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
  */
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {

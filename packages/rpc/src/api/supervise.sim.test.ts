@@ -145,7 +145,7 @@ describe('supervise', () => {
       expect(await call('worker1', readLog)).toEqual(['start a', 'start b', 'stop b', 'stop a'])
     }))
 
-  test('ACS-2 one that crashes is made anew; the handle goes with it, a reference to the old one says what it is', () =>
+  test('ACS-2 one that crashes is made again; the handle goes with it, a reference to the old one says what it is', () =>
     seeds(2, async () => {
       for (const worker of ['worker1', 'worker0']) {
         await using supervision = await supervise({ children: [{ name: 'a', actor: Part, args: ['a'], worker }] })
@@ -210,7 +210,7 @@ describe('supervise', () => {
       expect(await supervision.actor('a').call('where', [])).toBe('worker1')
     }))
 
-  test('ACS-4 strategies hold over workers: one-for-all makes all anew, behind each other', () =>
+  test('ACS-4 strategies hold over workers: one-for-all makes all again, behind each other', () =>
     seeds(3, async () => {
       await using supervision = await supervise({
         strategy: 'one-for-all',
@@ -228,7 +228,7 @@ describe('supervise', () => {
       expect(await call('worker2', readLog)).toEqual(['start b', 'start b'])
     }))
 
-  test('ACS-5 what ends normally is made anew only if it is permanent; calls of one that is gone say so', () =>
+  test('ACS-5 what ends normally is made again only if it is permanent; calls of one that is gone say so', () =>
     seeds(2, async () => {
       await using supervision = await supervise({
         children: [
@@ -347,7 +347,7 @@ describe('supervise', () => {
       const [ofT, ofX, ofR] = await Promise.all([t, x, r].map((handle) => failure(handle!.ready())))
       expect(clock.now()).toBe(startMs)
       expect(ofT!.message).toBe(
-        "t: no Part runs as 't': it has ended normally; 'transient' as it is, it is not made anew. Use restart('t') to have it again.",
+        "t: no Part runs as 't': it has ended normally; 'transient' as it is, it is not made again. Use restart('t') to have it again.",
       )
       expect(ofX).toMatchObject({
         message: expect.stringContaining("it has ended: x broke; 'temporary' as it is"),
@@ -370,11 +370,11 @@ describe('supervise', () => {
       await slow.actor('a').call('crash', [])
       await sleep(10)
       const late = await failure(slow.actor('a').ready({ timeoutMs: 20 }))
-      expect(late.message).toContain('at the moment: it has ended, and is being made anew. Pass a longer { timeoutMs }')
+      expect(late.message).toContain('at the moment: it has ended, and is being made again. Pass a longer { timeoutMs }')
       await slow.stop()
     }))
 
-  test('ACS-11 actors are added, taken away and made anew by hand', () =>
+  test('ACS-11 actors are added, taken away and made again by hand', () =>
     seeds(3, async () => {
       const supervision = await supervise({ intensity: 0, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
       const b = await supervision.add({ name: 'b', actor: Part, args: ['b'], worker: 'worker2' })
@@ -415,7 +415,7 @@ describe('supervise', () => {
       await supervision.actor('a').call('finish', [])
       await sleep(20)
       expect(supervision.names).toEqual([])
-      for (const handle of kept) expect((await failure(handle.ready())).message).toContain("'temporary' as it is, it is not made anew")
+      for (const handle of kept) expect((await failure(handle.ready())).message).toContain("'temporary' as it is, it is not made again")
       expect(thrown(() => supervision.actor('job 1' as 'a')).code).toBe('UNKNOWN_CHILD')
       expect((await failure(supervision.actor('a').ready())).code).toBe('ACTOR_NOT_RUNNING')
       expect(ACTOR_NAMES.of(workers[0]!).size).toBe(1)
@@ -472,7 +472,7 @@ describe('supervise', () => {
     expect(first!.length).toBeGreaterThan(8)
   })
 
-  test('ACS-14 a supervision that gives up is a crash at its parent, which begins it anew, until that gives up as well', () =>
+  test('ACS-14 a supervision that gives up is a crash at its parent, which begins it again, until that gives up as well', () =>
     seeds(3, async () => {
       const root = await supervise({
         strategy: 'rest-for-one',
@@ -501,7 +501,7 @@ describe('supervise', () => {
       await sleep(50)
       // All of it is new, and what the strategy of the parent binds to it.
       expect([await handle.call('count', []), await last.call('count', []), team.names, root.restarts]).toEqual([1, 1, ['a', 'b'], 1])
-      expect((await failure(added.ready())).message).toContain('begun anew, and it was added by hand')
+      expect((await failure(added.ready())).message).toContain('started again, and it was added by hand')
       expect(await call('worker2', readLog)).toEqual(['start a', 'start b', 'start c', 'stop c', 'stop a', 'start a', 'start b'])
       await handle.call('crash', [])
       expect(await team.exited).toMatchObject({
@@ -546,7 +546,7 @@ describe('supervise', () => {
       expect(clock.now()).toBeGreaterThanOrEqual(200)
     }))
 
-  test('ACS-1 what is given up when it does not end in time leaves no call waiting at the supervisor, though its worker is silent', () =>
+  test('ACS-1 what is abandoned when it does not end in time leaves no call waiting at the supervisor, though its worker is silent', () =>
     seeds(
       2,
       async (cluster) => {
@@ -612,7 +612,7 @@ describe('supervise', () => {
       expect((await waits).code).toBe('ACTOR_NOT_RUNNING')
     }))
 
-  test('ACS-8 when its worker shuts down nothing is made anew', async () => {
+  test('ACS-8 when its worker shuts down nothing is made again', async () => {
     const cluster = new Cluster(1, 2)
     const worker = cluster.workers[0]!
     await cluster.run(0, async () => {

@@ -1,6 +1,6 @@
 /**
  * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
- * makes them anew, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
+ * makes them again, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
 import { type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
@@ -21,7 +21,7 @@ import { checkChildren, checkSpec } from './supervise-checks.js'
 /** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
-/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made anew. */
+/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made again. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
   /** Unique among the children. */
   readonly name: N
@@ -31,7 +31,7 @@ export interface ActorSpec<N extends string = string, C extends AnyClass = AnyCl
   readonly args?: readonly unknown[]
   /** Where it runs. */
   readonly worker: Placement
-  /** Whether it is made anew: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
+  /** Whether it is made again: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
   readonly restart?: Restart
   /** How long it may take to end when it is stopped, in ms, before it is ended whatever it does; 0: at once. Default 5000. */
   readonly shutdownMs?: number
@@ -42,11 +42,11 @@ export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly Acto
   /** In the order in which they start. */
   readonly children: S
   /**
-   * The supervision that this one belongs to, and its name there: when this one gives up, that is a crash of a child there, whose `strategy` and `intensity` decide (it is begun anew,
+   * The supervision that this one belongs to, and its name there: when this one gives up, that is a crash of a child there, whose `strategy` and `intensity` decide (it is started again,
    * or that one gives up as well). Both run on the same worker.
    */
   readonly parent?: { readonly supervision: Supervision; readonly name: string }
-  /** How long a start waits for a worker that has died to be there again (the cluster may be starting it anew), in ms. Default 5000. */
+  /** How long a start waits for a worker that has died to be there again (the cluster may be starting it again), in ms. Default 5000. */
   readonly workerWaitMs?: number
 }
 
@@ -63,7 +63,7 @@ const WORKER_WAIT_MS = 5000
 /** How often a start looks whether its worker is there again. */
 const WORKER_LOOK_MS = 10
 /**
- * Makes actors and keeps them running. When one crashes or its worker dies it is made anew, with others as `strategy` has it ('one-for-one', the default,
+ * Makes actors and keeps them running. When one crashes or its worker dies it is made again, with others as `strategy` has it ('one-for-one', the default,
  * 'one-for-all', 'rest-for-one'); `intensity` (1) restarts within `periodMs` (5000) are borne, one more stops all of them (`supervision.exited`).
  *
  * ```ts
@@ -177,7 +177,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     const kept = new Set(this.options.children.map(({ name }) => name))
     for (const [name, handle] of [...this.handles]) {
       if (kept.has(name)) continue
-      const why = 'its supervision was begun anew, and it was added by hand'
+      const why = 'its supervision was started again, and it was added by hand'
       handle.over({ why, remedy: 'Use add() to have it again.', cause: undefined, isForGood: true })
       this.drop(name)
     }
@@ -197,7 +197,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
 
   /**
    * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it is not begun
-   * anew any more.
+   * again any more.
    */
   get exited(): Promise<Exit> {
     this.isEndWatched = true
@@ -231,7 +231,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     this.drop(name)
   }
 
-  /** Stops one actor, if it runs, and makes it anew. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
+  /** Stops one actor, if it runs, and makes it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
   async restart(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.restart(name))
   }
@@ -258,7 +258,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   async stop(): Promise<void> {
     this.isStopping = true
     const { parent } = this.options
-    // Its parent would make it anew. If that has ended, or is about to, this one has its end from there.
+    // Its parent would make it again. If that has ended, or is about to, this one has its end from there.
     if (parent?.supervision.names.includes(parent.name)) await parent.supervision.remove(parent.name).catch(() => {})
     else await this.worker.run(() => this.supervisor.stop())
     await this.ended
@@ -343,7 +343,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     return incarnation
   }
 
-  /** The first that lives, from the one whose turn it is; if there is none, one of them may be about to be started anew. */
+  /** The first that lives, from the one whose turn it is; if there is none, one of them may be about to be started again. */
   private async place(place: Placement, start: number): Promise<Target> {
     const { clock } = this.worker
     const untilMs = clock.now() + this.workerWaitMs
@@ -386,7 +386,7 @@ function goneBy(name: string, restart: Restart = 'permanent', exit: Exit | null)
   const { normal, reason } = exit
   const how = normal ? 'it has ended normally' : `it has ended: ${textOf(reason)}`
   const why =
-    restart === 'permanent' ? `its restart by hand has failed: ${textOf(reason)}` : `${how}; '${restart}' as it is, it is not made anew`
+    restart === 'permanent' ? `its restart by hand has failed: ${textOf(reason)}` : `${how}; '${restart}' as it is, it is not made again`
   const remedy = restart === 'temporary' ? 'Use add() to have it again.' : `Use restart('${name}') to have it again.`
   return { why, remedy, cause: reason, isForGood: false }
 }
@@ -404,7 +404,7 @@ function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next:
   })
 }
 
-/** Gives a reference up; whoever uses it later reads that the actor has been made anew. */
+/** Gives a reference up; whoever uses it later reads that the actor has been made again. */
 function retire(worker: WorkerRuntime, rref: RRef, error: PostgradError): void {
   if (!(rref instanceof UserRRef)) return
   worker.rrefs.failUser(rref, error)

@@ -2,9 +2,9 @@
 import { expect, test } from '@jest/globals'
 import { overCallSeeds } from './call-programs.suite.js'
 
-const SEEDS = 150
+const SEEDS = 80
 
-test(`RPC-9, CAN-1, CAN-4, CAN-5, STR-3 ${SEEDS} seeds: at most once, every wait ends, what is given up ends soon, nothing is left`, async () => {
+test(`RPC-9, CAN-1, CAN-4, CAN-5, STR-3 ${SEEDS} seeds: at most once, every wait ends, what is cancelled ends soon, nothing is left`, async () => {
   const seen: Record<string, number> = {}
   expect(await overCallSeeds(SEEDS, 1, seen)).toEqual([])
   // All ends occur.

@@ -20,7 +20,7 @@ interface Plan {
   readonly id: number
   readonly to: number
   readonly kind: (typeof KINDS)[number]
-  /** Whether its function ends when it is given up. */
+  /** Whether its function ends when it is cancelled. */
   readonly isAware: boolean
   readonly ms: number
   readonly throws: boolean
@@ -216,16 +216,16 @@ function problemsOf(fate: Fate, victim: number | null): string[] {
   const sinceMs = givenUpSince(fate)
   const [begin, end] = [begunMs[0], endedMs[0]]
   if (sinceMs === null || begin === undefined || end === undefined || !plan.isAware || !plan.calls.every(isPrompt)) return problems
-  if (end > Math.max(begin, sinceMs) + GRAIN_MS + 1) problems.push(`${what} was given up at ${sinceMs} and ended at ${end}`)
+  if (end > Math.max(begin, sinceMs) + GRAIN_MS + 1) problems.push(`${what} was cancelled at ${sinceMs} and ended at ${end}`)
   return problems
 }
 
-/** A call that ends soon after it was given up, as far as its caller is concerned. A stream waits for the end of its generator. */
+/** A call that ends soon after it was cancelled, as far as its caller is concerned. A stream waits for the end of its generator. */
 function isPrompt({ kind }: Plan): boolean {
   return kind !== 'stream'
 }
 
-/** When it, or the first of the calls that it is part of, was given up; what a reference is made by is part of nothing. */
+/** When it, or the first of the calls that it is part of, was cancelled; what a reference is made by is part of nothing. */
 function givenUpSince(fate: Fate): number | null {
   const { plan, parent, givenUpMs } = fate
   if (plan.kind === 'remote' || plan.kind === 'stream') return null

@@ -18,7 +18,7 @@ const sleep = (ms: number): Promise<number> => {
   })
 }
 const echo = <T>(value: T): T => value
-/** Ends when it is given up. */
+/** Ends when it is cancelled. */
 const untilCancelled = (): Promise<string> => {
   const signal = currentSignal()
   const { name } = currentWorker().info
@@ -53,7 +53,7 @@ const giveLater = async (ms: number) => {
   await sleep(ms)
   return rref('given')
 }
-/** After its call was given up, calls others: as part of the call, and as what the worker does by itself. */
+/** After its call was cancelled, calls others: as part of the call, and as what the worker does by itself. */
 const callsLater = async (ms: number) => {
   await sleep(ms)
   log.push((await failure(call('worker0', note, ['never']))).code)
@@ -229,7 +229,7 @@ describe('a call that is cancelled', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('CAN-3: is not run when it has not begun, and the references in it are given up', async () => {
+  test('CAN-3: is not run when it has not begun, and the references in it are disposed', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const goOn = busy(cluster)
       const mine = rref('mine')
@@ -316,7 +316,7 @@ describe('a call that is cancelled', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('CAN-6: a reply that crosses the cancellation is a dead letter, and its references are given up', async () => {
+  test('CAN-6: a reply that crosses the cancellation is a dead letter, and its references are disposed', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const future = call('worker1', giveLater, [10])
       await sleep(5)
@@ -479,7 +479,7 @@ describe('a remote call that is cancelled', () => {
     }
   })
 
-  test('CAN-8: once the value is there, or the reference has been given up, an abort is nothing', async () => {
+  test('CAN-8: once the value is there, or the reference has been disposed, an abort is nothing', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       for (const to of ['worker1', 'worker0']) {
         const controller = new AbortController()

@@ -124,7 +124,7 @@ describe('the deadline of a call', () => {
     })
   })
 
-  test('RPC-22: a reference in a late reply is given up', async () => {
+  test('RPC-22: a reference in a late reply is disposed', async () => {
     const cluster = await inCluster(2, async (cluster) => {
       const late = failure(call('worker1', makesRRef, [50], { timeoutMs: 20 }))
       await sleep(5)
@@ -277,7 +277,7 @@ describe('deadlines of references', () => {
       await sleep(100)
       expect(await failure(made.toHere())).toMatchObject({ code: 'RREF_CREATION_TIMEOUT' })
       expect(made.confirmedByOwner()).toBe(false)
-      // It has been given up by itself.
+      // It has been cancelled by itself.
       expect(cluster.gate(0, 1).sent).toEqual(['REMOTE_CALL', 'RREF_USER_DELETE', 'CALL_CANCEL'])
     })
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])

@@ -38,7 +38,7 @@ export interface StreamPort {
   cancel(reason: unknown): void
   /** Waits for an item; the function that is returned ends the wait. @throws RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN */
   wait(fail: (error: unknown) => void): () => void
-  /** Nobody gets this item: references in it are given up. */
+  /** Nobody gets this item: references in it are disposed. */
   discard(item: StreamItem): void
   /** It has ended, in whatever way, and nothing waits to be taken. */
   ended(): void
@@ -100,7 +100,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this.last() as Promise<IteratorResult<T, unknown>>
   }
 
-  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are given up. */
+  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are disposed. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
     if (this.state === 'ended') this.port?.ended()
@@ -157,7 +157,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
-  /** At once: what waits to be taken is given up, also when the generator had ended. @internal */
+  /** At once: what waits to be taken is disposed, also when the generator had ended. @internal */
   onCancelled(thrown: unknown): void {
     this.drop()
     this.onError(thrown)

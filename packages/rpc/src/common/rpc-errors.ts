@@ -4,6 +4,20 @@ import { PostgradError } from '@postgrad/base'
 import { outOfTime } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
+/** @param target what was asked for: a name, an id, a WorkerInfo, or what is none of these */
+export function unknownWorker(op: string, target: unknown, workers: readonly WorkerInfo[]): PostgradError {
+  const known = workers.map(({ name, id }) => `'${name}' (${id})`)
+  return new PostgradError('UNKNOWN_WORKER', {
+    op,
+    expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of the workers ${known.join(', ')}`,
+    got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : String(target),
+    remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; after a restart its id is another.',
+    values: { target: isInfo(target) ? target.name : target, known: workers.map(({ name }) => name) },
+  })
+}
+
+const isInfo = (target: unknown): target is WorkerInfo => typeof target === 'object' && target !== null
+
 export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('RPC_SHUT_DOWN', {
     op,
@@ -18,13 +32,13 @@ export function drainingError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('WORKER_DRAINING', {
     op,
     message: `worker '${worker.name}' takes no more calls, it is about to end; this one was not run`,
-    remedy: 'Call another worker, or this one when it has been started anew; nothing was done, so it may be repeated.',
+    remedy: 'Call another worker, or this one when it has been started again; nothing was done, so it may be repeated.',
     values: { worker: worker.name, workerId: worker.id },
   })
 }
 
 export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInherited: boolean): PostgradError {
-  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' was given up`, { worker: to.name, workerId: to.id, timeoutMs })
+  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' was cancelled`, { worker: to.name, workerId: to.id, timeoutMs })
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,

@@ -8,7 +8,7 @@ import { PostgradError, type WorkerId } from '@postgrad/base'
 export interface WorkerInfo {
   /** Unique among those that live. */
   readonly name: string
-  /** Unique over all lives: one that is started anew has another. */
+  /** Unique over all lives: one that is started again has another. */
   readonly id: WorkerId
 }
 

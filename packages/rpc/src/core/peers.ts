@@ -1,9 +1,9 @@
 /** The workers that one worker knows, by id and by name: those that are linked with it, itself, and the dead. */
 import { Liveness, type NoticedDeath } from '@postgrad/actor/internal'
-import { PostgradError, type WorkerId } from '@postgrad/base'
+import type { PostgradError, WorkerId } from '@postgrad/base'
 import { checkWorkerId, workerDied } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
-import { nameTaken } from '../common/rpc-errors.js'
+import { nameTaken, unknownWorker } from '../common/rpc-errors.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-info.js'
 import { type Peer, Standing } from './peer.js'
 
@@ -22,7 +22,7 @@ export class Peers {
     return this.byId.values()
   }
 
-  /** A worker that was started anew has its old name and a fresh id; the name then means the new one. */
+  /** A worker that was started again has its old name and a fresh id; the name then means the new one. */
   add(peer: Peer): void {
     this.byId.set(peer.info.id, peer)
     this.idsByName.set(peer.info.name, peer.info.id)
@@ -68,19 +68,11 @@ export class Peers {
     if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
     const death = peer === undefined && id !== undefined ? this.deathOf(id) : null
     if (death !== null) throw death
-    const known = [...this].map(({ info }) => `'${info.name}' (${info.id})`).join(', ')
-    throw new PostgradError('UNKNOWN_WORKER', {
+    throw unknownWorker(
       op,
-      expected: `one of the workers ${known}`,
-      got:
-        typeof target === 'object' && target !== null
-          ? `'${target.name}' (${target.id})`
-          : typeof target === 'string'
-            ? `'${target}'`
-            : String(target),
-      remedy: 'Use the name that was given at launch, or its WorkerInfo.',
-      values: { target: typeof target === 'object' && target !== null ? target.name : target },
-    })
+      target,
+      [...this].map(({ info }) => info),
+    )
   }
 
   // --- deaths

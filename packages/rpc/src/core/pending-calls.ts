@@ -39,7 +39,7 @@ export class Activity {
 export interface PendingCall {
   /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
   deadlineMs: number
-  /** The call that was being served when this one was made: given up with that one. Set by `PendingCalls.add`. */
+  /** The call that was being served when this one was made: cancelled with that one. Set by `PendingCalls.add`. */
   parent: ServedCall | null
   /** The kind of message that answers it, beside EXCEPTION. Set by `Requests.start`. */
   reply?: MessageType | null
@@ -125,7 +125,7 @@ export class PendingCalls {
     return true
   }
 
-  /** Ends the calls that were made while one of `parents` was served, which has been given up. */
+  /** Ends the calls that were made while one of `parents` was served, which has been cancelled. */
   cancelChildren(parents: ReadonlySet<ServedCall>): void {
     for (const [requestId, { parent }] of this.waiting.entries()) {
       if (parent !== null && parents.has(parent)) this.cancel(requestId, parent.givenUp)

@@ -1,5 +1,5 @@
 /**
- * What this worker asks of others: the one way in which a request begins, the replies that end it, and how it is given up. `message-path.ts` below
+ * What this worker asks of others: the one way in which a request begins, the replies that end it, and how it is cancelled. `message-path.ts` below
  * carries the messages; `caller.ts` and the protocol of references above begin requests.
  *
  *   start: time left → signal → prepare → intercept → note → send     … RESULT, EXCEPTION, the deadline, the peer's death, cancelling, the close
@@ -97,7 +97,7 @@ export class Requests {
   private readonly messages: MessagePath
   private nextRequest = 1
   private shutdown: AbortController | null = null
-  /** Served calls that were given up in this turn and have called others. */
+  /** Served calls that were cancelled in this turn and have called others. */
   private givenUp = new Set<ServedCall>()
 
   constructor(host: RequestsHost, messages: MessagePath) {
@@ -180,7 +180,7 @@ export class Requests {
 
   /**
    * The time that a call may take: its own, and never more than what is left to the call that is being served.
-   * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been given up
+   * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been cancelled
    */
   timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
     const { rpcTimeoutMs, clock, isClosed } = this.host
@@ -280,12 +280,12 @@ export class Requests {
     else this.giveUp([served], cancelledByCaller(peer.info))
   }
 
-  /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are given up as well. */
+  /** Nobody waits for these calls any more: their signals abort, and the calls that were made for them are cancelled as well. */
   giveUp(calls: Iterable<ServedCall>, reason: PostgradError): void {
     for (const served of calls) {
       served.giveUp(reason)
       if (!served.hasCalled) continue
-      // Many may be given up in one turn; their calls are looked for once, behind it.
+      // Many may be cancelled in one turn; their calls are looked for once, behind it.
       if (this.givenUp.size === 0) void Promise.resolve().then(() => this.cancelChildren())
       this.givenUp.add(served)
     }

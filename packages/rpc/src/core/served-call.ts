@@ -1,6 +1,6 @@
 /**
  * A call as the code that serves it knows it: whether somebody still waits for it, and the AbortSignal that says so. It rides in the scope
- * (`serving`), so that calls made while it is served are given up with it. `incoming-call.ts` above has the call of a peer with its message and its
+ * (`serving`), so that calls made while it is served are cancelled with it. `incoming-call.ts` above has the call of a peer with its message and its
  * states. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { PostgradError } from '@postgrad/base'

@@ -286,7 +286,7 @@ export class WorkerCore implements RequestsHost {
     this.pump.wake()
   }
 
-  /** A running task of the highest priority asks between two steps: whether it may go on, since nothing else has its turn. Otherwise it pushes itself anew. */
+  /** A running task of the highest priority asks between two steps: whether it may go on, since nothing else has its turn. Otherwise it pushes itself again. */
   mayContinue(): boolean {
     return this.pump.mayContinue()
   }

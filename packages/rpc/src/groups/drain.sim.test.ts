@@ -50,7 +50,7 @@ test('DRN-1: what had come is served to its end, what comes later is refused and
     const error = await failure(call('worker1', work, ['late', 1]))
     expect(error).toMatchObject({ code: 'WORKER_DRAINING', values: { worker: 'worker1', workerId: 1 } })
     expect(error.workers.map(({ name }: { name: string }) => name)).toEqual(['worker1'])
-    // Its references are given up; a creation fails as a call does.
+    // Its references are disposed; a creation fails as a call does.
     expect((await failure(call('worker1', take, [elsewhere]))).code).toBe('WORKER_DRAINING')
     expect((await failure(remote('worker1', make).toHere())).code).toBe('WORKER_DRAINING')
     expect(await Promise.all(before)).toEqual(['a', 'b'])

@@ -3,7 +3,7 @@
  * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
  * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
  *
- * Note [Rounds given up]
+ * Note [Abandoned rounds]
  *
  * Members that count their rounds, each for itself, are out of step for good once one has missed a round that the others gave up. So the leader counts. Where
  * the same members meet under the same name (or none) is a meeting; an arrival joins its first open round that this member has not come to, or begins one.
@@ -13,7 +13,7 @@
  *     an earlier one                 made by one that does not know of the failure: told so at once
  *     none (null)                    made by one that has failed or was told: joins whatever is current
  *
- * So each member hears once of what was given up, however many rounds that were, and its next call meets the others. An answer says the era.
+ * So each member hears once of what was abandoned, however many rounds that were, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
 import { callCancelled, timeLimit } from '@postgrad/base/internal'
@@ -76,7 +76,7 @@ interface Meeting {
 
 /** The built-in function behind both. */
 export const ARRIVE = 'postgrad.arrive'
-/** So many named rounds that were given up are remembered for those who still come to them. */
+/** So many named rounds that were abandoned are remembered for those who still come to them. */
 export const NAMES_KEPT = 1000
 
 /** What the members of a round call on their leader. */
@@ -153,7 +153,7 @@ class Gathers {
 
   private complete(meeting: Meeting, round: Round): void {
     remove(meeting.open, round)
-    // All know of what was given up: a name that is used once must leave nothing behind, and begins anew with era 0.
+    // All know of what was abandoned: a name that is used once must leave nothing behind, and starts again with era 0.
     const isOver = meeting.name !== null && meeting.open.length === 0
     if (isOver) this.meetings.delete(meeting.key)
     const values = meeting.members.map(({ name }) => round.arrived.get(name)!.value)
@@ -163,7 +163,7 @@ class Gathers {
     }
   }
 
-  /** One that has come has run out of time: see Note [Rounds given up]. */
+  /** One that has come has run out of time: see Note [Abandoned rounds]. */
   private giveUp(meeting: Meeting, round: Round, timeoutMs: number): void {
     const missing = missingIn(meeting, round)
     meeting.givenUp = { round, timeoutMs, missing }
@@ -267,7 +267,7 @@ export function meetingKey(op: GatherOp, members: readonly WorkerInfo[], round: 
   return `${op} ${groupKey(members)}${round === null ? '' : ` ${round}`}`
 }
 
-/** Names do not suffice: a worker that was started anew is another. */
+/** Names do not suffice: a worker that was started again is another. */
 function groupKey(members: readonly WorkerInfo[]): string {
   return members.map(({ name, id }) => `${name}#${id}`).join(',')
 }

@@ -13,7 +13,7 @@ export interface GivenUpRound {
   readonly round: string | number
   /** Where those who are missing wait instead. */
   readonly elsewhere?: readonly string[]
-  /** Who comes after it was given up. */
+  /** Who comes after it was abandoned. */
   readonly late?: string
 }
 

@@ -4,7 +4,7 @@
  *     leaving                               the end of all
  *     L → each   LEAVE                      member → leader   JOIN [timeoutMs]           it has called shutdown()
  *     each → L   SEEN                       member → leader   REPORT [phase, counts]     it is quiet, and what it has sent and received
- *                                           leader → member   RELEASE [ids]              all of these are quiet: references are given up
+ *                                           leader → member   RELEASE [ids]              all of these are quiet: references are disposed
  *                                           leader → member   DONE                       all are quiet again: everybody closes
  *                                           leader → member   FAILED error               it cannot come about: everybody closes
  *
@@ -25,7 +25,7 @@ export const GroupWhat = {
 
 export type GroupWhat = (typeof GroupWhat)[keyof typeof GroupWhat]
 
-/** 0: until all are quiet; 1: after the references were given up. */
+/** 0: until all are quiet; 1: after the references were disposed. */
 export type Phase = 0 | 1
 
 /** 0 for no limit. */

@@ -182,7 +182,7 @@ describe('barrier and allGather', () => {
     }
   })
 
-  test('GRP-15: who comes too late is told which round was given up, and by trying again meets those who try again', async () => {
+  test('GRP-15: who comes too late is told which round was abandoned, and by trying again meets those who try again', async () => {
     await overClusters(2, async (cluster) => {
       const met: [number, number][] = []
       await everywhere(cluster, async ({ info: { id } }) => {
@@ -248,7 +248,7 @@ describe('barrier and allGather', () => {
           await sleep(random.below(60))
           const round = random.below(4) === 0 ? `name ${random.below(3)}` : undefined
           const calls = Array.from({ length: 1 + random.below(3) }, () => gather(name, 1 + random.below(80), round))
-          // Who serves a call and is given up gives up its rounds.
+          // Who serves a call and is cancelled abandons its rounds.
           if (random.below(5) === 0) void call(name, gatherFor, [random.below(80)], { timeoutMs: 1 + random.below(40) }).catch(() => {})
           for (const outcome of await Promise.all(calls)) {
             const end = typeof outcome === 'string' ? outcome : 'met'
@@ -324,7 +324,7 @@ describe('barrier and allGather', () => {
     })
   })
 
-  test('GRP-16: a named round that was given up is told to who comes late, and meets when all call it again', async () => {
+  test('GRP-16: a named round that was abandoned is told to who comes late, and meets when all call it again', async () => {
     await overClusters(2, async (cluster) => {
       await everywhere(cluster, async ({ info: { id } }) => {
         if (id === 1) await sleep(300)
@@ -346,7 +346,7 @@ describe('barrier and allGather', () => {
         expect(await failure(barrier(undefined, { round: round as never }))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
       }
       for (let n = 0; n < 200; n++) await barrier(undefined, { round: n })
-      // Each is given up, and its member never comes.
+      // Each is cancelled, and its member never comes.
       if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
     })
     const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, Map<string, unknown> & { meetings?: Map<string, unknown> }> }
@@ -366,7 +366,7 @@ describe('barrier and allGather', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('GRP-15, GRP-16: many names that were given up take nothing from what is known of rounds without a name', async () => {
+  test('GRP-15, GRP-16: many names that were abandoned take nothing from what is known of rounds without a name', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
       if (id === 0) await failure(barrier(undefined, { timeoutMs: 5 }))
@@ -393,7 +393,7 @@ describe('barrier and allGather', () => {
     })
   })
 
-  test('GRP-17: who is given up while it waits has not come: its next call joins the same round', async () => {
+  test('GRP-17: who is cancelled while it waits has not come: its next call joins the same round', async () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id, name } }) => {
         if (id !== 1) {
@@ -537,7 +537,7 @@ describe('one worker leaves', () => {
     })
   })
 
-  test('GRP-3: its references are given up, and those that it passed on are settled first', async () => {
+  test('GRP-3: its references are disposed, and those that it passed on are settled first', async () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id } }) => {
         if (id !== 1) return
@@ -715,7 +715,7 @@ describe('the end of all', () => {
     })
   })
 
-  test('SHD-3: references are given up before, so that no owner is left with one; later uses say what happened', async () => {
+  test('SHD-3: references are disposed before, so that no owner is left with one; later uses say what happened', async () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id } }) => {
         const ref = remote((id + 1) % 3, echo, [id])

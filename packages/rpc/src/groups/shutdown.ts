@@ -12,7 +12,7 @@
  * first such message would have been sent by a worker that was quiet. (One that a program sends on its own, from a timer say, after its
  * worker has called `shutdown`, nobody can foresee.) A worker that leaves is no member but may still send: its link is among the numbers of each member until
  * its end has been noticed there, and as long as one is, the end of all waits.
- * Then the references are given up, which sends messages and may run user code; so it is counted once more, and then everybody closes. Who
+ * Then the references are disposed, which sends messages and may run user code; so it is counted once more, and then everybody closes. Who
  * connects in between is none of those who end: they leave it, each by its own word.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'

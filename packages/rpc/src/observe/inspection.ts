@@ -127,7 +127,7 @@ export class Inspection implements Observer {
 
   ended(item: IncomingCall, outcome: Outcome): void {
     const call = noted(item)
-    // It was given up while a serial actor had put it off; or it began before anybody listened.
+    // It was cancelled while a serial actor had put it off; or it began before anybody listened.
     if (call.times.begunMs < 0) {
       this.notBegun(item)
       return

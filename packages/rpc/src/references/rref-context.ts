@@ -13,7 +13,7 @@
  *
  * Note [When a fork counts]. At the sender when its message has left, so that a message which is refused (a value that cannot be sent, a dead
  * worker) leaves nothing behind. At the receiver when the message has its turn in the mailbox, in the worker's own scope and behind
- * what the sender said before; what is not delivered to anybody then (a late reply) is given up at once. What never has its turn
+ * what the sender said before; what is not delivered to anybody then (a late reply) is disposed at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
 import { Future, isPostgradError, type PostgradError, workerOf } from '@postgrad/base'
@@ -121,7 +121,7 @@ export class RRefContext implements ReferenceHooks {
     this.track(user)
   }
 
-  /** `fn`, which must not hold the reference, runs when that has been given up, was collected, or has failed. */
+  /** `fn`, which must not hold the reference, runs when that has been disposed, was collected, or has failed. */
   onEnd(user: UserRRef, fn: () => void): void {
     this.users.get(user.forkId)!.onEnd = fn
   }
@@ -225,7 +225,7 @@ export class RRefContext implements ReferenceHooks {
     if (this.forget(forkId)) this.core.messages.postIfReachable(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
-  /** Tells the owner, once, when the reference has been given up or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
+  /** Tells the owner, once, when the reference has been disposed or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
   private end(user: UserRRef): void {
     const isOver = user.failure !== null || (user.deleted && user.confirmed)
     if (!isOver || user.ended || user.children > 0) return

@@ -96,7 +96,7 @@ export function tablesOf(tables: Tables, core: WorkerCore, stacks: WeakMap<RRef,
     })),
     madeAt: stacks?.get(rref) ?? null,
   }))
-  // What was given up and cannot end yet is held by those tables alone.
+  // What was disposed and cannot end yet is held by those tables alone.
   const users = new Set<UserRRef>([...tables.pendingUsers.values(), ...[...tables.pendingChildren.values()].map(({ parent }) => parent)])
   for (const { ref } of tables.users.values()) {
     const user = ref.deref()

@@ -186,7 +186,7 @@ describe('the rows of the protocol', () => {
     })
   })
 
-  test('RREF-11: a parent is not given up before its child has accepted, also when creation is still unconfirmed', async () => {
+  test('RREF-11: a parent is not disposed before its child has accepted, also when creation is still unconfirmed', async () => {
     await overSeeds(20, 3, async (cluster) => {
       cluster.gate(0, 1).shut()
       const made = remote('worker1', make, ['v'])
@@ -228,7 +228,7 @@ describe('before the value has been made, and after it has gone', () => {
     })
   })
 
-  test('RREF-18: a value that is spoken of and given up before it is made is still made, once, for who waits', async () => {
+  test('RREF-18: a value that is spoken of and disposed before it is made is still made, once, for who waits', async () => {
     await overSeeds(20, 3, async (cluster) => {
       cluster.gate(0, 1).shut()
       const made = remote('worker1', make, ['v'])
@@ -245,7 +245,7 @@ describe('before the value has been made, and after it has gone', () => {
     })
   })
 
-  test('RREF-18, RREF-22: a value that is spoken of and given up goes when its maker dies before it was heard', async () => {
+  test('RREF-18, RREF-22: a value that is spoken of and disposed goes when its maker dies before it was heard', async () => {
     for (let seed = 1; seed <= 10; seed++) {
       await withSeed(seed, async () => {
         const cluster = new Cluster(seed, 3)
@@ -375,7 +375,7 @@ describe('messages that go to nobody', () => {
     })
   })
 
-  test('RREF-17: references in a reply that comes too late, or meets an interceptor that throws, are given up', async () => {
+  test('RREF-17: references in a reply that comes too late, or meets an interceptor that throws, are disposed', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
       const late = failure(call('worker1', giveLater, [20], { timeoutMs: 5 }))

@@ -176,7 +176,7 @@ test('RREF-27: a proxy is no promise, and what every object has is not sent', as
   })
 })
 
-test('RREF-27: a reference that was shared has them too; one that was given up throws RREF_DELETED', async () => {
+test('RREF-27: a reference that was shared has them too; one that was disposed throws RREF_DELETED', async () => {
   await overSeeds(10, 3, async () => {
     const account = remote('worker1', open, [100])
     expect(await call('worker2', addElsewhere, [account, 11])).toBe(111)

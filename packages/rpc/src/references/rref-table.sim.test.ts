@@ -60,7 +60,7 @@ describe('references()', () => {
     })
   })
 
-  test('RREF-31: values that are being made, that failed, and what was given up and cannot end yet', async () => {
+  test('RREF-31: values that are being made, that failed, and what was disposed and cannot end yet', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
       const pending = remote('worker1', never)
@@ -100,7 +100,7 @@ describe('references()', () => {
 })
 
 describe('leaks', () => {
-  test('RREF-32: each reference once, with owner, holder and age; none when all are given up', async () => {
+  test('RREF-32: each reference once, with owner, holder and age; none when all are disposed', async () => {
     const cluster = new Cluster(1, 3)
     const tables = () => Object.fromEntries(cluster.workers.map((worker) => [worker.info.name, worker.references()]))
     await cluster.run(0, async () => {

@@ -182,7 +182,7 @@ describe('a full mailbox', () => {
     )
   })
 
-  test('CRE-6: a peer that sends more than the window is answered with MAILBOX_FULL, its references are given up, the rest is served', async () => {
+  test('CRE-6: a peer that sends more than the window is answered with MAILBOX_FULL, its references are disposed, the rest is served', async () => {
     await overSeeds(
       10,
       3,

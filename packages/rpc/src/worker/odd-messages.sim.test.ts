@@ -195,7 +195,7 @@ test('GRP-6: a member arrives under its own name, and with what a member says', 
     expect(await callBuiltIn('postgrad.arrive', [{ ...coming, era: 2 ** 40 }])).toBe('GROUP_TIMEOUT')
   }))
 
-test('SHD-3: only who leads says that references are given up, and that all is over', () =>
+test('SHD-3: only who leads says that references are disposed, and that all is over', () =>
   overSeeds(3, 3, async ({ workers }) => {
     const [, member] = workers as [WorkerRuntime, WorkerRuntime]
     const ended = member.shutdown({ timeoutMs: 500 }).then(

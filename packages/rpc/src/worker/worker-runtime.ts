@@ -234,7 +234,7 @@ export class WorkerRuntime extends WorkerCore {
 
   /**
    * Ends this worker. Graceful: together with all others, when each has called this and no call is under way anywhere, also none that another, or a
-   * callback, has brought about; references are given up first. Whatever goes wrong, the local end comes about. A guest leaves. Idempotent.
+   * callback, has brought about; references are disposed first. Whatever goes wrong, the local end comes about. A guest leaves. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0, no limit); WORKER_DIED when a member dies meanwhile
    */
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {

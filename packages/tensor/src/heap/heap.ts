@@ -405,7 +405,7 @@ export class Heap implements HeapSlot {
     this.#freeBits[segment] = CLASS_MASK[cls]!
   }
 
-  /** Files an own small segment anew after its free bits have grown. */
+  /** Files an own small segment again after its free bits have grown. */
   #setFree(segment: number, bits: number): void {
     const before = this.#freeBits[segment]!
     if (bits === before) return

@@ -64,7 +64,7 @@ async function simple(inputs: Plains, run: (t1: Tensor, t2: Tensor) => Tensor | 
   })
 }
 
-/** `remote` and `toHere`, and the reference given up. */
+/** `remote` and `toHere`, and the reference disposed. */
 async function remotely<A extends unknown[]>(to: string, fn: (...args: A) => Tensor | Promise<Tensor>, args: A): Promise<Tensor> {
   const ref = remote(to, fn as AnyFunction, args) as RRef<Tensor>
   return using([ref], async () => await ref.toHere())

@@ -7,7 +7,7 @@ export interface Golden {
   readonly results: Plains
 }
 
-/** By the names of the cases. Read anew each time: tests only, once per file. */
+/** By the names of the cases. Read again each time: tests only, once per file. */
 export function readGolden(): Readonly<Record<string, Golden>> {
   const file = new URL('../../golden/dist.json', import.meta.url)
   return (JSON.parse(readFileSync(file, 'utf8')) as { cases: Record<string, Golden> }).cases

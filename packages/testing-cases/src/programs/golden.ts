@@ -11,7 +11,7 @@ export interface GoldenProgram {
 
 type TorchGradients = Readonly<Record<string, readonly number[]>>
 
-/** Read anew each time: tests only, once per file. */
+/** Read again each time: tests only, once per file. */
 export function goldenPrograms(): readonly GoldenProgram[] {
   const file = new URL('../../golden/programs.json', import.meta.url)
   return (JSON.parse(readFileSync(file, 'utf8')) as { programs: GoldenProgram[] }).programs

@@ -6,7 +6,7 @@ import { myAdd, never } from '@postgrad/testing-cases'
 import { simulate } from '../simulate/simulate.js'
 import { expectClean, leaks } from './expect-clean.js'
 
-test('a reference that was not given up, on both of its ends', async () => {
+test('a reference that was not disposed, on both of its ends', async () => {
   const kept: unknown[] = []
   const simulation = await simulate({ workers: 2 }, (sim) =>
     sim.on('worker0').run(async () => {

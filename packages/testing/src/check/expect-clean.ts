@@ -4,6 +4,9 @@ import { PostgradError } from '@postgrad/base'
 /** Counts by worker: `simulation.debugInfo`, or what `cluster.debugInfo()` of a launched cluster gives. */
 export type DebugInfos = Readonly<Record<string, Readonly<Record<string, number>>>>
 
+const DISPOSE =
+  'dispose() of every RRef that remote() returned or a call received, and of every RemoteModule and DistributedOptimizer, which hold some'
+
 /** The counts that must be 0, and what to do about each. */
 const HELD: Readonly<Record<string, string>> = {
   pendingCalls: 'await every call before the program ends',
@@ -11,9 +14,9 @@ const HELD: Readonly<Record<string, string>> = {
   autogradContexts: 'a context was not released: distAutograd.context(fn) does so when fn settles',
   currentBackwardPasses: 'await ctx.backward(…)',
   gradientsHeldBack: 'a gradient waits for others to be summed in order, in a pass that has ended',
-  ownerRRefs: 'a value is still referred to: dispose() of every RRef that remote() returned or a call received',
-  userRRefs: 'dispose() of every RRef that remote() returned or a call received',
-  forks: 'dispose() of every RRef that remote() returned or a call received',
+  ownerRRefs: `a value is still referred to: ${DISPOSE}`,
+  userRRefs: DISPOSE,
+  forks: DISPOSE,
   pendingUsers: 'a reference was never confirmed by its owner',
   pendingChildren: 'a reference was sent and never accepted',
   actors: 'dispose() of every reference to an actor; it ends with the last',

@@ -23,7 +23,7 @@ export interface Checked {
   readonly messages: Messages | null
   /** Names whose last life had crashed. */
   readonly crashed: readonly string[]
-  /** Whether any worker crashed, left or was started anew. */
+  /** Whether any worker crashed, left or was started again. */
   readonly anyEnded: boolean
 }
 

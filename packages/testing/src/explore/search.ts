@@ -30,7 +30,7 @@
  *   both ways, and a step that looked whether a frame was there depends on the steps that put frames there.
  * - Draws inside a step (those coins; a turn or a timer of a worker; how much of a dead worker's mail arrives; fault rules with a probability) are not
  *   reduced: every answer is explored, with all that follows, before the step goes to sleep.
- * - A worker that crashes or is linked anew is noticed by all: such a step is dependent with every other. So are all arrivals under fault rules, which count.
+ * - A worker that crashes or is linked again is noticed by all: such a step is dependent with every other. So are all arrivals under fault rules, which count.
  *
  * What breaks it: state that simulated workers share behind the world's back, such as a variable of a module, or of the test's closure, that code of two workers
  * reads and writes. Then two steps look independent and are not, and orders are missed. So when a search has ended some seeds are run, and an order among
@@ -299,7 +299,7 @@ export class SearchRun implements Schedule, StepObserver {
   private choose(possible: Possible): number {
     this.settle()
     if (!this.isOff) {
-      const index = this.depth < this.path.length ? this.again(possible) : this.anew(possible)
+      const index = this.depth < this.path.length ? this.again(possible) : this.onward(possible)
       if (index >= 0) return index
     }
     return oldest(possible, () => true)
@@ -314,7 +314,7 @@ export class SearchRun implements Schedule, StepObserver {
   }
 
   /** A step from a state where the search has not been, which is noted; −1 where all that is possible sleeps. */
-  private anew(possible: Possible): number {
+  private onward(possible: Possible): number {
     const labels = Array.from({ length: possible.size }, (_, i) => possible.get(i).label)
     this.tryDisabled(labels)
     const before = this.path.at(-1)

@@ -83,7 +83,7 @@ export interface SimCluster extends TestCluster {
   /** Ends a worker between two of its turns, as a killed thread ends. */
   crash(target: Target): void
   /**
-   * Starts a worker anew under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every
+   * Starts a worker again under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every
    * member. Each of these can call it once it has been told of it and has heard of the end of the former life (`ready`). `on(name)` is the new one.
    */
   restart(name: string): TestWorker
@@ -127,7 +127,7 @@ export interface Simulation<T> {
   readonly timeMs: number
   /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
-  /** References that nobody had given up then. */
+  /** References that nobody had disposed then. */
   readonly leaks: readonly ReferenceLeak[]
   /** How often the rules of `faults` did what. */
   readonly faults: Readonly<Record<FaultKind, number>>
@@ -137,7 +137,7 @@ export interface Simulation<T> {
   readonly messages: Messages | null
   /** Names whose last life had crashed at the end. */
   readonly crashed: readonly string[]
-  /** Whether any worker crashed, left or was started anew: then some messages may have met nobody. */
+  /** Whether any worker crashed, left or was started again: then some messages may have met nobody. */
   readonly anyEnded: boolean
 }
 

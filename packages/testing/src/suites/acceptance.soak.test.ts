@@ -5,7 +5,7 @@ import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulate } from '../simulate/simulate.js'
 
-const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 10_000)
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 1_000)
 
 const golden = readGolden()
 

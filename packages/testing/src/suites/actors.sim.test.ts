@@ -1,4 +1,4 @@
-/** Serial actors under random programs: trees of calls over several actors and workers, given up at random, with a worker that dies. */
+/** Serial actors under random programs: trees of calls over several actors and workers, cancelled at random, with a worker that dies. */
 import { describe, expect, test } from '@jest/globals'
 import { currentScope } from '@postgrad/base/internal'
 import { Actor, currentWorker, expose, type RRef, remote } from '@postgrad/rpc'
@@ -119,7 +119,7 @@ describe('serial actors', () => {
               sim.crash('worker3')
             }
             const codes = await Promise.all(ends)
-            // What was given up runs to its end.
+            // What was cancelled runs to its end.
             await sleep(10 * TIMEOUT_MS)
             const states = []
             for (const [i, station] of stations.entries()) {

@@ -3,7 +3,7 @@ import { test } from '@jest/globals'
 import { KINDS, underEveryFault } from './fault-matrix.suite.js'
 
 // A seed is some two hundred runs.
-const SEEDS = Math.ceil(Number(process.env.POSTGRAD_SOAK_SEEDS ?? 10_000) / 100)
+const SEEDS = Math.ceil(Number(process.env.POSTGRAD_SOAK_SEEDS ?? 1_000) / 100)
 const FIRST = Number(process.env.POSTGRAD_SOAK_FIRST ?? 0)
 
 test.each(KINDS)(`FLT-5, FLT-9, FLT-10 %s under every fault, ${SEEDS} seeds from ${FIRST}`, async (kind) => {

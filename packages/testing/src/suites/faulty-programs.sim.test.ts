@@ -5,7 +5,7 @@ import { simulate } from '../simulate/simulate.js'
 import { freshAccount, served, sleep } from './faulty.suite.js'
 import { faultyProgram, overFaultySeeds } from './faulty-programs.suite.js'
 
-const SEEDS = 120
+const SEEDS = 60
 
 test(`FLT-5, FLT-9, FLT-10, RPC-9, RPC-22 ${SEEDS} seeds: each request is run at most once, every wait ends by its deadline, survivors hold nothing`, async () => {
   expect(await overFaultySeeds(SEEDS)).toEqual([])

@@ -97,7 +97,7 @@ async function takeAll(account: Account, to: string, key: string, count: number,
   if (expected !== count) account.problems.push(`${key}: ${expected} items came of ${count}`)
 }
 
-/** One life of a worker: some steps, several under way at once, and in the end everything is given up. */
+/** One life of a worker: some steps, several under way at once, and in the end everything is disposed. */
 async function program(account: Account, random: Random, names: readonly string[], watches: Watched[]): Promise<void> {
   const { name, id } = currentRuntime().info
   const held: RRef<Cell>[] = []

@@ -9,7 +9,7 @@ import { MESSAGE_TABLE, MessageType } from '@postgrad/wire/internal'
 import { type SimCluster, simulate } from '../simulate/simulate.js'
 import { forgedRuns, STATES } from './forged.suite.js'
 
-const SEEDS = 10
+const SEEDS = 5
 const TIMEOUT_MS = 500
 
 /** What a hook at worker1 sends in the middle of a pass of worker0, which is known there. */
@@ -199,7 +199,7 @@ describe('forged messages about passes', () => {
     })
   })
 
-  test('DA-82 a worker that is started anew may be the root of a pass over a worker that does not know it yet', async () => {
+  test('DA-82 a worker that is started again may be the root of a pass over a worker that does not know it yet', async () => {
     const ends = new Map<string, number>()
     for (let seed = 0; seed < 100; seed++) {
       await simulate({ workers: 3, seed, shrink: false }, async (sim) => {

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { overGroupSeeds } from './group-programs.suite.js'
 
-const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 10_000)
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 1_000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_FIRST ?? 0)
 
 test(`SHD-1, SHD-2, SHD-3, GRP-2 ${SEEDS} seeds from ${FIRST}: workers end together, and no call is cut off`, async () => {

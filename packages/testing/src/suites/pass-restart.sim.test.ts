@@ -1,4 +1,4 @@
-/** A worker is started anew in the middle of a pass: the pass fails and names it, its new life has no part in it, and a pass with the new life is right. */
+/** A worker is started again in the middle of a pass: the pass fails and names it, its new life has no part in it, and a pass with the new life is right. */
 import { expect, test } from '@jest/globals'
 import { mul, sum } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'

@@ -4,7 +4,7 @@ import { runSeed, SABOTAGES, seedsToFind } from './rref-model.suite.js'
 
 /** `POSTGRAD_RREF_SEED=17 npm test -- testing/dist/rref-model` runs that one. */
 const ONLY = process.env.POSTGRAD_RREF_SEED
-const SEEDS = 300
+const SEEDS = 150
 
 test(`RREF-10 RREF-11 RREF-26 ${SEEDS} random programs on four workers with faults: G1, G2, at most once, no wait without end, nothing left`, async () => {
   const began = performance.now()
@@ -16,5 +16,5 @@ test(`RREF-10 RREF-11 RREF-26 ${SEEDS} random programs on four workers with faul
 
 // How many seeds it took when this was written: 12, 12, 3, 6, 3, 2, 2, 3 in the order of the table.
 test.each(Object.entries(SABOTAGES))('RREF-11 the model finds it when %s', async (_, sabotage) => {
-  expect(await seedsToFind(sabotage, 2 * SEEDS)).not.toBeNull()
+  expect(await seedsToFind(sabotage, 4 * SEEDS)).not.toBeNull()
 })

@@ -2,10 +2,10 @@
 import { test } from '@jest/globals'
 import { runSeed } from './rref-model.suite.js'
 
-const SEEDS = Number(process.env.POSTGRAD_SOAK_RREF_SEEDS ?? 100_000)
+const SEEDS = Number(process.env.POSTGRAD_SOAK_RREF_SEEDS ?? 20_000)
 /** The first seed, so that a night can go on where another ended. */
 const FROM = Number(process.env.POSTGRAD_SOAK_RREF_FROM ?? 0)
-const REPORT_EVERY = 10_000
+const REPORT_EVERY = 5_000
 
 test(`RREF-10 RREF-11 RREF-26 ${SEEDS} random programs from seed ${FROM} on`, async () => {
   const began = performance.now()

@@ -6,7 +6,7 @@
  *   G2     a confirmed reference of a living worker to a value of a living worker stands in the owner's table, at any moment, and works
  *   once   no function runs twice, and one whose call gave a result has run
  *   ends   no promise of a living worker is pending longer than its deadline
- *   clean  when all is given up, nothing is left on any survivor
+ *   clean  when all is disposed, nothing is left on any survivor
  *
  * One number gives the program, the faults and the order of delivery. `rref-model.sim.test.ts` and `.soak.test.ts` run it.
  */
@@ -369,7 +369,7 @@ class Program {
     if (isPostgradError(error, 'RREF_CREATION_TIMEOUT')) return handle?.value.isHasty === true
     // G2. A parent that died may take the value with it before its child is confirmed (RREF-22).
     if (isPostgradError(error, 'RREF_DELETED')) return handle?.dropped === true || (this.anyDied && !(wasConfirmed && handle?.isSolid))
-    // A worker that began anew knows no worker that had died before.
+    // A worker that began again knows no worker that had died before.
     if (isPostgradError(error, 'UNKNOWN_WORKER')) return this.anyDied
     if (error instanceof RangeError) return this.anyDied && error.message === 'asked of a former life'
     return isPostgradError(error, 'WORKER_DIED') && this.anyDied && !this.isAliveId(error.values.workerId)
@@ -381,7 +381,7 @@ class Program {
 
   // --- invariants
 
-  /** Handles that the protocol counts: of living holders to values of living owners, neither given up nor failed. */
+  /** Handles that the protocol counts: of living holders to values of living owners, neither disposed nor failed. */
   private counted(): { handle: Handle; user: UserRRef }[] {
     return this.handles.flatMap((handle) => {
       const { ref, holder, value } = handle
@@ -605,7 +605,7 @@ async function runScenario(seed: number, { faults, commands }: Scenario, sabotag
       for (const name of WORKERS) if (sim.world.isCrashed(name)) died.add(name)
     }
   })
-  // What comes for those who have died or given up is a dead letter.
+  // What comes for those who have died, or have disposed of it, is a dead letter.
   expectClean(simulation, { except: [...died], allow: ['deadLetters'] })
 }
 

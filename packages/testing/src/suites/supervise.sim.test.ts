@@ -1,4 +1,4 @@
-/** Supervised actors on a worker that is started anew under its name, with messages lost, repeated and put off on the way. */
+/** Supervised actors on a worker that is started again under its name, with messages lost, repeated and put off on the way. */
 import { describe, expect, test } from '@jest/globals'
 import { Actor, currentWorker, expose, link, monitor, remote, supervise } from '@postgrad/rpc'
 import { expectClean } from '../check/expect-clean.js'
@@ -22,7 +22,7 @@ const FAULTS = [
   { do: 'delay', delayMs: 40, match: { kind: 'ACTOR_DOWN' } },
 ] as const
 
-describe('on a worker that is started anew', () => {
+describe('on a worker that is started again', () => {
   test.each([0, 1])(
     'ACS-3, ACS-7 an actor is made again on the worker that has its name now, which a start waits for (faults: %s)',
     async (faulty) => {

@@ -12,7 +12,7 @@ test('nothing is made before a kernel needs it', () => {
   expect(lazy.get()).toBe(lazy.get())
 })
 
-test('what a call takes lies behind each other, aligned; the next call starts anew', () => {
+test('what a call takes lies behind each other, aligned; the next call starts again', () => {
   const heap = threadHeap()
   const instance = new WasmInstance(heap)
   for (const view of [instance.f32, instance.f64, instance.i32, instance.u8]) expect(view.buffer).toBe(heap.buffer)
