@@ -35,7 +35,7 @@ export async function buildBundle({ doors, outdir, edit }) {
   const options = {
     entryPoints: entries,
     outdir,
-    chunkNames: 'chunks/[hash]',
+    chunkNames: `${CHUNKS}/[hash]`,
     bundle: true,
     splitting: true,
     format: 'esm',
@@ -110,10 +110,12 @@ export async function exportsOf(modules) {
 /** The file in which the module that knows the root has come to lie. */
 function knowing(path, text) {
   const parts = text.split(HERE)
-  if (!/[\\/]chunks[\\/][^\\/]*$/.test(path) || parts.length !== 2) throw new Error(`${path}: expected a chunk with ${HERE} once`)
+  if (!dirname(path).endsWith(CHUNKS) || parts.length !== 2) throw new Error(`${path}: expected a chunk with ${HERE} once`)
   return parts.join('import.meta.url')
 }
 
+/** The folder of what several files need: a name that no bundle of a user's has, so that such a one is not taken for this. */
+const CHUNKS = 'postgrad-chunks'
 /** A module that knows where the bundle lies. */
 const ROOT = 'postgrad:root'
 /** Stands for `import.meta.url` of the file that it comes to lie in, until that is written. */
@@ -134,7 +136,7 @@ function placesKept(edit) {
       // The one module that is asked where it is: all chunks lie in one folder.
       plugin.onLoad({ filter: /.*/, namespace: 'root' }, () => ({
         // In a bundle that a user made of this one it lies elsewhere, or nobody knows where.
-        contents: `const here = ${HERE}; export const root = /[/]chunks[/][^/]*$/.test(here) ? new URL('../', here).href : undefined`,
+        contents: `export const here = ${HERE}; export const root = /[/]${CHUNKS}[/][^/]*$/.test(here) ? new URL('../', here).href : undefined`,
         loader: 'js',
       }))
       plugin.onLoad({ filter: /\.js$/ }, ({ path }) => {
@@ -143,7 +145,7 @@ function placesKept(edit) {
         const contents = edit(readFileSync(path, 'utf8'), path)
         if (!contents.includes('import.meta.url')) return { contents, loader: 'js' }
         const place = JSON.stringify([name, ...rest].join('/'))
-        const head = `import { root as __root } from '${ROOT}';const __moduleUrl = __root && new URL(${place}, __root).href;`
+        const head = `import { here as __here, root as __root } from '${ROOT}';const __moduleUrl = __root ? new URL(${place}, __root).href : __here;`
         return { contents: head + contents, loader: 'js' }
       })
     },

@@ -1,20 +1,35 @@
 /**
- * What `tsc -b` made, once more, with the library in few files, as users install it: `.cache/bundled`. Tests run there. A worker starts in half the time,
- * a test file loads some dozens of files and not 380, and what is tested has been through the bundler.
+ * What `tsc -b` made, once more, with the library in few files, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
+ * starts in half the time, a test file loads some dozens of files and not 380, and what is tested has been through the bundler.
  *
  *   dist/                   the library, by `bundle.mjs`: a file per package with all names of its modules, and what threads load by its place
  *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
  *   packages/, apps/        tests, fixtures, apps and private packages, as they are
  *   node_modules/           the packages of this tree, and what they need
  */
-import { copyFileSync, cpSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { buildBundle, exportsOf, isByPlace } from './bundle.mjs'
 import { builtFrom, projects, read, root, walk } from './setup.mjs'
 
-const tree = join(root, '.cache/bundled')
-const entries = join(tree, 'entries')
-const stamp = join(tree, 'stamp')
+const trees = join(root, '.cache/bundled')
+/** So many stay: a soak may still run on an older one. */
+const TREES_KEPT = 4
+/** The one of the build at hand. */
+let tree
 /** Which the tree has of its own, or must not have twice. */
 const NOT_LINKED = ['packages', 'apps', 'node_modules', 'package.json', 'jest.config.js', '.cache', '.git', 'out']
 
@@ -25,26 +40,47 @@ const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|su
 
 /** @returns the folder of the tree, made again where something else has been built since */
 export async function bundledTree() {
-  const key = `${builtFrom()} ${read(join(root, 'scripts/bundle.mjs'))} ${read(join(root, 'scripts/bundled-tree.mjs'))}`
-  if (read(stamp) === key) return tree
+  const scripts = ['bundle.mjs', 'bundled-tree.mjs'].map((name) => read(join(root, 'scripts', name)))
+  const key = createHash('sha256').update([builtFrom(), ...scripts].join())
+  tree = join(trees, key.digest('hex').slice(0, 12))
+  const stamp = join(tree, 'stamp')
+  if (existsSync(stamp)) return tree
   rmSync(tree, { recursive: true, force: true })
-  mkdirSync(entries, { recursive: true })
+  mkdirSync(tree, { recursive: true })
   const folders = new Map(projects().map((folder) => [manifestOf(folder).name, folder]))
   for (const folder of folders.values()) place(folder, folders)
-  for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) symlinkSync(join(root, name), join(tree, name))
+  for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) link(join(root, name), join(tree, name))
   await library([...folders.values()].filter(isLibrary))
-  writeFileSync(stamp, key)
+  removeOld()
+  writeFileSync(stamp, '')
   return tree
+}
+
+function removeOld() {
+  const others = readdirSync(trees).filter((name) => name !== basename(tree))
+  const since = new Map(others.map((name) => [name, statSync(join(trees, name)).mtimeMs]))
+  const old = others.sort((a, b) => since.get(b) - since.get(a)).slice(TREES_KEPT - 1)
+  for (const name of old) rmSync(join(trees, name), { recursive: true, force: true })
+}
+
+/** A link, or where Windows lets only administrators link files a copy. */
+function link(from, at) {
+  if (statSync(from).isDirectory()) return symlinkSync(from, at, 'junction')
+  try {
+    symlinkSync(from, at)
+  } catch (error) {
+    if (error.code !== 'EPERM') throw error
+    copyFileSync(from, at)
+  }
 }
 
 /** A package or an app without its part in the library. */
 function place(folder, folders) {
   mkdirSync(inTree(folder), { recursive: true })
   for (const name of readdirSync(folder)) {
-    if (name === 'package.json') copyFileSync(join(folder, name), join(inTree(folder), name))
     // Programs in TypeScript are run from there.
-    else if (name === 'src') cpSync(join(folder, name), join(inTree(folder), name), { recursive: true })
-    else if (name !== 'dist' && name !== 'node_modules') symlinkSync(join(folder, name), join(inTree(folder), name))
+    if (name === 'src') cpSync(join(folder, name), join(inTree(folder), name), { recursive: true })
+    else if (name !== 'dist' && name !== 'node_modules') link(join(folder, name), join(inTree(folder), name))
   }
   for (const { path } of walk(join(folder, 'dist'))) {
     if (/\.(map|stamp|tsbuildinfo)$/.test(path) || (isLibrary(folder) && path.endsWith('.js') && !isTestCode(path))) continue
@@ -53,15 +89,17 @@ function place(folder, folders) {
   }
   const { name, dependencies, devDependencies } = manifestOf(folder)
   for (const needed of [name, ...Object.keys({ ...dependencies, ...devDependencies })]) {
-    const link = join(tree, 'node_modules', needed)
-    if (lstatSync(link, { throwIfNoEntry: false }) !== undefined) continue
-    mkdirSync(dirname(link), { recursive: true })
+    const at = join(tree, 'node_modules', needed)
+    if (lstatSync(at, { throwIfNoEntry: false }) !== undefined) continue
+    mkdirSync(dirname(at), { recursive: true })
     const own = folders.get(needed)
-    symlinkSync(own === undefined ? realpathSync(join(folder, 'node_modules', needed)) : inTree(own), link)
+    symlinkSync(own === undefined ? realpathSync(join(folder, 'node_modules', needed)) : inTree(own), at, 'junction')
   }
 }
 
 async function library(folders) {
+  const entries = join(tree, 'entries')
+  mkdirSync(entries)
   const modulesOf = (folder) =>
     [...walk(join(folder, 'dist'))].map(({ path }) => path).filter((path) => path.endsWith('.js') && !isTestCode(path))
   const names = await exportsOf(folders.flatMap(modulesOf))

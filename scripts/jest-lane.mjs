@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
-import { bundledTree } from './bundled-tree.mjs'
 import { environmentOf } from './other-node.mjs'
 import { endTree, read, root, spawnWithUs } from './setup.mjs'
 
@@ -13,11 +12,17 @@ const cores = os.availableParallelism?.() ?? os.cpus().length
 const LINGER_MS_MAX = 15_000
 
 /** Tests are found in dist; whoever names a source file means its output. */
-const toPattern = (arg) => (arg.startsWith('-') ? arg : arg.replace(/(^|\/)src\//, '$1dist/').replace(/\.ts$/, '.js'))
+const toPattern = (arg, tree) =>
+  arg.startsWith('-')
+    ? arg
+    : arg
+        .replace(root, tree)
+        .replace(/(^|\/)src\//, '$1dist/')
+        .replace(/\.ts$/, '.js')
 
 /**
  * Runs the tests of `lane` that match `args` (jest's own arguments, paths among them), for at most `limitMs`.
- * `node` is the Node that runs them, this one by default; they run on the bundled library, unless `tree` is the repository. A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
+ * `tree` is where they are: the repository, or `bundledTree()`. `node` is the Node that runs them, this one by default. A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
  * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
  */
 export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree }) {
@@ -27,16 +32,15 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   const command = [
     join(root, 'node_modules/jest/bin/jest.js'),
     `--selectProjects=${lane}`,
-    // A soak is a search that wants a core of its own.
-    `--maxWorkers=${lane === 'soak' ? Math.max(1, cores >> 2) : Math.min(4, cores)}`,
+    `--maxWorkers=${Math.min(4, cores)}`,
     '--passWithNoTests',
     '--json',
     `--outputFile=${results}`,
-    ...args.map(toPattern),
+    ...args.map((arg) => toPattern(arg, tree)),
   ]
   const child = spawnWithUs(node, command, {
     cwd: root,
-    env: { ...process.env, ...environmentOf(node), ...env, POSTGRAD_TREE: tree ?? (await bundledTree()), NODE_OPTIONS: nodeOptions() },
+    env: { ...process.env, ...environmentOf(node), ...env, POSTGRAD_TREE: tree, NODE_OPTIONS: nodeOptions() },
     stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)

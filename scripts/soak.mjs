@@ -2,6 +2,7 @@
  * `npm run soak -- --seeds 10000 [paths]`: the tests that take longer than a change should wait for, files `*.soak.test.ts`. Every
  * `--name COUNT` reaches them as POSTGRAD_SOAK_NAME; counts are printed before, so that a report says how much was run.
  */
+import { bundledTree } from './bundled-tree.mjs'
 import { runLane } from './jest-lane.mjs'
 import { setupOrExit, timed } from './setup.mjs'
 
@@ -39,7 +40,7 @@ const env = { POSTGRAD_SOAK: '1' }
 for (const [name, count] of counts) env[`POSTGRAD_SOAK_${name.toUpperCase().replaceAll('-', '_')}`] = String(count)
 const said = [...counts].map(([name, count]) => `${count} ${name}`).join(', ')
 const done = timed(console.log, `soak: ${said}`)
-const result = await runLane('soak', args, { env, limitMs: LIMIT_MS })
+const result = await runLane('soak', args, { env, limitMs: LIMIT_MS, tree: await bundledTree() })
 if (result.trouble !== null) console.log(result.trouble)
 done()
 const nothing = result.passed + result.failed === 0

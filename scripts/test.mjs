@@ -3,6 +3,7 @@
  * A step that fails does not stop the next ones, except that nothing runs on sources that do not compile.
  */
 import { join } from 'node:path'
+import { bundledTree } from './bundled-tree.mjs'
 import { runLane } from './jest-lane.mjs'
 import { otherNode, VERSIONS } from './other-node.mjs'
 import { buildAll, capture, root, SetupError, setupOrExit, timed } from './setup.mjs'
@@ -30,13 +31,14 @@ await setupOrExit({ build: false })
 const node = (script, ...more) => [process.execPath, [join(root, script), ...more]]
 if (!narrowed) await check('biome (lint and format)', ...node('node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'))
 const built = await build()
+const tree = built ? await library() : null
 if (!narrowed) {
   await check('graph of packages and files', ...node('scripts/check-graph.mjs'))
   await check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies'))
   if (built) await check('public API', ...node('scripts/api-report.mjs', '--check'))
 }
-if (built) for (const version of nodes) await testOn(version)
-if (built && sums.passed + sums.failed + sums.skipped === 0) fail('no test matches', args.join(' '))
+if (tree !== null) for (const version of nodes) await testOn(version)
+if (tree !== null && sums.passed + sums.failed + sums.skipped === 0) fail('no test matches', args.join(' '))
 
 for (const failure of failures) console.log(`FAILED: ${failure}`)
 // A check that failed counts as a failed test, so that the closing line alone tells the truth.
@@ -64,6 +66,21 @@ async function build() {
   }
 }
 
+/** Where the tests run. */
+async function library() {
+  if (modules) return root
+  const done = timed(console.log, 'check: the library bundles')
+  try {
+    const made = await bundledTree()
+    done()
+    return made
+  } catch (error) {
+    fail('the library bundles', String(error.stack))
+    done('FAILED')
+    return null
+  }
+}
+
 async function testOn(version) {
   let node = process.execPath
   if (version !== THIS) {
@@ -79,7 +96,7 @@ async function testOn(version) {
 
 async function test(lane, node, where) {
   const done = timed(console.log, `tests: lane ${lane}${where}`)
-  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node, ...(modules && { tree: root }) })
+  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node, tree })
   for (const key of Object.keys(sums)) sums[key] += result[key]
   if (result.trouble !== null) console.log(result.trouble)
   if (result.failed > 0) failures.push(`tests of lane ${lane}${where} (${result.failed})`)

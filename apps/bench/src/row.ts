@@ -44,7 +44,7 @@ const WARM_UP_SECONDS = 1
 const WARM_UP_TURNS_MAX = 200
 /** Where work is to be done so often that it takes longer, no longer than that. */
 const WARM_UP_SECONDS_MAX = 20
-/** A pass takes ten times as long at first, and its final time after so many: V8 optimizes a function when it has often been called, on each worker again. */
+/** A pass takes ten times as long at first, and its final time after so many: V8 optimizes a function when it has often been called, on each worker separately. */
 export const WARM_PASSES = 3000
 
 /** Perturbations of a shared machine only ever make a turn slower, so the median of many short turns is what stays. */

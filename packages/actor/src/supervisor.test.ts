@@ -130,7 +130,7 @@ describe('back-off and what nobody else hears', () => {
     return at
   }
 
-  test('SUP-16 a restart waits minBackoffMs, twice as long each time, at most maxBackoffMs; a child that has run for a period starts again', async () => {
+  test('SUP-16 a restart waits minBackoffMs, twice as long each time, at most maxBackoffMs; after a child has run for a period, it is minBackoffMs again', async () => {
     const house = new House()
     const supervisor = house.supervisor('one-for-one', 'ab', { intensity: 100, periodMs: 1000, minBackoffMs: 10, maxBackoffMs: 50 })
     await supervisor.start()

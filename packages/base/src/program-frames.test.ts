@@ -16,11 +16,25 @@ test.each([
   ['at add (file:///app/node_modules/postgrad/dist/chunks/ABC.js:1:2)', INSTALLED, true],
   ['at add (file:///app/node_modules/postgrad/dist/cjs/all.cjs:1:2)', REPOSITORY, true],
   ['at add (file:///elsewhere/postgrad/dist/chunks/ABC.js:1:2)', LINKED, true],
+  ['at add (C:\\app\\node_modules\\postgrad\\dist\\cjs\\all.cjs:1:2)', REPOSITORY, true],
+  ['at add (file:///C:/elsewhere/postgrad/dist/a.js:1:2)', 'C:/elsewhere/postgrad/dist/', true],
   ['at main (file:///app/src/main.js:1:2)', INSTALLED, false],
   ['at main (file:///app/out.js:1:2)', null, false],
   ['at node:internal/process/task_queues:95:5', INSTALLED, false],
 ])('CLU-57 %s, seen from %s: ours %s', (line, own, ours) => {
   expect(isOwnFrame(line, own)).toBe(ours)
+})
+
+test.each([
+  ['at main (file:///app/src/main.js:1:2)', '/app/src/main.js:1:2'],
+  ['at async main (/app/src/main.cjs:1:2)', '/app/src/main.cjs:1:2'],
+  ['at file:///C:/app/main.js:1:2', 'C:/app/main.js:1:2'],
+  ['at main (C:\\app\\main.cjs:1:2)', 'C:/app/main.cjs:1:2'],
+  ['at process.processTicksAndRejections (node:internal/process/task_queues:95:5)', ''],
+  ['at Array.map (<anonymous>)', ''],
+  ['Error: no frame', ''],
+])('CLU-57 the place of %s', (line, place) => {
+  expect(placeOfFrame(line)).toBe(place)
 })
 
 test('CLU-57 frames are those of the caller, and more than the ten of a stack', () => {

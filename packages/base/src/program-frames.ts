@@ -4,6 +4,8 @@ import { houseOf } from './own-file.js'
 /** Node's default of 10 may end within our own frames. */
 const FRAMES_MAX = 64
 const house = pathOf(houseOf())
+/** Its place: a path, or a `file:` URL, of POSIX or of Windows. */
+const FRAME = /(?:^|[\s(])(?:file:\/\/)?\/?((?:\/|[A-Za-z]:\/)[^()]*:\d+:\d+)\)?$/
 /** The repository's packages hold tests, too, which count as programs. */
 const PACKAGE_CODE = /^[a-z-]+\/(?:dist|src)\/(?!(?:.*\/)?fixtures\/|.*\.(?:test|suite|fixture)\.)/
 const INSTALLED = /node_modules\/(?:@postgrad|postgrad)\//
@@ -22,7 +24,7 @@ export function framesOnStack(): string[] {
 
 /** `file:line:column` of a frame; '' where there is no file. */
 export function placeOfFrame(line: string): string {
-  return /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^()]*:\d+:\d+)\)?$/.exec(line)?.[1] ?? ''
+  return FRAME.exec(line.replaceAll('\\', '/'))?.[1] ?? ''
 }
 
 /** Whether a frame is in a file of postgrad. In a bundle of the user's that is unknown: there no frame is. */
@@ -35,5 +37,5 @@ export function isOwnFrame(line: string, own = house): boolean {
 }
 
 function pathOf(url: string | null): string | null {
-  return url === null ? null : new URL(url).pathname
+  return url === null ? null : new URL(url).pathname.replace(/^\/(?=[A-Za-z]:)/, '')
 }

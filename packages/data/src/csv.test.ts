@@ -133,7 +133,7 @@ describe('what is wrong is told with its line', () => {
 })
 
 describe('csvDataset', () => {
-  test('batches by the DataLoader, each epoch again', async () => {
+  test('batches by the DataLoader, and reads the file again in each epoch', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'postgrad-csv-'))
     try {
       await writeFile(join(folder, 'a.csv'), 'x,label,name\n0.5,1,a\n1.5,0,b\n2.5,1,c\n')

@@ -35,7 +35,7 @@ async function whole(make: () => Options): Promise<{ batches: number[][]; states
   return { batches, states }
 }
 
-/** What comes behind a state, in a loader that was made again. */
+/** What comes behind a state, in a new loader. */
 async function rest(make: () => Options, state: DataLoaderState, epochs: number): Promise<number[][]> {
   const loader = new DataLoader(dataset, { batchSize: 2, collate, ...make() })
   loader.loadStateDict(state)

@@ -94,7 +94,7 @@ function checkArguments(url: unknown, factory: unknown, args: unknown): void {
 const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeDataset, [...arguments])"
 
 /**
- * Imports the module and calls the factory; in each thread again.
+ * Imports the module and calls the factory; once in each thread.
  * @throws (rejects) as `workerDataset`
  */
 export async function makeDataset(source: WorkerSource): Promise<Dataset<unknown>> {

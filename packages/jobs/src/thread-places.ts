@@ -89,7 +89,7 @@ class Way {
     this.here.postMessage(why)
   }
 
-  /** The reply takes another road: what was said before it is heard before it. After 'close' there is nothing left, and to look would crash Node 20. */
+  /** The reply takes another way: what was said before it is heard before it. After 'close' there is nothing left, and to look would crash Node 20. */
   end(): void {
     while (!this.closed) {
       const got = receiveMessageOnPort(this.here)

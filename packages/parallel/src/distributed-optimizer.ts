@@ -274,7 +274,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return { owners, groups: { stateDict, loadStateDict } as GroupsState }
   }
 
-  /** Gives up the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */
+  /** Drops the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */
   dispose(): void {
     this.disposed = true
     for (const part of this.parts.values()) giveUp(part)

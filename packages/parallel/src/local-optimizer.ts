@@ -30,7 +30,7 @@ export interface OwnedGroup {
 
 export class LocalOptimizer {
   private readonly optimizer: Optimizer
-  /** Makes one again over groups, for checks. */
+  /** Makes another over groups, for checks. */
   private readonly make: (groups: readonly object[]) => Optimizer
   /** The state before the last load, until something else is done. */
   private before: OptimizerState<object> | null = null

@@ -1,5 +1,5 @@
 /**
- * The road of what happens at workers to the main thread: a worker gathers its events and posts them by the batch through its control port; the cluster
+ * How the main thread learns what happens at workers: a worker gathers its events and posts them by the batch through its control port; the cluster
  * hands them, and what it sees itself, to whoever listens. Nothing is gathered while nobody does. Rules CLU-50 to CLU-54 in SPEC.md.
  *
  * A main thread that does not come to its port must not fill the memory: how many batches it has taken is counted where the worker sees it at any time, and a worker that

@@ -1,4 +1,4 @@
-/** References that nobody has disposed when a cluster is closed: who is asked, and how it is said. `cluster.ts` closes. PyTorch: `checkRRefLeaks`. */
+/** References that nobody has disposed of when a cluster is closed: who is asked, and how it is said. `cluster.ts` closes. PyTorch: `checkRRefLeaks`. */
 import { PostgradError } from '@postgrad/base'
 import type { ReferenceLeak } from '@postgrad/rpc'
 import { describeLeaks, referenceLeaks } from '@postgrad/rpc/internal'

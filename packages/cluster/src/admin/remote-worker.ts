@@ -73,7 +73,7 @@ export interface AskOptions {
 
 /** Of what is waited for while the worker lives. */
 interface Limits extends Omit<AskOptions, 'op'> {
-  /** Runs when it is cancelled by the time or the signal. */
+  /** Runs when the time or the signal ends it. */
   readonly onGivenUp?: () => void
 }
 
@@ -157,7 +157,7 @@ export class RemoteWorker {
     return this.request(op, () => this.facade(query, ...args), limits) as Promise<Answer<Q>>
   }
 
-  /** Asks for a run, which is cancelled there when it is cancelled here. Rejects as `ask` does, and with CALL_CANCELLED. */
+  /** Asks for a run, which is cancelled there when it ends here by time or signal. Rejects as `ask` does, and with CALL_CANCELLED. */
   run<Q extends 'run' | 'runMain'>(query: Q, what: Asked<Q>[1], limits: Limits): Promise<Answer<Q>> {
     const run = this.nextRun++
     const onGivenUp = (): void => this.post({ event: 'cancel', run } satisfies CancelEvent, [])

@@ -73,7 +73,7 @@ const JOIN: OptionNames<JoinOptions> = { timeoutMs: true }
 export interface ClusterEnd {
   /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
   readonly deaths: readonly PostgradError[]
-  /** References that nobody had disposed when the cluster was closed, if `referenceLeaks` of launch asks for them. */
+  /** References that nobody had disposed of when the cluster was closed, if `referenceLeaks` of launch asks for them. */
   readonly leaks: readonly ReferenceLeak[]
   /** SUPERVISOR_GAVE_UP, if that ended it. */
   readonly error?: PostgradError

@@ -2,6 +2,7 @@
  * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`remote-members.ts`), and resolves when
  * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
+import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
@@ -54,7 +55,7 @@ export interface LaunchOptions {
   readonly onStall?: 'report' | 'kill'
   /**
    * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
-   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program gives up what it makes.
+   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program disposes of what it makes.
    * A reference that the collector has not found yet counts.
    */
   readonly referenceLeaks?: LeakPolicy
@@ -228,7 +229,7 @@ function programUrl(program: URL | string): string {
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
     remedy:
       typeof program === 'string' && !program.startsWith('file:')
-        ? `Check the path; it counts from ${process.cwd()}.`
+        ? `Check the path${isAbsolute(program) ? '' : `, which counts from ${process.cwd()}`}.`
         : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
     values: { program: url },
   })

@@ -86,7 +86,7 @@ export class MainThread {
     return this.runtime === null ? {} : { [this.options.name]: this.runtime.references() }
   }
 
-  /** Gives up the references that it holds. Returns whether there were any. */
+  /** Disposes of the references that it holds. Returns whether there were any. */
   release(): boolean {
     if (this.runtime === null || this.runtime.references().held.length === 0) return false
     this.runtime.rrefs.releaseAll()

@@ -1,6 +1,6 @@
 /** LAUNCH_FAILED: why workers could not be started, and which of them it was, whoever wanted them. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { isOwnFrame } from '@postgrad/base/internal'
+import { isOwnFrame, placeOfFrame } from '@postgrad/base/internal'
 
 /** @param worker null: nothing was started, what was asked for is wrong */
 export function launchFailed(op: string, worker: string | null, cause: unknown): PostgradError {
@@ -23,8 +23,14 @@ function withPlace(why: string, error: unknown): string {
   // Only what a worker threw: the stack of this thread shows who launched.
   const { remoteStack } = Object(error) as { remoteStack?: string }
   const lines = (remoteStack ?? '').split('\n')
-  const place = lines.find((line) => /^\s*(?:at .*|file:.*):\d+\)?$/.test(line) && line.includes('file:') && !isOwnFrame(line))
-  return place === undefined ? why : `${why.replace(/\.$/, '')} (${place.trim().replace(/^at .*\((.*)\)$|^at (?:async )?/, '$1')})`
+  const unread = lines.find((line) => /^file:.*:\d+$/.test(line))
+  const place =
+    unread ??
+    lines
+      .filter((line) => !isOwnFrame(line))
+      .map(placeOfFrame)
+      .find((one) => one !== '')
+  return place === undefined ? why : `${why.replace(/\.$/, '')} (${place})`
 }
 
 /** What `fn` gives; what it throws as the LAUNCH_FAILED of `op`. */

@@ -105,7 +105,7 @@ describe('user_rref_backward', () => {
     })
   })
 
-  test('RREF-30 the errors: no tensor; no context; one that the owner does not know; an error of the creation; a reference disposed', async () => {
+  test('RREF-30 the errors: no tensor; no context; one that the owner does not know; an error of the creation; a disposed reference', async () => {
     await overSeeds(3, 2, async () => {
       await distAutograd.context(async (ctx) => {
         const text = remote('worker1', identity, ['foo']) as RRef<Tensor>

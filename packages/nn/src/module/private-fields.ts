@@ -3,7 +3,7 @@
  * there is none (a runtime without it, a policy that forbids it) they stay unseen. Slow (0.5 ms), so only for objects whose class names such fields.
  */
 import type { Session } from 'node:inspector'
-import { createRequire } from 'node:module'
+import { builtin } from '@postgrad/base/internal'
 
 interface Remote {
   readonly result: { readonly objectId?: string }
@@ -86,7 +86,7 @@ let loaded: typeof Session | null | undefined
 function inspector(): typeof Session | null {
   if (loaded !== undefined) return loaded
   try {
-    loaded = (createRequire(import.meta.url)('node:inspector') as { Session: typeof Session }).Session
+    loaded = builtin<{ Session: typeof Session }>('node:inspector').Session
     // Refused where text may not become code.
     ;(loaded.constructor as FunctionConstructor)('return globalThis')
   } catch {

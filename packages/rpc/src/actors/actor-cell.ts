@@ -201,7 +201,7 @@ export class ActorCell {
     const problem = served?.givenUp ?? (scope.deadlineMs < this.core.clock.now() ? this.expiredError(method) : null)
     if (problem !== null) {
       served?.refuse()
-      // So nobody is answered who has cancelled.
+      // So a caller that no longer waits is not answered.
       served?.giveUp(problem)
       this.core.letter(isCancelled ? 'cancelled' : 'expired', `call of '${method}' of ${this.what}`)
       reject(problem)

@@ -21,7 +21,7 @@ import { currentRuntime } from './api.js'
  * ```
  *
  * `static readonly serial = true` works for any exposed class. A serial actor serves one call at a time, in the order in which they came, until its
- * function has ended, also when its caller has cancelled by then; a call that is part of what it serves (it awaits an observer, which asks it) is let in.
+ * function has ended, also when its caller no longer waits by then; a call that is part of what it serves (it awaits an observer, which asks it) is let in.
  * @throws (its constructor) RPC_NOT_INITIALIZED outside of any worker
  */
 export abstract class Actor {

@@ -64,7 +64,7 @@ function monitorFar(handle: ActorHandle<unknown>): Monitor {
 
 /**
  * Binds two actors: when one of them crashes (its worker's death included), the other does, with LINKED_ACTOR_DOWN. A normal end of one is nothing to the other. It
- * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made again is another, and bound to nothing.
+ * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made in its place is another, and bound to nothing.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
  */
 export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
@@ -94,7 +94,7 @@ async function referenceOf(op: string, actor: unknown): Promise<Borrowed> {
   if (actor instanceof RRef) return { rref: actor, [Symbol.asyncDispose]: async () => {} }
   if (!(actor instanceof ActorHandle)) throw notAnActor(op, actor === null ? 'null' : typeof actor)
   const rref = await actor.reference()
-  // The supervision's own is not ours to give up.
+  // The supervision's own is not ours to dispose of.
   return { rref, [Symbol.asyncDispose]: async () => (actor.isLocal ? undefined : rref.dispose()) }
 }
 

@@ -196,8 +196,8 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 
   /**
-   * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it is not begun
-   * again any more.
+   * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it
+   * will not be started again.
    */
   get exited(): Promise<Exit> {
     this.isEndWatched = true
@@ -404,7 +404,7 @@ function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next:
   })
 }
 
-/** Gives a reference up; whoever uses it later reads that the actor has been made again. */
+/** Disposes of a reference; whoever uses it later reads that the actor has been made again. */
 function retire(worker: WorkerRuntime, rref: RRef, error: PostgradError): void {
   if (!(rref instanceof UserRRef)) return
   worker.rrefs.failUser(rref, error)

@@ -277,7 +277,7 @@ describe('deadlines of references', () => {
       await sleep(100)
       expect(await failure(made.toHere())).toMatchObject({ code: 'RREF_CREATION_TIMEOUT' })
       expect(made.confirmedByOwner()).toBe(false)
-      // It has been cancelled by itself.
+      // It has been disposed of by itself, and its call cancelled.
       expect(cluster.gate(0, 1).sent).toEqual(['REMOTE_CALL', 'RREF_USER_DELETE', 'CALL_CANCEL'])
     })
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])

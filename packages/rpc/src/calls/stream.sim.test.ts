@@ -358,7 +358,7 @@ describe('a stream', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('STR-7, CAN-1: an abort ends the loop at once; what had arrived before it is disposed, also when the generator had ended', async () => {
+  test('STR-7, CAN-1: an abort ends the loop at once; what had arrived before it is discarded, also when the generator had ended', async () => {
     const cluster = await inCluster(3, async () => {
       for (const n of [1000, 20]) {
         const controller = new AbortController()
@@ -421,7 +421,7 @@ describe('a stream', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('STR-6: a stream that is cancelled for want of an item says that it was cancelled', async () => {
+  test('STR-6: a stream that times out for want of an item says that it was cancelled', async () => {
     const cluster = await inCluster(2, async () => {
       const items = stream('worker1', stuck, [], { timeoutMs: 20 })
       await items.next()
@@ -452,7 +452,7 @@ describe('a stream', () => {
     expect(await cluster.leftovers({ except: [1, 2] })).toEqual([])
   })
 
-  test('STR-9: items carry tensors and references; those that nobody takes are disposed', async () => {
+  test('STR-9: items carry tensors and references; those that nobody takes are discarded', async () => {
     await overSeeds(5, 2, async () => {
       for (const to of ['worker1', 'worker0']) {
         const got = await collect(stream(to, tensors, [5], { window: 2 }))

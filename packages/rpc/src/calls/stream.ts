@@ -100,7 +100,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this.last() as Promise<IteratorResult<T, unknown>>
   }
 
-  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are disposed. */
+  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are discarded. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
     if (this.state === 'ended') this.port?.ended()
@@ -157,7 +157,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
-  /** At once: what waits to be taken is disposed, also when the generator had ended. @internal */
+  /** At once: what waits to be taken is discarded, also when the generator had ended. @internal */
   onCancelled(thrown: unknown): void {
     this.drop()
     this.onError(thrown)

@@ -12,11 +12,17 @@ export function unknownWorker(op: string, target: unknown, workers: readonly Wor
     expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of the workers ${known.join(', ')}`,
     got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : String(target),
     remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; after a restart its id is another.',
-    values: { target: isInfo(target) ? target.name : target, known: workers.map(({ name }) => name) },
+    values: {
+      target: isInfo(target) ? target.name : typeof target === 'number' ? target : String(target),
+      known: workers.map(({ name }) => name),
+    },
   })
 }
 
-const isInfo = (target: unknown): target is WorkerInfo => typeof target === 'object' && target !== null
+function isInfo(target: unknown): target is WorkerInfo {
+  const { name, id } = Object(target) as Partial<WorkerInfo>
+  return typeof name === 'string' && typeof id === 'number'
+}
 
 export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('RPC_SHUT_DOWN', {
@@ -38,7 +44,7 @@ export function drainingError(op: string, worker: WorkerInfo): PostgradError {
 }
 
 export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInherited: boolean): PostgradError {
-  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' was cancelled`, { worker: to.name, workerId: to.id, timeoutMs })
+  if (isInherited) return outOfTime(op, `the call to worker '${to.name}' has ended`, { worker: to.name, workerId: to.id, timeoutMs })
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,

@@ -5,7 +5,7 @@
  *
  * Note [Abandoned rounds]
  *
- * Members that count their rounds, each for itself, are out of step for good once one has missed a round that the others gave up. So the leader counts. Where
+ * Members that count their rounds, each for itself, are out of step for good once one has missed a round that the others abandoned. So the leader counts. Where
  * the same members meet under the same name (or none) is a meeting; an arrival joins its first open round that this member has not come to, or begins one.
  * When time runs out all open rounds of a meeting fail, and its era goes up by one. Arrivals say in which era their member takes itself to be:
  *

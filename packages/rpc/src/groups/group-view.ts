@@ -43,7 +43,7 @@ export class GroupView {
     this.core.messages.postIfReachable(to, MessageType.GROUP_UPDATE, [what, data, error])
   }
 
-  /** Gives up every reference to a value of another. */
+  /** Disposes of every reference to a value of another. */
   releaseAll(): void {
     REFERENCES.of(this.core).releaseAll()
   }

@@ -248,7 +248,7 @@ describe('barrier and allGather', () => {
           await sleep(random.below(60))
           const round = random.below(4) === 0 ? `name ${random.below(3)}` : undefined
           const calls = Array.from({ length: 1 + random.below(3) }, () => gather(name, 1 + random.below(80), round))
-          // Who serves a call and is cancelled abandons its rounds.
+          // Whose call is cancelled has not come to its rounds.
           if (random.below(5) === 0) void call(name, gatherFor, [random.below(80)], { timeoutMs: 1 + random.below(40) }).catch(() => {})
           for (const outcome of await Promise.all(calls)) {
             const end = typeof outcome === 'string' ? outcome : 'met'
@@ -346,7 +346,7 @@ describe('barrier and allGather', () => {
         expect(await failure(barrier(undefined, { round: round as never }))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
       }
       for (let n = 0; n < 200; n++) await barrier(undefined, { round: n })
-      // Each is cancelled, and its member never comes.
+      // Each is abandoned: its other member never comes.
       if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
     })
     const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, Map<string, unknown> & { meetings?: Map<string, unknown> }> }
@@ -355,7 +355,7 @@ describe('barrier and allGather', () => {
     expect(await cluster.leftovers()).toEqual([])
   })
 
-  test('GRP-16, GRP-17: names whose rounds were cancelled leave nothing behind', async () => {
+  test('GRP-16, GRP-17: names whose rounds were abandoned leave nothing behind', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(1, async () => {
       for (let n = 0; n < 50; n++) await failure(call('worker1', roundFor, [`lost ${n}`], { timeoutMs: 5 }))
@@ -393,7 +393,7 @@ describe('barrier and allGather', () => {
     })
   })
 
-  test('GRP-17: who is cancelled while it waits has not come: its next call joins the same round', async () => {
+  test('GRP-17: a member whose call is cancelled while it waits has not come: its next call joins the same round', async () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id, name } }) => {
         if (id !== 1) {

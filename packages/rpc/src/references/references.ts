@@ -73,7 +73,7 @@ class ReferenceServing {
       return
     }
     call.owner = owner
-    // The fork of one that was disposed counts all the same, since its end is on its way; but nobody waits for the word.
+    // The fork of a creation that was cancelled counts all the same, since its end is on its way; but nobody waits for the word.
     if (call.givenUp === null) core.messages.answer(peer, requestId, MessageType.REMOTE_RET, [rrefId, forkId, null])
     serving.serve(call, this.remoteWork)
     if (toSelf) rrefs.releaseHold(rrefId)

@@ -210,7 +210,7 @@ export class RRefContext implements ReferenceHooks {
     this.end(user)
   }
 
-  /** Gives up every reference that this worker has to a value of another; its program may use none any more. */
+  /** Disposes of every reference that this worker has to a value of another; its program may use none any more. */
   releaseAll(): void {
     for (const tracked of [...this.users.values()]) {
       const user = tracked.ref.deref()

@@ -30,7 +30,7 @@ export interface RandomFaultsOptions {
   readonly spare?: string | readonly string[]
 }
 
-/** A plan that is drawn again for each seed. */
+/** A plan that is drawn for each seed. */
 export interface RandomFaults {
   /** The rules of a seed, for these workers. The same for the same. */
   draw(seed: number, workers: readonly string[]): readonly FaultRule[]

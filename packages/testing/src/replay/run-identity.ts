@@ -7,7 +7,7 @@ interface ExpectState {
   readonly testPath?: string
 }
 
-/** How many runs each test has made: of this copy of the module, which test runners make again for each file. */
+/** How many runs each test has made: of this copy of the module, which test runners load again for each file. */
 const runs = new Map<string, number>()
 
 /** The identity of the next run of the test that runs now. `name`: what the program calls it, where no test runner does. */

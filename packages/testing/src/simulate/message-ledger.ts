@@ -80,7 +80,7 @@ export interface Messages {
   readonly repeated: readonly RepeatedRequest[]
   /** Of pairs of workers that lived to the end. */
   readonly credits: readonly CreditCount[]
-  /** Of the links below, where what a session sends again counts again: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
+  /** Of the links below, where what a session sends again counts once more each time: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
   readonly frames: Readonly<FrameCounts> & { readonly inFlight: number }
 }
 

@@ -127,7 +127,7 @@ export interface Simulation<T> {
   readonly timeMs: number
   /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
-  /** References that nobody had disposed then. */
+  /** References that nobody had disposed of then. */
   readonly leaks: readonly ReferenceLeak[]
   /** How often the rules of `faults` did what. */
   readonly faults: Readonly<Record<FaultKind, number>>

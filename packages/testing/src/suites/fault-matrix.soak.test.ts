@@ -1,4 +1,4 @@
-/** Every kind of message under every fault, many seeds: `npm run soak -- --seeds 1000 fault-matrix`. POSTGRAD_SOAK_FIRST moves the first. */
+/** Every kind of message under every fault, a seed for every hundred: `npm run soak -- --seeds 10000 fault-matrix`. POSTGRAD_SOAK_FIRST moves the first. */
 import { test } from '@jest/globals'
 import { KINDS, underEveryFault } from './fault-matrix.suite.js'
 

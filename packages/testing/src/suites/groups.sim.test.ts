@@ -108,7 +108,7 @@ describe('groups in the simulation', () => {
     }
   })
 
-  test('GRP-7: a worker that was started again begins its rounds with those who know it again', async () => {
+  test('GRP-7: a worker that was started again begins its rounds from the first, with those who know its new life', async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       await simulate({ workers: 3, seed, faults: FAULTS }, async (sim) => {
         const round = (names: readonly string[]) =>

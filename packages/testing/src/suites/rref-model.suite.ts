@@ -1,6 +1,6 @@
 /**
  * The RRef protocol against a model that is a list: who holds a reference to which value. Random programs (fast-check commands) make, share, pass on, ask for,
- * use and give up references on four workers, while messages are lost, repeated and put off and workers crash and come back. What must hold:
+ * use and dispose of references on four workers, while messages are lost, repeated and put off and workers crash and come back. What must hold:
  *
  *   G1     when nothing is under way, every owner counts the references of the list and no other
  *   G2     a confirmed reference of a living worker to a value of a living worker stands in the owner's table, at any moment, and works

@@ -93,7 +93,7 @@ test('collections at random moments change nothing: three trainers whose referen
   expect(await withCollections(77, run)).toBeGreaterThan(3)
 })
 
-test('collections at random moments change nothing: references that nobody gives up are only counted', async () => {
+test('collections at random moments change nothing: references that nobody disposes of are only counted', async () => {
   let finalized = 0
   const run = () =>
     simulate({ workers: 2, seed: 5 }, async (sim) => {
