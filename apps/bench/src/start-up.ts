@@ -8,13 +8,18 @@ import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { launch } from 'postgrad'
 
-const PROGRAM = new URL('./program.js', import.meta.url)
+/** The same program, compiled and not: Node 20 compiles TypeScript with tsx, in each thread. */
+const PROGRAMS = {
+  JavaScript: new URL('./program.js', import.meta.url),
+  TypeScript: new URL('../src/program.ts', import.meta.url),
+}
+export type Language = keyof typeof PROGRAMS
 const MEBIBYTE = 2 ** 20
 
 /** Seconds from `launch` until all of so many workers are ready. */
-export async function launchSeconds(workers: number): Promise<number> {
+export async function launchSeconds(workers: number, language: Language): Promise<number> {
   const started = performance.now()
-  const cluster = await launch(PROGRAM, { workers })
+  const cluster = await launch(PROGRAMS[language], { workers })
   const seconds = (performance.now() - started) / 1000
   await cluster.close({ timeoutMs: 0 })
   return seconds
@@ -38,19 +43,19 @@ function bareThreads(count: number): Promise<Worker[]> {
 }
 
 /** Resident MiB for each of so many workers, of a process that has done nothing else. */
-export async function memoryPerWorker(kind: 'cluster' | 'threads', workers: number): Promise<number> {
+export async function memoryPerWorker(kind: Language | 'threads', workers: number): Promise<number> {
   const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), kind, String(workers)])
   return Number(stdout)
 }
 
-async function printMemory(kind: string, workers: number): Promise<void> {
+async function printMemory(kind: Language | 'threads', workers: number): Promise<void> {
   const before = process.memoryUsage().rss
   const end =
-    kind === 'cluster'
-      ? await launch(PROGRAM, { workers }).then((cluster) => () => cluster.close({ timeoutMs: 0 }))
-      : await bareThreads(workers).then((threads) => async () => void (await Promise.all(threads.map((thread) => thread.terminate()))))
+    kind === 'threads'
+      ? await bareThreads(workers).then((threads) => async () => void (await Promise.all(threads.map((thread) => thread.terminate()))))
+      : await launch(PROGRAMS[kind], { workers }).then((cluster) => () => cluster.close({ timeoutMs: 0 }))
   console.log((process.memoryUsage().rss - before) / workers / MEBIBYTE)
   await end()
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await printMemory(process.argv[2]!, Number(process.argv[3]))
+if (process.argv[1] === fileURLToPath(import.meta.url)) await printMemory(process.argv[2] as Language | 'threads', Number(process.argv[3]))

@@ -1,6 +1,6 @@
 /** Rows of clusters: how long `launch` takes, and what a worker weighs. */
 import type { RowPlan } from '../row.js'
-import { launchSeconds, memoryPerWorker, threadSeconds } from '../start-up.js'
+import { type Language, launchSeconds, memoryPerWorker, threadSeconds } from '../start-up.js'
 import { milliseconds, type TorchWork } from './plan.js'
 
 /** Of PyTorch, whose processes take seconds. */
@@ -9,34 +9,41 @@ const TORCH_SIZES_MAX = 4
 const TURNS_MAX = 3
 
 export function clusterRows(withTorch: TorchWork): RowPlan[] {
-  return [...[2, 4, 16, 64].map((size) => launchRow(size, withTorch)), ...[4, 64].map(memoryRow)]
+  return [
+    ...[2, 4, 16, 64].map((size) => launchRow(size, 'JavaScript', withTorch)),
+    ...[2, 4, 16].map((size) => launchRow(size, 'TypeScript', withTorch)),
+    ...[4, 64].map((size) => memoryRow(size, 'JavaScript')),
+    memoryRow(4, 'TypeScript'),
+  ]
 }
 
-function launchRow(size: number, withTorch: TorchWork): RowPlan {
+const programOf = (language: Language): string => (language === 'JavaScript' ? '' : `, a program in ${language}`)
+
+function launchRow(size: number, language: Language, withTorch: TorchWork): RowPlan {
   return {
-    name: `launch of ${size} workers until ready`,
+    name: `launch of ${size} workers until ready${programOf(language)}`,
     unit: 'ms',
     n: 1,
     turnsMax: TURNS_MAX,
     figure: milliseconds,
     higherIsBetter: false,
-    ours: () => launchSeconds(size),
+    ours: () => launchSeconds(size, language),
     limit: () => threadSeconds(size),
     peers: size <= TORCH_SIZES_MAX ? withTorch('launch', 1, size) : {},
     aim: () => null,
   }
 }
 
-function memoryRow(size: number): RowPlan {
+function memoryRow(size: number, language: Language): RowPlan {
   return {
-    name: `memory per worker, ${size} workers`,
+    name: `memory per worker, ${size} workers${programOf(language)}`,
     unit: 'MiB',
     n: 1,
     turnsMax: TURNS_MAX,
     // The contestants give what they weigh, not how long they took.
     figure: (mebibytes) => mebibytes,
     higherIsBetter: false,
-    ours: () => memoryPerWorker('cluster', size),
+    ours: () => memoryPerWorker(language, size),
     limit: () => memoryPerWorker('threads', size),
     peers: {},
     aim: () => null,
