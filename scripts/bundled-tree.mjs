@@ -78,8 +78,9 @@ function link(from, at) {
 function place(folder, folders) {
   mkdirSync(inTree(folder), { recursive: true })
   for (const name of readdirSync(folder)) {
-    // Programs in TypeScript are run from there.
-    if (name === 'src') cpSync(join(folder, name), join(inTree(folder), name), { recursive: true })
+    // Of what is found by its place: package.json says where a package is, and programs in TypeScript are run from src.
+    if (name === 'package.json') copyFileSync(join(folder, name), join(inTree(folder), name))
+    else if (name === 'src') cpSync(join(folder, name), join(inTree(folder), name), { recursive: true })
     else if (name !== 'dist' && name !== 'node_modules') link(join(folder, name), join(inTree(folder), name))
   }
   for (const { path } of walk(join(folder, 'dist'))) {

@@ -16,8 +16,23 @@ export async function resolve(
   return asModule(await next(specifier, context))
 }
 
-export function resolveSync(specifier: string, context: object, next: (specifier: string, context: object) => Resolved): Resolved {
-  return asModule(next(specifier, context))
+export function resolveSync(
+  specifier: string,
+  context: { readonly parentURL?: string | undefined },
+  next: (specifier: string, context: object) => Resolved,
+): Resolved {
+  try {
+    return asModule(next(specifier, context))
+  } catch (error) {
+    // TypeScript's own rule for imports, which Node does not know: './model.js' is model.ts while that has not been compiled.
+    const isTypeScripts = /\.m?ts(?:\?|$)/.test(context.parentURL ?? '') && /^(?:\.|file:).*\.m?js$/.test(specifier)
+    if (!isTypeScripts || (error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    try {
+      return asModule(next(specifier.replace(/js$/, 'ts'), context))
+    } catch {
+      throw error
+    }
+  }
 }
 
 function asModule(resolved: Resolved): Resolved {

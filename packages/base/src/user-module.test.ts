@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, test } from '@jest/globals'
-import { isTypeScript, typescriptLoader } from './user-module.js'
+import { expect, test } from '@jest/globals'
+import { isTypeScript, loaderMissing, stripsTypes } from './user-module.js'
 
 test.each([
   ['file:///a/b.ts', true],
@@ -18,29 +18,16 @@ test.each([
   expect(isTypeScript(url)).toBe(expected)
 })
 
-describe('typescriptLoader', () => {
-  const program = 'file:///a/b.ts'
+test.each(['22.18.0', '22.20.1', '23.0.0', '24.11.0'])('Node %s strips types', (version) => {
+  expect(stripsTypes(version)).toBe(true)
+})
 
-  test('tsx, where it is installed', () => {
-    for (const version of ['20.20.2', '24.0.0']) expect(typescriptLoader(program, 'file:///tsx.mjs', version)).toBe('file:///tsx.mjs')
-  })
-
-  test.each(['22.18.0', '22.20.1', '23.0.0', '24.11.0'])('nothing on Node %s', (version) => {
-    expect(typescriptLoader(program, null, version)).toBeNull()
-  })
-
-  test.each(['20.20.2', '22.17.9'])('an error with its remedy on Node %s without tsx', (version) => {
-    let error: unknown
-    try {
-      typescriptLoader(program, null, version)
-    } catch (thrown) {
-      error = thrown
-    }
-    expect(error).toMatchObject({
-      code: 'TYPESCRIPT_LOADER_MISSING',
-      values: { program },
-      remedy: expect.stringContaining('npm install --save-dev tsx'),
-    })
+test.each(['20.20.2', '22.17.9'])('Node %s does not, and says what helps without tsx', (version) => {
+  expect(stripsTypes(version)).toBe(false)
+  expect(loaderMissing('file:///a/b.ts', version)).toMatchObject({
+    code: 'TYPESCRIPT_LOADER_MISSING',
+    values: { program: 'file:///a/b.ts' },
+    remedy: expect.stringContaining('npm install --save-dev tsx'),
   })
 })
 
@@ -68,6 +55,30 @@ test('the loader is registered once in a thread, however many modules are TypeSc
     const { NODE_OPTIONS: _, ...env } = process.env
     const { stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
     expect([stdout, stderr]).toEqual(['a,b,c 1\n', ''])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test.each([
+  ['of two files', "import { three } from './model.js'\nexport const name: string = String(three)\n", 'export const three: number = 3\n'],
+  [
+    'with what Node does not strip',
+    "import { Kind } from './model.js'\nexport const name = String(Kind.three)\n",
+    'export enum Kind { three = 3 }\n',
+  ],
+])('CLU-57 a TypeScript program %s', (_what, program, model) => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-base-'))
+  try {
+    writeFileSync(join(folder, 'program.ts'), program)
+    writeFileSync(join(folder, 'model.ts'), model)
+    const url = JSON.stringify(pathToFileURL(join(folder, 'program.ts')).href)
+    const main = `import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}
+      console.log((await importModule(${url}, null)).name)`
+    writeFileSync(join(folder, 'main.mjs'), main)
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const { stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['3\n', ''])
   } finally {
     rmSync(folder, { recursive: true })
   }

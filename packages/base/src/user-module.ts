@@ -1,6 +1,6 @@
 /**
- * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs a loader before Node 22.18; it is
- * registered only when the module is TypeScript, because it costs 160 ms.
+ * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs tsx before Node 22.18, which takes a thread
+ * some 0.3 s. From then on Node strips types by itself in a third of that; from Node 24 on tsx is asked only for what Node cannot do (enums, aliases of a tsconfig).
  */
 import { realpathSync, statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
@@ -15,6 +15,8 @@ import { resolveSync } from './typescript-format.js'
 
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
+/** What it says of a program that needs more than that, before any of it runs. */
+const NEEDS_MORE = ['ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX', 'ERR_MODULE_NOT_FOUND', 'ERR_UNSUPPORTED_DIR_IMPORT']
 
 /**
  * What a URL, or a path from the working directory, names; `isThere` is false for what is no file.
@@ -44,9 +46,32 @@ export function locateModule(module: URL | string): { readonly url: string; read
  * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
-  if (isTypeScript(url)) await registerTypeScript(url, typescript)
-  return whileItCanEnd(url, () => whileLoading(url, async () => (await import(url)) as Record<string, unknown>))
+  const load = async () => (await import(url)) as Record<string, unknown>
+  return whileItCanEnd(url, () => whileLoading(url, isTypeScript(url) ? () => loadTypeScript(url, typescript, load) : load))
 }
+
+async function loadTypeScript<T>(url: string, known: string | null, load: () => Promise<T>): Promise<T> {
+  const { node } = process.versions
+  if (known === null && loadsTwice(node)) {
+    registerResolve()
+    try {
+      return await load()
+    } catch (error) {
+      const loader = NEEDS_MORE.includes((error as { code?: string }).code ?? '') ? resolveTsx(url) : null
+      if (loader === null) throw error
+      await registerOnce(loader)
+      return load()
+    }
+  }
+  const loader = known ?? resolveTsx(url)
+  if (loader !== null) await registerOnce(loader)
+  else if (stripsTypes(node)) registerResolve()
+  else throw loaderMissing(url, node)
+  return load()
+}
+
+/** Whether a module that could not be read may be loaded by another loader: Node 22 remembers what it could not read. */
+const loadsTwice = (version: string): boolean => Number.parseInt(version, 10) >= 24
 
 /** Whether it is the script that Node was started with, on the thread that runs it. While that script awaits something, an import of it waits for its end. */
 export function isScript(url: string): boolean {
@@ -66,9 +91,7 @@ export function isTypeScript(url: string): boolean {
 /** By the loader's URL. Loaders are the thread's, whoever asks for one: registered again they would form a chain, which each import walks. */
 const registered = new Map<string, Promise<void>>()
 
-async function registerTypeScript(program: string, known: string | null): Promise<void> {
-  const loader = typescriptLoader(program, known ?? resolveTsx(program), process.versions.node)
-  if (loader === null) return
+async function registerOnce(loader: string): Promise<void> {
   let done = registered.get(loader)
   if (done === undefined) {
     done = register(loader)
@@ -81,20 +104,23 @@ async function register(loader: string): Promise<void> {
   const tsx = (await import(loader)) as { register: () => unknown }
   tsx.register()
   // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.
-  const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: typeof resolveSync }) => unknown }
-  if (registerHooks !== undefined) registerHooks({ resolve: resolveSync })
-  else nodeModule.register(ownFile('import', 'base', 'typescript-format.js'))
+  if (!registerResolve()) nodeModule.register(ownFile('import', 'base', 'typescript-format.js'))
 }
 
-/**
- * What has to be imported before a TypeScript module: tsx where it is installed (it also finds `x.ts` under the name `x.js`), nothing where Node
- * strips types by itself.
- * @param tsx URL of `tsx/esm/api`, null if it is not installed
- * @throws TYPESCRIPT_LOADER_MISSING
- */
-export function typescriptLoader(program: string, tsx: string | null, nodeVersion: string): string | null {
-  if (tsx !== null || stripsTypes(nodeVersion)) return tsx
-  throw new PostgradError('TYPESCRIPT_LOADER_MISSING', {
+let resolves = false
+
+/** Returns false where this Node lets no thread resolve by itself. */
+function registerResolve(): boolean {
+  const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: typeof resolveSync }) => unknown }
+  if (registerHooks === undefined) return false
+  if (!resolves) registerHooks({ resolve: resolveSync })
+  resolves = true
+  return true
+}
+
+/** Of a Node that strips no types, where tsx is not installed. */
+export function loaderMissing(program: string, nodeVersion: string): PostgradError {
+  return new PostgradError('TYPESCRIPT_LOADER_MISSING', {
     op: 'import',
     message: `the module is TypeScript, which Node ${nodeVersion} does not run by itself, and tsx is not installed`,
     remedy: `Install tsx (npm install --save-dev tsx), or use Node ${NODE_STRIPS_TYPES.join('.')} or later, or compile the module.`,
@@ -119,7 +145,8 @@ function resolveTsx(program: string): string | null {
   return null
 }
 
-function stripsTypes(version: string): boolean {
+/** Whether that Node strips types by itself. */
+export function stripsTypes(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > NODE_STRIPS_TYPES[0] || (major === NODE_STRIPS_TYPES[0] && minor >= NODE_STRIPS_TYPES[1])
 }
