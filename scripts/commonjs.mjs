@@ -82,7 +82,7 @@ function ours(packages, edit) {
         const required = text.replaceAll(/\bawait import\(([a-z]\w*)\)/g, 'await __importUrl($1)')
         const body =
           place === '../base/user-module.js'
-            ? replaceOnce(required, 'await registerTypeScript(url, typescript)', 'void typescript')
+            ? replaceOnce(required, 'isTypeScript(url) ? () => loadTypeScript(url, typescript, load) : load', 'load')
             : required
         return { contents: head + body, loader: 'js' }
       })
