@@ -12,10 +12,7 @@ export function unknownWorker(op: string, target: unknown, workers: readonly Wor
     expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of the workers ${known.join(', ')}`,
     got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : String(target),
     remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; after a restart its id is another.',
-    values: {
-      target: isInfo(target) ? target.name : typeof target === 'number' ? target : String(target),
-      known: workers.map(({ name }) => name),
-    },
+    values: { target: isInfo(target) ? target.name : typeof target === 'number' ? target : String(target) },
   })
 }
 
