@@ -37,7 +37,7 @@ export function unregisterActor(name: string): boolean {
 }
 
 /**
- * The reference to the actor that is registered under this name on a worker; of a supervised one to the one that runs now. Give it up as any other.
+ * The reference to the actor that is registered under this name on a worker; of a supervised one to the one that runs now. Dispose of it as of any other.
  * @throws (rejects) UNKNOWN_ACTOR, ACTOR_NOT_RUNNING, INVALID_ARGUMENT, and as a call
  */
 export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
