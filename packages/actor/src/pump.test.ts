@@ -199,6 +199,16 @@ describe('Pump', () => {
     }
   })
 
+  test('PU-12 it goes on where only tasks wait, of which it is the first', () => {
+    const { pump, log, say } = fixture()
+    pump.mailbox.pushTask(say('another'), 1)
+    pump.mailbox.pushTask(() => {
+      for (let i = 0; i === 0 || (i < 3 && pump.mayContinue()); i++) log.push(`step ${i}`)
+    }, 2)
+    pump.runNow()
+    expect(log).toEqual(['step 0', 'step 1', 'step 2', 'another'])
+  })
+
   test('PU-12 a stop ends it', () => {
     const { pump } = fixture()
     const seen: boolean[] = []

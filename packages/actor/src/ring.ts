@@ -26,9 +26,9 @@ export class Ring<T, M> {
     this.length++
   }
 
-  /** The mark of the item that `shift` takes next; null when it has none or the ring is empty. */
+  /** The mark of the item that `shift` takes next, null when it has none; the caller knows that there is an item. */
   get headMark(): M | null {
-    return this.length === 0 ? null : this.marks[this.head]!
+    return this.marks[this.head]!
   }
 
   /** Takes the oldest item; the caller knows that there is one. */

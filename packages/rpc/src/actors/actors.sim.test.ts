@@ -702,9 +702,11 @@ describe('what is too late', () => {
       const aside = failure(Promise.resolve(cell.invoke('note', () => cell.stash())))
       // Taken back, and ended before its turn.
       cell.unstashAll()
+      // Of no call, as in an inlined program.
+      const running = failure(Promise.resolve(cell.invoke('note', () => new Promise(() => {}))))
       expect(cell.timerCount).toBe(0)
       await cell.stop(0)
-      expect((await aside).code).toBe('ACTOR_STOPPED')
+      for (const ended of [aside, running]) expect((await ended).code).toBe('ACTOR_STOPPED')
       expect(thrown(() => cell.send('note', () => {})).code).toBe('ACTOR_STOPPED')
       expect(thrown(() => cell.setTimer(1, 'note', () => {})).code).toBe('ACTOR_STOPPED')
       await cell.stop(5)

@@ -82,6 +82,43 @@ const cancelHold = async (): Promise<string> => {
     (error: { readonly code: string; readonly cause: unknown }) => `${error.code} ${error.cause}`,
   )
 }
+/** How a call by it, and its `ready` while none runs, end by a signal. */
+const abortReadyAndCall = async (): Promise<string[]> => {
+  const handle = held().handle!
+  const ends: string[] = []
+  for (const [begin, why] of [
+    [(signal: AbortSignal) => handle.call('hold', [10_000], { signal }), 'no call'],
+    [(signal: AbortSignal) => handle.ready({ signal }), 'no start'],
+  ] as const) {
+    const controller = new AbortController()
+    const ended = failure(begin(controller.signal))
+    await sleep(5)
+    controller.abort(why)
+    const { code, cause } = await ended
+    ends.push(`${code} ${cause}`)
+    if (why === 'no call') await stopActor(handle)
+    await sleep(5)
+  }
+  return ends
+}
+/** Watches by it three times and stops watching: before it is known who runs, before it is known that none does, and later. Counts what is told. */
+const watchInVain = async (): Promise<number> => {
+  let told = 0
+  const watch = () => {
+    const made = monitor(held().handle!)
+    void made.down.then(() => told++)
+    return made
+  }
+  watch().dispose()
+  const late = watch()
+  await sleep(10)
+  late.dispose()
+  await stopActor(held().handle!)
+  await sleep(10)
+  watch().dispose()
+  await sleep(10)
+  return told
+}
 const watchByHandle = async (): Promise<string> => {
   const { reason, normal } = await monitor(held().handle!).down
   return normal ? 'normal' : String((reason as Error).message)
@@ -105,6 +142,8 @@ expose({
   passOn,
   holdByHandle,
   cancelHold,
+  abortReadyAndCall,
+  watchInVain,
   watchByHandle,
   stopByHandle,
   linkToHandle,
@@ -136,6 +175,8 @@ describe('names', () => {
       expect(thrown(() => registerActor('counter', part)).code).toBe('ACTOR_NAME_TAKEN')
       expect(thrown(() => registerActor('other', {} as RRef)).code).toBe('NOT_AN_ACTOR')
       for (const name of ['', 'a/b', 5 as never]) expect(thrown(() => registerActor(name, part)).code).toBe('INVALID_ARGUMENT')
+      expect(thrown(() => unregisterActor('a/b')).message).toContain("Write unregisterActor('agent').")
+      expect((await failure(whereis('worker1', ''))).message).toContain("Write whereis(worker, 'agent').")
       expect(await failure(whereis('worker1', 'counter'))).toMatchObject({
         code: 'UNKNOWN_ACTOR',
         values: { name: 'counter', worker: 'worker1' },
@@ -226,6 +267,13 @@ describe('handles that travel', () => {
       { except: [1] },
     ))
 
+  test('ACS-13 a signal ends what waits by one, a call and `ready`', () =>
+    seeds(3, async () => {
+      await using supervision = await supervise({ intensity: 5, minBackoffMs: 100, children: [child] })
+      await call('worker2', keep, [supervision.actor('p')])
+      expect(await call('worker2', abortReadyAndCall)).toEqual(['CALL_CANCELLED no call', 'CALL_CANCELLED no start'])
+    }))
+
   test('ACS-13 `ready` with a deadline ends, though the worker that supervises is silent', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
@@ -277,6 +325,15 @@ describe('handles where a reference is asked for', () => {
       }
       expect((await failure(stopActor(handle))).code).toBe('ACTOR_NOT_RUNNING')
       expect(await call('worker2', watchByHandle)).toContain("no actor has the name 'supervision 0/p'")
+    }))
+
+  test('MON-4, MON-8 of a handle that was sent nothing is told after dispose', () =>
+    seeds(3, async ({ workers }) => {
+      const supervision = await supervise({ minBackoffMs: 1000, children: [child] })
+      await call('worker2', keep, [supervision.actor('p')])
+      expect(await call('worker2', watchInVain)).toBe(0)
+      expect(workers[2]!.debugInfo().monitors).toBe(0)
+      await supervision.stop()
     }))
 
   test('LNK-3 unlink: what one came to is nothing to the other any more; links of handles are those of the ones that run', () =>

@@ -403,6 +403,15 @@ describe('supervise', () => {
       expect(await call('worker2', readLog)).toEqual(['start b', 'stop b', 'start b', 'stop b'])
     }))
 
+  test('ACS-11 one whose restart by hand fails stays down, and says why', () =>
+    seeds(2, async () => {
+      const supervision = await supervise({ children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
+      await call('worker1', forbid, ['a'])
+      expect((await failure(supervision.restart('a'))).message).toContain('a cannot start')
+      expect((await failure(supervision.actor('a').ready())).message).toContain('its restart by hand has failed: a cannot start')
+      await supervision.stop()
+    }))
+
   test('ACS-11 of temporary actors that were added and have ended nothing is kept', () =>
     seeds(2, async ({ workers }) => {
       const supervision = await supervise({ children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1', restart: 'temporary' }] })
@@ -430,6 +439,7 @@ describe('supervise', () => {
       const odd: unknown[] = [undefined, null, 3, {}, { children: good }, { children: 'a' }, { children: [null] }, { children: [{}] }]
       odd.push({ children: [{ ...good, name: 3 }] }, { children: [{ ...good, actor: 'Bare' }] }, { children: [{ ...good, args: 1 }] })
       for (const wrong of odd) expect(await failure(supervise(wrong as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'supervise' })
+      expect((await failure(supervise({ children: null as never }))).message).toContain('got null')
       await using supervision = await supervise({ children: [] })
       for (const wrong of [undefined, 'a', {}, { ...good, actor: undefined }]) {
         expect(await failure(supervision.add(wrong as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'add' })
@@ -538,6 +548,28 @@ describe('supervise', () => {
       await other.stop()
     }))
 
+  test('ACS-14 a child that was taken away by hand is there again when the parent begins the supervision again', () =>
+    seeds(2, async ({ workers }) => {
+      const root = await supervise({ intensity: 1, children: [] })
+      const team = await supervise({
+        parent: { supervision: root, name: 'team' },
+        intensity: 0,
+        children: [
+          { name: 'a', actor: Part, args: ['a'], worker: 'worker1' },
+          { name: 'b', actor: Part, args: ['b'], worker: 'worker1' },
+        ],
+      })
+      await team.remove('a')
+      expect(thrown(() => team.actor('a')).code).toBe('UNKNOWN_CHILD')
+      await team.actor('b').call('crash', [])
+      await sleep(50)
+      expect(await team.actor('a').call('count', [])).toBe(1)
+      const parent = { supervision: root, name: 'far' }
+      const far = await failure(workers[1]!.run(() => supervise({ parent, children: [] })))
+      expect(far.message).toContain('one of another worker')
+      await root.stop()
+    }))
+
   test('ACS-7 a place where nobody comes fails the start after `workerWaitMs`', () =>
     seeds(1, async () => {
       const { clock } = currentRuntime()
@@ -610,6 +642,20 @@ describe('supervise', () => {
       await sleep(100_000)
       await supervision.stop()
       expect((await waits).code).toBe('ACTOR_NOT_RUNNING')
+    }))
+
+  test('ACS-5 who waits for the next start is told when the supervision ends before it', () =>
+    seeds(2, async () => {
+      const supervision = await supervise({
+        minBackoffMs: 1000,
+        children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }],
+      })
+      const handle = supervision.actor('a')
+      await handle.call('crash', [])
+      await sleep(20)
+      const waits = failure(handle.ready({ timeoutMs: 0 }))
+      await supervision.stop()
+      expect(await waits).toMatchObject({ code: 'ACTOR_NOT_RUNNING', message: expect.stringContaining('its supervision was stopped') })
     }))
 
   test('ACS-8 when its worker shuts down nothing is made again', async () => {

@@ -381,6 +381,7 @@ describe('who may be called', () => {
       expect(error.message).toContain("'worker0' (0), 'worker1' (1)")
       expect(error.remedy).toBeTruthy()
       expect(thrown(() => remote(target as string, nothing)).code).toBe('UNKNOWN_WORKER')
+      expect((await failure(cluster.workers[0]!.call(target as string, nothing, []))).code).toBe('UNKNOWN_WORKER')
       expect(thrown(() => currentWorker().resolve(target as string)).code).toBe('UNKNOWN_WORKER')
       expect(cluster.messages).toBe(0)
     })

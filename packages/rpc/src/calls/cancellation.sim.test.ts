@@ -627,9 +627,14 @@ describe('what somebody outside of all workers has run', () => {
     await inCluster(1, async ({ workers }) => {
       const { result } = workers[0]!.runCancellable(untilCancelled)
       await sleep(5)
+      const late = workers[0]!.runCancellable(async () => {
+        await sleep(10)
+        return (currentSignal().reason as { code: string }).code
+      })
       await workers[0]!.close()
       expect(await result).toBe('cancelled')
       expect(log).toEqual(['worker0: RPC_SHUT_DOWN'])
+      expect(await late.result).toBe('RPC_SHUT_DOWN')
     })
   })
 })

@@ -92,6 +92,8 @@ async function* unsendable() {
 const number = () => 5
 const nullAsList = () => null
 const promises = (n: number) => list(n).map((i) => Promise.resolve(i))
+/** The first item at once, each later one after `ms` more. */
+const promisesAfter = (ms: number, n: number) => list(n).map((i) => sleep(i * ms).then(() => i))
 /** Takes from a stream of another worker and gives on. */
 async function* relay(to: readonly string[], n: number): AsyncGenerator<number> {
   const [next, ...rest] = to
@@ -125,6 +127,7 @@ expose({
   number,
   nullAsList,
   promises,
+  promisesAfter,
   relay,
   Replay,
 })
@@ -232,6 +235,18 @@ describe('a stream', () => {
         break
       }
       expect(log).toEqual(['aborted: CALL_CANCELLED'])
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('STR-3: that is left while an item is awaited sends it no more', async () => {
+    const cluster = await inCluster(2, async (cluster) => {
+      for await (const item of stream('worker1', promisesAfter, [10, 3])) {
+        expect(item).toBe(0)
+        break
+      }
+      await sleep(50)
+      expect(cluster.gate(1, 0).sent.filter((kind) => kind === 'STREAM_ITEM')).toHaveLength(1)
     })
     expect(await cluster.leftovers()).toEqual([])
   })

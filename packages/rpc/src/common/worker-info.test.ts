@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { RealClock } from '@postgrad/transport/internal'
 import { thrown } from '../worker/sim-cluster.suite.js'
 import { WorkerRuntime } from '../worker/worker-runtime.js'
+import { unknownWorker } from './rpc-errors.js'
 import { checkWorkerName } from './worker-info.js'
 
 describe('names of workers', () => {
@@ -13,6 +14,11 @@ describe('names of workers', () => {
   test.each(['', 'x'.repeat(128), 'two words', 'ümlaut', 'a.b', 'a/b', 'a\n'])('RPC-2: %p is refused, with the rule', (name) => {
     expect(thrown(() => checkWorkerName(name))).toMatchObject({ code: 'WORKER_NAME_INVALID' })
     expect(thrown(() => checkWorkerName(name)).message).toContain('1 to 127 letters')
+  })
+
+  test('RPC-1: who is asked for when there is no worker is told that there is none', () => {
+    expect(unknownWorker('call', 'w', []).message).toContain('a worker of the cluster, which has none now')
+    expect(unknownWorker('call', 'w', [{ name: 'v', id: 3 }]).message).toContain("one of the workers 'v' (3)")
   })
 
   test.each([-1, 65_536, 1.5, Number.NaN])('RPC-2: id %d is refused', (id) => {

@@ -70,7 +70,7 @@ const ENDED_LINK: Link = {
   close: () => {},
 }
 
-export class WorkerCore implements RequestsHost {
+export abstract class WorkerCore implements RequestsHost {
   /** Its name and id. */
   readonly info: WorkerInfo
   /** Its time. */
@@ -219,14 +219,10 @@ export class WorkerCore implements RequestsHost {
   }
 
   /** The worker of that name or id. @throws UNKNOWN_WORKER */
-  resolve(target: Target, op?: string): WorkerInfo {
-    return this.peers.resolve(target, op).info
-  }
+  abstract resolve(target: Target, op?: string): WorkerInfo
 
   /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */
-  workers(): WorkerInfo[] {
-    return this.peers.members()
-  }
+  abstract workers(): WorkerInfo[]
 
   /** The error that everything about this worker meets, if it is known to be dead. */
   deathOf(id: WorkerId): PostgradError | null {

@@ -476,6 +476,7 @@ describe('barrier and allGather', () => {
       expect(await failure(barrier(['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'barrier' })
       for (const odd of ['worker1', null, { timeoutMs: 5 }]) {
         expect(await failure(barrier(odd as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
+        expect((await failure(allGather(id, odd as never))).message).toContain("allGather(value, ['a', 'b'], options)")
       }
       expect(await failure(barrier(undefined, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'barrier' })
       if (id === 0) expect(await failure(allGather(() => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })

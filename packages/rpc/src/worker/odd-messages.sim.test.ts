@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
-import { LINK_ACTOR, STOP_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
+import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
 import { call, currentRuntime, remote, stream } from '../api/api.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
@@ -45,6 +45,8 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     expect(await callBuiltIn(VALUE_READY, [5])).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn(WATCH_ACTOR, [5, 0, 1])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(LINK_ACTOR, ['no', 5])).toBe('NOT_AN_ACTOR')
+    using plain = remote('worker1', Plain, [])
+    expect(await callBuiltIn(UNLINK_ACTOR, [plain, 5])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(STOP_ACTOR, [null, 5])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(STREAM_CALL, ['echo', [1], 0])).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn(STREAM_CALL, ['echo', 1, 8])).toBe('INVALID_ARGUMENT')
