@@ -254,6 +254,18 @@ describe('DA-55 what an error names', () => {
         }),
       )
     }))
+
+  test('DA-69 anomaly mode names SendRpcBackward where NaN comes back to the worker that sent the tensor', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await withAnomalyDetection(() =>
+        distAutograd.context(async (ctx) => {
+          const y = await call(1, rootThere, [wholeLeaf([[1]])])
+          y.registerHook((grad) => mul(grad, Number.NaN))
+          const error = await failure(ctx.backward([y.sum()]))
+          expect(error).toMatchObject({ code: 'BACKWARD_NAN', values: { worker: 'worker1', node: 'SendRpcBackward' } })
+        }),
+      )
+    }))
   const failsFurtherOn = async (x: Tensor): Promise<Tensor> => await call(2, failsThere, [x])
   /** The root of 0, times 0: infinite times 0 in backward. */
   const rootThere = (x: Tensor): Tensor => mul(sqrt(x), 0)

@@ -8,7 +8,7 @@ export { runWithCrash, withSeed } from '@postgrad/rpc/suite'
 const HELD = ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses']
 
 export class Cluster extends RpcCluster {
-  constructor(seed: number, size: number, options: { rpcTimeoutMs?: number } = {}) {
+  constructor(seed: number, size: number, options: { rpcTimeoutMs?: number; apart?: readonly (readonly [number, number])[] } = {}) {
     super(seed, size, { ...options, install: installDistAutograd })
   }
 

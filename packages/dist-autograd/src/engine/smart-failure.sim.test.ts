@@ -174,6 +174,64 @@ describe('DA-40 workers that die', () => {
   })
 })
 
+/** For worker `to`, which may fail in backward. */
+const passTo = (x: Tensor, to: number): Promise<Tensor> => call(to, failsBackward, [x])
+expose({ failsBackward, passTo })
+
+test.each([
+  ['its end', -1],
+  ['its failure', 1],
+])('DA-82 a worker that does not know the root of a pass yet tells it of %s as soon as it knows it', async (_what, failOn) => {
+  for (let seed = 1; seed <= 5; seed++) {
+    await withSeed(seed, async () => {
+      const cluster = new Cluster(seed, 3, { apart: [[0, 1]] })
+      await cluster.run(0, () =>
+        distAutograd.context(async (ctx) => {
+          const x = wholeLeaf([[1, 2]])
+          const loss = (await call(2, passTo, [x, 1])).sum()
+          state.failOn = failOn
+          let end = 'none'
+          const passed = ctx.backward([loss], { timeoutMs: 5000 }).then(
+            () => {
+              end = 'ended'
+            },
+            (error: Error) => {
+              end = error.message
+            },
+          )
+          await until(cluster, 1000)
+          expect(end).toBe('none')
+          cluster.link(cluster.workers[0]!, cluster.workers[1]!)
+          await passed
+          expect(end).toBe(failOn === 1 ? 'on purpose' : 'ended')
+          expect(ctx.gradients().get(x)?.toArray()).toEqual(failOn === 1 ? undefined : [[1, 1]])
+        }),
+      )
+      expect(await cluster.leftovers()).toEqual([])
+    })
+  }
+})
+
+test('DA-80 the word that a pass has ended is a dead letter where it has not come to its end, and changes nothing', () =>
+  overSeeds(5, 3, async (cluster) => {
+    await distAutograd.context(async (ctx) => {
+      weights.clear()
+      const x = wholeLeaf([[1, 2]])
+      const loss = add(await call(1, weigh, [x]), await call(2, weigh, [await call(1, weigh, [x])])).sum()
+      cluster.gate(2, 0).shut()
+      const passed = ctx.backward([loss])
+      await until(cluster, 10)
+      const [pass] = ctx.passes.values()
+      cluster.workers[0]!.post(1, MessageType.PASS_COMMIT, [], { context: ctx.contextId, pass: pass!.id })
+      await until(cluster, 10)
+      expect(cluster.workers[1]!.letters.last().map(({ what }) => what)).toEqual(['PASS_COMMIT: the pass has not come to its end here'])
+      cluster.gate(2, 0).unshut()
+      await passed
+      // Both ways by worker 1, whose weight is [1, 1]; that of worker 2 is [2, 1].
+      expect(ctx.gradients().get(x)!.toArray()).toEqual([[3, 2]])
+    })
+  }))
+
 /** In virtual time: whatever was under way has arrived. */
 function until({ workers }: Cluster, ms: number): Promise<void> {
   return new Promise((resolve) => workers[0]!.clock.setTimer(ms, resolve))

@@ -63,6 +63,7 @@ describe('DA-41 malformed plans', () => {
     ['fewer intervals than it says', [0, 5, 2, 0, 1, 0]],
     ['more intervals than fit any memory', [0, 5, 2 ** 52]],
     ['two parts for one worker', [0, 5, 1, 0, 1, 5, 1, 1, 1]],
+    ['a worker that cannot be', [0, 2 ** 16, 1, 0, 1]],
   ])('%s', (_, room) => {
     expect(() => readPlan(room)).toThrow(malformed)
   })

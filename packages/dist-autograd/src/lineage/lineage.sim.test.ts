@@ -278,6 +278,7 @@ test('DA-41 gradients for a message that nobody sent, or with a lineage that no 
         ['UNEXPECTED_GRADIENTS', { autogradId: 12_345n }],
         ['LINEAGE_MALFORMED', { lineage: [1] }],
         ['LINEAGE_MALFORMED', { lineage: [1, 2 ** 50] }],
+        ['LINEAGE_MALFORMED', { lineage: [2 ** 50, 0] }],
       ] as const) {
         worker.post = (to, type, body, envelope) => {
           const isForged = to === 0 && type === MessageType.PROPAGATE_GRADIENTS
@@ -286,6 +287,25 @@ test('DA-41 gradients for a message that nobody sent, or with a lineage that no 
         await expect(ctx.backward([y.sum()], { createGraph: true })).rejects.toMatchObject({ code })
         worker.post = post
       }
+      await ctx.backward([y.sum()], { retainGraph: true })
+      expect(ctx.gradients().get(x)!.toArray()).toEqual([[2, 2]])
+    })
+  }))
+
+test('DA-80 gradients that come from another worker than the tensors went to fail the pass, and the next one is right', () =>
+  overSeeds(5, 3, async (cluster) => {
+    await distAutograd.context(async (ctx) => {
+      const x = wholeLeaf([[1, 2]])
+      const y = await call(1, pyNested, [x, x, 1, 3, 0])
+      const [, worker, other] = cluster.workers
+      const { post } = worker!
+      worker!.post = (to, type, ...rest) =>
+        post.call(type === MessageType.PROPAGATE_GRADIENTS && to === 0 ? other! : worker!, to, type, ...rest)
+      await expect(ctx.backward([y.sum()], { retainGraph: true })).rejects.toMatchObject({
+        code: 'UNEXPECTED_GRADIENTS',
+        message: expect.stringContaining('its tensors went to another worker'),
+      })
+      worker!.post = post
       await ctx.backward([y.sum()], { retainGraph: true })
       expect(ctx.gradients().get(x)!.toArray()).toEqual([[2, 2]])
     })

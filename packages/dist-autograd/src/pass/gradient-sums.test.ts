@@ -83,6 +83,13 @@ describe('DA-48 the sum over passes', () => {
     expect(read(new GradientSums(), [])).toBeUndefined()
   })
 
+  test('has no leaf that only an aborted pass had reached, and the next pass gives its own', () => {
+    const sums = new GradientSums()
+    expect(read(sums, [gave(2)])).toEqual([2])
+    expect([...sums.over([]).keys()]).toEqual([])
+    expect(read(sums, [gave(3)])).toEqual([3])
+  })
+
   test('keeps no gradient of a pass that has ended behind a write', () => {
     const sums = new GradientSums()
     const kept = () => [...(sums as unknown as { leaves: Map<Tensor, { ended: Tensor[] }> }).leaves.values()].flatMap(({ ended }) => ended)

@@ -1,5 +1,6 @@
 /** Death of workers, shutdown, membership, and what a bug does. */
 import { describe, expect, test } from '@jest/globals'
+import { PostgradError } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
@@ -419,6 +420,37 @@ describe('bugs and long work', () => {
     })
     expect(cluster.bugs).toEqual([bug])
     expect(cluster.workers[1]!.letters.last()).toMatchObject([{ reason: 'failed', from: 'worker0', what: 'CLEANUP_CONTEXT: Error: bug' }])
+  })
+
+  test('RPC-35: so is what an interceptor throws of a message that has arrived, and what goes wrong behind a handler that has thrown', async () => {
+    const cluster = new Cluster(1, 2)
+    const bugs = [new PostgradError('INVALID_ARGUMENT', { op: 'bug', message: 'arrived' }), new Error('handler'), new Error('behind it')]
+    const worker = cluster.workers[1]!
+    worker.intercept({
+      arrived: () => {
+        throw bugs[0]
+      },
+    })
+    worker.handle(MessageType.PASS_ABORT, () => {
+      throw bugs[1]
+    })
+    const told: unknown[] = []
+    worker.handleUnreadable(MessageType.PASS_ABORT, (pass) => {
+      told.push(pass)
+      throw bugs[2]
+    })
+    const about = { context: 1n, pass: 2n }
+    await cluster.run(0, async () => {
+      currentRuntime().post(1, MessageType.PASS_ABORT, [new Error('no')], { ...about, lineage: [1] })
+      expect(await call('worker1', echo, [1])).toBe(1)
+    })
+    expect(told).toEqual([about])
+    expect(cluster.bugs).toEqual(bugs)
+    expect(worker.letters.last().map(({ reason, what }) => [reason, what])).toEqual([
+      ['failed', expect.stringMatching(/^PASS_ABORT: INVALID_ARGUMENT: .*arrived/)],
+      ['failed', 'PASS_ABORT: Error: handler'],
+      ['failed', 'PASS_ABORT: Error: behind it'],
+    ])
   })
 
   test('RPC-51: what a handler throws goes to onHandlerError where there is one, and is the error of who waits for an answer', async () => {

@@ -339,6 +339,33 @@ describe('barrier and allGather', () => {
     })
   })
 
+  test('GRP-8: who misses a round, and waits in one of other members, is not said to wait elsewhere', async () => {
+    const cluster = new Cluster(1, 3)
+    await everywhere(cluster, async ({ info: { id } }) => {
+      if (id === 2) return
+      const members = id === 0 ? undefined : ['worker0', 'worker1']
+      const error = await failure(barrier(members, { round: 'load', timeoutMs: id === 0 ? 100 : 300 }))
+      expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { missing: id === 0 ? ['worker1', 'worker2'] : ['worker0'] } })
+      expect(error.message).not.toMatch(/waits in/)
+    })
+  })
+
+  test('GRP-16: who looks at what waits finds the name of a round', async () => {
+    const cluster = new Cluster(1, 3)
+    await cluster.run(0, async () => {
+      const rounds = ['step 3', undefined].map((round) => failure(barrier(undefined, { timeoutMs: 100, ...(round && { round }) })))
+      await sleep(1)
+      const waits = currentRuntime()
+        .waits()
+        .waits.filter(({ kind }) => kind === 'gather')
+      expect(waits.map(({ what }) => what)).toEqual([
+        "barrier (round 'step 3') of 3 workers, in which worker0 waits for worker1, worker2",
+        'barrier of 3 workers, in which worker0 waits for worker1, worker2',
+      ])
+      await Promise.all(rounds)
+    })
+  })
+
   test('GRP-16: what is no name is refused, and many names leave nothing behind', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
@@ -614,6 +641,17 @@ describe('one worker leaves', () => {
       ]),
     )
     expect(await cluster.leftovers({ except: [1] })).toEqual([])
+  })
+
+  test('GRP-5: one whose own call is never answered tells its peers at the end that it leaves, and is not taken for dead', async () => {
+    const cluster = new Cluster(3, 2)
+    await cluster.run(1, async () => {
+      const waits = failure(call('worker0', never))
+      expect(await failure(leave({ timeoutMs: 100 }))).toMatchObject({ code: 'GROUP_TIMEOUT', values: { busy: ['worker1'] } })
+      expect(await waits).toMatchObject({ code: 'RPC_SHUT_DOWN' })
+    })
+    await cluster.world.drain()
+    expect(cluster.workers[0]!.deathOf(1)).toMatchObject({ values: { cause: 'left' } })
   })
 
   test('GRP-5: a peer that does not answer is named', async () => {

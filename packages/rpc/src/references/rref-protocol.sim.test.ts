@@ -489,6 +489,24 @@ describe('deaths', () => {
     expect(await cluster.leftovers({ except: [0], letters: 1 })).toEqual([])
   })
 
+  test('RREF-20: a reference that came in a result has the death of its maker as the error of every use, though its owner lives', async () => {
+    const cluster = new Cluster(1, 4)
+    await cluster.run(2, async () => {
+      cluster.gate(0, 1).shut()
+      cluster.gate(2, 1).shut()
+      const made = await call('worker0', makeAt, ['worker1', 'v'])
+      cluster.world.crash('worker0')
+      await sleep(5)
+      cluster.gate(2, 1).unshut()
+      await sleep(5)
+      for (const use of [made.toHere(), made.created()]) {
+        expect(await failure(use)).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker0' } })
+      }
+      made.dispose()
+    })
+    expect(await cluster.leftovers({ except: [0] })).toEqual([])
+  })
+
   test('RREF-21: an owner dies: every use of its references ends with WORKER_DIED at once, and they are gone from the tables', async () => {
     await withSeed('1..10', async () => {
       for (let seed = 1; seed <= 10; seed++) {

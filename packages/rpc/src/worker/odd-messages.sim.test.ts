@@ -11,7 +11,7 @@ import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { STORE_CALL } from '../groups/store-host.js'
-import { overSeeds } from './sim-cluster.suite.js'
+import { Cluster, overSeeds } from './sim-cluster.suite.js'
 import type { WorkerRuntime } from './worker-runtime.js'
 
 const echo = <T>(value: T) => value
@@ -144,6 +144,37 @@ test('RPC-50: a reply that does not answer what was asked is RPC_WRONG_REPLY for
     expect(letters.counts['unknown-request']).toBe(3)
     letters.counts['unknown-request'] = 0
   }))
+
+test('RREF-5: an error in the place of the confirmation is the error of every use of the reference', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const made = remote('worker1', later, ['value'])
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+    const { rrefId, forkId } = made as unknown as { readonly rrefId: bigint; readonly forkId: bigint }
+    say(MessageType.REMOTE_RET, [rrefId, forkId, new RangeError('not made')], requestId, workers[1]!, 0)
+    expect(await call('worker1', echo, [1])).toBe(1)
+    await expect(made.created()).rejects.toMatchObject({ name: 'RangeError', message: 'not made' })
+    await expect(made.toHere({ timeoutMs: 100 })).rejects.toMatchObject({ name: 'RangeError', message: 'not made' })
+    await call('worker1', later, [1])
+    const { letters } = workers[0]!
+    expect(letters.counts['unknown-request']).toBe(1)
+    letters.counts['unknown-request'] = 0
+  }))
+
+test('RPC-51: a request whose answer its reader cannot take ends with what the reader threw', async () => {
+  const cluster = new Cluster(1, 2)
+  const bug = new TypeError('bug')
+  const read = () => {
+    throw bug
+  }
+  await cluster.run(0, async () => {
+    const { requests, peers } = currentRuntime()
+    const asked = requests.ask(peers.resolve(1), MessageType.CALL, ['echo', [1]], 'ask', { timeoutMs: 100 }, read)
+    await expect(asked).rejects.toBe(bug)
+    expect(await call('worker1', echo, [1])).toBe(1)
+    expect(peers.resolve(1).pending.size).toBe(0)
+  })
+  expect(cluster.bugs).toEqual([bug])
+})
 
 test('RPC-50: nobody makes a value under the id of another, nor takes over a fork', () =>
   overSeeds(3, 2, async ({ workers }) => {
