@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { build } from 'esbuild'
+import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
 /** The one module that loads gpu.js, in tensor, and how it does so. */

@@ -7,11 +7,10 @@
  */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
 const packages = join(root, 'packages')
-/** Loaded when it is needed: in a fresh clone set-up, which installs it, comes first. */
-const build = async (options) => (await import('esbuild')).build(options)
 
 /** What is loaded by its place, by package. */
 const BY_PLACE = {

@@ -12,7 +12,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
-import { build } from 'esbuild'
+import { build } from './esbuild.mjs'
 
 /** The file that a module is to think it is: `new URL('./worker-entry.js', import.meta.url)` must find what lies beside the ES module. */
 const BANNER = `'use strict';

@@ -8,8 +8,6 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
-import { Report } from 'c8'
-import istanbul from 'istanbul-lib-coverage'
 import { runLane } from './jest-lane.mjs'
 import { read, root, setupOrExit, timed, walk } from './setup.mjs'
 
@@ -53,6 +51,8 @@ const scratch = join(root, '.cache/coverage/scratch')
 const isMeasured = (url) => MEASURED.some((name) => url.includes(`/packages/${name}/dist/`)) && !/\.(test|suite|fixture)\.js$/.test(url)
 
 await setupOrExit()
+// Set-up installs them.
+const [{ Report }, { default: istanbul }] = await Promise.all([import('c8'), import('istanbul-lib-coverage')])
 const digests = new Map()
 if (!values.report) await runTests()
 dropStale()
