@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from '@jest/globals'
-import { AwakeThreads, type AwakeWords, LEASE_US, makeAwakeWords, processAwakeWords, THREADS_MAX } from './awake-threads.js'
+import { AwakeThreads, type AwakeWords, LEASE_US, makeAwakeWords, processAwakeWords } from './awake-threads.js'
 
 const threadsOf = (words: AwakeWords, count: number): AwakeThreads[] => Array.from({ length: count }, () => new AwakeThreads(words))
 
@@ -58,9 +58,19 @@ test('AWK-4 the clock may wrap', () => {
   }
 })
 
-test('AWK-2 threads beyond the last word share the words of others', () => {
+test.each([
+  [1, 32],
+  [16, 32],
+  [48, 96],
+])('AWK-2 on %i cores threads beyond %i share the words of others', (cores, words) => {
+  const threads = threadsOf(makeAwakeWords(cores), words + 1)
+  expect(new Set(threads.map((one) => one.own)).size).toBe(words)
+  expect(threads.at(-1)!.own).toBe(threads[0]!.own)
+})
+
+test('AWK-2 of two that share a word neither counts for the other', () => {
   const words = makeAwakeWords(1)
-  const threads = threadsOf(words, THREADS_MAX + 1)
+  const threads = threadsOf(words, 33)
   expect(threads.at(-1)!.own).toBe(threads[0]!.own)
   threads.at(-1)!.renew(0)
   expect(threads[0]!.hasCore(0)).toBe(true)

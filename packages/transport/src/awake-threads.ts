@@ -6,7 +6,7 @@
  * core cannot; the thread renews it while it turns, and takes it back before it sleeps. A count that threads raise and lower would stay
  * too high for ever when one dies awake. A word runs out by itself, so nobody has to tell of the dead.
  *
- *     cores │ threads so far │ word of thread 0 │ of thread 1 │ … of thread THREADS_MAX − 1
+ *     cores │ threads so far │ word of thread 0 │ of thread 1 │ … of the last thread
  *
  * Further threads share the words of others, and are counted too few. Times are µs, which wrap after 71 minutes: a word that is older than half
  * of that may count once more, for two leases.
@@ -18,12 +18,15 @@ export type AwakeWords = Int32Array<SharedArrayBuffer>
 
 /** So long a thread counts that says nothing more: it has died, or is in a long computation. */
 export const LEASE_US = 4000
-export const THREADS_MAX = 128
+/** Every thread reads all words whenever it asks, so they are few. */
+const THREADS_MIN = 32
+const PER_CORE = 2
 const [CORES, THREADS, FIRST] = [0, 1, 2]
 const KEY = '@postgrad/transport: threads that are awake'
 
 export function makeAwakeWords(cores: number): AwakeWords {
-  const words = new Int32Array(new SharedArrayBuffer((FIRST + THREADS_MAX) * Int32Array.BYTES_PER_ELEMENT))
+  const threadsMax = Math.max(THREADS_MIN, PER_CORE * cores)
+  const words = new Int32Array(new SharedArrayBuffer((FIRST + threadsMax) * Int32Array.BYTES_PER_ELEMENT))
   words[CORES] = cores
   return words
 }
@@ -46,7 +49,7 @@ export class AwakeThreads {
 
   constructor(words: AwakeWords) {
     this.words = words
-    this.own = FIRST + (Atomics.add(words, THREADS, 1) % THREADS_MAX)
+    this.own = FIRST + (Atomics.add(words, THREADS, 1) % (words.length - FIRST))
   }
 
   /** This thread is awake. */
@@ -67,7 +70,7 @@ export class AwakeThreads {
   /** Whether fewer others are awake than there are cores. */
   hasCore(nowUs: number): boolean {
     const { words, own } = this
-    const end = FIRST + Math.min(Atomics.load(words, THREADS), THREADS_MAX)
+    const end = Math.min(FIRST + Atomics.load(words, THREADS), words.length)
     let free = Atomics.load(words, CORES)
     for (let word = FIRST; word < end && free > 0; word++) {
       if (word !== own && this.restUs(word, nowUs) > 0) free--
