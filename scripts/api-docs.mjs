@@ -15,6 +15,7 @@ const DOORS = [
   ['data', 'postgrad/data'],
   ['optim', 'postgrad/optim'],
   ['nn', 'postgrad/nn'],
+  ['nn-functional', 'postgrad/nn/functional'],
   ['index', 'postgrad'],
 ]
 

@@ -145,6 +145,7 @@ async function check() {
   const program = [
     'postgrad',
     'postgrad/nn',
+    'postgrad/nn/functional',
     'postgrad/optim',
     'postgrad/data',
     'postgrad/jobs',
@@ -154,7 +155,7 @@ async function check() {
   ]
     .map(
       (door) =>
-        `import * as ${door.replace('/', '_')} from '${door}'\nconsole.log('${door}:', Object.keys(${door.replace('/', '_')}).sort().join(' '))\n`,
+        `import * as ${door.replaceAll('/', '_')} from '${door}'\nconsole.log('${door}:', Object.keys(${door.replaceAll('/', '_')}).sort().join(' '))\n`,
     )
     .join('')
   write('names.mjs', program)

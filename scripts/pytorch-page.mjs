@@ -59,7 +59,9 @@ if (code !== 0) {
   process.exit(1)
 }
 const { version, ...kinds } = JSON.parse(output)
-const doors = ['index', 'nn', 'optim', 'data'].map((door) => import(pathToFileURL(join(root, `packages/postgrad/dist/${door}.js`)).href))
+const doors = ['index', 'nn', 'nn-functional', 'optim', 'data'].map(
+  (door) => import(pathToFileURL(join(root, `packages/postgrad/dist/${door}.js`)).href),
+)
 const ours = Object.assign({}, ...(await Promise.all(doors)))
 const have = { 'torch.nn.init': ours.init }
 

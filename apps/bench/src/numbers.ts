@@ -2,13 +2,10 @@
 import {
   add,
   call,
-  conv2d,
   crossEntropy,
   expose,
   eye,
-  layerNorm,
   matmul,
-  maxPool2d,
   mul,
   noGrad,
   onesLike,
@@ -22,6 +19,7 @@ import {
   zeros,
 } from 'postgrad'
 import { Conv2d, Linear, LSTM, ReLU, Sequential, Tanh } from 'postgrad/nn'
+import { conv2d, layerNorm, maxPool2d } from 'postgrad/nn/functional'
 import { SGD } from 'postgrad/optim'
 // One program on the workers: the calls' part comes with it.
 import './program.js'

@@ -4,10 +4,11 @@ import * as data from './data.js'
 import * as index from './index.js'
 import * as jobs from './jobs.js'
 import * as nn from './nn.js'
+import * as functional from './nn-functional.js'
 import * as optim from './optim.js'
 import * as testing from './testing.js'
 
-const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, optim, data, jobs]
+const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, functional, optim, data, jobs]
 const BELOW = [
   'base',
   'tensor',

@@ -4,9 +4,10 @@ import { expect, test } from '@jest/globals'
 import * as data from './data.js'
 import * as index from './index.js'
 import * as nn from './nn.js'
+import * as functional from './nn-functional.js'
 import * as optim from './optim.js'
 
-const ours = { ...index, ...nn, ...optim, ...data }
+const ours = { ...index, ...nn, ...functional, ...optim, ...data }
 
 const page = readFileSync(new URL('../../../docs/pytorch.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| (torch[\w.]*): (\d+) of (\d+) \| (.*) \| (.*) \|$/gm)]

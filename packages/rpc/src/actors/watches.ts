@@ -182,8 +182,8 @@ export class Watches {
   }
 
   /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
-  async onLink(rref: unknown, other: RRef): Promise<void> {
-    const owned = ownedActor(LINK_ACTOR, rref)
+  async onLink(rref: unknown, to: unknown): Promise<void> {
+    const [owned, other] = [ownedActor(LINK_ACTOR, rref), actorReference(LINK_ACTOR, to)]
     const cell = this.actors.cellOf(owned, await owned.toHere({ timeoutMs: 0 }))
     const watch = this.watchActor(other)
     void watch.down.then(({ normal, reason }) => {
@@ -216,9 +216,8 @@ export class Watches {
   }
 
   /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
-  onUnlink(rref: unknown, other: unknown): void {
-    const owned = ownedActor(UNLINK_ACTOR, rref)
-    if (!(other instanceof RRef)) throw notAnActor(UNLINK_ACTOR, typeof other)
+  onUnlink(rref: unknown, from: unknown): void {
+    const [owned, other] = [ownedActor(UNLINK_ACTOR, rref), actorReference(UNLINK_ACTOR, from)]
     const links = this.links.get(owned.rrefId)
     for (const watch of links?.get(other.rrefId) ?? []) this.unwatch(watch)
     links?.delete(other.rrefId)
@@ -249,6 +248,11 @@ export class Watches {
 function ownedActor(op: string, rref: unknown): OwnerRRef {
   if (rref instanceof OwnerRRef) return rref
   throw notAnActor(op, typeof rref)
+}
+
+function actorReference(op: string, other: unknown): RRef {
+  if (other instanceof RRef) return other
+  throw notAnActor(op, typeof other)
 }
 
 /** A worker that left in peace has ended as it should, and what was on it with it. */

@@ -32,7 +32,7 @@ function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
 
 /** The owner's side of `monitor`, `link`, `unlink` and `stopActor`. */
 const watchActor = (rref: unknown, watcher: unknown, id: unknown) => WATCHES.here.onWatch(rref, watcher, id)
-const linkActor = (rref: unknown, other: RRef) => WATCHES.here.onLink(rref, other)
+const linkActor = (rref: unknown, other: unknown) => WATCHES.here.onLink(rref, other)
 const unlinkActor = (rref: unknown, other: unknown) => WATCHES.here.onUnlink(rref, other)
 const endActor = (rref: unknown, shutdownMs: unknown) => WATCHES.here.onStop(rref, shutdownMs)
 

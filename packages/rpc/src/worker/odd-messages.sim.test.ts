@@ -46,6 +46,7 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     expect(await callBuiltIn(WATCH_ACTOR, [5, 0, 1])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(LINK_ACTOR, ['no', 5])).toBe('NOT_AN_ACTOR')
     using plain = remote('worker1', Plain, [])
+    expect(await callBuiltIn(LINK_ACTOR, [plain, 5])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(UNLINK_ACTOR, [plain, 5])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(STOP_ACTOR, [null, 5])).toBe('NOT_AN_ACTOR')
     expect(await callBuiltIn(STREAM_CALL, ['echo', [1], 0])).toBe('INVALID_ARGUMENT')
