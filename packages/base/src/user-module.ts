@@ -12,6 +12,7 @@ import { whileItCanEnd } from './import-watch.js'
 import { whileLoading } from './loading.js'
 import { ownFile } from './own-file.js'
 import { resolveSync } from './typescript-format.js'
+import { sayDoor } from './wrong-door.js'
 
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
@@ -46,7 +47,14 @@ export function locateModule(module: URL | string): { readonly url: string; read
  * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
-  const load = async () => (await import(url)) as Record<string, unknown>
+  const load = async () => {
+    try {
+      return (await import(url)) as Record<string, unknown>
+    } catch (error) {
+      await sayDoor(error, url)
+      throw error
+    }
+  }
   return whileItCanEnd(url, () => whileLoading(url, isTypeScript(url) ? () => loadTypeScript(url, typescript, load) : load))
 }
 
