@@ -29,3 +29,8 @@ test('what the page says is here is exported or a method, and nothing else is', 
     expect([namesOf(here!).length, namesOf(here!).length + namesOf(not!).length]).toEqual([Number(count), Number(all)])
   }
 })
+
+test('each function of torch.nn.functional that is here is in postgrad/nn/functional', () => {
+  const [, , , , here] = rows.find(([, kind]) => kind === 'torch.nn.functional')!
+  expect(namesOf(here!).filter((name) => !(name in functional))).toEqual([])
+})
