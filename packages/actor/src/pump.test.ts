@@ -314,6 +314,27 @@ describe('Pump', () => {
     expect(pump.look()).toBe(0)
   })
 
+  test('PU-9 a stop before the turn that it was put off to: nothing runs in that turn', () => {
+    const { pump, clock, log, say } = fixture()
+    const items = 100
+    for (let i = 0; i < items; i++) {
+      pump.mailbox.push(Lane.call, () => {
+        clock.nowMs += 1
+        log.push(`${i}`)
+      })
+    }
+    pump.runNow()
+    const ran = log.length
+    expect(clock.deferred.length).toBe(1)
+    let left = 0
+    pump.stop(() => left++)
+    expect(ran + left).toBe(items)
+    pump.mailbox.push(Lane.call, say('after the stop'))
+    clock.turn()
+    expect(log.length).toBe(ran)
+    expect(clock.deferred.length).toBe(0)
+  })
+
   test('PU-9 stop hands over what waits, in order, and nothing runs after it', async () => {
     const { pump, log, say } = fixture()
     const rest: Lane[] = []
