@@ -5,8 +5,8 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
-/** Node's own words. */
-const NOT_THERE = /The requested module '(postgrad(?:\/[^']*)?)' does not provide an export named '([^']+)'/
+/** Node's own words, to which nothing has been added yet. */
+const NOT_THERE = /The requested module '(postgrad(?:\/[^']*)?)' does not provide an export named '([^']+)'$/
 
 /** Adds to Node's error where the name is. Any other error is left as it is. @param url of the program, from which postgrad is looked for */
 export async function sayDoor(error: unknown, url: string): Promise<void> {
