@@ -5,7 +5,7 @@
 import type { Frame } from '@postgrad/transport'
 import { type DiagramOptions, diagram } from './diagram.js'
 import type { StepObserver } from './observer.js'
-import { mix32 } from './random.js'
+import { imul, mix32 } from './random.js'
 import type { NamedEvent, TraceEvent, TraceKind } from './trace-event.js'
 
 const KINDS: readonly TraceKind[] = [
@@ -115,7 +115,7 @@ export class Trace {
 
   private stir(word: number): void {
     this.high = mix32(this.high ^ word)
-    this.low = (Math.imul(this.low, 0x01000193) ^ this.high) | 0
+    this.low = (imul(this.low, 0x01000193) ^ this.high) | 0
   }
 
   private number(name: string): number {
@@ -180,13 +180,13 @@ export function hashBytes(seed: number, buffer: ArrayBufferLike, byteOffset: num
   const count = byteLength >> 2
   const words = new Int32Array(buffer, byteOffset, count)
   for (let i = 0; i < count; i++) {
-    h = Math.imul(h ^ words[i]!, 0x5bd1e995)
+    h = imul(h ^ words[i]!, 0x5bd1e995)
     h ^= h >>> 15
   }
   const rest = byteLength & 3
   if (rest > 0) {
     const bytes = new Uint8Array(buffer, byteOffset + byteLength - rest, rest)
-    for (let i = 0; i < rest; i++) h = Math.imul(h ^ bytes[i]!, 0x5bd1e995)
+    for (let i = 0; i < rest; i++) h = imul(h ^ bytes[i]!, 0x5bd1e995)
   }
   return mix32(h)
 }

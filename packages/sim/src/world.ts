@@ -24,7 +24,7 @@ import { Session } from '@postgrad/transport/internal'
 import { Choices } from './choices.js'
 import { type FaultOptions, Faults } from './faults.js'
 import type { StepObserver } from './observer.js'
-import { mix32, Random } from './random.js'
+import { imul, mix32, Random } from './random.js'
 import { Decider, type DrawKind, type Schedule, SeedSchedule } from './schedule.js'
 import { type FrameCounts, type LinkHost, type SimLink, simLinkPair } from './sim-link.js'
 import { Trace } from './trace.js'
@@ -267,7 +267,7 @@ export class SimWorld implements LinkHost, TimeHost {
   /** A seed of its own for each name, for generators of random numbers inside the program; takes nothing from the world's chance. */
   seedFor(name: string): number {
     let seed = mix32(this.seed ^ 0x5eed)
-    for (let i = 0; i < name.length; i++) seed = mix32(Math.imul(seed, 31) ^ name.charCodeAt(i))
+    for (let i = 0; i < name.length; i++) seed = mix32(imul(seed, 31) ^ name.charCodeAt(i))
     return seed
   }
 

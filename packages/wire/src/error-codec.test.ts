@@ -141,6 +141,20 @@ describe('errors across the wire', () => {
     expect(across(full(grid(2, 'x')))).toMatchObject({ message: 'full', data: grid(2, 'x') })
   })
 
+  test('once an error is full, nothing more of it is made a text', () => {
+    let asked = 0
+    class Long {
+      toString(): string {
+        asked++
+        return 'y'.repeat(32_768)
+      }
+    }
+    const data = new Array(60).fill(new Array(60).fill(new Long()))
+    expect(across(Object.assign(new Error('full'), { data }))).toMatchObject({ data: expect.arrayContaining([]) })
+    expect(asked).toBeGreaterThan(0)
+    expect(asked).toBeLessThan(10)
+  })
+
   test('however much an error holds, its code, operation and remedy are whole', () => {
     const wide = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`key${i}`, 'x'.repeat(50_000)]))
     const cause = new PostgradError('CAUSE', { op: 'inner', message: 'y'.repeat(1e6), values: wide })

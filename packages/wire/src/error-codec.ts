@@ -28,6 +28,8 @@ const VALUES_ENTRIES_MAX = 64
 /** Of one error with all that is in it: far below the codec's limits, as nobody is left to be told that an error was too large. */
 const ELEMENTS_MAX = 8192
 const CHARACTERS_MAX = 2 ** 18
+/** Stands for what was left out. */
+const CUT = '…'
 /** The length of an error's array. */
 const ERROR_ELEMENTS = 13
 
@@ -245,12 +247,11 @@ function tame(value: unknown, depth: number, budget: Budget): unknown {
     case 'object':
       break
     default:
-      return cut(attempt(() => String(value)) ?? typeof value, MESSAGE_LENGTH_MAX, budget)
+      return attempt(() => asText(value, budget)) ?? typeof value
   }
   if (value === null) return null
   if (isTensor(value)) return `Tensor ${value.dtype} [${value.shape.join(', ')}]`
-  const text = (): string => cut(String(value), MESSAGE_LENGTH_MAX, budget)
-  if (depth >= VALUES_DEPTH_MAX || isError(value)) return attempt(text) ?? '[object]'
+  if (depth >= VALUES_DEPTH_MAX || isError(value)) return attempt(() => asText(value, budget)) ?? '[object]'
   return (
     attempt(() => {
       if (Array.isArray(value)) {
@@ -259,7 +260,7 @@ function tame(value: unknown, depth: number, budget: Budget): unknown {
         return elements.map((element) => tame(element, depth + 1, budget))
       }
       const prototype = Object.getPrototypeOf(value)
-      if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return text()
+      if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return asText(value, budget)
       return entries(value, Object.keys(value), depth, budget)
     }) ?? '[object]'
   )
@@ -281,10 +282,15 @@ function entries(object: object, keys: readonly string[], depth: number, budget:
   return kept
 }
 
+/** Nothing is made a text of which nothing would be left: that of a nested array may be long. */
+function asText(value: unknown, budget: Budget): string {
+  return budget.characters === 0 ? CUT : cut(String(value), MESSAGE_LENGTH_MAX, budget)
+}
+
 function cut(text: string, lengthMax: number, budget: Budget): string {
   const length = Math.min(text.length, lengthMax, budget.characters)
   budget.characters -= length
-  return length < text.length ? `${text.slice(0, length)}…` : text
+  return length < text.length ? `${text.slice(0, length)}${CUT}` : text
 }
 
 function describeThrown(thrown: unknown): string {
