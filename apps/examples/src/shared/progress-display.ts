@@ -2,8 +2,9 @@
 import cliProgress from 'cli-progress'
 import type { Progress } from 'postgrad/jobs'
 
-/** Without a terminal there is a line every so many milliseconds. */
-const PLAIN_LINE_MS = 5000
+/** Without a terminal there is a line now and then: the second one after so many milliseconds, later ones twice as long after the last, up to a bound. */
+const FIRST_PAUSE_MS = 500
+const PAUSE_MS_MAX = 5000
 /** With what stands beside it, within 80 columns. */
 const BAR_COLUMNS = 16
 
@@ -45,12 +46,15 @@ function bar(stream: NodeJS.WriteStream): ProgressDisplay {
 }
 
 function lines(stream: NodeJS.WriteStream): ProgressDisplay {
-  let lastMs = Number.NEGATIVE_INFINITY
+  let nextMs = Number.NEGATIVE_INFINITY
+  let pauseMs = FIRST_PAUSE_MS
   let closed = false
   return {
     update({ done, total = 1, text = '' }) {
-      if (closed || performance.now() - lastMs < PLAIN_LINE_MS) return
-      lastMs = performance.now()
+      const nowMs = performance.now()
+      if (closed || nowMs < nextMs) return
+      nextMs = nowMs + pauseMs
+      pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)
       stream.write(`training ${Math.floor((100 * done) / total)}%: ${text}\n`)
     },
     close() {

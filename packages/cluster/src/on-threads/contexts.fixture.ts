@@ -1,8 +1,6 @@
 /**
- * Issue item 5 as a measurement: many contexts on a running cluster, and what every worker holds before and after. The test takes 10,000, the
- * soak as many as it is told.
+ * Many contexts on a running cluster, and what every worker holds before and after. The test takes 5,000, the soak as many as it is told.
  */
-
 import type { WorkerDebugInfo } from '../admin/protocol.js'
 import * as program from '../fixtures/contexts.js'
 import type { Cluster } from '../main/cluster.js'

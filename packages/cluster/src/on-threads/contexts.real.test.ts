@@ -2,8 +2,8 @@
 import { expect, test } from '@jest/globals'
 import { counts, measureContexts, WARM_UP } from './contexts.fixture.js'
 
-const COUNT = 10_000
-/** A tenth of what 1 KiB kept per context would take. */
+const COUNT = 5000
+/** A fifth of what 1 KiB kept per context would take. */
 const GROWTH_BYTES_MAX = 1_000_000
 
 test(`${COUNT} contexts leave nothing behind on any worker`, async () => {

@@ -1,4 +1,4 @@
-/** Issue item 5: `npm run soak -- --terminations 1000 postgrad/dist/turmoil`, with `--seed N` to draw the same again. */
+/** As in `turmoil.fixture.ts`, many times: `npm run soak -- --terminations 1000 postgrad/dist/turmoil`, with `--seed N` to draw the same again. */
 import { expect, test } from '@jest/globals'
 import { turmoil } from './turmoil.fixture.js'
 
