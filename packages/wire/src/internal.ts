@@ -20,4 +20,4 @@ export {
   setChain,
   setHeaders,
   setWatched,
-} from './trace-room.js'
+} from './trace-field.js'

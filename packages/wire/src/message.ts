@@ -24,9 +24,9 @@ export interface Message {
   readonly pass: bigint | null
   /** Time left when the message was sent, in ms. */
   readonly deadlineMs: number | null
-  /** Room for tracing; a plain value without tensors, see `trace-room.ts`. */
+  /** For tracing; a plain value without tensors, see `trace-field.ts`. */
   readonly trace: unknown
-  /** Room for numbers about the tensors' origin, or about the pass: distributed autograd knows their layout (`lineage-room.ts`). */
+  /** Numbers about the tensors' origin, or about the pass: distributed autograd knows their layout (`lineage-field.ts`). */
   readonly lineage: readonly number[] | null
 }
 

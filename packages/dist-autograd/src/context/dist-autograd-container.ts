@@ -9,7 +9,7 @@ import { type BackwardMode, type BackwardRunner, contextReleased, DistAutogradCo
 /** So many ids of released contexts of other workers are kept at least. What is later than that makes a context which lives until its maker dies. */
 export const TOMBSTONES_MIN = 4096
 
-/** A message of a context in this mode says nothing of it, one of the other says so (`lineage-room.ts`). */
+/** A message of a context in this mode says nothing of it, one of the other says so (`lineage-field.ts`). */
 export const DEFAULT_MODE: BackwardMode = 'smart'
 
 /** What the container needs of its worker. */

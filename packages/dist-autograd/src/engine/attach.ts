@@ -14,11 +14,11 @@ import type { DistAutogradContainer } from '../context/dist-autograd-container.j
 import { contextReleased, DistAutogradContext } from '../context/dist-autograd-context.js'
 import { type GradientCarrier, RecvRpcBackward } from '../functions/recv-rpc-backward.js'
 import { SendRpcBackward } from '../functions/send-rpc-backward.js'
-import { lineageOfGradients, type RecordedSend } from '../lineage/gradient-room.js'
+import { lineageOfGradients, type RecordedSend } from '../lineage/gradient-field.js'
 import type { LineageNode } from '../lineage/lineage.js'
 import {
   depthOf,
-  FAST_ROOM,
+  FAST_FIELD,
   isFast,
   malformed,
   numberOf,
@@ -27,7 +27,7 @@ import {
   type Told,
   unwriteLineage,
   writeLineage,
-} from '../lineage/lineage-room.js'
+} from '../lineage/lineage-field.js'
 import { lineageBehind } from '../lineage/lineage-walk.js'
 
 export class AutogradInterceptor implements Interceptor {
@@ -51,7 +51,7 @@ export class AutogradInterceptor implements Interceptor {
     if (context !== null) {
       message.context = context.contextId
       if (to.id !== this.self) context.knownWorkerIds.add(to.id)
-      if (context.mode === 'fast') message.lineage = FAST_ROOM
+      if (context.mode === 'fast') message.lineage = FAST_FIELD
     }
     if (message.tensors.length > 0) this.attachSend(context, message, to)
     if (context === null) return
@@ -79,7 +79,7 @@ export class AutogradInterceptor implements Interceptor {
     // Only in FAST is it an error that no gradient comes back (DA-23).
     if (context.mode === 'fast') context.sendFunctions.get(recorded.autogradId)!.what = whatOf(message)
     message.autogradId = recorded.autogradId
-    message.lineage = recorded.room
+    message.lineage = recorded.field
   }
 
   /** No gradient can come for what has not left. */
@@ -87,7 +87,7 @@ export class AutogradInterceptor implements Interceptor {
     // A gradient message names the send function at its other end, which is this worker's own in a call to itself.
     if (context === null || autogradId === null || type === MessageType.PROPAGATE_GRADIENTS) return
     const found = this.container.find(context)
-    if (found !== undefined) unrecordSend(found, { autogradId, room: lineage as number[] })
+    if (found !== undefined) unrecordSend(found, { autogradId, field: lineage as number[] })
   }
 
   /** What a peer tells of the lineage is told once, so it is heard also where the message then meets a refusal, or nobody (DA-35). */
@@ -161,9 +161,9 @@ export function recordSend(
   const autogradId = ids.take()
   const send = new SendRpcBackward(autogradId, to, edges, inputMeta)
   context.sendFunctions.set(autogradId, send)
-  if (context.mode === 'fast') return { autogradId, room: [send.depth] }
-  const { room, ahead } = told(context, send)
-  const recorded = { autogradId, room }
+  if (context.mode === 'fast') return { autogradId, field: [send.depth] }
+  const { field, ahead } = told(context, send)
+  const recorded = { autogradId, field }
   try {
     for (const lineage of ahead) tell(to, context.contextId, lineage)
   } catch (error) {
@@ -178,15 +178,15 @@ export function recordRecv(
   context: DistAutogradContext,
   autogradId: bigint,
   { tensors, requiresGrad }: Pick<Message, 'tensors' | 'requiresGrad'>,
-  room: readonly number[] | null,
+  field: readonly number[] | null,
   from: WorkerId,
   carrier: GradientCarrier,
 ): void {
   if (workerOf(autogradId) !== from || context.recvFunctions.has(autogradId)) throw malformed('its id is that of another message')
   const received = tensors.filter((_, index) => requiresGrad[index])
   const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
-  const origin = context.mode === 'fast' ? null : arrivedAs(context, from, room)
-  const node = new RecvRpcBackward(context.contextId, autogradId, from, depthOf(room), origin, inputMeta, carrier)
+  const origin = context.mode === 'fast' ? null : arrivedAs(context, from, field)
+  const node = new RecvRpcBackward(context.contextId, autogradId, from, depthOf(field), origin, inputMeta, carrier)
   received.forEach((tensor, outputNr) => {
     setHistory(tensor, node, outputNr)
   })
@@ -194,11 +194,11 @@ export function recordRecv(
 }
 
 /** What was recorded has not left after all. */
-export function unrecordSend(context: DistAutogradContext, { autogradId, room }: RecordedSend): void {
+export function unrecordSend(context: DistAutogradContext, { autogradId, field }: RecordedSend): void {
   const send = context.sendFunctions.get(autogradId)
   if (send === undefined) return
   context.sendFunctions.delete(autogradId)
-  if (context.mode === 'smart') unwriteLineage(context.lineage, room, send.to)
+  if (context.mode === 'smart') unwriteLineage(context.lineage, field, send.to)
 }
 
 function told({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBackward): Told {
@@ -207,8 +207,8 @@ function told({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBack
 }
 
 /** What `arrived` noted of the message. @throws LINEAGE_MALFORMED */
-function arrivedAs({ lineage }: DistAutogradContext, from: WorkerId, room: readonly number[] | null): LineageNode {
-  const node = lineage.find(from, 2 * numberOf(room))
+function arrivedAs({ lineage }: DistAutogradContext, from: WorkerId, field: readonly number[] | null): LineageNode {
+  const node = lineage.find(from, 2 * numberOf(field))
   if (node === undefined || node.deps === null) throw malformed('its dependencies are no names of messages')
   return node
 }

@@ -35,7 +35,7 @@ import { type DistAutogradContext, releasedUnderWay } from '../context/dist-auto
 import { postIfAlive, tellLineage } from '../context/notices.js'
 import type { GradientCarrier, RecvRpcBackward } from '../functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
-import { type RecordedSend, readGradientRoom, writeGradientRoom } from '../lineage/gradient-room.js'
+import { type RecordedSend, readGradientField, writeGradientField } from '../lineage/gradient-field.js'
 import { DistPass, type PassDriver, RootPass } from '../pass/pass.js'
 import { crossesWorkers, foreignContext, located, passAborted, passUnreadable, unexpectedGradients } from '../pass/pass-errors.js'
 import { type PassPlan, readPlan } from '../pass/pass-plan.js'
@@ -85,10 +85,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
         pass: pass.id,
         lineage,
       })
-    const plan = pass.roomFor(from, this.self)
+    const plan = pass.fieldFor(from, this.self)
     const context = pass.task.createGraph ? this.container.find(pass.contextId) : undefined
     if (context === undefined) post(grads, plan)
-    else this.postRecorded(context, grads, from, (recorded) => post(grads, writeGradientRoom(recorded, plan)))
+    else this.postRecorded(context, grads, from, (recorded) => post(grads, writeGradientField(recorded, plan)))
     pass.countSent(from)
   }
 
@@ -177,8 +177,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   /** @throws LINEAGE_MALFORMED */
   private giveHistory(context: DistAutogradContext, message: Message, from: WorkerId): void {
-    const { recorded } = readGradientRoom(message, from)
-    if (recorded !== null) recordRecv(context, recorded.autogradId, message, recorded.room, from, this)
+    const { recorded } = readGradientField(message, from)
+    if (recorded !== null) recordRecv(context, recorded.autogradId, message, recorded.field, from, this)
   }
 
   /** This worker's part of a pass begins with the first gradient; null if the pass is over already, or cannot begin. */
@@ -188,7 +188,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     let plan: PassPlan | null
     let sends: SendRpcBackward[]
     try {
-      plan = context.mode === 'fast' ? null : readPlan(readGradientRoom(message, from).plan)
+      plan = context.mode === 'fast' ? null : readPlan(readGradientField(message, from).plan)
       sends = context.awaitedBy(plan)
     } catch (error) {
       context.passes.aborted.add(passId)

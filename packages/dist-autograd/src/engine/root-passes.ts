@@ -17,7 +17,7 @@ import {
   type DistBackwardOptions,
 } from '../context/dist-autograd-context.js'
 import { postIfAlive } from '../context/notices.js'
-import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
+import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-field.js'
 import { lineageBehind } from '../lineage/lineage-walk.js'
 import { type PassDriver, RootPass } from '../pass/pass.js'
 import { createGraphNeedsSmart, passCancelled, passGivenUp, passTimedOut, unusedSend } from '../pass/pass-errors.js'

@@ -20,20 +20,20 @@ async function* endless(x: Tensor): AsyncGenerator<Tensor> {
 }
 expose({ addOne, ring, endless })
 
-/** The rooms of the messages with a send function that leave any worker from now on. */
-function watchRooms(cluster: Cluster): (readonly number[])[] {
-  const rooms: (readonly number[])[] = []
+/** The fields of the messages with a send function that leave any worker from now on. */
+function watchFields(cluster: Cluster): (readonly number[])[] {
+  const fields: (readonly number[])[] = []
   for (const worker of cluster.workers) {
     worker.intercept({
       outgoing: ({ autogradId, lineage }) => {
-        if (autogradId !== null) rooms.push(lineage!)
+        if (autogradId !== null) fields.push(lineage!)
       },
     })
   }
-  return rooms
+  return fields
 }
 
-const longest = (rooms: readonly (readonly number[])[]) => Math.max(...rooms.map(({ length }) => length))
+const longest = (fields: readonly (readonly number[])[]) => Math.max(...fields.map(({ length }) => length))
 
 /** One program on a cluster of its own; whatever it leaves fails the test. */
 async function once(size: number, main: (ctx: DistAutogradContext, cluster: Cluster) => Promise<void>): Promise<void> {
@@ -60,11 +60,11 @@ test('DA-32 a receive function has the depth of the send function at its other e
 describe('DA-36 how the lineage grows', () => {
   test('10,000 messages to and fro: five numbers each, one node each on both sides, one interval in the plan', () =>
     once(2, async (ctx, cluster) => {
-      const rooms = watchRooms(cluster)
+      const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let y: Tensor = x
       for (let n = 0; n < 5000; n++) y = await call(1, addOne, [y])
-      expect([rooms.length, longest(rooms)]).toEqual([10_000, 5])
+      expect([fields.length, longest(fields)]).toEqual([10_000, 5])
       expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([10_000, 10_000])
       await ctx.backward([y.sum()])
       expect(ctx.gradients().get(x)!.toArray()).toEqual([[1]])
@@ -72,22 +72,22 @@ describe('DA-36 how the lineage grows', () => {
 
   test('a loop that adds up 10,000 results here: five numbers a message', () =>
     once(2, async (ctx, cluster) => {
-      const rooms = watchRooms(cluster)
+      const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let sum = await call(1, addOne, [x])
       for (let n = 1; n < 10_000; n++) sum = add(sum, await call(1, addOne, [x]))
-      expect([rooms.length, longest(rooms)]).toEqual([20_000, 5])
+      expect([fields.length, longest(fields)]).toEqual([20_000, 5])
       await ctx.backward([sum.sum()])
       expect(ctx.gradients().get(x)!.toArray()).toEqual([[10_000]])
     }))
 
   test('a loop that sends its sum on, 10,000 times: the union before and the new result, twelve numbers', () =>
     once(2, async (ctx, cluster) => {
-      const rooms = watchRooms(cluster)
+      const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let sum: Tensor = x
       for (let n = 0; n < 10_000; n++) sum = add(mul(sum, 0.5), await call(1, pyAdd, [sum, x]))
-      expect([rooms.length, longest(rooms)]).toEqual([20_000, 12])
+      expect([fields.length, longest(fields)]).toEqual([20_000, 12])
       // 20,000 messages, and the unions of the sums that were sent.
       expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([29_998, 29_998])
     }))
@@ -96,10 +96,10 @@ describe('DA-36 how the lineage grows', () => {
     once(32, async (ctx, cluster) => {
       const x = wholeLeaf([[1]])
       const all = () => Array.from({ length: 31 }, (_, i) => i + 1)
-      const first = watchRooms(cluster)
+      const first = watchFields(cluster)
       const sum = (await Promise.all(all().map((to) => call(to, addOne, [x])))).reduce((a, b) => add(a, b))
       expect([first.length, longest(first)]).toEqual([62, 5])
-      const second = watchRooms(cluster)
+      const second = watchFields(cluster)
       const again = await Promise.all(all().map((to) => call(to, addOne, [sum])))
       // 5 for its own node; five unions of up to 8, and 30 results and 30 requests that lie behind them and are not the receiver's.
       expect(second).toHaveLength(62)
@@ -110,12 +110,12 @@ describe('DA-36 how the lineage grows', () => {
 
   test('a ring of five workers, 400 times around: the nodes of the other four', () =>
     once(5, async (ctx, cluster) => {
-      const rooms = watchRooms(cluster)
+      const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       const y = await call(1, ring, [x, 2000, 1, 5])
       // The receiver knows its own node of the round before. Where the way turns, it lacks those of the last round out as well.
-      expect(rooms).toHaveLength(4002)
-      expect(rooms.filter(({ length }) => length > 5 + 3 * 5).map(({ length }) => length)).toEqual([25, 35])
+      expect(fields).toHaveLength(4002)
+      expect(fields.filter(({ length }) => length > 5 + 3 * 5).map(({ length }) => length)).toEqual([25, 35])
       await ctx.backward([y.sum()])
       expect(ctx.gradients().get(x)!.toArray()).toEqual([[1]])
     }))

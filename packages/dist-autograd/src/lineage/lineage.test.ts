@@ -4,7 +4,7 @@ import { type Edge, Node } from '@postgrad/autograd/internal'
 import { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { planOf, readPlan } from '../pass/pass-plan.js'
 import { Lineage, type LineageNode } from './lineage.js'
-import { ROOM_LENGTH_MAX, readLineage, readNodes, type Told, unwriteLineage, writeLineage } from './lineage-room.js'
+import { FIELD_LENGTH_MAX, readLineage, readNodes, type Told, unwriteLineage, writeLineage } from './lineage-field.js'
 import { lineageBehind } from './lineage-walk.js'
 
 class Plain extends Node {
@@ -43,7 +43,7 @@ class Worker {
 
 /** Sends what `from` computed to another worker; gives the numbers that travelled. */
 function send(from: Worker, to: Worker, nodes: readonly Node[]): readonly number[] {
-  return sendInParts(from, to, nodes).room
+  return sendInParts(from, to, nodes).field
 }
 
 function sendInParts(from: Worker, to: Worker, nodes: readonly Node[]): Told {
@@ -55,11 +55,11 @@ function sendInParts(from: Worker, to: Worker, nodes: readonly Node[]): Told {
     message.depth,
     to.lineage.self,
   )
-  const { room, ahead } = told
+  const { field, ahead } = told
   for (const part of ahead) readNodes(to.lineage, part, 0, from.lineage.self)
-  readLineage(to.lineage, room, from.lineage.self)
+  readLineage(to.lineage, field, from.lineage.self)
   const received = new Plain([])
-  received.lineage = to.lineage.find(from.lineage.self, 2 * room[1]!)!
+  received.lineage = to.lineage.find(from.lineage.self, 2 * field[1]!)!
   to.nodes.push(received)
   twin.set(received, message)
   sender.set(message, from.lineage.self)
@@ -109,7 +109,7 @@ describe('DA-34 the plan', () => {
         // Whoever hears of the plan first has what lies behind it.
         for (const { lineage: other } of workers) {
           if (!plan.has(other.self) || other.self === lineage.self) continue
-          const told = readPlan(plan.roomFor(other.self, lineage.self))
+          const told = readPlan(plan.fieldFor(other.self, lineage.self))
           expect({ seed, sends: told.sendsOf(other) }).toEqual({ seed, sends: plan.sendsOf(other) })
         }
       }
@@ -175,10 +175,10 @@ describe('DA-35 who knows what', () => {
     const all = new Plain(hub.nodes)
     for (let round = 0; round < 2; round++) {
       for (const spoke of spokes) {
-        const room = send(hub, spoke, [all])
+        const field = send(hub, spoke, [all])
         // The union and the messages of 69 others, once.
-        if (round === 0) expect(room).toHaveLength(5 + 3 + 2 * 70 + 3 * 69)
-        else expect(room).toHaveLength(5)
+        if (round === 0) expect(field).toHaveLength(5 + 3 + 2 * 70 + 3 * 69)
+        else expect(field).toHaveLength(5)
         expect(planOf(spoke.lineage, [spoke.nodes[0]!.lineage as LineageNode], []).sendsOf(spokes[3]!.lineage)).toHaveLength(1)
       }
     }
@@ -226,10 +226,10 @@ describe('DA-71 more than one message can carry', () => {
   test('goes ahead of the message that needs it, in parts, once', () => {
     const [a, b, last] = pingPong(300_000)
     const late = new Worker(2)
-    const { room, ahead } = sendInParts(a, late, [last])
-    expect(ahead.length).toBe(Math.ceil(300_000 / Math.floor(ROOM_LENGTH_MAX / 5)))
-    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(ROOM_LENGTH_MAX)
-    expect(room).toHaveLength(5)
+    const { field, ahead } = sendInParts(a, late, [last])
+    expect(ahead.length).toBe(Math.ceil(300_000 / Math.floor(FIELD_LENGTH_MAX / 5)))
+    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(FIELD_LENGTH_MAX)
+    expect(field).toHaveLength(5)
     const plan = planOf(late.lineage, [late.nodes[0]!.lineage as LineageNode], [])
     // A worker keeps its own half by its send functions.
     expect([plan.sendsOf(a.lineage), plan.sendsOf(b.lineage)].map(({ length }) => length)).toEqual([150_001, 150_000])
@@ -250,7 +250,7 @@ describe('DA-71 more than one message can carry', () => {
     const [a, b, c] = [new Worker(0), new Worker(1), new Worker(2)]
     for (let n = 0; n < 200_000; n++) send(a, b, [new Plain([])])
     const { ahead } = sendInParts(b, c, [new Plain(b.nodes)])
-    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(ROOM_LENGTH_MAX)
+    expect(Math.max(...ahead.map(({ length }) => length))).toBeLessThanOrEqual(FIELD_LENGTH_MAX)
     expect(planOf(c.lineage, [c.nodes[0]!.lineage as LineageNode], []).sendsOf(a.lineage)).toHaveLength(200_000)
   })
 

@@ -6,7 +6,7 @@
  *     worker1: messages 0 to 9,999          1,  1, 0, 10000            worker, intervals, then for each: gap behind the one before, length
  *     worker4: messages 3, and 6 to 8       4,  2, 3, 1, 2, 3
  *
- * It rides with the first gradients that one worker posts to another, in the lineage room of the envelope. The root sends each receiver what lies behind
+ * It rides with the first gradients that one worker posts to another, in the lineage field of the envelope. The root sends each receiver what lies behind
  * that; whoever passes it on leaves out its own part, since it has begun.
  *
  * Gradients of this pass may overtake the word of an earlier one's abort, which comes by another link: so the plan names the passes of its root that its
@@ -16,7 +16,7 @@ import { PostgradError, type WorkerId } from '@postgrad/base'
 import { LOCAL_ID_MAX, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import type { Lineage, LineageNode } from '../lineage/lineage.js'
-import { malformed } from '../lineage/lineage-room.js'
+import { malformed } from '../lineage/lineage-field.js'
 
 /** Gaps and lengths of a worker's intervals. */
 type Part = readonly number[]
@@ -62,15 +62,15 @@ export class PassPlan {
   }
 
   /** For the first gradients that `self` posts to `receiver`. */
-  roomFor(receiver: WorkerId, self: WorkerId): number[] {
-    const room: number[] = [this.aborted.length, ...this.aborted]
+  fieldFor(receiver: WorkerId, self: WorkerId): number[] {
+    const field: number[] = [this.aborted.length, ...this.aborted]
     for (const worker of this.behind === null ? this.parts.keys() : reach(receiver, this.behind)) {
       const part = this.parts.get(worker)
       if (worker === self || part === undefined) continue
-      room.push(worker, part.length / 2)
-      for (const number of part) room.push(number)
+      field.push(worker, part.length / 2)
+      for (const number of part) field.push(number)
     }
-    return room
+    return field
   }
 }
 
@@ -144,19 +144,19 @@ function intervals(numbers: number[]): number[] {
 }
 
 /** @throws LINEAGE_MALFORMED */
-export function readPlan(room: readonly number[]): PassPlan {
+export function readPlan(field: readonly number[]): PassPlan {
   const parts = new Map<WorkerId, Part>()
-  const first = 1 + (room[0] ?? room.length)
-  if (first > room.length) throw malformed('there is no plan where one is needed')
-  const aborted = room.slice(1, first)
+  const first = 1 + (field[0] ?? field.length)
+  if (first > field.length) throw malformed('there is no plan where one is needed')
+  const aborted = field.slice(1, first)
   if (aborted.some((counter) => counter > LOCAL_ID_MAX)) throw malformed('a counter has more than 48 bits')
-  for (let at = first; at < room.length; ) {
-    const worker = room[at]!
-    const count = room[at + 1]
-    if (count === undefined || 2 * count > room.length - at - 2) throw malformed('a plan ends too early')
+  for (let at = first; at < field.length; ) {
+    const worker = field[at]!
+    const count = field[at + 1]
+    if (count === undefined || 2 * count > field.length - at - 2) throw malformed('a plan ends too early')
     if (worker > WORKER_ID_MAX) throw malformed(`a plan names worker ${worker}`)
     if (parts.has(worker)) throw malformed(`a plan has two parts for worker ${worker}`)
-    parts.set(worker, room.slice(at + 2, at + 2 + 2 * count))
+    parts.set(worker, field.slice(at + 2, at + 2 + 2 * count))
     at += 2 + 2 * count
   }
   return new PassPlan(aborted, parts)

@@ -13,7 +13,7 @@ import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
-import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-room.js'
+import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-field.js'
 import { type MissingSend, PassLedger, type PassReport } from './pass-ledger.js'
 import type { PassPlan } from './pass-plan.js'
 
@@ -39,7 +39,7 @@ export class DistPass implements GradSink {
   /** The worker that called `backward`. */
   readonly root: WorkerId
   readonly task: GraphTask
-  /** Bits of `gradient-room.ts`, as every gradient message of the pass has them. */
+  /** Bits of `gradient-field.ts`, as every gradient message of the pass has them. */
   readonly how: number
   /** Null in FAST. */
   readonly plan: PassPlan | null
@@ -57,7 +57,7 @@ export class DistPass implements GradSink {
   private version = 0
 
   /**
-   * @param how bits of `gradient-room.ts`
+   * @param how bits of `gradient-field.ts`
    * @param sends the send functions that the pass waits for here
    */
   constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
@@ -96,8 +96,8 @@ export class DistPass implements GradSink {
   }
 
   /** What the first gradients to a worker bring beside themselves: its part of the plan, if it may need one. Before `countSent`. */
-  roomFor(to: WorkerId, self: WorkerId): number[] | null {
-    return this.plan === null || to === self || to === this.root || this.sent.has(to) ? null : this.plan.roomFor(to, self)
+  fieldFor(to: WorkerId, self: WorkerId): number[] | null {
+    return this.plan === null || to === self || to === this.root || this.sent.has(to) ? null : this.plan.fieldFor(to, self)
   }
 
   /** Whether that worker has a part of a SMART pass, as far as is known here: it is in the plan, or gradients are awaited from it. */

@@ -61,7 +61,7 @@ export function wrongReply(op: string, { name, id }: WorkerInfo, got: string): P
   })
 }
 
-export function noRoom(worker: WorkerInfo, timeoutMs: number): PostgradError {
+export function noCredit(worker: WorkerInfo, timeoutMs: number): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op: 'ready',
     message: `worker '${worker.name}' had no room for a call within ${Math.round(timeoutMs)} ms`,

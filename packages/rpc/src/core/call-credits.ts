@@ -43,7 +43,7 @@ export function checkMailbox({
 }
 
 /** What waits for room. */
-export interface RoomWaiter {
+export interface CreditWaiter {
   resolve(): void
   reject(error: unknown): void
 }
@@ -52,7 +52,7 @@ export interface RoomWaiter {
 export class OutgoingCalls {
   readonly window: Required<MailboxOptions>
   /** In the order in which they came. */
-  readonly waiters = new Set<RoomWaiter>()
+  readonly waiters = new Set<CreditWaiter>()
   sent = 0
   sentBytes = 0
   /** Of these, as far as the receiver has said. */

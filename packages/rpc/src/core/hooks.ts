@@ -17,7 +17,7 @@ export interface Interceptor {
   /** The message of an earlier `outgoing` has not left: its bytes could not be made. What was noted of it is void. */
   unsent?(message: OutgoingMessage): void
   /**
-   * At the receiver, as soon as a message is read that has something in its lineage room, whatever becomes of it: it may be refused, or find nobody who
+   * At the receiver, as soon as a message is read that has something in its lineage field, whatever becomes of it: it may be refused, or find nobody who
    * waits. In the order in which the peer sent them. Must not throw, and the body is not to be used.
    */
   arrived?(message: Message, from: WorkerInfo): void
@@ -55,7 +55,12 @@ export interface Observer {
   notBegun(call: IncomingCall): void
   deadLetter(letter: DeadLetter): void
   death(worker: string, workerId: number, cause: DeathCause): void
-  noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, waiting: { readonly calls: number; readonly bytes: number }): void
+  noCredit(
+    kind: 'mailbox-full' | 'credit-stall',
+    to: string,
+    what: string,
+    waiting: { readonly calls: number; readonly bytes: number },
+  ): void
 }
 
 /** How what was served ended; `given-up`: nobody waited for it any more. */

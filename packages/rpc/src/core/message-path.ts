@@ -104,7 +104,7 @@ export class MessagePath implements Taker {
     if (peer.standing === Standing.closed && SERVED.has(type)) throw this.host.peers.diedError(peer, op)
     const account = peer.ledger.outgoingOf(type)
     if (account?.isFull) {
-      this.host.observer?.noRoom('mailbox-full', peer.info.name, op, account)
+      this.host.observer?.noCredit('mailbox-full', peer.info.name, op, account)
       throw mailboxFull(op, peer.info, account)
     }
     const { env } = peer

@@ -165,7 +165,7 @@ export class Inspection implements Observer {
     for (const { madeAt: _, ...leak } of referenceLeaks({ [worker]: tables() })) this.tell({ kind: 'reference-left', ...leak })
   }
 
-  noRoom(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {
+  noCredit(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {
     if (this.listeners.size === 0) return
     this.tell(kind === 'mailbox-full' ? { kind, to, what, calls, bytes } : { kind, to, calls, bytes })
   }

@@ -2,9 +2,9 @@
 import { Future } from '@postgrad/base'
 import { collect } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import { whenRoom } from '../calls/room.js'
 import type { RemoteStream, StreamOptions } from '../calls/stream.js'
 import { startStream } from '../calls/stream-request.js'
+import { whenReady } from '../calls/when-ready.js'
 import { type CallOptions, checkArgs } from '../common/call-options.js'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
 import type { WorkerCore } from '../core/worker-core.js'
@@ -54,6 +54,6 @@ export class RpcCaller implements Caller {
   }
 
   ready(to: Target, options: CallOptions = {}): Future<void> {
-    return whenRoom(this.core, to, options)
+    return whenReady(this.core, to, options)
   }
 }

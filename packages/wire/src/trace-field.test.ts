@@ -1,10 +1,10 @@
-/** The room for traces in an envelope: who sets one of its fields leaves the other as it was, and both survive the wire. */
+/** The field for traces in an envelope: who sets one of its fields leaves the other as it was, and both survive the wire. */
 import { describe, expect, test } from '@jest/globals'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'
-import { anomalyOf, chainOf, headersOf, isWatched, setAnomaly, setChain, setHeaders, setWatched } from './trace-room.js'
+import { anomalyOf, chainOf, headersOf, isWatched, setAnomaly, setChain, setHeaders, setWatched } from './trace-field.js'
 
-describe('the trace room', () => {
+describe('the trace field', () => {
   test('chain and headers are set in any order, and read at the other end', () => {
     const codec = new Codec()
     const headers = { traceparent: '00-1', n: 1, ok: true, none: null, big: 2n ** 63n }

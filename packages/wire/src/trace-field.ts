@@ -1,7 +1,7 @@
 /**
- * What lies in the trace room of an envelope, in the one layout that all who use it share: `[chain, headers]`, `[chain, headers, anomaly]` or `[chain, headers, anomaly, true]`. The chain is
+ * What lies in the trace field of an envelope, in the one layout that all who use it share: `[chain, headers]`, `[chain, headers, anomaly]` or `[chain, headers, anomaly, true]`. The chain is
  * that of an actor's call (see actors in rpc), the headers are what interceptors of users have set, the third is autograd's anomaly mode, in which the
- * callee goes on, the fourth that the maker of an actor will hear of its end. A message without any has no room, and pays nothing.
+ * callee goes on, the fourth that the maker of an actor will hear of its end. A message without any has no field, and pays nothing.
  */
 
 /** What a header may be: plain values that every tracer and log can take. */
@@ -12,50 +12,50 @@ export type CallHeaders = Readonly<Record<string, HeaderValue>>
 /** See the scope of `base`. */
 export type AnomalyMode = 'throw' | 'nan'
 
-interface Room {
+interface Field {
   readonly trace: unknown
 }
 
-interface WritableRoom {
+interface WritableField {
   trace: unknown
 }
 
 /** Null if there is none, or if it is none of this layout. */
-export function chainOf({ trace }: Room): bigint | null {
+export function chainOf({ trace }: Field): bigint | null {
   return Array.isArray(trace) && typeof trace[0] === 'bigint' ? trace[0] : null
 }
 
 /** Null if there are none, or if they are none of this layout; what is no header in them is left out. */
-export function headersOf({ trace }: Room): CallHeaders | null {
+export function headersOf({ trace }: Field): CallHeaders | null {
   const headers: unknown = Array.isArray(trace) ? trace[1] : null
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => isHeaderValue(value)))
 }
 
 /** Null if there is none, or if it is none of this layout. */
-export function anomalyOf({ trace }: Room): AnomalyMode | null {
+export function anomalyOf({ trace }: Field): AnomalyMode | null {
   const mode: unknown = Array.isArray(trace) ? trace[2] : null
   return mode === 'throw' || mode === 'nan' ? mode : null
 }
 
 /** Whether who makes this actor watches it from its beginning. */
-export function isWatched({ trace }: Room): boolean {
+export function isWatched({ trace }: Field): boolean {
   return Array.isArray(trace) && trace[3] === true
 }
 
-export function setChain(message: WritableRoom, chain: bigint): void {
+export function setChain(message: WritableField, chain: bigint): void {
   write(message, { chain })
 }
 
-export function setHeaders(message: WritableRoom, headers: CallHeaders): void {
+export function setHeaders(message: WritableField, headers: CallHeaders): void {
   write(message, { headers })
 }
 
-export function setAnomaly(message: WritableRoom, anomaly: AnomalyMode): void {
+export function setAnomaly(message: WritableField, anomaly: AnomalyMode): void {
   write(message, { anomaly })
 }
 
-export function setWatched(message: WritableRoom): void {
+export function setWatched(message: WritableField): void {
   write(message, { watched: true })
 }
 
@@ -67,7 +67,7 @@ interface Parts {
 }
 
 /** The rest stays as it is. */
-function write(message: WritableRoom, parts: Parts): void {
+function write(message: WritableField, parts: Parts): void {
   const { chain = chainOf(message), headers = headersOf(message), anomaly = anomalyOf(message), watched = isWatched(message) } = parts
   if (watched) message.trace = [chain, headers, anomaly, true]
   else message.trace = anomaly === null ? [chain, headers] : [chain, headers, anomaly]

@@ -1,17 +1,17 @@
-/** Rooms and plans that no worker writes. */
+/** Fields and plans that no worker writes. */
 import { describe, expect, test } from '@jest/globals'
 import { planOf, readPlan } from '../pass/pass-plan.js'
 import { Lineage } from './lineage.js'
-import { depthOf, isFast, numberOf, readLineage } from './lineage-room.js'
+import { depthOf, isFast, numberOf, readLineage } from './lineage-field.js'
 
 const malformed = expect.objectContaining({ code: 'LINEAGE_MALFORMED' })
 
-test('DA-32 a room without its depth is refused', () => {
+test('DA-32 a field without its depth is refused', () => {
   expect(depthOf([7])).toBe(7)
-  for (const room of [null, []]) expect(() => depthOf(room)).toThrow(malformed)
+  for (const field of [null, []]) expect(() => depthOf(field)).toThrow(malformed)
 })
 
-test('DA-33 what a room says of the mode', () => {
+test('DA-33 what a field says of the mode', () => {
   expect([null, [], [3], [3, 0, 0]].map(isFast)).toEqual([false, true, true, false])
 })
 
@@ -28,13 +28,13 @@ describe('DA-41 malformed lineage', () => {
     ['a node without its dependencies', [1, 0, 1, 5, 0, 5, 0]],
     ['a node of a worker that cannot be', [1, 0, 0, 2 ** 16, 0, 0]],
     ['a node with too many', [1, 0, 1, 5, 0, 5, 0, 2, 5, 2]],
-  ])('%s: the message is not known', (_, room) => {
+  ])('%s: the message is not known', (_, field) => {
     const lineage = new Lineage(0)
-    readLineage(lineage, room, 5)
-    const node = room.length < 2 ? undefined : lineage.find(5, 2 * numberOf(room))
+    readLineage(lineage, field, 5)
+    const node = field.length < 2 ? undefined : lineage.find(5, 2 * numberOf(field))
     expect(node?.deps ?? null).toBeNull()
     expect(lineage.size).toBeLessThan(4)
-    if (room.length < 2) expect(() => numberOf(room)).toThrow(malformed)
+    if (field.length < 2) expect(() => numberOf(field)).toThrow(malformed)
   })
 
   test('nodes that depend on each other end no walk, and a second telling changes nothing', () => {
@@ -42,7 +42,7 @@ describe('DA-41 malformed lineage', () => {
     readLineage(lineage, [1, 0, 1, 5, 2, 5, 2, 1, 5, 4, 5, 4, 1, 5, 2], 5)
     readLineage(lineage, [1, 0, 0], 5)
     const plan = planOf(lineage, [lineage.find(5, 0)!], [])
-    expect(plan.roomFor(5, 0)).toEqual([0, 5, 1, 0, 3])
+    expect(plan.fieldFor(5, 0)).toEqual([0, 5, 1, 0, 3])
   })
 
   test('what is only heard of makes a plan impossible, until it is told', () => {
@@ -64,8 +64,8 @@ describe('DA-41 malformed plans', () => {
     ['more intervals than fit any memory', [0, 5, 2 ** 52]],
     ['two parts for one worker', [0, 5, 1, 0, 1, 5, 1, 1, 1]],
     ['a worker that cannot be', [0, 2 ** 16, 1, 0, 1]],
-  ])('%s', (_, room) => {
-    expect(() => readPlan(room)).toThrow(malformed)
+  ])('%s', (_, field) => {
+    expect(() => readPlan(field)).toThrow(malformed)
   })
 
   test('messages that the worker has not sent', () => {
@@ -82,10 +82,10 @@ describe('DA-41 malformed plans', () => {
   })
 
   test('what workers write is read as it was', () => {
-    const room = [2, 17, 23, 1, 1, 0, 10_000, 4, 2, 3, 1, 2, 3]
-    expect(readPlan(room).roomFor(9, 8)).toEqual(room)
-    expect(readPlan(room).aborted).toEqual([17, 23])
+    const field = [2, 17, 23, 1, 1, 0, 10_000, 4, 2, 3, 1, 2, 3]
+    expect(readPlan(field).fieldFor(9, 8)).toEqual(field)
+    expect(readPlan(field).aborted).toEqual([17, 23])
     // Whoever passes it on has begun.
-    expect(readPlan(room).roomFor(9, 1)).toEqual([2, 17, 23, 4, 2, 3, 1, 2, 3])
+    expect(readPlan(field).fieldFor(9, 1)).toEqual([2, 17, 23, 4, 2, 3, 1, 2, 3])
   })
 })

@@ -2,14 +2,14 @@
 import { Future } from '@postgrad/base'
 import { callCancelled, checkSignal } from '@postgrad/base/internal'
 import type { CallOptions } from '../common/call-options.js'
-import { noRoom } from '../common/rpc-errors.js'
+import { noCredit } from '../common/rpc-errors.js'
 import type { Target } from '../common/worker-info.js'
-import type { RoomWaiter } from '../core/call-credits.js'
+import type { CreditWaiter } from '../core/call-credits.js'
 import type { PendingCall } from '../core/pending-calls.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
 /** The place is kept until the end of this turn. Rejects with UNKNOWN_WORKER, RPC_TIMEOUT, RPC_SHUT_DOWN, WORKER_DIED, CALL_CANCELLED. */
-export function whenRoom(core: WorkerCore, to: Target, options: CallOptions): Future<void> {
+export function whenReady(core: WorkerCore, to: Target, options: CallOptions): Future<void> {
   const future = new Future<void>()
   try {
     begin(core, to, options, future)
@@ -34,7 +34,7 @@ function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, 
     endWait()
     outgoing.waiters.delete(waiter)
   }
-  const waiter: RoomWaiter = {
+  const waiter: CreditWaiter = {
     resolve: () => {
       end()
       future.resolve()
@@ -51,10 +51,10 @@ function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, 
     about: () => ({ kind: 'room', what: `room for a call to worker '${peer.info.name}'`, on: [peer.info] }),
     onReply: () => {},
     onError: waiter.reject,
-    timedOut: () => noRoom(peer.info, timeoutMs),
+    timedOut: () => noCredit(peer.info, timeoutMs),
   }
   const endWait = requests.wait(waiting, timeoutMs, 'ready')
-  observer?.noRoom('credit-stall', peer.info.name, '', outgoing)
+  observer?.noCredit('credit-stall', peer.info.name, '', outgoing)
   outgoing.waiters.add(waiter)
   future.cancelWith({ cancel: (reason) => waiter.reject(callCancelled('ready', peer.info, reason)) })
   if (signal !== undefined) future.cancelOn(signal)

@@ -1,5 +1,5 @@
 /**
- * What lies in the lineage room of an envelope, in the one layout that all workers share. `attach.ts` writes and reads it, wire only sees that it is
+ * What lies in the lineage field of an envelope, in the one layout that all workers share. `attach.ts` writes and reads it, wire only sees that it is
  * an array of integers ≥ 0. Nodes and their names: `lineage.ts`.
  *
  *     null                                    no send function, in a SMART context (or in none)
@@ -16,7 +16,7 @@ import { PostgradError, type WorkerId } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { Lineage, LineageNode } from './lineage.js'
 
-type Room = readonly number[] | null
+type Field = readonly number[] | null
 
 const NO_NODES: readonly LineageNode[] = Object.freeze([])
 const NONE: readonly never[] = Object.freeze([])
@@ -25,50 +25,50 @@ const NONE: readonly never[] = Object.freeze([])
 const CODE_MAX = 2 ** 36
 
 /** How many numbers one message may carry: some 1.2 MB, where wire allows a header of 8 MiB with a million items. */
-export const ROOM_LENGTH_MAX = 2 ** 17
+export const FIELD_LENGTH_MAX = 2 ** 17
 
 /** What a message tells of lineage. */
 export interface Told {
-  readonly room: number[]
+  readonly field: number[]
   /** Goes before it, in messages of type LINEAGE. */
   readonly ahead: readonly (readonly number[])[]
 }
 
 /** Of every message of a FAST context without a send function. */
-export const FAST_ROOM: readonly number[] = Object.freeze([])
+export const FAST_FIELD: readonly number[] = Object.freeze([])
 
 /** Whether a message belongs to a FAST context. */
-export function isFast(room: Room): boolean {
-  return room !== null && room.length < 2
+export function isFast(field: Field): boolean {
+  return field !== null && field.length < 2
 }
 
 /** @throws LINEAGE_MALFORMED */
-export function depthOf(room: Room): number {
-  const depth = room?.[0]
+export function depthOf(field: Field): number {
+  const depth = field?.[0]
   if (depth === undefined) throw malformed('it has no depth')
   return depth
 }
 
 /** @throws LINEAGE_MALFORMED */
-export function numberOf(room: Room): number {
-  const number = room?.[1]
+export function numberOf(field: Field): number {
+  const number = field?.[1]
   if (number === undefined) throw malformed('it has no number')
   return number
 }
 
 /** Of a message of this worker, for a receiver, which is taken to know from now on what it is told here. */
 export function writeLineage(lineage: Lineage, message: LineageNode, depth: number, receiver: WorkerId): Told {
-  const room = [depth, message.code / 2]
+  const field = [depth, message.code / 2]
   // This worker itself lacks nothing.
-  if (receiver === lineage.self) return { room: room.concat(0), ahead: NONE }
+  if (receiver === lineage.self) return { field: field.concat(0), ahead: NONE }
   const deps = message.deps!
-  pushNames(room, deps)
+  pushNames(field, deps)
   const nodes = lineage.lackedBy(receiver, deps)
-  let length = room.length
+  let length = field.length
   for (const node of nodes) length += lengthOf(node)
-  if (length > ROOM_LENGTH_MAX) return { room, ahead: parts(nodes) }
-  for (const node of nodes) pushNode(room, node)
-  return { room, ahead: NONE }
+  if (length > FIELD_LENGTH_MAX) return { field, ahead: parts(nodes) }
+  for (const node of nodes) pushNode(field, node)
+  return { field, ahead: NONE }
 }
 
 /** All of them go ahead, so that whoever has got one part gets all: knowledge stays closed, whatever becomes of the message. */
@@ -76,7 +76,7 @@ function parts(nodes: readonly LineageNode[]): number[][] {
   const all: number[][] = [[]]
   let part = all[0]!
   for (const node of nodes) {
-    if (part.length > 0 && part.length + lengthOf(node) > ROOM_LENGTH_MAX) {
+    if (part.length > 0 && part.length + lengthOf(node) > FIELD_LENGTH_MAX) {
       part = []
       all.push(part)
     }
@@ -89,30 +89,30 @@ function lengthOf({ deps }: LineageNode): number {
   return 3 + 2 * deps!.length
 }
 
-function pushNode(room: number[], { worker, code, deps }: LineageNode): void {
-  room.push(worker, code)
-  pushNames(room, deps!)
+function pushNode(field: number[], { worker, code, deps }: LineageNode): void {
+  field.push(worker, code)
+  pushNames(field, deps!)
 }
 
-function pushNames(room: number[], nodes: readonly LineageNode[]): void {
-  room.push(nodes.length)
-  for (const { worker, code } of nodes) room.push(worker, code)
+function pushNames(field: number[], nodes: readonly LineageNode[]): void {
+  field.push(nodes.length)
+  for (const { worker, code } of nodes) field.push(worker, code)
 }
 
 /** Notes what a message of `sender` tells. Of one that is malformed its own node stays unknown. */
-export function readLineage(lineage: Lineage, room: readonly number[], sender: WorkerId): void {
+export function readLineage(lineage: Lineage, field: readonly number[], sender: WorkerId): void {
   if (sender === lineage.self) return
-  const deps = readNames(lineage, room, 2, sender)
-  if (deps === null || !isName(sender, 2 * room[1]!) || !readNodes(lineage, room, 3 + 2 * deps.length, sender)) return
-  lineage.mention(sender, 2 * room[1]!).deps ??= deps
+  const deps = readNames(lineage, field, 2, sender)
+  if (deps === null || !isName(sender, 2 * field[1]!) || !readNodes(lineage, field, 3 + 2 * deps.length, sender)) return
+  lineage.mention(sender, 2 * field[1]!).deps ??= deps
 }
 
 /** Notes the nodes from `start` on, as far as they can be read; false where that is not to the end. */
-export function readNodes(lineage: Lineage, room: readonly number[], start: number, sender: WorkerId): boolean {
-  for (let at = start; at < room.length; ) {
-    const worker = room[at]!
-    const code = room[at + 1]
-    const behind = code === undefined ? null : readNames(lineage, room, at + 2, sender)
+export function readNodes(lineage: Lineage, field: readonly number[], start: number, sender: WorkerId): boolean {
+  for (let at = start; at < field.length; ) {
+    const worker = field[at]!
+    const code = field[at + 1]
+    const behind = code === undefined ? null : readNames(lineage, field, at + 2, sender)
     if (code === undefined || behind === null || !isName(worker, code)) return false
     at += 3 + 2 * behind.length
     // What this worker has of its own it knows best.
@@ -125,14 +125,14 @@ export function readNodes(lineage: Lineage, room: readonly number[], start: numb
 }
 
 /** The nodes whose count stands at `at`, which their sender takes for known, or tells as well; null if they are none. */
-function readNames(lineage: Lineage, room: readonly number[], at: number, sender: WorkerId): readonly LineageNode[] | null {
-  const count = room[at]
-  if (count === undefined || 2 * count > room.length - at - 1) return null
+function readNames(lineage: Lineage, field: readonly number[], at: number, sender: WorkerId): readonly LineageNode[] | null {
+  const count = field[at]
+  if (count === undefined || 2 * count > field.length - at - 1) return null
   if (count === 0) return NO_NODES
   const nodes: LineageNode[] = []
   for (let i = 0; i < count; i++) {
-    const worker = room[at + 1 + 2 * i]!
-    const code = room[at + 2 + 2 * i]!
+    const worker = field[at + 1 + 2 * i]!
+    const code = field[at + 2 + 2 * i]!
     if (!isName(worker, code)) return null
     const node = worker === lineage.self ? lineage.find(worker, code) : lineage.mention(worker, code)
     if (node === undefined) return null
@@ -147,10 +147,10 @@ function isName(worker: number, code: number): boolean {
 }
 
 /** What `writeLineage` wrote has not left. */
-export function unwriteLineage(lineage: Lineage, room: readonly number[], receiver: WorkerId): void {
-  lineage.sends[numberOf(room)] = null
+export function unwriteLineage(lineage: Lineage, field: readonly number[], receiver: WorkerId): void {
+  lineage.sends[numberOf(field)] = null
   const untold: LineageNode[] = []
-  for (let at = 3 + 2 * room[2]!; at < room.length; at += 3 + 2 * room[at + 2]!) untold.push(lineage.find(room[at]!, room[at + 1]!)!)
+  for (let at = 3 + 2 * field[2]!; at < field.length; at += 3 + 2 * field[at + 2]!) untold.push(lineage.find(field[at]!, field[at + 1]!)!)
   lineage.untold(receiver, untold)
 }
 

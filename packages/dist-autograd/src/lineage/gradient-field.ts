@@ -1,20 +1,20 @@
 /**
- * What a gradient message says beside its gradients: how its pass runs (in the body), and in the lineage room of the envelope the receiver's part of the
+ * What a gradient message says beside its gradients: how its pass runs (in the body), and in the lineage field of the envelope the receiver's part of the
  * plan, and under createGraph also the send function that the gradients themselves left behind, since a later pass may go back through them.
  *
  *     plan…                                         a plain pass; null where there is none
  *     counter, length, lineage…, plan…              under createGraph: the low 48 bits of the send function's id (its worker is the sender), and its
- *                                                   lineage as any message has it (`lineage-room.ts`); 0, 0 where no gradient has a history
+ *                                                   lineage as any message has it (`lineage-field.ts`); 0, 0 where no gradient has a history
  */
 import { localOf, type WorkerId } from '@postgrad/base'
 import { globalId, LOCAL_ID_MAX } from '@postgrad/base/internal'
 import type { Message } from '@postgrad/wire/internal'
-import { malformed } from './lineage-room.js'
+import { malformed } from './lineage-field.js'
 
-/** What leaves behind a send function: its id, and what its receiver is told of it (`lineage-room.ts`). */
+/** What leaves behind a send function: its id, and what its receiver is told of it (`lineage-field.ts`). */
 export interface RecordedSend {
   readonly autogradId: bigint
-  readonly room: number[]
+  readonly field: number[]
 }
 
 /** Bits of a gradient message's second field. */
@@ -25,28 +25,28 @@ export function createsGraph({ body }: Pick<Message, 'body'>): boolean {
   return ((body[1] as number) & CREATE_GRAPH) !== 0
 }
 
-export function writeGradientRoom(recorded: RecordedSend | null, plan: readonly number[] | null): number[] {
+export function writeGradientField(recorded: RecordedSend | null, plan: readonly number[] | null): number[] {
   if (recorded === null) return [0, 0, ...(plan ?? [])]
-  const { autogradId, room } = recorded
-  return [localOf(autogradId), room.length, ...room, ...(plan ?? [])]
+  const { autogradId, field } = recorded
+  return [localOf(autogradId), field.length, ...field, ...(plan ?? [])]
 }
 
-interface GradientRoom {
+interface GradientField {
   /** Null where no gradient has a history. */
   readonly recorded: RecordedSend | null
   readonly plan: readonly number[]
 }
 
 /** @throws LINEAGE_MALFORMED */
-export function readGradientRoom({ body, lineage }: Pick<Message, 'body' | 'lineage'>, from: WorkerId): GradientRoom {
-  const room = lineage ?? []
-  if (!createsGraph({ body })) return { recorded: null, plan: room }
-  const [counter, length] = room
-  if (counter === undefined || length === undefined || length > room.length - 2) throw malformed('it ends too early')
+export function readGradientField({ body, lineage }: Pick<Message, 'body' | 'lineage'>, from: WorkerId): GradientField {
+  const field = lineage ?? []
+  if (!createsGraph({ body })) return { recorded: null, plan: field }
+  const [counter, length] = field
+  if (counter === undefined || length === undefined || length > field.length - 2) throw malformed('it ends too early')
   if (counter > LOCAL_ID_MAX) throw malformed('a counter has more than 48 bits')
   const behind = 2 + length
-  const recorded = length === 0 ? null : { autogradId: globalId(from, counter), room: room.slice(2, behind) }
-  return { recorded, plan: room.slice(behind) }
+  const recorded = length === 0 ? null : { autogradId: globalId(from, counter), field: field.slice(2, behind) }
+  return { recorded, plan: field.slice(behind) }
 }
 
 /** The lineage of the gradients themselves; null where there is none, or it cannot be read. */
