@@ -28,10 +28,12 @@ const toPattern = (arg, tree) =>
 
 /**
  * Runs the tests of `lane` that match `args` (jest's own arguments, paths among them), for at most `limitMs`.
- * `tree` is where they are: the repository, or `bundledTree()`. `node` is the Node that runs them, this one by default. A file that cannot be loaded, and a process that is left hanging, each count as one failed test.
+ * `tree` is where they are: the repository, or `bundledTree()`. `node` is the Node that runs them, this one by default. With `renews` processes are renewed before
+ * their heaps are full (`HEAP_MAX`): they are killed for that, and their coverage is lost. A file that cannot be loaded, and a process that is left
+ * hanging, each count as one failed test.
  * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
  */
-export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree }) {
+export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree, renews = false }) {
   const results = join(root, `.cache/jest-${lane}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(results, { force: true })
@@ -39,7 +41,7 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
     join(root, 'node_modules/jest/bin/jest.js'),
     `--selectProjects=${lane}`,
     `--maxWorkers=${Math.min(4, cores)}`,
-    `--workerIdleMemoryLimit=${HEAP_MAX}`,
+    ...(renews ? [`--workerIdleMemoryLimit=${HEAP_MAX}`] : []),
     '--passWithNoTests',
     '--json',
     `--outputFile=${results}`,

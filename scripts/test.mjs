@@ -96,7 +96,7 @@ async function testOn(version) {
 
 async function test(lane, node, where) {
   const done = timed(console.log, `tests: lane ${lane}${where}`)
-  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node, tree })
+  const result = await runLane(lane, args, { limitMs: LANE_LIMIT_MS, node, tree, renews: args.length === 0 })
   for (const key of Object.keys(sums)) sums[key] += result[key]
   if (result.trouble !== null) console.log(result.trouble)
   if (result.failed > 0) failures.push(`tests of lane ${lane}${where} (${result.failed})`)
