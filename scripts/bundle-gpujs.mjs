@@ -2,9 +2,9 @@
  * gpu.js as one file, beside the place of the module that loads it. As a dependency it would bring along what it never loads: `webgpu` (84 MB), and the
  * optional `gl` with the 140 packages that build it; pnpm's overrides work in this repository alone. `pack.mjs` calls it.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { build } from './esbuild.mjs'
+import { noticesOf } from './pack-notices.mjs'
 import { root } from './setup.mjs'
 
 /** The one module that loads gpu.js, in tensor, and how it does so. */
@@ -40,24 +40,5 @@ export async function bundleGpujs(folder, source) {
     absWorkingDir: root,
     logLevel: 'warning',
   })
-  const folders = new Set(
-    Object.keys(metafile.inputs)
-      .filter((path) => path !== '<stdin>')
-      .map((path) => packageOf(join(root, path))),
-  )
-  return [...folders].map(notice).sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-function packageOf(path) {
-  let folder = dirname(path)
-  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)
-  return folder
-}
-
-function notice(folder) {
-  const { name, version, license, repository } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one))
-  if (license !== 'MIT' || file === undefined) throw new Error(`${name} ${version}: expected a file with the MIT licence, got '${license}'`)
-  const url = (repository?.url ?? repository).replace(/^git\+|\.git$/g, '')
-  return { name, version, license, url, text: readFileSync(join(folder, file), 'utf8').trim() }
+  return noticesOf(Object.keys(metafile.inputs))
 }

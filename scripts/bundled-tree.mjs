@@ -1,8 +1,8 @@
 /**
- * What `tsc -b` made, once more, with the library in few files, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
- * starts in half the time, a test file loads some dozens of files and not 380, and what is tested has been through the bundler.
+ * What `tsc -b` made, once more, with the library in one file, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
+ * starts in a third of the time, a test file loads some dozens of files and not 380, and what is tested has been through the bundler.
  *
- *   dist/                   the library, by `bundle.mjs`: a file per package with all names of its modules, and what threads load by its place
+ *   dist/                   the library, by `library.mjs`, with all names of all modules, and what threads load by its place
  *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
  *   packages/, apps/        tests, fixtures, apps and private packages, as they are
  *   node_modules/           the packages of this tree, and what they need
@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { buildBundle, exportsOf, isByPlace } from './bundle.mjs'
+import { BY_PLACE, buildLibrary, doorOf, exportsOf, isCopied } from './library.mjs'
 import { builtFrom, projects, read, root, walk } from './setup.mjs'
 
 const trees = join(root, '.cache/bundled')
@@ -36,11 +36,12 @@ const NOT_LINKED = ['packages', 'apps', 'node_modules', 'package.json', 'jest.co
 const inTree = (path) => join(tree, relative(root, path))
 const manifestOf = (folder) => JSON.parse(read(join(folder, 'package.json')))
 const isLibrary = (folder) => folder.startsWith(join(root, 'packages')) && manifestOf(folder).private !== true
+const isLibraryCode = (path) => path.endsWith('.js') && !isTestCode(path) && !isCopied(path)
 const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|suite|fixture)\./.test(basename(path))
 
 /** @returns the folder of the tree, made again where something else has been built since */
 export async function bundledTree() {
-  const scripts = ['bundle.mjs', 'bundled-tree.mjs'].map((name) => read(join(root, 'scripts', name)))
+  const scripts = ['library.mjs', 'bundled-tree.mjs'].map((name) => read(join(root, 'scripts', name)))
   const key = createHash('sha256').update([builtFrom(), ...scripts].join())
   tree = join(trees, key.digest('hex').slice(0, 12))
   const stamp = join(tree, 'stamp')
@@ -84,7 +85,7 @@ function place(folder, folders) {
     else if (name !== 'dist' && name !== 'node_modules') link(join(folder, name), join(inTree(folder), name))
   }
   for (const { path } of walk(join(folder, 'dist'))) {
-    if (/\.(map|stamp|tsbuildinfo)$/.test(path) || (isLibrary(folder) && path.endsWith('.js') && !isTestCode(path))) continue
+    if (/\.(map|stamp|tsbuildinfo)$/.test(path) || (isLibrary(folder) && isLibraryCode(path))) continue
     mkdirSync(dirname(inTree(path)), { recursive: true })
     copyFileSync(path, inTree(path))
   }
@@ -99,47 +100,26 @@ function place(folder, folders) {
 }
 
 async function library(folders) {
-  const entries = join(tree, 'entries')
-  mkdirSync(entries)
-  const modulesOf = (folder) =>
-    [...walk(join(folder, 'dist'))].map(({ path }) => path).filter((path) => path.endsWith('.js') && !isTestCode(path))
-  const names = await exportsOf(folders.flatMap(modulesOf))
+  const modules = folders.flatMap((folder) => [...walk(join(folder, 'dist'))].map(({ path }) => path).filter(isLibraryCode))
+  const names = await exportsOf(modules)
+  const places = new Set(Object.entries(BY_PLACE).flatMap(([name, paths]) => paths.map((path) => join(tree, 'dist', name, path))))
   const doors = {}
-  for (const folder of folders) {
-    const name = basename(folder)
-    const modules = modulesOf(folder)
-    const bundled = modules.filter((path) => !isByPlace(path))
-    // Who imports one door of postgrad does not load the others.
-    if (name === 'postgrad') for (const path of bundled) doors[`${name}-${basename(path, '.js')}`] = [path]
-    else doors[name] = bundled
-    for (const path of modules.filter(isByPlace))
-      passOn(path, relative(join(root, 'packages'), path).replace(`${sep}dist${sep}`, sep), names.get(path))
+  for (const path of modules) {
+    const at = relative(join(root, 'packages'), path)
+    const name = at.slice(0, -'.js'.length).replaceAll(/\W/g, '_')
+    doors[name] = path
+    const place = join(tree, 'dist', at.replace(`${sep}dist${sep}`, sep))
+    for (const target of [inTree(path), ...(places.has(place) ? [place] : [])]) {
+      const load = relative(dirname(target), join(tree, 'dist/base/load.cjs')).split(sep).join('/')
+      mkdirSync(dirname(target), { recursive: true })
+      writeFileSync(target, doorOf(name, names.get(path), load.startsWith('.') ? load : `./${load}`))
+    }
   }
-  for (const [door, paths] of Object.entries(doors)) {
-    const lines = paths.map((path, of) => {
-      passOn(
-        path,
-        `${door}.js`,
-        names.get(path).map((name) => `m${of}_${name} as ${name}`),
-      )
-      return `export { ${names.get(path).map((name) => `${name} as m${of}_${name}`)} } from ${JSON.stringify(path)}`
-    })
-    // Its own order of loading, from its door on.
-    const first = paths.find((path) => /dist[\\/]index\.js$/.test(path)) ?? paths[0]
-    writeFileSync(join(entries, `${door}.js`), [`import ${JSON.stringify(first)}`, ...lines].join('\n'))
-  }
-  const files = Object.keys(doors).map((door) => [door, join(entries, `${door}.js`)])
-  await buildBundle({ doors: Object.fromEntries(files), outdir: join(tree, 'dist'), edit: (text) => text })
+  await buildLibrary({ doors: inOrder(doors), outdir: join(tree, 'dist') })
 }
 
-/** Writes what stands in place of the module at `path`. */
-function passOn(path, file, names) {
-  const target = inTree(path)
-  const from = JSON.stringify(
-    relative(dirname(target), join(tree, 'dist', file))
-      .split(sep)
-      .join('/'),
-  )
-  mkdirSync(dirname(target), { recursive: true })
-  writeFileSync(target, `import ${from}\nexport { ${names.join(', ')} } from ${from}\n`)
+/** As a program loads them that imports postgrad, and what is beside that behind it. */
+function inOrder(doors) {
+  const first = Object.entries(doors).filter(([name]) => name.startsWith('postgrad_'))
+  return { ...Object.fromEntries(first), ...doors }
 }

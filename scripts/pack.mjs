@@ -1,21 +1,22 @@
 /**
  * Builds what users install: `out/postgrad-<version>.tgz`, one package that needs no other package of this repository.
  *
- *   dist/                 the doors, and what threads load by its place, in few files (`bundle.mjs`)
+ *   dist/                 the library in one file, its doors, and what threads load by its place (`library.mjs`)
  *   dist/types/           the declarations of all packages, side by side
  *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
- *   dist/cjs/             the library again as CommonJS (`commonjs.mjs`), for test runners that cannot require an ES module
+ *   dist/cjs/             its doors and declarations for `require`
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
- *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`)
+ *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`), and what the library holds
  *
  * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
-import { buildBundle } from './bundle.mjs'
+import { basename, dirname, join, relative, sep } from 'node:path'
 import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
-import { buildCommonJs, copyTypes } from './commonjs.mjs'
+import { BY_PLACE, buildLibrary, doorOf, exportsOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
+import { noticesOf } from './pack-notices.mjs'
+import { copyTypes } from './pack-types.mjs'
 import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
@@ -30,21 +31,15 @@ const siblings = new Map([...manifests.values()].map((manifest) => [manifest.nam
 
 rmSync(stage, { recursive: true, force: true })
 const packages = join(root, 'packages')
-const doors = Object.fromEntries(Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js')))
-const names = Object.values(doors).map((path) => path.slice('./dist/'.length, -'.js'.length))
-await buildBundle({
-  doors: Object.fromEntries(names.map((name) => [name, join(packages, 'postgrad/dist', `${name}.js`)])),
-  outdir: join(stage, 'dist'),
-  edit: loadsFile,
-})
+const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js'))
+const { exports, inputs } = await library(doors)
 copyTypes(packages, join(stage, 'dist/types'))
 copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
 const docs = packDocs(root, stage, postgrad.repository)
-const copied = await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))
+const copied = [...(await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))), ...noticesOf(inputs)]
 writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
-const both = await buildCommonJs(stage, join(packages, 'postgrad'), doors, loadsFile)
-writeJson(join(stage, 'package.json'), outer({ ...both, './package.json': './package.json' }))
+writeJson(join(stage, 'package.json'), outer({ ...exports, './package.json': './package.json' }))
 
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const env = { ...process.env, npm_config_loglevel: 'error' }
@@ -65,11 +60,48 @@ function manifestOf(folder) {
   return manifests.get(join(root, folder))
 }
 
+/**
+ * The library, a file per door for `import` and one for `require`, and one for each module that is loaded by its place.
+ * @param doors entries of `exports`, ['./testing', './dist/testing.js']
+ * @returns `exports` of package.json, and the files that the library is made of
+ */
+async function library(doors) {
+  const dist = join(stage, 'dist')
+  const placed = Object.entries(BY_PLACE).flatMap(([name, paths]) => paths.map((path) => join(name, path)))
+  const modules = [
+    ...doors.map(([, path]) => ({ at: relative('./dist', path), from: join(packages, 'postgrad', path), isDoor: true })),
+    ...placed.map((at) => ({ at, from: join(packages, at.replace(sep, `${sep}dist${sep}`)), isDoor: false })),
+  ].map((one) => ({ ...one, name: one.at.slice(0, -'.js'.length).replaceAll(/\W/g, '_') }))
+  const inputs = await buildLibrary({
+    doors: Object.fromEntries(modules.map(({ name, from }) => [name, from])),
+    outdir: dist,
+    edit: loadsFile,
+  })
+  const names = await exportsOf(modules.map(({ from }) => from))
+  mkdirSync(join(dist, 'cjs'))
+  writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
+  for (const { at, from, name, isDoor } of modules) {
+    mkdirSync(dirname(join(dist, at)), { recursive: true })
+    const up = relative(dirname(join(dist, at)), join(dist, 'base/load.cjs')).replaceAll(sep, '/')
+    writeFileSync(join(dist, at), doorOf(name, names.get(from), up.startsWith('.') ? up : `./${up}`))
+    if (isDoor) writeFileSync(join(dist, 'cjs', `${name}.cjs`), `module.exports = require('../base/load.cjs').load(true).${name}\n`)
+  }
+  copyTypes(packages, join(dist, 'cjs/types'))
+  const exports = Object.fromEntries(
+    doors.map(([door, path], of) => {
+      const types = path.replace('./dist/', './dist/types/postgrad/').replace(/\.js$/, '.d.ts')
+      const required = { types: types.replace('./dist/types/', './dist/cjs/types/'), default: `./dist/cjs/${modules[of].name}.cjs` }
+      return [door, { import: { types, default: path }, require: required }]
+    }),
+  )
+  return { exports, inputs }
+}
+
 function thirdParty(packages) {
   const parts = packages.map(({ name, version, license, url, text }) => `## ${name} ${version}, ${license}\n\n${url}\n\n${text}\n`)
   return `# Third-party software in this package
 
-\`dist/tensor/kernels/gpujs/gpu.cjs\` is a bundle of the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
+\`dist/library.cjs\` and \`dist/tensor/kernels/gpujs/gpu.cjs\` hold the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
 https://github.com/robertleeplummerjr/gl-wiretap). Packages that are installed beside this one have licence files of their own.
 
 ${parts.join('\n')}`

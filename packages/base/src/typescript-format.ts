@@ -35,7 +35,11 @@ export function resolveSync(
   }
 }
 
+/** What Node takes it for, with "type": "commonjs" in package.json (npm 11 writes that), and what it is. The second are of Nodes that strip types. */
+const MODULES: Readonly<Record<string, string>> = { commonjs: 'module', 'commonjs-typescript': 'module-typescript' }
+
 function asModule(resolved: Resolved): Resolved {
   const isUsers = /^file:.*\.ts(?:\?|$)/.test(resolved.url) && !resolved.url.includes('/node_modules/')
-  return isUsers && resolved.format === 'commonjs' ? { ...resolved, format: 'module' } : resolved
+  const format = isUsers ? MODULES[resolved.format ?? ''] : undefined
+  return format === undefined ? resolved : { ...resolved, format }
 }

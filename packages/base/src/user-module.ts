@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 import { PostgradError } from './errors.js'
 import { whileItCanEnd } from './import-watch.js'
+import { importUrl, isCompiled } from './library-file.js'
 import { whileLoading } from './loading.js'
 import { ownFile } from './own-file.js'
 import { resolveSync } from './typescript-format.js'
@@ -49,13 +50,15 @@ export function locateModule(module: URL | string): { readonly url: string; read
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   const load = async () => {
     try {
-      return (await import(url)) as Record<string, unknown>
+      return await importUrl<Record<string, unknown>>(url)
     } catch (error) {
       await sayDoor(error, url)
       throw error
     }
   }
-  return whileItCanEnd(url, () => whileLoading(url, isTypeScript(url) ? () => loadTypeScript(url, typescript, load) : load))
+  return whileItCanEnd(url, () =>
+    whileLoading(url, isTypeScript(url) && !isCompiled() ? () => loadTypeScript(url, typescript, load) : load),
+  )
 }
 
 async function loadTypeScript<T>(url: string, known: string | null, load: () => Promise<T>): Promise<T> {
@@ -109,7 +112,7 @@ async function registerOnce(loader: string): Promise<void> {
 }
 
 async function register(loader: string): Promise<void> {
-  const tsx = (await import(loader)) as { register: () => unknown }
+  const tsx = await importUrl<{ register: () => unknown }>(loader)
   tsx.register()
   // After tsx, so that it is asked before it. Hooks of the thread itself (Node 22.15) are asked before those of the loader's thread.
   if (!registerResolve()) nodeModule.register(ownFile('import', 'base', 'typescript-format.js'))

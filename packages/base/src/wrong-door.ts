@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
+import { importUrl } from './library-file.js'
 
 /** Node's own words, to which nothing has been added yet. */
 const NOT_THERE = /The requested module '(postgrad(?:\/[^']*)?)' does not provide an export named '([^']+)'$/
@@ -23,7 +24,7 @@ async function doorOf(name: string, url: string): Promise<string | null> {
   // The root has some names of the others, too.
   for (const door of [...others, root!]) {
     const specifier = door.replace('.', 'postgrad')
-    const names = (await import(pathToFileURL(require.resolve(specifier)).href).catch(() => ({}))) as object
+    const names = await importUrl<object>(pathToFileURL(require.resolve(specifier)).href).catch(() => ({}))
     if (name in names) return specifier
   }
   return null

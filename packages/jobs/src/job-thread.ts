@@ -1,9 +1,9 @@
 /** What a thread of the pool runs: one job after the other, each by the pool's program. `protocol.ts` has the conversation. */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { importUrl } from '@postgrad/base/internal'
 import { type Device, type DeviceSpec, device } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/internal'
-import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { RunningJob } from './current-job.js'
 import { perform } from './perform.js'
 import { ProgressReporter } from './progress.js'
@@ -17,7 +17,9 @@ let program: Promise<JobProgram> | null = null
 
 export default async function run(task: JobTask): Promise<unknown> {
   const payload = await reply(task)
-  return move({ [transferableSymbol]: transferables(payload), [valueSymbol]: payload })
+  // Here it is loaded: piscina has started this thread. Whoever has the library loads this module, and few make a pool.
+  const piscina = await import('piscina')
+  return piscina.move({ [piscina.transferableSymbol]: transferables(payload), [piscina.valueSymbol]: payload })
 }
 
 async function reply({ call, seed, port }: JobTask): Promise<Payload> {
@@ -43,7 +45,7 @@ async function load(): Promise<JobProgram> {
     chosen = device(boot.device as DeviceSpec)
     await chosen.ready()
   }
-  return (await import(boot.program)) as JobProgram
+  return importUrl<JobProgram>(boot.program)
 }
 
 function hear(port: MessagePort, job: RunningJob): void {

@@ -5,7 +5,7 @@
  * A thread that dies takes its one job with it; piscina starts another.
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, receiveMessageOnPort } from 'node:worker_threads'
-import { dropUnread, ownFile } from '@postgrad/base/internal'
+import { dropUnread, ownFile, shareCode } from '@postgrad/base/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import type { Piscina } from 'piscina'
 import type { JobRequest } from './job-host.js'
@@ -49,6 +49,7 @@ export class ThreadPlaces implements Places {
 
 async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Promise<Piscina> {
   const { Piscina } = await import('piscina')
+  shareCode()
   const piscina = new Piscina({
     filename: ownFile('jobs', 'jobs', 'job-entry.cjs').href,
     workerData: boot,

@@ -13,7 +13,7 @@ function needsAutograd(op: string): never {
   })
 }
 
-const rawHandler: OpHandler = {
+export const rawHandler: OpHandler = {
   ...checkedOperations(operations),
   detach,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),

@@ -3,7 +3,7 @@
  * is the other end.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { dropUnread } from '@postgrad/base/internal'
+import { dropUnread, shareCode } from '@postgrad/base/internal'
 import type { Link } from '@postgrad/transport'
 import { messagePortLink, StayAwake } from '@postgrad/transport/internal'
 import { NodeEndpoint } from './node-endpoint.js'
@@ -41,6 +41,7 @@ export class ThreadHost implements WorkerHost {
     const { port1, port2 } = new MessageChannel()
     const [beats, taken] = [new SharedCounter(), new SharedCounter()]
     const workerData: ThreadBoot = { boot, control: port2, beats: beats.memory, taken: taken.memory }
+    shareCode()
     const worker = new Worker(this.entry, {
       name,
       workerData,

@@ -48,17 +48,22 @@ describe('launch', () => {
     await cluster.close()
   })
 
-  test('./program.js is program.ts while it has not been compiled, as in an import', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'postgrad-'))
-    await writeFile(join(folder, 'program.ts'), 'const twice = (x: number): number => 2 * x\nexport default (): void => void twice(1)\n')
-    try {
-      const cluster = await launch(pathToFileURL(join(folder, 'program.js')), { workers: ['only'] })
-      await cluster.on('only').runMain([])
-      await cluster.close()
-    } finally {
-      await rm(folder, { recursive: true })
-    }
-  })
+  test.each([null, 'commonjs'])(
+    './program.js is program.ts while it has not been compiled, as in an import; "type" is %s',
+    async (type) => {
+      const folder = await mkdtemp(join(tmpdir(), 'postgrad-'))
+      // npm 11 writes such a package.json into a new folder.
+      if (type !== null) await writeFile(join(folder, 'package.json'), JSON.stringify({ type }))
+      await writeFile(join(folder, 'program.ts'), 'const twice = (x: number): number => 2 * x\nexport default (): void => void twice(1)\n')
+      try {
+        const cluster = await launch(pathToFileURL(join(folder, 'program.js')), { workers: ['only'] })
+        await cluster.on('only').runMain([])
+        await cluster.close()
+      } finally {
+        await rm(folder, { recursive: true })
+      }
+    },
+  )
 
   test('workers draw different numbers, the same with the same seed, others with another', async () => {
     const draw = async (options: Partial<LaunchOptions>): Promise<number[]> => {

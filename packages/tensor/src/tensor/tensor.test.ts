@@ -1,5 +1,5 @@
 /** Tensors as users see them: making them, views and their storage, versions, reads, and the methods' way through the handler. */
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import {
   arange,
   type DType,
@@ -17,7 +17,9 @@ import {
   zeros,
   zerosLike,
 } from '../index.js'
+import { rawHandler } from '../install.js'
 import { byteSize, numelOf, raw } from '../internal.js'
+import { installOpHandler } from './tensor.js'
 
 describe('creation', () => {
   test.each<[string, NestedArray | TypedArray, DType, number[]]>([
@@ -214,6 +216,9 @@ describe('reads', () => {
 })
 
 describe('the slot of autograd', () => {
+  // Where the library is one file, autograd has been loaded.
+  beforeAll(() => installOpHandler(rawHandler))
+
   test('without autograd: no gradient, and gradients are refused with a remedy', () => {
     const x = ones([2])
     expect([x.autograd, x.requiresGrad, x.isLeaf, x.grad, x.gradFn]).toEqual([null, false, true, null, null])

@@ -1,0 +1,79 @@
+/**
+ * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it): every door of it, for `import` and `require` alike, asks here, so that a process
+ * has one.
+ *
+ * The first thread hands what V8 has compiled to all threads that are started later: to compile is half of what a thread needs to load the library. Node keeps compiled code
+ * by itself from 22.1 on, in a folder of the machine's; threads gain less than half as much by that.
+ */
+const { createRequire } = require('node:module') as typeof import('node:module')
+const fs = require('node:fs') as typeof import('node:fs')
+const path = require('node:path') as typeof import('node:path')
+const url = require('node:url') as typeof import('node:url')
+const vm = require('node:vm') as typeof import('node:vm')
+const threads = require('node:worker_threads') as typeof import('node:worker_threads')
+
+type Library = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+const NAME = 'load.cjs'
+/** In a bundle of the user's, of which this is a part, the file is another one, or nobody knows which. */
+const folder = typeof __filename === 'string' && path.basename(__filename) === NAME ? path.dirname(__dirname) : null
+const file = folder === null ? null : path.join(folder, 'library.cjs')
+/** jest runs modules with globals of its own: there its own `require` loads the library. */
+const isNodes = vm.runInThisContext('Array') === Array
+
+let library: Library | null = null
+let script: import('node:vm').Script | null = null
+/** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
+let required = false
+
+/** All doors by name. @param byRequire by a door of CommonJS */
+function load(byRequire = false): Library {
+  if (library === null) {
+    required = byRequire && !isNodes
+    library = file !== null && isNodes ? run(file) : (require('../library.cjs') as Library)
+  }
+  return library
+}
+
+function run(from: string): Library {
+  script = compile(from, threads.getEnvironmentData(from) as Uint8Array | undefined)
+  const module = { exports: {} as Library }
+  const call = script.runInThisContext() as (...args: readonly unknown[]) => void
+  call(module.exports, createRequire(from), module, from, folder)
+  return module.exports
+}
+
+function compile(from: string, code: Uint8Array | undefined): import('node:vm').Script {
+  const text = fs.readFileSync(from, 'latin1')
+  return new vm.Script(`(function (exports, require, module, __filename, __dirname) { ${text}\n})`, {
+    filename: from,
+    ...(code === undefined ? {} : { cachedData: code }),
+  })
+}
+
+/** To be called before a thread is started. What V8 cannot use, it leaves: the thread compiles then. */
+function shareCode(): void {
+  if (file === null || threads.getEnvironmentData(file) !== undefined) return
+  script ??= compile(file, undefined)
+  const code = script.createCachedData()
+  const shared = new Uint8Array(new SharedArrayBuffer(code.length))
+  shared.set(code)
+  threads.setEnvironmentData(file, shared)
+}
+
+/** A module by its URL. A runner that had the library required has its own `require` for that, which compiles TypeScript, too. */
+async function importUrl(from: string): Promise<unknown> {
+  return required ? require(from.startsWith('file:') ? url.fileURLToPath(from) : from) : import(from)
+}
+
+module.exports = {
+  load,
+  shareCode,
+  importUrl,
+  /** Whether TypeScript is compiled before it comes here. */
+  isRequired: () => required,
+  /** Whether this thread took what another had compiled. */
+  isShared: () => script?.cachedDataRejected === false,
+  /** The file that a module of the library is to think it is, which others are beside: 'cluster/worker/worker-entry.js'. */
+  fileUrl: (place: string) => (folder === null ? undefined : url.pathToFileURL(path.join(folder, place)).href),
+}

@@ -1,0 +1,19 @@
+/** What threads load of the library: one file, compiled by the first thread. */
+import { existsSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { houseOf } from '@postgrad/base/internal'
+import { launcher } from '../clusters.fixture.js'
+import { tookCompiled } from '../fixtures/compiled.js'
+import { jobs } from '../index.js'
+
+const launch = launcher()
+const program = new URL('../fixtures/compiled.js', import.meta.url)
+
+test('CLU-66 threads of clusters and pools take what has been compiled', async () => {
+  // By modules, under `npm test -- --modules`, there is nothing to take.
+  const expected = existsSync(new URL('base/load.cjs', houseOf()!)) ? true : null
+  const cluster = await launch(program, { workers: ['a', 'b'] })
+  const both = await Promise.all(['a', 'b'].map((name) => cluster.on(name).run(tookCompiled)))
+  await using pool = jobs(program, { threads: 1 })
+  expect([...both, await pool.run(tookCompiled)]).toEqual([expected, expected, expected])
+})

@@ -1,0 +1,156 @@
+/**
+ * The library in one file, for `pack.mjs` and `bundled-tree.mjs`. A thread that starts loads what stands in its way: 380 modules take Node 20 some 0.3 s of a core, one file
+ * a quarter of that, and half of that again where another thread has compiled it.
+ *
+ *   library.cjs            every package of this repository, and those of others that each thread needs (`INSIDE`); the rest is required
+ *   base/load.cjs          loads it, once in a process, and hands what is compiled to threads (`packages/base/src/load.cts`)
+ *   <package>/…            what is loaded by its place (`ownFile` of base)
+ *
+ * It is CommonJS because Node 20 takes compiled code for scripts only. A door passes its names on: `doorOf`. Names of functions and classes stay: errors, `expose` and
+ * optimizers speak by them.
+ */
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { build, transform } from './esbuild.mjs'
+import { root } from './setup.mjs'
+
+const packages = join(root, 'packages')
+
+/** What is loaded by its place, by package: modules that are in the library, and files that stay what they are. */
+export const BY_PLACE = {
+  cluster: ['host/thread-side.js', 'worker/worker.js', 'jobs/job-program.js'],
+  data: ['worker-task.js'],
+  jobs: ['job-thread.js'],
+  testing: ['explore/explore-job.js'],
+}
+const COPIED = {
+  base: ['load.cjs', 'typescript-format.js'],
+  cluster: ['worker/worker-entry.js'],
+  jobs: ['job-entry.cjs'],
+  tensor: ['kernels.wasm'],
+}
+
+/** Packages of others that are in it: required they take a thread 15 ms, and msgpackr installs a native addon that is not used. */
+const INSIDE = /^(comlink|msgpackr|pure-rand)(\/|$)/
+
+/** Whether a module stays what it is. */
+export const isCopied = (path) =>
+  Object.entries(COPIED).some(([name, paths]) => paths.some((one) => path === join(packages, name, 'dist', one)))
+
+/** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. */
+const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
+/** Lines of some length: a stack's place can be looked at. */
+const LINE_LENGTH_MAX = 160
+
+/**
+ * @param doors by the name that the library has for it, the module
+ * @param outdir where the library goes, and a folder for each package of which something is loaded by its place
+ * @param edit what becomes of a module's text, by its path
+ * @returns the files that it is made of
+ */
+export async function buildLibrary({ doors, outdir, edit = (text) => text }) {
+  const contents = Object.entries(doors).map(([name, path]) => `export * as ${name} from ${JSON.stringify(path)}`)
+  const options = {
+    stdin: { contents: contents.join('\n'), resolveDir: root },
+    outfile: join(outdir, 'library.cjs'),
+    bundle: true,
+    metafile: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['import', 'node'],
+    // Without its flag jest has no `import()`. What is loaded late is required late.
+    supported: { 'dynamic-import': false },
+    banner: { js: BANNER },
+    define: { 'import.meta.url': '__moduleUrl' },
+    legalComments: 'none',
+    logLevel: 'warning',
+    absWorkingDir: root,
+    plugins: [ours(edit)],
+  }
+  const names = await renamed(options)
+  const { outputFiles, metafile } = await build(options)
+  const { code } = await transform(outputFiles[0].text + names, { minifyWhitespace: true, lineLimit: LINE_LENGTH_MAX, target: 'node20' })
+  // It is read as Latin-1: a character beyond that would double what it takes in every thread.
+  const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
+  if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
+  mkdirSync(outdir, { recursive: true })
+  writeFileSync(join(outdir, 'library.cjs'), code)
+  for (const [name, paths] of Object.entries(COPIED)) {
+    for (const path of paths) {
+      const to = join(outdir, name, path)
+      mkdirSync(dirname(to), { recursive: true })
+      copyFileSync(join(packages, name, 'dist', path), to)
+    }
+  }
+  return Object.keys(metafile.inputs)
+}
+
+/**
+ * An ES module that passes on what a door of the library has.
+ * @param load `load.cjs` as it is found from there
+ * @param names that it exports
+ */
+export function doorOf(door, names, load) {
+  // Some are words of JavaScript: `var`, `default`.
+  const list = (pair) => names.map((name, of) => pair(name, `_${of}`)).join(', ')
+  return `import library from ${JSON.stringify(load)}
+const { ${list((name, local) => `${name}: ${local}`)} } = library.load().${door}
+export { ${list((name, local) => `${local} as ${name}`)} }
+`
+}
+
+/** @returns by path, the names that each of these modules exports */
+export async function exportsOf(modules) {
+  const { metafile } = await build({
+    ...{ entryPoints: modules, outdir: join(root, '.cache'), bundle: true, splitting: true, format: 'esm', platform: 'node' },
+    ...{ metafile: true, write: false, logLevel: 'warning', absWorkingDir: root, plugins: [ours((text) => text)] },
+    define: { 'import.meta.url': '__moduleUrl' },
+  })
+  const outputs = Object.values(metafile.outputs).filter(({ entryPoint }) => entryPoint !== undefined)
+  return new Map(outputs.map(({ entryPoint, exports }) => [join(root, entryPoint), exports]))
+}
+
+/**
+ * Two functions of one name in one file: esbuild calls the second `add2`, and would give it its name back at the price of a call for each closure that is ever made
+ * (`keepNames`; a policy step takes a tenth longer). So it is asked which those are, and only they get their names back, once.
+ * @returns the statements
+ */
+async function renamed(options) {
+  const { outputFiles } = await build({ ...options, keepNames: true })
+  const { text } = outputFiles[0]
+  const functions = [
+    ...text.matchAll(/^__name\((\w+), "(\w+)"\);$/gm),
+    ...text.matchAll(/^var (\w+) = (?:\/\* @__PURE__ \*\/ )?__name\(.*, "(\w+)"\);$/gm),
+    ...text.matchAll(/^var (\w+) = (?:\/\* @__PURE__ \*\/ )?__name\([^\n]*\n(?:(?!\}).*\n)*\}, "(\w+)"\);$/gm),
+  ].map(([, now, name]) => ({ held: now, now, name }))
+  // One that speaks of itself is `var Tensor = class _Tensor {`.
+  const classes = [...text.matchAll(/^(?:var (\w+) = )?class (\w+) [^\n]*\n {2}static \{\n {4}__name\(this, "(\w+)"\);$/gm)].map(
+    ([, held, now, name]) => ({ held: held ?? now, now, name }),
+  )
+  const lines = [...functions, ...classes].flatMap(({ held, now, name }) =>
+    now === name ? [] : [`Object.defineProperty(${held}, 'name', { value: '${name}', configurable: true });\n`],
+  )
+  return lines.join('')
+}
+
+/** Modules of this repository are bundled, each with its own place; all others stay what they are. */
+function ours(edit) {
+  return {
+    name: 'ours',
+    setup(plugin) {
+      plugin.onResolve({ filter: /^[^./]/ }, ({ path, kind }) =>
+        kind === 'entry-point' || path.startsWith('@postgrad/') || INSIDE.test(path) ? undefined : { path, external: true },
+      )
+      plugin.onLoad({ filter: /\.js$/ }, ({ path }) => {
+        const [name, , ...rest] = relative(packages, path).split(sep)
+        if (name === '..' || path.includes(`${sep}node_modules${sep}`)) return undefined
+        const contents = edit(readFileSync(path, 'utf8'), path)
+        const place = JSON.stringify([name, ...rest].join('/'))
+        const head = contents.includes('import.meta.url') ? `const __moduleUrl = __load.fileUrl(${place});` : ''
+        return { contents: head + contents, loader: 'js' }
+      })
+    },
+  }
+}

@@ -1,0 +1,34 @@
+/** The licences of what is copied into the tarball. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { root } from './setup.mjs'
+
+/** They want their text beside the copy, and no more. */
+const LICENCES = ['MIT', 'Apache-2.0']
+
+/**
+ * @param inputs of esbuild's metafiles
+ * @returns what THIRD-PARTY.md says of each package that they are of: name, version, licence and its text
+ */
+export function noticesOf(inputs) {
+  const folders = new Set(inputs.filter((path) => /(^|\/)node_modules\//.test(path)).map((path) => packageOf(join(root, path))))
+  return [...folders].map(notice).sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+function packageOf(path) {
+  let folder = dirname(path)
+  while (
+    JSON.parse(existsSync(join(folder, 'package.json')) ? readFileSync(join(folder, 'package.json'), 'utf8') : '{}').version === undefined
+  )
+    folder = dirname(folder)
+  return folder
+}
+
+function notice(folder) {
+  const { name, version, license, repository } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one))
+  if (!LICENCES.includes(license) || file === undefined)
+    throw new Error(`${name} ${version}: expected a file with the licence ${LICENCES.join(' or ')}, got '${license}'`)
+  const url = (repository?.url ?? repository).replace(/^git\+|\.git$/g, '')
+  return { name, version, license, url, text: readFileSync(join(folder, file), 'utf8').trim() }
+}
