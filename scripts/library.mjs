@@ -71,7 +71,12 @@ export async function buildLibrary({ doors, outdir, edit = (text) => text }) {
   }
   const names = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const { code } = await transform(outputFiles[0].text + names, { minifyWhitespace: true, lineLimit: LINE_LENGTH_MAX, target: 'node20' })
+  const { code: shorter } = await transform(outputFiles[0].text + names, {
+    minifyWhitespace: true,
+    lineLimit: LINE_LENGTH_MAX,
+    target: 'node20',
+  })
+  const code = ownNames(shorter)
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -133,6 +138,12 @@ async function renamed(options) {
     now === name ? [] : [`Object.defineProperty(${held}, 'name', { value: '${name}', configurable: true });\n`],
   )
   return lines.join('')
+}
+
+/** A class that speaks of itself is `var Future = class _Future {`, and stacks would say `_Future.then`. It does no harm that the two have one name. */
+function ownNames(text) {
+  const names = [...text.matchAll(/\b(\w+)=class _\1\b/g)].map(([, name]) => name)
+  return names.reduce((all, name) => all.replaceAll(new RegExp(`(?<![.'"\\w$])_${name}\\b`, 'g'), name), text)
 }
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */

@@ -56,6 +56,7 @@ for (const door of doors) for (const [name, value] of Object.entries(await impor
 const x = tensor([1, 2])
 x.close()
 try { x.add(1) } catch (error) { console.log(error.code, error.op) }
+try { x.toArray() } catch (error) { console.log(/at .*Tensor\\.toArray /.exec(error.stack)?.[0].trim()) }
 `,
   'one.mjs': `import * as imported from 'postgrad'
 import { createRequire } from 'node:module'
@@ -92,7 +93,7 @@ for (const device of ['wasm', 'gpujs:cpu', 'gpujs:webasm']) {
 }
 /** What each prints. The second runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
-  'called.mjs': ['TENSOR_CLOSED add'],
+  'called.mjs': ['TENSOR_CLOSED add', 'at Tensor.toArray'],
   'one.mjs': ['one library'],
   'run.mjs': ['0,1,4', '9,16,25', '524288', '2,2'],
   'run-kernel.mjs': Array.from({ length: 6 }, () => '1,8,-27,3,12,27,7,10,15,22'),
