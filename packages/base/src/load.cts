@@ -36,7 +36,7 @@ function load(byRequire = false): Library {
 }
 
 function run(from: string): Library {
-  script = compile(from, threads.getEnvironmentData(from) as Uint8Array | undefined)
+  script = compile(from, sharedCode(from)?.code)
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
   call(module.exports, createRequire(from), module, from, folder)
@@ -51,14 +51,25 @@ function compile(from: string, code: Uint8Array | undefined): import('node:vm').
   })
 }
 
+interface SharedCode {
+  readonly code: Uint8Array
+  /** Of V8 and its flags: with others it does not use the code. */
+  readonly tag: number
+}
+
+const sharedCode = (from: string): SharedCode | undefined => threads.getEnvironmentData(from) as unknown as SharedCode | undefined
+
 /** To be called before a thread is started. What V8 cannot use, it leaves: the thread compiles then. */
 function shareCode(): void {
-  if (file === null || threads.getEnvironmentData(file) !== undefined) return
+  if (file === null) return
+  const { cachedDataVersionTag } = require('node:v8') as typeof import('node:v8')
+  const tag = cachedDataVersionTag()
+  if (sharedCode(file)?.tag === tag) return
   script ??= compile(file, undefined)
-  const code = script.createCachedData()
-  const shared = new Uint8Array(new SharedArrayBuffer(code.length))
-  shared.set(code)
-  threads.setEnvironmentData(file, shared)
+  const made = script.createCachedData()
+  const code = new Uint8Array(new SharedArrayBuffer(made.length))
+  code.set(made)
+  threads.setEnvironmentData(file, { code, tag })
 }
 
 /** A module by its URL. A runner that had the library required has its own `require` for that, which compiles TypeScript, too. */

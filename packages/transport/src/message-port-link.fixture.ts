@@ -30,6 +30,8 @@ link.open({
 
 if (mode === 'flood') {
   for (let i = 0; i < 1000; i++) link.send(text(`${i}`))
+  link.flush()
+  parentPort!.postMessage('sent')
 } else if (mode === 'endless') {
   let next = 0
   const more = () => {

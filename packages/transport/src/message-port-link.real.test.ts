@@ -1,4 +1,5 @@
 /** The contract over a MessageChannel, then what only real threads can show: order under load, a thread that ends, one that is terminated. */
+import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { RealClock } from './clock.js'
@@ -74,7 +75,7 @@ describe('the MessagePort link between threads', () => {
     const link = messagePortLink(port)
     const got = new Recorder()
     // Not opened yet: all of it waits in the port while the thread dies.
-    await sleep(200)
+    await once(worker, 'message')
     await worker.terminate()
     await ended
     link.open(got)

@@ -1,5 +1,6 @@
 /** What threads load of the library: one file, compiled by the first thread. */
 import { existsSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
 import { expect, test } from '@jest/globals'
 import { houseOf } from '@postgrad/base/internal'
 import { launcher } from '../clusters.fixture.js'
@@ -16,4 +17,8 @@ test('CLU-66 threads of clusters and pools take what has been compiled', async (
   const both = await Promise.all(['a', 'b'].map((name) => cluster.on(name).run(tookCompiled)))
   await using pool = jobs(program, { threads: 1 })
   expect([...both, await pool.run(tookCompiled)]).toEqual([expected, expected, expected])
+  // V8 takes no code that was made under other flags.
+  setFlagsFromString('--stack-trace-limit=11')
+  await cluster.join('c')
+  expect(await cluster.on('c').run(tookCompiled)).toBe(expected)
 })
