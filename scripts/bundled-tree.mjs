@@ -1,6 +1,6 @@
 /**
  * What `tsc -b` made, once more, with the library in one file, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
- * starts in a third of the time, a test file loads some dozens of files and not 380, and what is tested has been through the bundler.
+ * starts in a quarter of the time, and what is tested has been through the bundler.
  *
  *   dist/                   the library, by `library.mjs`, with all names of all modules, and what threads load by its place
  *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { BY_PLACE, buildLibrary, doorOf, exportsOf, isCopied } from './library.mjs'
+import { BY_PLACE, buildLibrary, isCopied } from './library.mjs'
 import { builtFrom, projects, read, root, walk } from './setup.mjs'
 
 const trees = join(root, '.cache/bundled')
@@ -100,26 +100,15 @@ function place(folder, folders) {
 }
 
 async function library(folders) {
-  const modules = folders.flatMap((folder) => [...walk(join(folder, 'dist'))].map(({ path }) => path).filter(isLibraryCode))
-  const names = await exportsOf(modules)
-  const places = new Set(Object.entries(BY_PLACE).flatMap(([name, paths]) => paths.map((path) => join(tree, 'dist', name, path))))
-  const doors = {}
-  for (const path of modules) {
-    const at = relative(join(root, 'packages'), path)
-    const name = at.slice(0, -'.js'.length).replaceAll(/\W/g, '_')
-    doors[name] = path
-    const place = join(tree, 'dist', at.replace(`${sep}dist${sep}`, sep))
-    for (const target of [inTree(path), ...(places.has(place) ? [place] : [])]) {
-      const load = relative(dirname(target), join(tree, 'dist/base/load.cjs')).split(sep).join('/')
-      mkdirSync(dirname(target), { recursive: true })
-      writeFileSync(target, doorOf(name, names.get(path), load.startsWith('.') ? load : `./${load}`))
-    }
-  }
-  await buildLibrary({ doors: inOrder(doors), outdir: join(tree, 'dist') })
-}
-
-/** As a program loads them that imports postgrad, and what is beside that behind it. */
-function inOrder(doors) {
-  const first = Object.entries(doors).filter(([name]) => name.startsWith('postgrad_'))
-  return { ...Object.fromEntries(first), ...doors }
+  const dist = join(tree, 'dist')
+  const isByPlace = (at) => Object.entries(BY_PLACE).some(([name, paths]) => paths.some((path) => at === join(dist, name, path)))
+  const modules = folders
+    .flatMap((folder) => [...walk(join(folder, 'dist'))].map(({ path }) => path).filter(isLibraryCode))
+    .map((from) => {
+      const place = join(dist, relative(join(root, 'packages'), from).replace(`${sep}dist${sep}`, sep))
+      return { from, to: [inTree(from), ...(isByPlace(place) ? [place] : [])] }
+    })
+  // Modules run in the order in which a program loads them that imports postgrad, and what is beside that behind it.
+  const isDoor = ({ from }) => from.startsWith(join(root, 'packages/postgrad'))
+  await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist })
 }

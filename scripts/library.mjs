@@ -1,15 +1,15 @@
 /**
  * The library in one file, for `pack.mjs` and `bundled-tree.mjs`. A thread that starts loads what stands in its way: 380 modules take Node 20 some 0.3 s of a core, one file
- * a quarter of that, and half of that again where another thread has compiled it.
+ * a third of that, and less than a fifth where another thread has compiled it.
  *
  *   library.cjs            every package of this repository, and those of others that each thread needs (`INSIDE`); the rest is required
  *   base/load.cjs          loads it, once in a process, and hands what is compiled to threads (`packages/base/src/load.cts`)
  *   <package>/…            what is loaded by its place (`ownFile` of base)
  *
- * It is CommonJS because Node 20 takes compiled code for scripts only. A door passes its names on: `doorOf`. Names of functions and classes stay: errors, `expose` and
+ * It is CommonJS because Node 20 takes compiled code for scripts only. A door passes its names on. Names of functions and classes stay: errors, `expose` and
  * optimizers speak by them.
  */
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { build, transform } from './esbuild.mjs'
 import { root } from './setup.mjs'
@@ -42,16 +42,20 @@ const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
 /** Lines of some length: a stack's place can be looked at. */
 const LINE_LENGTH_MAX = 160
 
+/** What the library calls the names of a module: postgrad/dist/index.js → postgrad_dist_index. */
+export const nameOf = (module) => relative(packages, module).slice(0, -'.js'.length).replaceAll(/\W/g, '_')
+
 /**
- * @param doors by the name that the library has for it, the module
+ * @param modules whose names are passed on: `from` where tsc put it, and for each of `to` an ES module is written
  * @param outdir where the library goes, and a folder for each package of which something is loaded by its place
  * @param edit what becomes of a module's text, by its path
  * @returns the files that it is made of
  */
-export async function buildLibrary({ doors, outdir, edit = (text) => text }) {
-  const contents = Object.entries(doors).map(([name, path]) => `export * as ${name} from ${JSON.stringify(path)}`)
+export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
+  const doors = new Map(modules.map(({ from }) => [nameOf(from), from]))
+  if (doors.size < modules.length) throw new Error(`two modules have one name: ${modules.map(({ from }) => nameOf(from)).sort()}`)
   const options = {
-    stdin: { contents: contents.join('\n'), resolveDir: root },
+    stdin: { contents: [...doors].map(([name, from]) => `export * as ${name} from ${JSON.stringify(from)}`).join('\n'), resolveDir: root },
     outfile: join(outdir, 'library.cjs'),
     bundle: true,
     metafile: true,
@@ -69,9 +73,9 @@ export async function buildLibrary({ doors, outdir, edit = (text) => text }) {
     absWorkingDir: root,
     plugins: [ours(edit)],
   }
-  const names = await renamed(options)
+  const namesBack = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const { code: shorter } = await transform(outputFiles[0].text + names, {
+  const { code: shorter } = await transform(outputFiles[0].text + namesBack, {
     minifyWhitespace: true,
     lineLimit: LINE_LENGTH_MAX,
     target: 'node20',
@@ -80,24 +84,34 @@ export async function buildLibrary({ doors, outdir, edit = (text) => text }) {
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
-  mkdirSync(outdir, { recursive: true })
-  writeFileSync(join(outdir, 'library.cjs'), code)
+  put(join(outdir, 'library.cjs'), code)
   for (const [name, paths] of Object.entries(COPIED)) {
     for (const path of paths) {
       const to = join(outdir, name, path)
-      mkdirSync(dirname(to), { recursive: true })
-      copyFileSync(join(packages, name, 'dist', path), to)
+      const from = join(packages, name, 'dist', path)
+      if (path.endsWith('.wasm')) put(to, readFileSync(from))
+      // Maps are not packed.
+      else put(to, readFileSync(from, 'utf8').replace(/^\/\/# sourceMappingURL=.*$/m, ''))
     }
   }
+  const names = await exportsOf(modules.map(({ from }) => from))
+  for (const { from, to } of modules) for (const at of to) put(at, doorOf(nameOf(from), names.get(from), loadFrom(at, outdir)))
   return Object.keys(metafile.inputs)
 }
 
-/**
- * An ES module that passes on what a door of the library has.
- * @param load `load.cjs` as it is found from there
- * @param names that it exports
- */
-export function doorOf(door, names, load) {
+/** `load.cjs` as it is found from a file. */
+function loadFrom(file, outdir) {
+  const path = relative(dirname(file), join(outdir, 'base/load.cjs')).split(sep).join('/')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+function put(file, contents) {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, contents)
+}
+
+/** An ES module that passes on these names of a door. @param load `load.cjs` as it is found from there */
+function doorOf(door, names, load) {
   // Some are words of JavaScript: `var`, `default`.
   const list = (pair) => names.map((name, of) => pair(name, `_${of}`)).join(', ')
   return `import library from ${JSON.stringify(load)}
@@ -107,7 +121,7 @@ export { ${list((name, local) => `${local} as ${name}`)} }
 }
 
 /** @returns by path, the names that each of these modules exports */
-export async function exportsOf(modules) {
+async function exportsOf(modules) {
   const { metafile } = await build({
     ...{ entryPoints: modules, outdir: join(root, '.cache'), bundle: true, splitting: true, format: 'esm', platform: 'node' },
     ...{ metafile: true, write: false, logLevel: 'warning', absWorkingDir: root, plugins: [ours((text) => text)] },

@@ -63,6 +63,31 @@ import { createRequire } from 'node:module'
 const required = createRequire(import.meta.url)('postgrad')
 console.log(Object.keys(imported).filter((name) => imported[name] !== required[name]).join() || 'one library')
 `,
+  'door.mjs': "import { SGD } from 'postgrad/nn'\nexport default () => SGD\n",
+  'wrong-door.mjs': `import { launch } from 'postgrad'
+const error = await launch(new URL('./door.mjs', import.meta.url), { workers: 1 }).catch((error) => error)
+console.log(/it is in '.*'/.exec(error.message)?.[0])
+`,
+  // Each thread says whether it took what another had compiled, and which packages beside postgrad it has loaded.
+  'threads.cjs': `const { expose } = require('postgrad')
+const loaded = () => [...new Set(Object.keys(require.cache).flatMap((path) => /node_modules.((?!postgrad)[\\w-]+)/.exec(path)?.[1] ?? []))]
+const look = () => [require(require.resolve('postgrad').replace(/cjs.index.cjs$/, 'base/load.cjs')).isShared(), ...loaded()].join()
+expose({ look })
+module.exports = { look }
+`,
+  'run-threads.cjs': `const { jobs, launch } = require('postgrad')
+const path = require('node:path')
+const { look } = require('./threads.cjs')
+async function main() {
+  const cluster = await launch(path.join(__dirname, 'threads.cjs'), { workers: ['only'] })
+  console.log(await cluster.on('only').run(look))
+  await cluster.close()
+  const pool = jobs(path.join(__dirname, 'threads.cjs'), { threads: 1 })
+  console.log(await pool.run(look))
+  await pool.close()
+}
+main()
+`,
   'kernel.mjs': `import { call, defineKernel, expose, tensor } from 'postgrad'
 export const cube = defineKernel({
   name: 'cube',
@@ -91,10 +116,12 @@ for (const device of ['wasm', 'gpujs:cpu', 'gpujs:webasm']) {
 }
 `,
 }
-/** What each prints. The second runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
+/** What each prints. The last runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
   'called.mjs': ['TENSOR_CLOSED add', 'at Tensor.toArray'],
   'one.mjs': ['one library'],
+  'wrong-door.mjs': ["it is in 'postgrad/optim'"],
+  'run-threads.cjs': ['true', 'true,piscina'],
   'run.mjs': ['0,1,4', '9,16,25', '524288', '2,2'],
   'run-kernel.mjs': Array.from({ length: 6 }, () => '1,8,-27,3,12,27,7,10,15,22'),
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { root } from './setup.mjs'
 
-/** They want their text beside the copy, and no more. */
+/** They want their text beside the copy; the second also a file NOTICE, where there is one. */
 const LICENCES = ['MIT', 'Apache-2.0']
 
 /**
@@ -29,6 +29,8 @@ function notice(folder) {
   const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one))
   if (!LICENCES.includes(license) || file === undefined)
     throw new Error(`${name} ${version}: expected a file with the licence ${LICENCES.join(' or ')}, got '${license}'`)
+  if (readdirSync(folder).some((one) => /^notice/i.test(one)))
+    throw new Error(`${name} ${version}: expected no file NOTICE, which would have to be copied`)
   const url = (repository?.url ?? repository).replace(/^git\+|\.git$/g, '')
   return { name, version, license, url, text: readFileSync(join(folder, file), 'utf8').trim() }
 }

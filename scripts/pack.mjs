@@ -11,9 +11,9 @@
  * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join, relative, sep } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
-import { BY_PLACE, buildLibrary, doorOf, exportsOf } from './library.mjs'
+import { BY_PLACE, buildLibrary, nameOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
 import { noticesOf } from './pack-notices.mjs'
 import { copyTypes } from './pack-types.mjs'
@@ -67,33 +67,20 @@ function manifestOf(folder) {
  */
 async function library(doors) {
   const dist = join(stage, 'dist')
-  const placed = Object.entries(BY_PLACE).flatMap(([name, paths]) => paths.map((path) => join(name, path)))
-  const modules = [
-    ...doors.map(([, path]) => ({ at: relative('./dist', path), from: join(packages, 'postgrad', path), isDoor: true })),
-    ...placed.map((at) => ({ at, from: join(packages, at.replace(sep, `${sep}dist${sep}`)), isDoor: false })),
-  ].map((one) => ({ ...one, name: one.at.slice(0, -'.js'.length).replaceAll(/\W/g, '_') }))
-  const inputs = await buildLibrary({
-    doors: Object.fromEntries(modules.map(({ name, from }) => [name, from])),
-    outdir: dist,
-    edit: loadsFile,
-  })
-  const names = await exportsOf(modules.map(({ from }) => from))
-  mkdirSync(join(dist, 'cjs'))
-  writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
-  for (const { at, from, name, isDoor } of modules) {
-    mkdirSync(dirname(join(dist, at)), { recursive: true })
-    const up = relative(dirname(join(dist, at)), join(dist, 'base/load.cjs')).replaceAll(sep, '/')
-    writeFileSync(join(dist, at), doorOf(name, names.get(from), up.startsWith('.') ? up : `./${up}`))
-    if (isDoor) writeFileSync(join(dist, 'cjs', `${name}.cjs`), `module.exports = require('../base/load.cjs').load(true).${name}\n`)
-  }
-  copyTypes(packages, join(dist, 'cjs/types'))
-  const exports = Object.fromEntries(
-    doors.map(([door, path], of) => {
-      const types = path.replace('./dist/', './dist/types/postgrad/').replace(/\.js$/, '.d.ts')
-      const required = { types: types.replace('./dist/types/', './dist/cjs/types/'), default: `./dist/cjs/${modules[of].name}.cjs` }
-      return [door, { import: { types, default: path }, require: required }]
-    }),
+  const placed = Object.entries(BY_PLACE).flatMap(([name, paths]) =>
+    paths.map((path) => ({ from: join(packages, name, 'dist', path), to: [join(dist, name, path)] })),
   )
+  const opened = doors.map(([door, path]) => ({ door, path, from: join(packages, 'postgrad', path), to: [join(stage, path)] }))
+  const inputs = await buildLibrary({ modules: [...opened, ...placed], outdir: dist, edit: loadsFile })
+  copyTypes(packages, join(dist, 'cjs/types'))
+  writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
+  const exports = {}
+  for (const { door, path, from } of opened) {
+    const required = path.replace('./dist/', './dist/cjs/').replace(/\.js$/, '.cjs')
+    writeFileSync(join(stage, required), `module.exports = require('../base/load.cjs').load(true).${nameOf(from)}\n`)
+    const types = path.replace('./dist/', 'types/postgrad/').replace(/\.js$/, '.d.ts')
+    exports[door] = { import: { types: `./dist/${types}`, default: path }, require: { types: `./dist/cjs/${types}`, default: required } }
+  }
   return { exports, inputs }
 }
 

@@ -1,9 +1,9 @@
 /**
- * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it): every door of it, for `import` and `require` alike, asks here, so that a process
+ * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it): every door of it, for `import` and `require` alike, asks here, so that a thread
  * has one.
  *
- * The first thread hands what V8 has compiled to all threads that are started later: to compile is half of what a thread needs to load the library. Node keeps compiled code
- * by itself from 22.1 on, in a folder of the machine's; threads gain less than half as much by that.
+ * Whoever starts a thread hands it what V8 has compiled: to compile is half of what a thread needs to load the library. From 22.1 on Node can keep compiled code by itself, in a
+ * folder of the machine's (`module.enableCompileCache`); threads gained less than half as much by that.
  */
 const { createRequire } = require('node:module') as typeof import('node:module')
 const fs = require('node:fs') as typeof import('node:fs')
@@ -16,13 +16,16 @@ type Library = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const NAME = 'load.cjs'
 /** In a bundle of the user's, of which this is a part, the file is another one, or nobody knows which. */
-const folder = typeof __filename === 'string' && path.basename(__filename) === NAME ? path.dirname(__dirname) : null
+const isHere = typeof __filename === 'string' && path.basename(__filename) === NAME && fs.existsSync(path.join(__dirname, '../library.cjs'))
+const folder = isHere ? path.dirname(__dirname) : null
 const file = folder === null ? null : path.join(folder, 'library.cjs')
 /** jest runs modules with globals of its own: there its own `require` loads the library. */
 const isNodes = vm.runInThisContext('Array') === Array
 
 let library: Library | null = null
 let script: import('node:vm').Script | null = null
+/** When the file had changed that `script` is of. */
+let readMs: number | null = null
 /** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
 let required = false
 
@@ -36,40 +39,49 @@ function load(byRequire = false): Library {
 }
 
 function run(from: string): Library {
-  script = compile(from, sharedCode(from)?.code)
+  script = compile(from, sharedCode(from))
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
   call(module.exports, createRequire(from), module, from, folder)
   return module.exports
 }
 
-function compile(from: string, code: Uint8Array | undefined): import('node:vm').Script {
+function compile(from: string, code: Uint8Array | null): import('node:vm').Script {
+  readMs = changedMs(from)
   const text = fs.readFileSync(from, 'latin1')
   return new vm.Script(`(function (exports, require, module, __filename, __dirname) { ${text}\n})`, {
     filename: from,
-    ...(code === undefined ? {} : { cachedData: code }),
+    ...(code === null ? {} : { cachedData: code }),
   })
 }
 
 interface SharedCode {
   readonly code: Uint8Array
+  /** V8 checks the length of the text alone: of another installation in the same place it would take the code for its own. */
+  readonly changedMs: number
   /** Of V8 and its flags: with others it does not use the code. */
   readonly tag: number
 }
 
-const sharedCode = (from: string): SharedCode | undefined => threads.getEnvironmentData(from) as unknown as SharedCode | undefined
+const shared = (from: string): SharedCode | undefined => threads.getEnvironmentData(from) as unknown as SharedCode | undefined
+const changedMs = (from: string): number => fs.statSync(from).mtimeMs
+
+function sharedCode(from: string): Uint8Array | null {
+  const handed = shared(from)
+  return handed !== undefined && handed.changedMs === changedMs(from) ? handed.code : null
+}
 
 /** To be called before a thread is started. What V8 cannot use, it leaves: the thread compiles then. */
 function shareCode(): void {
   if (file === null) return
   const { cachedDataVersionTag } = require('node:v8') as typeof import('node:v8')
   const tag = cachedDataVersionTag()
-  if (sharedCode(file)?.tag === tag) return
-  script ??= compile(file, undefined)
+  if (shared(file)?.tag === tag) return
+  script ??= compile(file, null)
   const made = script.createCachedData()
   const code = new Uint8Array(new SharedArrayBuffer(made.length))
   code.set(made)
-  threads.setEnvironmentData(file, { code, tag })
+  threads.setEnvironmentData(file, { code, changedMs: readMs!, tag })
 }
 
 /** A module by its URL. A runner that had the library required has its own `require` for that, which compiles TypeScript, too. */

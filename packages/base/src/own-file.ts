@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { PostgradError } from './errors.js'
 
 /**
- * Packages lie side by side: `packages/rpc/dist/…` in the repository, `dist/rpc/…` in what is installed, of which few files are made (`scripts/bundle.mjs`).
+ * Packages lie side by side: `packages/rpc/dist/…` in the repository, `dist/rpc/…` in what is installed, where most of it is one file (`scripts/library.mjs`).
  */
 const PLACE = /\/base\/((?:dist\/)?)own-file\.js$/
 

@@ -22,9 +22,10 @@ export function framesOnStack(): string[] {
     .map((line) => line.trim())
 }
 
-/** `file:line:column` of a frame; '' where there is no file. */
+/** `file:line:column` of a frame; '' where there is no file. Of a `file:` URL it is the path. */
 export function placeOfFrame(line: string): string {
-  return FRAME.exec(line.replaceAll('\\', '/'))?.[1] ?? ''
+  const place = FRAME.exec(line.replaceAll('\\', '/'))?.[1] ?? ''
+  return line.includes('file://') ? decoded(place) : place
 }
 
 /** Whether a frame is in a file of postgrad. In a bundle of the user's that is unknown: there no frame is. */
@@ -37,5 +38,14 @@ export function isOwnFrame(line: string, own = house): boolean {
 }
 
 function pathOf(url: string | null): string | null {
-  return url === null ? null : new URL(url).pathname.replace(/^\/(?=[A-Za-z]:)/, '')
+  return url === null ? null : decoded(new URL(url).pathname).replace(/^\/(?=[A-Za-z]:)/, '')
+}
+
+/** 'my%20dir' is 'my dir' in the frames of CommonJS. */
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
 }

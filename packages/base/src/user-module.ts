@@ -142,7 +142,7 @@ export function loaderMissing(program: string, nodeVersion: string): PostgradErr
 /** tsx beside the module, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
 function resolveTsx(program: string): string | null {
   for (const from of [program, import.meta.url]) {
-    // Unknown in a bundle in CommonJS.
+    // Unknown in a bundle of the user's.
     if (from === undefined) continue
     try {
       const require = createRequire(from)

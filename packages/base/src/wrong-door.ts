@@ -24,8 +24,9 @@ async function doorOf(name: string, url: string): Promise<string | null> {
   // The root has some names of the others, too.
   for (const door of [...others, root!]) {
     const specifier = door.replace('.', 'postgrad')
-    const names = await importUrl<object>(pathToFileURL(require.resolve(specifier)).href).catch(() => ({}))
-    if (name in names) return specifier
+    const names = await importUrl<{ default?: object }>(pathToFileURL(require.resolve(specifier)).href).catch(() => ({ default: {} }))
+    // Where it is CommonJS, they are those of its default.
+    if (name in names || name in (names.default ?? {})) return specifier
   }
   return null
 }

@@ -19,6 +19,10 @@ test('CLU-66 threads of clusters and pools take what has been compiled', async (
   expect([...both, await pool.run(tookCompiled)]).toEqual([expected, expected, expected])
   // V8 takes no code that was made under other flags.
   setFlagsFromString('--stack-trace-limit=11')
-  await cluster.join('c')
-  expect(await cluster.on('c').run(tookCompiled)).toBe(expected)
+  try {
+    await cluster.join('c')
+    expect(await cluster.on('c').run(tookCompiled)).toBe(expected)
+  } finally {
+    setFlagsFromString('--stack-trace-limit=10')
+  }
 })

@@ -8,7 +8,7 @@ import { Jobs } from '@postgrad/jobs'
 import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { RealClock } from '@postgrad/transport/internal'
-import { SingleBar } from 'cli-progress'
+import type { SingleBar } from 'cli-progress'
 import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
@@ -34,7 +34,7 @@ export async function exploreProgram(options: ExploreProgramOptions): Promise<Ex
   const { strategy = 'exhaustive', seeds = SEEDS, seed = 0, ordersMax = ORDERS_MAX } = rest
   const isSearch = strategy === 'exhaustive'
   const runsMax = (isSearch ? ordersMax : 0) + seeds
-  const bar = new Bar(runsMax)
+  const bar = await Bar.of(runsMax)
   const end = new AbortController()
   const stop = () => end.abort()
   const ends = signal === undefined ? end.signal : AbortSignal.any([signal, end.signal])
@@ -90,11 +90,17 @@ const runChunk = (_task: unknown): Part => {
 class Bar {
   private readonly bar: SingleBar | null
 
-  constructor(total: number) {
-    this.bar = process.stderr.isTTY
-      ? new SingleBar({ format: 'explore {bar} {value}/{total} runs, {eta_formatted} left', stream: process.stderr })
-      : null
-    this.bar?.start(total, 0)
+  private constructor(bar: SingleBar | null) {
+    this.bar = bar
+  }
+
+  static async of(total: number): Promise<Bar> {
+    if (!process.stderr.isTTY) return new Bar(null)
+    // Loaded here: every thread loads this module, and it is some twenty files.
+    const { default: progress } = await import('cli-progress')
+    const bar = new progress.SingleBar({ format: 'explore {bar} {value}/{total} runs, {eta_formatted} left', stream: process.stderr })
+    bar.start(total, 0)
+    return new Bar(bar)
   }
 
   show(runs: number): void {
