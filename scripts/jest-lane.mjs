@@ -17,7 +17,7 @@ const LINGER_MS_MAX = 15_000
  */
 const HEAP_MAX = '300MB'
 
-/** Tests on threads wait for a part of their time: with one process more than there are cores two cores took 123 s for them, and 134 to 150 without. */
+/** Tests on threads wait for a part of their time: with one process more than there are cores two cores took 123 and 138 s for them, and 150 and 158 without. */
 const processesOf = (lane) => Math.min(4, lane === 'real' ? cores + 1 : cores)
 
 /** Tests are found in dist; whoever names a source file means its output. */
