@@ -3,7 +3,7 @@
  * a third of that, and less than a fifth where another thread has compiled it.
  *
  *   library.cjs            every package of this repository, and those of others that each thread needs (`INSIDE`); the rest is required
- *   base/load.cjs          loads it, once in a process, and hands what is compiled to threads (`packages/base/src/load.cts`)
+ *   base/load.cjs          loads it, once in a thread, and hands on what is compiled (`packages/base/src/load.cts`)
  *   <package>/…            what is loaded by its place (`ownFile` of base)
  *
  * It is CommonJS because Node 20 takes compiled code for scripts only. A door passes its names on. Names of functions and classes stay: errors, `expose` and

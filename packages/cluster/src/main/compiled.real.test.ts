@@ -1,14 +1,14 @@
-/** What threads load of the library: one file, compiled by the first thread. */
+/** What threads load of the library: one file, which another thread has compiled. */
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { expect, test } from '@jest/globals'
 import { houseOf } from '@postgrad/base/internal'
 import { launcher } from '../clusters.fixture.js'
-import { tookCompiled } from '../fixtures/compiled.js'
 import { jobs } from '../index.js'
+import { tookCompiled } from './compiled.fixture.js'
 
 const launch = launcher()
-const program = new URL('../fixtures/compiled.js', import.meta.url)
+const program = new URL('./compiled.fixture.js', import.meta.url)
 
 test('CLU-66 threads of clusters and pools take what has been compiled', async () => {
   // By modules, under `npm test -- --modules`, there is nothing to take.
