@@ -123,7 +123,7 @@ export class RemoteWorker {
       resolveEnded = resolve
     })
     this.hosted = host.spawn({
-      name,
+      worker: boot.info,
       boot,
       ends: boot.peers.map(({ end }) => end),
       stdout: stdout && ((text) => stdout(text, name)),

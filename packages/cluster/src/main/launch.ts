@@ -159,12 +159,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const news = new News(clock)
   // Before the first thread, which inherits them.
   processAwakeWords()
-  const host = new ThreadHost(entry)
-  const heap = host.sharesMemory ? sharedHeap() : null
+  const host = new ThreadHost(entry, sharedHeap())
   const members = new RemoteMembers({
     common,
     host,
-    heap,
     payloads,
     clock,
     stdout: options.stdout,
@@ -179,7 +177,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
-    main: { name: mainName, common, heap, host, clock, members },
+    main: { name: mainName, common, host, clock, members },
     pools,
     news,
     payloads,
