@@ -60,6 +60,15 @@ export interface HostedExit {
   readonly exitCode: number
   /** What was thrown there and nobody caught; undefined if it ended otherwise. */
   readonly thrown: unknown
+  /** The end of the process that it ran in, if it ended with that. */
+  readonly ofProcess?: ProcessEnd
+}
+
+/** How a process ended that had workers. */
+export interface ProcessEnd {
+  readonly pid: number
+  /** Null: it ended by itself, with the exit code. */
+  readonly signal: NodeJS.Signals | null
 }
 
 /** A worker that was started, until it has ended. */

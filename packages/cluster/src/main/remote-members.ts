@@ -101,6 +101,11 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
     this.sweep()
   }
 
+  /** None is left, and none will be started. */
+  async shutDown(): Promise<void> {
+    await this.options.host.close()
+  }
+
   // --- what `Members` asks for
 
   connect(a: WorkerInfo, b: WorkerInfo): readonly [LinkEnd, LinkEnd] {
