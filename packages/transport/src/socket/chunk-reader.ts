@@ -7,7 +7,18 @@
  */
 import type { Frame } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
-import { bodyBytesMax, CHUNK_VERSION, ChunkType, chunkInvalid, crc32, type FrameLimits, HEAD_BYTES, isChunkType, nextSequence, streamOf } from './chunk.js'
+import {
+  bodyBytesMax,
+  CHUNK_VERSION,
+  ChunkType,
+  chunkInvalid,
+  crc32,
+  type FrameLimits,
+  HEAD_BYTES,
+  isChunkType,
+  nextSequence,
+  streamOf,
+} from './chunk.js'
 
 const ARENA_BYTES = 64 * 1024
 /** A longer body has a buffer of its own. */
@@ -163,8 +174,10 @@ export class ChunkReader {
     const version = head[13]
     if (version !== CHUNK_VERSION) throw chunkInvalid(`version ${version}`, `chunks of version ${CHUNK_VERSION}`, { version })
     if (!isChunkType(type)) throw chunkInvalid(`type ${type}`, 'a known type of chunk', { type })
-    if (head.readUInt16LE(14) !== streamOf(type)) throw chunkInvalid(`stream ${head.readUInt16LE(14)}`, `stream ${streamOf(type)} for type ${type}`)
-    if (sequence !== this.sequence) throw chunkInvalid(`chunk ${sequence}`, `chunk ${this.sequence}, none repeated, left out or moved`, { sequence })
+    if (head.readUInt16LE(14) !== streamOf(type))
+      throw chunkInvalid(`stream ${head.readUInt16LE(14)}`, `stream ${streamOf(type)} for type ${type}`)
+    if (sequence !== this.sequence)
+      throw chunkInvalid(`chunk ${sequence}`, `chunk ${this.sequence}, none repeated, left out or moved`, { sequence })
     const most = bodyBytesMax(type, this.limits)
     if (length > most) throw chunkInvalid(`${length} bytes`, `at most ${most} bytes in a chunk of type ${type}`, { length, type })
     this.checkTurn(type)
@@ -284,7 +297,8 @@ export class ChunkReader {
       segments.push(bytes)
       total += bytes
     }
-    if (total > frameBytesMax) throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
+    if (total > frameBytesMax)
+      throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
     this.coming = new ComingFrame(headerBytes, segments, total)
   }
 

@@ -5,9 +5,20 @@
  *     add(small) ─→ batch ─┐ sealed by its size, a large frame, or `flush`
  *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) goes ahead of the queue, between two chunks
  */
-import { align8, isMovable, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import type { Frame } from '../link.js'
-import { BATCH_BYTES_MAX, ChunkType, controlChunk, crc32, DATA_BYTES_MAX, frameTooLarge, HEAD_BYTES, nextSequence, writeHead } from './chunk.js'
+import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
+import { takeSegments } from '../take-segments.js'
+import {
+  BATCH_BYTES_MAX,
+  ChunkType,
+  controlChunk,
+  crc32,
+  DATA_BYTES_MAX,
+  frameTooLarge,
+  HEAD_BYTES,
+  nextSequence,
+  writeHead,
+} from './chunk.js'
 import type { SocketLimits } from './socket-limits.js'
 
 /** What the writer uses of a socket. */
@@ -182,7 +193,7 @@ export class ChunkWriter {
     const { limits } = this
     if (bytes > limits.frameBytesMax || segments.length > limits.segmentsMax) throw frameTooLarge(bytes, segments.length, limits)
     if (this.used > this.start) this.enqueue(this.seal())
-    const parts = this.isLent ? [header, ...segments] : [header.slice(), ...taken(segments)]
+    const parts = this.isLent ? [header, ...segments] : [header.slice(), ...takeSegments(segments)]
     this.enqueue(new LargeFrame(parts, bytes))
   }
 
@@ -232,32 +243,5 @@ export class ChunkWriter {
     this.sequence = nextSequence(this.sequence)
     chunk.writeUInt32LE(crc32(chunk.subarray(4)), 0)
     this.sink.write(chunk)
-  }
-}
-
-/** The segments' bytes as the link's own: a buffer that can be moved is taken, and reads as empty at its sender; anything else is copied. */
-export function taken(segments: readonly Uint8Array[]): Uint8Array[] {
-  // Copies first: another segment may be a view of what is moved.
-  const copies = segments.map((segment) => (isMovable(segment) ? null : segment.slice()))
-  const moved = new Map<ArrayBufferLike, Uint8Array>()
-  return copies.map((copy, i) => {
-    if (copy !== null) return copy
-    const segment = segments[i] as Uint8Array
-    const { buffer } = segment
-    // The same segment may come once more, and is empty by then.
-    const bytes = moved.get(buffer) ?? move(segment)
-    moved.set(buffer, bytes)
-    return bytes
-  })
-}
-
-function move(segment: Uint8Array): Uint8Array {
-  try {
-    const buffer = segment.buffer as ArrayBuffer
-    return new Uint8Array(structuredClone(buffer, { transfer: [buffer] }))
-  } catch (error) {
-    // A buffer that may not be moved (a WebAssembly memory) is copied, as by any link.
-    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
-    return segment.slice()
   }
 }
