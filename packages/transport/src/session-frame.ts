@@ -46,6 +46,16 @@ export function sessionFrame({ kind, from, to, seq, ack }: SessionHead, frame: F
   return { header, segments: frame?.segments ?? NO_SEGMENTS }
 }
 
+/** The same in front of a header that has room for it. */
+export function writeSessionHead(header: Buffer, kind: SessionKind, from: number, to: number, seq: number, ack: number): void {
+  header.writeUInt32LE(kind | (VERSION << 8), 0)
+  header.writeUInt32LE(from, 4)
+  header.writeUInt32LE(to, 8)
+  header.writeUInt32LE(0, 12)
+  header.writeDoubleLE(seq, 16)
+  header.writeDoubleLE(ack, 24)
+}
+
 /** Null if no session of this version wrote it. */
 export function sessionHead({ header }: Frame): SessionHead | null {
   if (header.length < SESSION_BYTES) return null
