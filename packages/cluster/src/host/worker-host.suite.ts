@@ -15,11 +15,18 @@ const A: WorkerInfo = { name: 'a', id: 1 }
 const B: WorkerInfo = { name: 'b', id: 2 }
 const MAIN: WorkerInfo = { name: 'main', id: MAIN_ID }
 
-/** @param make a host whose workers do what `obey` does */
-export function describeHost(name: string, make: () => WorkerHost): void {
+/** @param makeHost one whose workers do what `obey` does */
+export function describeHost(name: string, makeHost: () => WorkerHost): void {
   const alive: Worker[] = []
+  const hosts: WorkerHost[] = []
+  const make = (): WorkerHost => {
+    const host = makeHost()
+    hosts.push(host)
+    return host
+  }
   afterEach(async () => {
     await Promise.all(alive.splice(0).map((worker) => worker.kill()))
+    await Promise.all(hosts.splice(0).map((host) => host.close()))
   })
 
   function start(host: WorkerHost, worker: WorkerInfo = A, ends: readonly LinkEnd[] = []): Worker {

@@ -1,6 +1,6 @@
 /** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
-import type { Worker } from '@postgrad/rpc'
-import type { ShutdownOptions, WorkerRuntime } from '@postgrad/rpc/internal'
+import type { ShutdownOptions, Worker } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Store } from '@postgrad/transport'
 import type { Group } from './group.js'
 import type { Place } from './init-method.js'

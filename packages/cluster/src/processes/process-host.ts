@@ -84,8 +84,8 @@ export class ProcessHost implements WorkerHost {
     if (place === undefined) return
     this.placed.delete(id)
     this.processes.get(place)?.release(id)
-    for (const one of this.processes.values()) one.say({ do: 'ended', id, to: null })
-    this.own?.ended(id)
+    // Also one that was never started.
+    this.tellEnded(id)
   }
 
   async close(): Promise<void> {
@@ -94,17 +94,16 @@ export class ProcessHost implements WorkerHost {
     this.removeFolder()
   }
 
-  /** `to` alone hears of it. */
-  private tellEnded(id: WorkerId, to: WorkerId): void {
-    const place = this.placed.get(to)
-    if (place === undefined) this.own?.ended(id)
-    else this.processes.get(place)?.say({ do: 'ended', id, to })
+  /** All who may have a link to it by a socket hear of it, or one of them. */
+  private tellEnded(id: WorkerId, to: WorkerId | null = null): void {
+    for (const one of this.processes.values()) one.say({ do: 'ended', id, to })
+    if (to === null || to === this.options.main.id) this.own?.ended(id)
   }
 
   private processAt(place: number): WorkerProcess {
     const known = this.processes.get(place)
     if (known !== undefined && !known.hasEnded) return known
-    const started = new WorkerProcess(this.options, this.sockets)
+    const started = new WorkerProcess(this.options, this.sockets, (id) => this.tellEnded(id))
     this.processes.set(place, started)
     return started
   }
@@ -143,9 +142,11 @@ class WorkerProcess {
   /** Admitted and not released. */
   private readonly admitted = new Set<WorkerId>()
   private readonly gone: Promise<void>
+  private readonly onWorkerEnd: (id: WorkerId) => void
 
-  constructor({ entry, clock }: ProcessHostOptions, sockets: SocketBoot) {
+  constructor({ entry, clock }: ProcessHostOptions, sockets: SocketBoot, onWorkerEnd: (id: WorkerId) => void) {
     this.clock = clock
+    this.onWorkerEnd = onWorkerEnd
     this.child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
     const { child } = this
     child.on('message', (message) => this.hear(message as FromProcess))
@@ -254,6 +255,7 @@ class WorkerProcess {
     if (worker === undefined) return
     this.workers.delete(id)
     worker.control.close()
+    this.onWorkerEnd(id)
     worker.options.onExit(exit)
     worker.resolveEnded()
   }

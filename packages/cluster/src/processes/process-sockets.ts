@@ -20,6 +20,8 @@ export function newSockets(folder: string): SocketBoot {
 export class ProcessSockets {
   private readonly exchange: Exchange
   private readonly heap: Heap | null
+  /** Those of whose end it was told; some of them have a link yet to be opened. */
+  private readonly gone = new Set<WorkerId>()
   private readonly folder: string
 
   /** @param heap the worker's own, which tensors leave from */
@@ -37,11 +39,13 @@ export class ProcessSockets {
 
   link(peer: WorkerInfo): OpenedLink {
     const link = this.exchange.link(peer, () => [this.addressOf(peer.id)])
+    if (this.gone.has(peer.id)) this.exchange.ended(peer.id, ENDED)
     return { link, transport: this.heap === null ? null : new HeapTransport(this.heap, 'bytes') }
   }
 
   /** A worker has ended: links to it end behind what was received. */
   ended(id: WorkerId): void {
+    this.gone.add(id)
     this.exchange.ended(id, ENDED)
   }
 
