@@ -29,9 +29,14 @@ export {
   requireCredentials,
   type TlsCredentials,
 } from './socket/credentials.js'
+export { type DialedService, Exchange, type ExchangeOptions, type ServiceDialOptions } from './socket/exchange.js'
 export { Handshake, type HandshakeOptions, type HandshakeSide, type HandshakeStep } from './socket/handshake.js'
 export { HANDSHAKE_BYTES_MAX, PROTOCOL_VERSION } from './socket/handshake-messages.js'
 export { formatKeyFile, generateKey, parseKeyFile, readKeyFile } from './socket/key-file.js'
+export type { ListenAddress } from './socket/listener.js'
+export type { Addresses, PeerName } from './socket/peer-link.js'
+export { SOCKET_LIMITS, type SocketLimits } from './socket/socket-limits.js'
+export { type SocketEnd, SocketLink, type SocketLinkOptions } from './socket/socket-link.js'
 export { StayAwake } from './stay-awake.js'
 export { STORE_TIMEOUT_MS } from './store/store.js'
 export { storeCancelled, storeTimeout } from './store/store-errors.js'

@@ -11,8 +11,9 @@ import {
   bodyBytesMax,
   CHUNK_VERSION,
   ChunkType,
+  type Crc,
   chunkInvalid,
-  crc32,
+  crc32Of,
   type FrameLimits,
   HEAD_BYTES,
   isChunkType,
@@ -78,6 +79,7 @@ export class ChunkReader {
   /** Bytes that were pushed, ever. */
   bytesPushed = 0
   private readonly limits: FrameLimits
+  private readonly crc32: Crc = crc32Of()
   /** Before the other end is known nothing is taken but the handshake. */
   private isAdmitted = false
   private inputs: Buffer[] = []
@@ -183,7 +185,7 @@ export class ChunkReader {
     this.checkTurn(type)
     this.sequence = nextSequence(sequence)
     this.checksum = head.readUInt32LE(0)
-    this.crc = crc32(head.subarray(4))
+    this.crc = this.crc32(head.subarray(4))
     this.length = length
     this.bodyLeft = length
     this.type = type
@@ -238,7 +240,7 @@ export class ChunkReader {
       this.at += take
       this.bodyLeft -= take
     }
-    this.crc = crc32(target.subarray(this.targetAt, this.targetAt + this.length), this.crc)
+    this.crc = this.crc32(target.subarray(this.targetAt, this.targetAt + this.length), this.crc)
     return true
   }
 
@@ -250,7 +252,7 @@ export class ChunkReader {
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
       if (take > 0) {
         const bytes = this.input.subarray(this.at, this.at + take)
-        this.crc = crc32(bytes, this.crc)
+        this.crc = this.crc32(bytes, this.crc)
         part.set(bytes, coming.offset)
       }
       this.at += take

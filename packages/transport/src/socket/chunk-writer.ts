@@ -11,8 +11,9 @@ import { takeSegments } from '../take-segments.js'
 import {
   BATCH_BYTES_MAX,
   ChunkType,
+  type Crc,
   controlChunk,
-  crc32,
+  crc32Of,
   DATA_BYTES_MAX,
   frameTooLarge,
   HEAD_BYTES,
@@ -53,11 +54,13 @@ class LargeFrame {
 type Waiting = Buffer | LargeFrame
 
 export class ChunkWriter {
+  /** Frames are only lent, and stay as they are until the link ends; else their bytes are taken, as by any link. */
+  isLent = false
   /** Bytes that wait for room in the socket. */
   queuedBytes = 0
   private readonly sink: ChunkSink
   private readonly limits: SocketLimits
-  private readonly isLent: boolean
+  private readonly crc32: Crc = crc32Of()
   private sequence = 0
   private queue: Waiting[] = []
   private arena: Buffer = Buffer.alloc(0)
@@ -65,11 +68,9 @@ export class ChunkWriter {
   private start = 0
   private used = 0
 
-  /** `isLent`: frames are only lent, and stay as they are until the link ends; else their bytes are taken, as by any link. */
-  constructor(sink: ChunkSink, limits: SocketLimits, isLent: boolean) {
+  constructor(sink: ChunkSink, limits: SocketLimits) {
     this.sink = sink
     this.limits = limits
-    this.isLent = isLent
   }
 
   /** Something waits for `flush`, or for room. */
@@ -185,7 +186,7 @@ export class ChunkWriter {
   private writeBatch(batch: Buffer): void {
     writeHead(batch, 0, ChunkType.FRAMES, batch.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
-    batch.writeUInt32LE(crc32(batch.subarray(4)), 0)
+    batch.writeUInt32LE(this.crc32(batch.subarray(4)), 0)
     this.sink.write(batch)
   }
 
@@ -207,14 +208,14 @@ export class ChunkWriter {
     const head = Buffer.allocUnsafe(HEAD_BYTES)
     writeHead(head, 0, ChunkType.DATA, length, this.sequence)
     this.sequence = nextSequence(this.sequence)
-    let crc = crc32(head.subarray(4))
+    let crc = this.crc32(head.subarray(4))
     const views: Buffer[] = []
     for (let left = length; left > 0; ) {
       const part = frame.parts[frame.part] as Uint8Array
       const take = Math.min(left, part.length - frame.offset)
       if (take > 0) {
         const view = Buffer.from(part.buffer as ArrayBuffer, part.byteOffset + frame.offset, take)
-        crc = crc32(view, crc)
+        crc = this.crc32(view, crc)
         views.push(view)
       }
       left -= take
@@ -241,7 +242,7 @@ export class ChunkWriter {
     for (let i = 1; i <= count; i++, at += 4) chunk.writeUInt32LE((parts[i] as Uint8Array).length, at)
     writeHead(chunk, 0, ChunkType.LARGE, chunk.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
-    chunk.writeUInt32LE(crc32(chunk.subarray(4)), 0)
+    chunk.writeUInt32LE(this.crc32(chunk.subarray(4)), 0)
     this.sink.write(chunk)
   }
 }

@@ -18,8 +18,8 @@
  *
  *     LARGE(h, n, l1 … ln)  DATA(256 KiB)  DATA(256 KiB)  PING  DATA(256 KiB) …  DATA(rest)  FRAMES(f, f, f)
  */
-import zlib from 'node:zlib'
 import { PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 
 export const ChunkType = {
   /** One message of the handshake (`handshake.ts`). Nothing else is taken before the other end is known. */
@@ -35,7 +35,10 @@ export const ChunkType = {
   PONG: 6,
   /** The sender ends the connection in order. Body: a `Bye` (1 byte), then a sentence in UTF-8. */
   BYE: 7,
-  /** Which lives a session's connection joins: the sender's (4 bytes), the receiver's as the sender knows it (4 bytes, 0: not yet). */
+  /**
+   * Which lives a session's connection joins: the sender's (4 bytes), the receiver's as the sender knows it (4 bytes, 0: not yet), and the last
+   * ATTACH that the sender knows of (4 bytes, 0: none).
+   */
   RESUME: 8,
   /** The worker with the smaller id has made this connection the session's. Body: the number of the choice (4 bytes); the greatest holds. */
   ATTACH: 9,
@@ -103,7 +106,7 @@ export function controlChunk(type: ChunkType, body: Uint8Array, sequence: number
   const chunk = Buffer.allocUnsafe(HEAD_BYTES + body.length)
   chunk.set(body, HEAD_BYTES)
   writeHead(chunk, 0, type, body.length, sequence)
-  chunk.writeUInt32LE(crc32(chunk.subarray(4), 0), 0)
+  chunk.writeUInt32LE(crc32Of()(chunk.subarray(4)), 0)
   return chunk
 }
 
@@ -132,10 +135,10 @@ export function frameTooLarge(bytes: number, segments: number, limits: FrameLimi
   })
 }
 
-type Crc = (bytes: Uint8Array, before?: number) => number
+export type Crc = (bytes: Uint8Array, before?: number) => number
 
-/** CRC-32 of `bytes` behind what `before` is the checksum of. Node has it since 20.15. */
-export const crc32: Crc = (zlib as unknown as { crc32?: Crc }).crc32 ?? tableCrc32()
+/** CRC-32 of some bytes behind what `before` is the checksum of. Node has it since 20.15. Not at load: a worker without a socket loads no zlib. */
+export const crc32Of = (): Crc => (builtin<typeof import('node:zlib')>('node:zlib') as unknown as { crc32?: Crc }).crc32 ?? tableCrc32()
 
 /** The same by a table: 0.4 GB/s where zlib has 5. */
 export function tableCrc32(): Crc {

@@ -5,7 +5,7 @@
 import { isPostgradError, PostgradError } from '@postgrad/base'
 
 interface Refusal {
-  readonly code: 'AUTH_FAILED' | 'VERSION_MISMATCH' | 'CLUSTER_MISMATCH' | 'WRONG_PEER' | 'HANDSHAKE_INVALID'
+  readonly code: 'AUTH_FAILED' | 'VERSION_MISMATCH' | 'CLUSTER_MISMATCH' | 'WRONG_PEER' | 'PURPOSE_UNKNOWN' | 'HANDSHAKE_INVALID'
   /** What the other end is told, behind "the other end refused: ". */
   readonly told: string
   /** What either of them can do. */
@@ -52,6 +52,11 @@ const REFUSALS = {
     code: 'WRONG_PEER',
     told: 'it is the very worker that dials',
     remedy: 'Two workers may have the same id, or the address may be this worker’s own.',
+  },
+  purpose: {
+    code: 'PURPOSE_UNKNOWN',
+    told: 'it serves nothing of that kind',
+    remedy: 'Dial the worker that serves it.',
   },
   malformed: {
     code: 'HANDSHAKE_INVALID',

@@ -41,6 +41,8 @@ export interface SocketLinkOptions {
 export interface SocketEnd extends LinkClosed {
   /** What the other end said; null if it said nothing, or this end closed. */
   readonly bye: Bye | null
+  /** Nothing was received for `deadMs`. */
+  readonly isDead: boolean
   /** What could not be read, if that was it. */
   readonly error: unknown
 }
@@ -84,7 +86,7 @@ export class SocketLink implements Link {
     this.clock = options.clock
     this.limits = options.limits ?? SOCKET_LIMITS
     this.name = options.name ?? 'socket'
-    this.writer = new ChunkWriter(socket, this.limits, options.isLent ?? false)
+    this.writer = new ChunkWriter(socket, this.limits)
     this.reader = new ChunkReader(this.limits)
     this.onControl = options.onControl ?? refuseControl
     this.onEnd = options.onEnd ?? (() => {})
@@ -95,9 +97,9 @@ export class SocketLink implements Link {
     socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
-    socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`))
+    socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, error))
     socket.on('close', () => this.onSocketClose())
-    if (options.isAdmitted ?? true) this.admit()
+    if (options.isAdmitted ?? true) this.admit(options.isLent)
   }
 
   get closed(): boolean {
@@ -117,9 +119,10 @@ export class SocketLink implements Link {
   }
 
   /** The other end is known: frames are taken from now on, and heartbeats begin. */
-  admit(): void {
+  admit(isLent = false): void {
     if (this.isAdmitted || this.reason !== null) return
     this.isAdmitted = true
+    this.writer.isLent = isLent
     this.reader.admit()
     this.beat = this.clock.setTimer(this.limits.heartbeatMs, this.onBeat)
   }
@@ -163,7 +166,7 @@ export class SocketLink implements Link {
   close(bye: Bye = Bye.CLOSED, detail = ''): void {
     if (this.reason !== null) return
     this.byeDue = { bye, detail }
-    this.end(CLOSED_BY_SELF, null, null)
+    this.end(CLOSED_BY_SELF)
     this.reader.drop()
     this.held = null
     // What still comes is read and dropped, see Note [The end of a socket].
@@ -179,10 +182,10 @@ export class SocketLink implements Link {
   }
 
   /** Ends the link here and now, as if the connection had broken. The other end is told nothing. */
-  fail(detail: string, error: unknown = null): void {
+  fail(detail: string, error: unknown = null, isDead = false): void {
     this.byeDue = null
     this.writer.drop()
-    this.end({ by: 'peer', detail }, null, error)
+    this.end({ by: 'peer', detail }, { error, isDead })
     this.socket.destroy()
   }
 
@@ -292,7 +295,7 @@ export class SocketLink implements Link {
     const sentence = body.toString('utf8', 1)
     this.reader.drop()
     this.writer.drop()
-    this.end({ by: 'peer', detail: `the other end has closed the link${sentence === '' ? '' : `: ${sentence}`}` }, bye, null)
+    this.end({ by: 'peer', detail: `the other end has closed the link${sentence === '' ? '' : `: ${sentence}`}` }, { bye })
     this.byeDue = null
     this.isByeSaid = true
     this.socket.end()
@@ -325,7 +328,11 @@ export class SocketLink implements Link {
     this.hasReceived = false
     const quietMs = this.quietTicks * heartbeatMs
     if (quietMs >= deadMs) {
-      this.fail(`nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`)
+      this.fail(
+        `nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`,
+        null,
+        true,
+      )
       return
     }
     if (quietMs >= suspectMs && !this.isSuspected) {
@@ -339,18 +346,18 @@ export class SocketLink implements Link {
 
   // --- ends
 
-  private end(reason: LinkClosed, bye: Bye | null, error: unknown): void {
+  private end(reason: LinkClosed, { bye = null, error = null, isDead = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
     this.scheduleClose()
-    this.onEnd({ ...reason, bye, error })
+    this.onEnd({ ...reason, bye, error, isDead })
   }
 
   private onSocketClose(): void {
     this.isSocketClosed = true
     this.beat?.cancel()
     this.linger?.cancel()
-    this.end({ by: 'peer', detail: 'the connection was closed' }, null, null)
+    this.end({ by: 'peer', detail: 'the connection was closed' })
   }
 
   private scheduleClose(): void {
