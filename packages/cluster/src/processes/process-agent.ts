@@ -11,6 +11,7 @@ import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { ThreadHost } from '../host/thread-host.js'
 import type { HostedExit, HostedWorker, LinkEnd } from '../host/worker-host.js'
+import { withOwnBuffers } from './own-buffers.js'
 import {
   type FromProcess,
   type InProcess,
@@ -78,7 +79,7 @@ class ProcessAgent {
         const hosted = this.hosted.get(message.id)
         if (hosted === undefined) return
         this.giveEnds(hosted.worker, message.ends)
-        hosted.worker.control.postMessage(message.message)
+        hosted.worker.control.postMessage(withOwnBuffers(message.message))
         return
       }
       case 'close-control':

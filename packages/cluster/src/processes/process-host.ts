@@ -14,6 +14,7 @@ import type { Clock } from '@postgrad/transport'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import type { Control, Counter, HostedExit, HostedWorker, LinkEnd, OpenedLink, SpawnOptions, WorkerHost } from '../host/worker-host.js'
+import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
 
@@ -296,7 +297,8 @@ class ProcessControl implements Control {
   }
 
   deliver(data: unknown): void {
-    for (const listener of [...this.listeners]) listener({ data })
+    const own = withOwnBuffers(data)
+    for (const listener of [...this.listeners]) listener({ data: own })
   }
 
   close(): void {
