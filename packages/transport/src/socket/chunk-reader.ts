@@ -290,7 +290,8 @@ export class ChunkReader {
   private announce(body: Buffer, at: number, length: number): void {
     const { frameBytesMax } = this.limits
     const count = length < 8 ? -1 : body.readUInt32LE(at + 4)
-    if (length !== 8 + 4 * count) throw chunkInvalid(`an announcement of ${length} bytes`, 'as many lengths as it says', { length, count })
+    if (count < 0 || length !== 8 + 4 * count)
+      throw chunkInvalid(`an announcement of ${length} bytes`, 'as many lengths as it says', { length, count })
     const headerBytes = body.readUInt32LE(at)
     let total = headerBytes
     const segments: number[] = []
