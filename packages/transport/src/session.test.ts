@@ -612,6 +612,23 @@ describe('session', () => {
       expect([a.unacknowledged, b.counts.duplicates, clock.timersSet]).toEqual([0, 5, 0])
     })
 
+    test('SES-17 an end that is not opened holds the other back by a window, for nothing comes again; once it is opened the rest comes', () => {
+      const clock = new ByHand()
+      const [ofA, ofB] = carriers(clock, fine)
+      const a = new Session(ofA, { clock, self: 1, peer: 2, windowFrames: 10, ...lossless })
+      const b = new Session(ofB, { clock, self: 2, peer: 1, windowFrames: 10, ...lossless })
+      for (const each of numbers(35)) a.send(frame(each))
+      a.close()
+      clock.run(1000)
+      expect([a.unacknowledged, ofA.sent.length, b.counts.refused]).toEqual([36, 10, 0])
+      const atB = new Recorder()
+      b.open(atB)
+      clock.run(2000)
+      expect(atB.texts).toEqual(numbers(35))
+      expect(atB.events.at(-1)).toBe('close:peer:35')
+      expect([a.unacknowledged, clock.timersSet]).toEqual([0, 0])
+    })
+
     test('SES-18 a session may begin without a carrier, and says when it wants one; the first is like any other', () => {
       const clock = new ByHand()
       let wanted = 0
