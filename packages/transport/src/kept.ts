@@ -132,7 +132,7 @@ export class KeptQueue {
     this.bytes -= (this.list[this.from] as Kept).bytes
     this.from++
     if (this.from === this.list.length) {
-      this.list = []
+      this.list.length = 0
       this.from = 0
     } else if (this.from >= 1024 && this.from * 2 >= this.list.length) {
       this.list = this.list.slice(this.from)

@@ -161,6 +161,13 @@ export class ChunkReader {
   }
 
   private readHead(): boolean {
+    if (this.headBytes === 0 && this.input.length - this.at >= HEAD_BYTES) {
+      // Nearly always: the head lies in one piece, and where it is small the body behind it.
+      const start = this.at
+      this.at += HEAD_BYTES
+      this.takeHead(this.input, start)
+      return true
+    }
     while (this.headBytes < HEAD_BYTES) {
       if (!this.hasInput()) return false
       const take = Math.min(HEAD_BYTES - this.headBytes, this.input.length - this.at)
@@ -169,23 +176,26 @@ export class ChunkReader {
       this.at += take
     }
     this.headBytes = 0
-    const { head } = this
-    const length = head.readUInt32LE(4)
-    const sequence = head.readUInt32LE(8)
-    const type = head[12] as number
-    const version = head[13]
+    this.takeHead(this.head, 0)
+    return true
+  }
+
+  private takeHead(head: Buffer, at: number): void {
+    const length = head.readUInt32LE(at + 4)
+    const sequence = head.readUInt32LE(at + 8)
+    const type = head[at + 12] as number
+    const version = head[at + 13]
+    const stream = head.readUInt16LE(at + 14)
     if (version !== CHUNK_VERSION) throw chunkInvalid(`version ${version}`, `chunks of version ${CHUNK_VERSION}`, { version })
     if (!isChunkType(type)) throw chunkInvalid(`type ${type}`, 'a known type of chunk', { type })
-    if (head.readUInt16LE(14) !== streamOf(type))
-      throw chunkInvalid(`stream ${head.readUInt16LE(14)}`, `stream ${streamOf(type)} for type ${type}`)
+    if (stream !== streamOf(type)) throw chunkInvalid(`stream ${stream}`, `stream ${streamOf(type)} for type ${type}`)
     if (sequence !== this.sequence)
       throw chunkInvalid(`chunk ${sequence}`, `chunk ${this.sequence}, none repeated, left out or moved`, { sequence })
     const most = bodyBytesMax(type, this.limits)
     if (length > most) throw chunkInvalid(`${length} bytes`, `at most ${most} bytes in a chunk of type ${type}`, { length, type })
     this.checkTurn(type)
     this.sequence = nextSequence(sequence)
-    this.checksum = head.readUInt32LE(0)
-    this.crc = this.crc32(head.subarray(4))
+    this.checksum = head.readUInt32LE(at)
     this.length = length
     this.bodyLeft = length
     this.type = type
@@ -194,8 +204,15 @@ export class ChunkReader {
       if (length === 0 || length > left) throw chunkInvalid(`${length} bytes`, `1 to ${left} more bytes of the frame`, { length })
     } else {
       this.findPlace(length)
+      if (head === this.input && head.length - this.at >= length) {
+        this.crc = this.crc32(view(head, at + 4, HEAD_BYTES - 4 + length))
+        head.copy(this.target, this.targetAt, this.at, this.at + length)
+        this.at += length
+        this.bodyLeft = 0
+        return
+      }
     }
-    return true
+    this.crc = this.crc32(view(head, at + 4, HEAD_BYTES - 4))
   }
 
   /** What may come now. */
@@ -240,7 +257,7 @@ export class ChunkReader {
       this.at += take
       this.bodyLeft -= take
     }
-    this.crc = this.crc32(target.subarray(this.targetAt, this.targetAt + this.length), this.crc)
+    this.crc = this.crc32(view(target, this.targetAt, this.length), this.crc)
     return true
   }
 
@@ -251,7 +268,7 @@ export class ChunkReader {
       const part = coming.parts[coming.part] as Uint8Array
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
       if (take > 0) {
-        const bytes = this.input.subarray(this.at, this.at + take)
+        const bytes = view(this.input, this.at, take)
         this.crc = this.crc32(bytes, this.crc)
         part.set(bytes, coming.offset)
       }
@@ -290,7 +307,8 @@ export class ChunkReader {
   private announce(body: Buffer, at: number, length: number): void {
     const { frameBytesMax } = this.limits
     const count = length < 8 ? -1 : body.readUInt32LE(at + 4)
-    if (length !== 8 + 4 * count) throw chunkInvalid(`an announcement of ${length} bytes`, 'as many lengths as it says', { length, count })
+    if (count < 0 || length !== 8 + 4 * count)
+      throw chunkInvalid(`an announcement of ${length} bytes`, 'as many lengths as it says', { length, count })
     const headerBytes = body.readUInt32LE(at)
     let total = headerBytes
     const segments: number[] = []
@@ -334,6 +352,9 @@ export class ChunkReader {
     return new ReadFrame(header, segments)
   }
 }
+
+/** As `subarray`, at half its price. */
+const view = (bytes: Uint8Array, at: number, length: number): Uint8Array => new Uint8Array(bytes.buffer, bytes.byteOffset + at, length)
 
 /** As `align8`, for lengths that a peer has said: up to 2^32 and beyond. */
 const align = (n: number): number => Math.ceil(n / 8) * 8

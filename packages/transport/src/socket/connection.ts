@@ -10,6 +10,7 @@ import type { Identity } from './credentials.js'
 import { Handshake, type HandshakeOptions } from './handshake.js'
 import type { SocketLimits } from './socket-limits.js'
 import { type SocketEnd, SocketLink } from './socket-link.js'
+import { isOfTls, tlsRefused } from './tls.js'
 
 /** A link whose other end has proven who it is. */
 export interface Established {
@@ -100,14 +101,13 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
   }
 }
 
-/** The other end may want what its certificate does not allow; with TLS it says so by an alert of its own. */
 function endedEarly(detail: string, error: unknown): PostgradError {
+  if (isOfTls(error)) return tlsRefused(error as Error)
   const code = (error as { code?: unknown } | null)?.code
-  const isTls = typeof code === 'string' && /^ERR_(SSL|TLS)_/.test(code)
-  return new PostgradError(isTls ? 'AUTH_FAILED' : 'CONNECTION_LOST', {
+  return new PostgradError('CONNECTION_LOST', {
     op: 'connect',
-    message: isTls ? `TLS refused: ${code}` : detail,
-    remedy: isTls ? 'Both ends need certificates that the same authority has signed.' : 'The other end may say more about it.',
+    message: detail,
+    remedy: 'The other end may say more about it.',
     cause: error ?? undefined,
     values: typeof code === 'string' ? { code } : {},
   })

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import type { Link } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { Address } from './address.js'
+import { Authority } from './certificates.fixture.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeOptions } from './exchange.js'
 import type { ListenAddress } from './listener.js'
@@ -16,7 +17,10 @@ const TCP: ListenAddress = { kind: 'tcp', host: '127.0.0.1', port: 0 }
 const made: { close(): unknown }[] = []
 
 afterEach(async () => {
-  for (const one of made.splice(0).reverse()) await one.close()
+  // Exchanges first, while the ways between them are open.
+  const all = made.splice(0)
+  await Promise.all(all.map((one) => one instanceof Exchange && one.close()))
+  for (const one of all) await one.close()
 })
 
 function exchange(id: number, options: Partial<ExchangeOptions> & { limits?: Partial<SocketLimits> } = {}): Exchange {
@@ -176,8 +180,8 @@ describe('a link of an exchange', () => {
       }
     }, 40)
     for (let i = 0; i < count; i++) {
-      ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 5_000_000 : 100).fill(i)))
-      ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 3_000_000 : 10).fill(i)))
+      ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 3_000_000 : 100).fill(i)))
+      ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 2_000_000 : 10).fill(i)))
       await sleep(5)
     }
     await until(() => atA.frames.length >= count && atB.frames.length >= count)
@@ -185,7 +189,8 @@ describe('a link of an exchange', () => {
     expect([atA.texts, atB.texts]).toEqual([numbers(count), numbers(count)])
     expect(cuts).toBeGreaterThan(3)
     for (const at of [atA, atB]) {
-      for (const [i, { segments }] of at.frames.entries()) expect(segments[0]!.every((byte) => byte === i)).toBe(true)
+      for (const [i, { segments }] of at.frames.entries())
+        expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
     }
     expect([ofA.closed, ofB.closed]).toEqual([false, false])
   }, 60_000)
@@ -498,5 +503,49 @@ describe('services of an exchange', () => {
     await until(() => got.frames.length === 60)
     expect(got.texts).toEqual(numbers(60))
     expect(a.identityOf(2)?.name).toBe('w2')
+  })
+})
+
+describe('an exchange with TLS', () => {
+  const authority = new Authority('ours')
+  const of = (name: string, role = 'member', cluster = 'c', by = authority) => by.credentials(`postgrad:${cluster}/${name}?role=${role}`)
+
+  test('EXC-17 certificates at both ends: the role is that of the certificate, and large frames and breaks pass', async () => {
+    for (const kind of ['tcp', 'unix'] as const) {
+      const a = exchange(1, { credentials: of('w1', 'observer') })
+      const b = exchange(2, { credentials: of('w2') })
+      const [atB] = await b.listen([kind === 'tcp' ? TCP : { kind: 'unix', path: join(folder(), 'b') }])
+      const { proxy, address } = kind === 'tcp' ? await FaultyWay.to(atB!) : { proxy: null, address: atB! }
+      const [got, back] = [new Recorder(), new Recorder()]
+      const ofA = a.link(peer(2), () => [address])
+      const ofB = b.link(peer(1), () => [])
+      ofA.open(back)
+      ofB.open(got)
+      got.onEach = () => ofB.send(frame('re'))
+      ofA.send(frame('0', new Uint8Array(3_000_000).fill(7)))
+      await until(() => back.frames.length === 1)
+      proxy?.cut()
+      for (let i = 1; i < 20; i++) ofA.send(frame(`${i}`, new Uint8Array(300_000).fill(i)))
+      await until(() => back.frames.length === 20)
+      expect(got.texts).toEqual(numbers(20))
+      expect(Buffer.compare(got.frames[0]!.segments[0]!, new Uint8Array(3_000_000).fill(7))).toBe(0)
+      expect(b.identityOf(1)).toEqual({ cluster: 'c', name: 'w1', id: 1, role: 'observer' })
+    }
+  })
+
+  test('EXC-17 a certificate of another authority, of another worker, of another cluster, or none: refused, with a reason', async () => {
+    const b = exchange(2, { credentials: of('w2') })
+    b.serve('store', (link) => link.open(new Recorder()))
+    const at = await b.listen([TCP])
+    const dial = (one: Exchange) =>
+      one.dial('store', at, { timeoutMs: 3000 }).then(
+        () => 'connected',
+        (error: Error & { code: string }) => `${error.code}: ${error.message}`,
+      )
+    expect(await dial(exchange(1, { credentials: of('w1') }))).toBe('connected')
+    expect(await dial(exchange(3, { credentials: of('w3', 'member', 'c', new Authority('ours')) }))).toMatch(/^AUTH_FAILED: .*TLS refused/)
+    expect(await dial(exchange(4, { credentials: of('w1') }))).toMatch(/^AUTH_FAILED: /)
+    expect(await dial(exchange(5, { credentials: of('w5', 'member', 'other') }))).toMatch(/^AUTH_FAILED: /)
+    expect(await dial(exchange(6, { credentials: null }))).toMatch(/^(CONNECT_FAILED|AUTH_FAILED): /)
   })
 })

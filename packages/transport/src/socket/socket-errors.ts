@@ -28,9 +28,11 @@ export const isFinal = ({ error }: Attempt): boolean => isPostgradError(error) &
 
 export function sentenceOf(error: Error): string {
   if (isPostgradError(error)) {
-    // The operation stands in front of the sentence that tells of all of them.
-    const message = error.message.startsWith(`${error.op}: `) ? error.message.slice(error.op.length + 2) : error.message
-    return `${error.code}, ${message}`
+    // The operation and the remedy stand around the sentence that tells of all of them.
+    const from = error.message.startsWith(error.op) ? error.message.indexOf(' ') + 1 : 0
+    const remedy = error.remedy === undefined ? -1 : error.message.lastIndexOf(error.remedy)
+    const sentence = error.message.slice(from, remedy < 0 ? undefined : remedy).trim()
+    return `${error.code}, ${sentence.replace(/\.$/, '')}`
   }
   const code = (error as NodeJS.ErrnoException).code
   const sentence = code === undefined ? undefined : SENTENCES[code]

@@ -1,6 +1,7 @@
 /** TLS 1.3 with certificates at both ends, around sockets that are connected already. `certificate.ts` reads who they belong to. */
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { type CertificateIdentity, tlsIdentity } from './certificate.js'
 import type { TlsCredentials } from './credentials.js'
@@ -20,7 +21,7 @@ export function secure(
     if (isOver) return
     isOver = true
     socket.destroy()
-    onFailed(error)
+    onFailed(isOfSystem(error) ? error : tlsRefused(error))
   }
   const secured = (made: TLSSocket): void => {
     if (isOver) return
@@ -47,6 +48,25 @@ export function secure(
   const server = tls().createServer({ ...shared, requestCert: true }, secured)
   server.on('tlsClientError', failed)
   server.emit('connection', socket)
+}
+
+/** What the network said, not TLS. */
+const isOfSystem = (error: Error): boolean =>
+  isPostgradError(error) || (error as NodeJS.ErrnoException).syscall !== undefined || codeOf(error) === 'ECONNRESET'
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code
+
+/** Whether an error on a socket is one of TLS: the other end may not have liked this one's certificate. */
+export const isOfTls = (error: unknown): boolean => /^ERR_(SSL|TLS)_/.test(String(codeOf(error)))
+
+export function tlsRefused(error: Error): PostgradError {
+  return new PostgradError('AUTH_FAILED', {
+    op: 'connect',
+    message: `TLS refused: ${codeOf(error) ?? error.message}`,
+    remedy: 'Both ends need certificates that the authority in `ca` has signed, and both must use TLS.',
+    cause: error,
+    values: { reason: 'certificate', code: codeOf(error) },
+  })
 }
 
 /** Who a certificate of one's own says that one is. */
