@@ -19,11 +19,12 @@ export function storeCancelled(op: string, reason: unknown): PostgradError {
   })
 }
 
-export function storeClosed(op: string): PostgradError {
+export function storeClosed(op: string, why = 'the store has been closed', cause?: unknown): PostgradError {
   return new PostgradError('STORE_CLOSED', {
     op,
-    message: 'the store has been closed',
+    message: why,
     remedy: 'Close a store only when nobody uses it any more.',
+    ...(cause === undefined ? {} : { cause }),
   })
 }
 

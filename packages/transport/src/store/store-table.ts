@@ -24,8 +24,8 @@ interface Waiter {
 const ZERO = utf8('0')
 
 export class StoreTable {
-  /** Called with each change before it is made; what it throws keeps the change from being made. */
-  keep: (change: StoreChange) => void = () => {}
+  /** Called with each change before it is made; what it throws keeps the change from being made. One at most: whoever keeps this table. */
+  keep: ((change: StoreChange) => void) | null = null
   private readonly clock: Clock
   private readonly values = new Map<string, Uint8Array>()
   private readonly waiters = new Map<string, Set<Waiter>>()
@@ -108,8 +108,9 @@ export class StoreTable {
     return this.values.entries()
   }
 
-  has(key: string): boolean {
-    return this.values.has(key)
+  /** Not copied. */
+  valueOf(key: string): Uint8Array | undefined {
+    return this.values.get(key)
   }
 
   /** Rejects what waits with STORE_CLOSED, as everything that is tried later. Idempotent. */
@@ -134,7 +135,7 @@ export class StoreTable {
   }
 
   private change(change: StoreChange): void {
-    this.keep(change)
+    this.keep?.(change)
     this.apply(change)
   }
 
