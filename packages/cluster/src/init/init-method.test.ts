@@ -18,7 +18,7 @@ describe('INI-1 the place of a process', () => {
   test.each([
     [{}, {}, 'no MASTER_ADDR and no MASTER_PORT'],
     [{}, { ...TORCHRUN, MASTER_PORT: '' }, 'no MASTER_PORT'],
-    [{}, { ...TORCHRUN, MASTER_PORT: '70000' }, "a port from 1 to 65535"],
+    [{}, { ...TORCHRUN, MASTER_PORT: '70000' }, 'a port from 1 to 65535'],
     [{}, { ...TORCHRUN, RANK: undefined }, 'set RANK in the environment'],
     [{}, { ...TORCHRUN, RANK: 'x' }, 'NaN'],
     [{}, { ...TORCHRUN, RANK: '4' }, 'below worldSize (4)'],

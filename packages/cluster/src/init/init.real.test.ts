@@ -31,7 +31,14 @@ interface Ended {
   readonly lines: readonly Line[]
 }
 
-const read = ({ code, out, err }: ScriptEnd): Ended => ({ code, err, lines: out.split('\n').filter(Boolean).map((line) => JSON.parse(line)) })
+const read = ({ code, out, err }: ScriptEnd): Ended => ({
+  code,
+  err,
+  lines: out
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line)),
+})
 
 function group(scenario: string, method: string, worldSize: number, options: object = {}): Promise<Ended[]> {
   const start = async (rank: number) => read(await script(MEMBER, scenario, method, `${rank}`, `${worldSize}`, JSON.stringify(options)))

@@ -7,12 +7,12 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { WorkerId } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
-import type { MailboxOptions } from '@postgrad/rpc'
+import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, isLoopback, type ListenAddress, RealClock } from '@postgrad/transport/internal'
-import { makeRuntime } from '../admin/make-runtime.js'
+import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
@@ -50,6 +50,8 @@ export interface InitOptions extends PlaceOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
+  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
 }
@@ -68,6 +70,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   device: true,
   seed: true,
   rpcTimeoutMs: true,
+  rights: true,
   mailbox: true,
 }
 
@@ -88,6 +91,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
   const [name] = workerNames([options.name ?? `worker${place.rank}`])
   if (options.device !== undefined) await device(options.device).ready()
+  const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name: name!, role: credentials?.kind === 'key' ? credentials.role : ROLE }
@@ -109,10 +113,17 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
     const { rank, worldSize } = place
     await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, isFirst, timeoutMs)
-    const runtime = makeRuntime({ name: name!, id }, isFirst ? 0 : id, clock, {
+    const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
       options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox },
+      access,
+    }
+    // Who it is shows when a connection is made, before or after its arrival is read.
+    const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
+    const runtime = makeRuntime({ name: name!, id }, isFirst ? 0 : id, clock, boot, { roleOf })
+    exchange.onPeerIdentity((peer) => {
+      if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
     })
     installKernelPause(() => {
       runtime.lookAround()
@@ -135,7 +146,10 @@ async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readon
 function places({ bind, advertise, ports }: InitOptions, { meeting }: Place, path: string): ListenAddress[] {
   const host = bind ?? (meeting.kind === 'file' || isLoopback(meeting.host) ? LOOPBACK : '0.0.0.0')
   const named = advertise ?? (isLoopback(host) ? undefined : ownAddress())
-  return [{ kind: 'unix', path }, { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) }]
+  return [
+    { kind: 'unix', path },
+    { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) },
+  ]
 }
 
 /** The machine's first address that is not loopback; undefined if it has none. */

@@ -7,12 +7,13 @@ import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
-import type { MailboxOptions } from '@postgrad/rpc'
+import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
+import { type Access, checkAccess } from '../admin/make-runtime.js'
 import type { OutputSink } from '../admin/remote-worker.js'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
@@ -20,9 +21,9 @@ import { ThreadHost } from '../host/thread-host.js'
 import type { ResourceLimits, WorkerHost } from '../host/worker-host.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
 import { attempt } from '../membership/launch-failed.js'
+import { MAIN_ID } from '../membership/roster.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
-import { MAIN_ID } from '../membership/roster.js'
 import { placement } from '../processes/placement.js'
 import { ProcessHost } from '../processes/process-host.js'
 import { Cluster } from './cluster.js'
@@ -48,6 +49,10 @@ export interface LaunchOptions {
   readonly mainName?: string
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
+  /** The roles of workers, by their names; whoever has none is a 'member', and may have the others do everything. */
+  readonly roles?: Readonly<Record<string, string>>
+  /** What each role may have other workers do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
@@ -95,6 +100,8 @@ const OPTIONS: OptionNames<LaunchOptions> = {
   seed: true,
   mainName: true,
   rpcTimeoutMs: true,
+  roles: true,
+  rights: true,
   mailbox: true,
   launchTimeoutMs: true,
   supervision: true,
@@ -151,6 +158,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   )
   const mainName = options.mainName ?? MAIN_NAME
   check(() => workerNames([mainName]))
+  const access = check(() => accessOf(options))
   const payloads = runPayloads(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
@@ -163,6 +171,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     seed,
     device: options.device ?? null,
     options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, referenceStacks: options.referenceStacks },
+    access,
     typescript: options.typescript ?? null,
     stallMs,
   }
@@ -198,6 +207,11 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   })
   await cluster.begin(names)
   return cluster
+}
+
+/** @throws INVALID_ARGUMENT */
+function accessOf({ roles, rights }: LaunchOptions): Access | null {
+  return roles === undefined && rights === undefined ? null : checkAccess('roles', { roles: roles ?? {}, rights: rights ?? {} })
 }
 
 type Check = <T>(fn: () => T) => T

@@ -205,7 +205,12 @@ class WorkerProcess {
       resourceLimits,
       env,
     })
-    const counted: Counter = { get value() { return beats.value }, add: () => {} }
+    const counted: Counter = {
+      get value() {
+        return beats.value
+      },
+      add: () => {},
+    }
     const taken: Counter = { value: 0, add: () => this.say({ do: 'taken', id }) }
     return { control, beats: counted, taken, kill: () => this.kill(id, ended) }
   }

@@ -85,8 +85,7 @@ export type KeyedEnd = readonly [key: string, end: LinkEnd]
 /** What the agent says to a thread of its own beside what it passes on. */
 export type ToThread =
   /** The ports that the message behind it needs. */
-  | { readonly event: 'ends'; readonly ends: readonly KeyedEnd[] }
-  | { readonly event: 'ended'; readonly id: WorkerId }
+  { readonly event: 'ends'; readonly ends: readonly KeyedEnd[] } | { readonly event: 'ended'; readonly id: WorkerId }
 
 /** By what a thread finds the port of a token. */
 export function portKey({ key, side }: ProcessEndToken & { readonly kind: 'port' }): string {
