@@ -48,6 +48,7 @@ describe('every public name', () => {
   test('a name in two doors is one value', () => {
     for (const door of DOORS)
       for (const [name, value] of Object.entries(door))
-        if (name in index) expect([name, (index as Record<string, unknown>)[name] === value]).toEqual([name, true])
+        // `init` of postgrad/nn is PyTorch's `nn.init`, that of the root makes this process a worker.
+        if (name in index && name !== 'init') expect([name, (index as Record<string, unknown>)[name] === value]).toEqual([name, true])
   })
 })

@@ -208,11 +208,14 @@ export {
   type ClusterEnd,
   type ClusterEvent,
   type Controller,
+  type InitOptions,
+  init,
   jobs,
   type LaunchOptions,
   launch,
   type Main,
   type MainContext,
+  type Member,
   reportProgress,
   type SupervisionOptions,
 } from '@postgrad/cluster'
@@ -354,7 +357,10 @@ export {
   zerosLike,
 } from '@postgrad/tensor'
 export {
+  type Credentials,
+  FileStore,
   HashStore,
   PrefixStore,
+  readKeyFile,
   type Store,
 } from '@postgrad/transport'

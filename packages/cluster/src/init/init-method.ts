@@ -21,9 +21,13 @@ export interface Place {
   readonly worldSize: number
 }
 
+/** Of `init`: which process this is, and where they meet. */
 export interface PlaceOptions {
+  /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
   readonly initMethod?: string | undefined
+  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. */
   readonly rank?: number | undefined
+  /** How many processes there are; default WORLD_SIZE of the environment. */
   readonly worldSize?: number | undefined
 }
 

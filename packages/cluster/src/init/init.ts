@@ -24,12 +24,6 @@ import { Member } from './member.js'
 
 /** Of `init`. */
 export interface InitOptions extends PlaceOptions {
-  /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
-  readonly initMethod?: string
-  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. */
-  readonly rank?: number
-  /** How many processes there are; default WORLD_SIZE of the environment. */
-  readonly worldSize?: number
   /** The worker's name; default `worker` with its rank. */
   readonly name?: string
   /** The group's name: processes of another one are refused. Default 'postgrad'. */
