@@ -6,19 +6,10 @@
  */
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PASSED_ON } from './scripts/test-globals.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const tree = process.env.POSTGRAD_TREE ?? root
-
-/**
- * Test files run in a context of their own, where each look at a global costs some 100 ns: to the library, one file of CommonJS, these are passed as arguments.
- * Simulated tests take a sixth less by that, those of the lineage half. Nothing that a test replaces belongs here: timers, process, console.
- */
-const PASSED_ON = [
-  ...['Object', 'Array', 'String', 'Number', 'Boolean', 'BigInt', 'Symbol', 'Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef', 'FinalizationRegistry'],
-  ...['Int8Array', 'Uint8Array', 'Int32Array', 'Uint32Array', 'Float32Array', 'Float64Array', 'ArrayBuffer', 'SharedArrayBuffer', 'DataView'],
-  ...['Promise', 'Error', 'TypeError', 'RangeError', 'Math', 'JSON', 'Reflect', 'Atomics', 'AbortController', 'structuredClone', 'queueMicrotask'],
-]
 
 const lane = (displayName, testRegex, more = {}) => ({
   displayName,
