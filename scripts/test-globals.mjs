@@ -45,12 +45,12 @@ export const PASSED_ON = [
   ],
 ]
 
-/** The text of an ES module with such a line, on the line that is first anyway. */
+/** The text of an ES module with such constants, on the line that is first anyway. A program with its interpreter there stays as it is. */
 export function withGlobals(text) {
   const isUsed = (name) => new RegExp(`(?<![.\\w$])${name}\\b`).test(text)
   // A module that declares one of them has its own.
   const isOwn = (name) =>
     new RegExp(`\\b(?:const|let|var|class|function)\\s+${name}\\b|import[^;]*[{,\\s]${name}[},\\s][^;]*from`).test(text)
   const names = PASSED_ON.filter((name) => isUsed(name) && !isOwn(name))
-  return names.length === 0 ? text : `const { ${names.join(', ')} } = globalThis; ${text}`
+  return names.length === 0 || text.startsWith('#!') ? text : `const { ${names.join(', ')} } = globalThis; ${text}`
 }
