@@ -34,5 +34,6 @@ export default {
         lane('sim', '/dist/.*\\.sim\\.test\\.js$'),
         lane('real', '/dist/.*\\.real\\.test\\.js$'),
       ],
+  testSequencer: join(root, 'scripts/test-sequencer.mjs'),
   testTimeout: soak ? 3_600_000 : 60_000,
 }
