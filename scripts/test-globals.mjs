@@ -1,5 +1,5 @@
 /**
- * Globals in tests. Jest runs a test file in a context of its own, in which each look at a global takes some 50 ns: `Math.imul` was half of the time of
+ * Globals in tests. Jest runs a test file in a context of its own, in which each look at a global is slow: `Math.imul` was a fifth of the time of
  * tests that draw their cases. So modules get the usual ones as constants: the library, one file of CommonJS, as arguments (`jest.config.js`), test code by a line
  * at its head (`bundled-tree.mjs`). Nothing that a test replaces belongs here: timers, process, console.
  */
