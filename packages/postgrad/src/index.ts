@@ -349,6 +349,8 @@ export {
   zerosLike,
 } from '@postgrad/tensor'
 export {
+  FileStore,
+  type FileStoreOptions,
   HashStore,
   PrefixStore,
   type Store,

@@ -1,5 +1,6 @@
 export type { Clock, Timer } from './clock.js'
 export type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+export { FileStore, type FileStoreOptions } from './store/file-store.js'
 export { HashStore } from './store/hash-store.js'
 export { PrefixStore } from './store/prefix-store.js'
 export type { Store, StoreValue, StoreWaitOptions } from './store/store.js'

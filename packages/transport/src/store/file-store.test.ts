@@ -130,6 +130,9 @@ describe('FileStore', () => {
     inFolder(async (path) => {
       expect(() => new FileStore(join(path, 'nowhere', 'store'))).toThrow(expect.objectContaining({ code: 'STORE_FILE_FAILED' }))
       const store = new FileStore(path)
+      for (const wrong of [{ lockMs: -1 }, { pollMs: Number.NaN }]) {
+        expect(() => new FileStore(path, wrong)).toThrow(expect.objectContaining({ code: 'TIMEOUT_INVALID' }))
+      }
       await store.set('k', 'v')
       rmSync(path)
       expect(await failure(store.set('k', 'w'))).toMatchObject({ code: 'STORE_FILE_FAILED', values: { path } })
