@@ -1,5 +1,5 @@
 /** Two ends of a handshake in one thread, and an attacker between them. */
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import fc from 'fast-check'
@@ -141,6 +141,21 @@ describe('HSK-2 nobody changes a bit', () => {
       expect({ i, to, codes: codes(outcome) }).toEqual({ i, to, codes: ['AUTH_FAILED', 'AUTH_FAILED'] })
     }
   })
+})
+
+test.each<[string, string, Uint8Array[], KeyCredentials, KeyCredentials]>([
+  ['one key', 'member', [MEMBER_KEY], MEMBER, MEMBER],
+  ['both keys', 'observer', [OBSERVER_KEY, MEMBER_KEY], keysOf('observer', { member: MEMBER_KEY, observer: OBSERVER_KEY }), MEMBER],
+])('HSK-2 a proof is the HMAC of the side and of all messages before it, under %s', (_, role, keys, ofDialler, ofListener) => {
+  const { messages } = meet(dialler({ self: { ...A, role }, credentials: ofDialler }), listener({ credentials: ofListener }))
+  const expected = (side: string, before: readonly Uint8Array[]) => {
+    const parts = before.flatMap((message) => [Buffer.from([0, 0, message.length >> 8, message.length & 255]), message])
+    const text = Buffer.concat([Buffer.from(`postgrad handshake ${side} true\0`), ...parts])
+    return keys.reduce<Uint8Array>((value, key) => createHmac('sha256', key).update(value).digest(), text)
+  }
+  const said = (i: number) => jsonOf(messages[i] as Uint8Array).proof
+  expect(said(2)).toBe(Buffer.from(expected('dialler', messages.slice(0, 2))).toString('base64'))
+  expect(said(3)).toBe(Buffer.from(expected('listener', messages.slice(0, 3))).toString('base64'))
 })
 
 describe('HSK-3 a wrong key', () => {
