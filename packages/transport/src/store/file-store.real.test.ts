@@ -116,7 +116,7 @@ test('STO-13: a process waits for what another sets', () =>
     await child.line(1)
     await store.set('answer', '42')
     expect(await store.getText('thanks')).toBe('child')
-    expect(child.lines).toEqual(['waiting', '42'])
     await child.ended
+    expect(child.lines).toEqual(['waiting', '42'])
     store.close()
   }))

@@ -73,7 +73,7 @@ describe('FileStore', () => {
       const writer = new FileStore(path)
       await writer.set('first', '1')
       const kept = statSync(path).size
-      await writer.set('second', 'äb')
+      await writer.set('second', 'ä'.repeat(40))
       writer.close()
       const whole = readFileSync(path)
       for (let end = 0; end < whole.length; end++) {
