@@ -91,6 +91,7 @@ describe('FileStore', () => {
           b.close()
           const again = new FileStore(path)
           expect([await again.numKeys(), await again.getText('third')]).toEqual([1 + Number(isFirst) + Number(isSecond), '3'])
+          expect([end, await again.add('third', 1)]).toEqual([end, 4])
           again.close()
         }
       }
