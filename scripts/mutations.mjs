@@ -340,8 +340,8 @@ export const MUTATIONS = [
     'sound-cases',
     100,
     'transport/src/session.ts',
-    'seq, ack: this.received }',
-    'seq, ack: this.received + this.early.size }',
+    'seq, ack: this.arrived }',
+    'seq, ack: this.arrived + this.early.size }',
     'what came too early is acknowledged as if the gap were filled',
   ),
   m(

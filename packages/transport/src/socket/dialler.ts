@@ -9,7 +9,7 @@ import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import { type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
-import type { Attempt } from './socket-errors.js'
+import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
 import { secure } from './tls.js'
 
@@ -95,8 +95,7 @@ export class Dial {
   private connect(address: Address, timeoutMs: number): void {
     const { clock, credentials, track } = this.end
     const beganMs = clock.now()
-    const { connect } = builtin<typeof import('node:net')>('node:net')
-    const socket = address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
+    const socket = connectTo(address)
     track(socket)
     let isSettled = false
     const failed = (error: Error): void => {
@@ -140,6 +139,27 @@ export class Dial {
       onFailed: (error) => this.failed(address, error),
     })
   }
+}
+
+/** What connecting alone says about the process at an address: whether its kernel still takes connections for it. */
+export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (said: string) => void): void {
+  const address = preferred(addresses)[0]
+  if (address === undefined) return
+  const socket = connectTo(address)
+  end.track(socket)
+  const timer = end.clock.setTimer(end.limits.connectMs, () => said('its machine does not answer either'))
+  const said = (what: string): void => {
+    timer.cancel()
+    socket.destroy()
+    onSaid(what)
+  }
+  socket.once('connect', () => said('its process is there and stands still'))
+  socket.once('error', (error) => said(sentenceOf(error)))
+}
+
+function connectTo(address: Address): Socket {
+  const { connect } = builtin<typeof import('node:net')>('node:net')
+  return address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
 }
 
 /** Unix sockets that are there first: the same machine. One that is not there is left out, unless there is nothing else. */

@@ -137,7 +137,8 @@ export class SocketLink implements Link {
   send(frame: Frame): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
-    if (writer.queuedBytes > this.limits.queuedBytesMax) {
+    // What is lent is bounded by whoever keeps it.
+    if (writer.queuedBytes > this.limits.queuedBytesMax && !writer.isLent) {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
