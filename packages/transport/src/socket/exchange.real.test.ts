@@ -181,6 +181,7 @@ describe('a link of an exchange', () => {
         proxy.cut()
       }
     }, 40)
+    made.push({ close: () => clearInterval(cutting) })
     for (let i = 0; i < count; i++) {
       ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 3_000_000 : 100).fill(i)))
       ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 2_000_000 : 10).fill(i)))
