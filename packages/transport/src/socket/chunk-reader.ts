@@ -17,6 +17,7 @@ import {
   type FrameLimits,
   HEAD_BYTES,
   isChunkType,
+  isData,
   nextSequence,
   streamOf,
 } from './chunk.js'
@@ -199,7 +200,7 @@ export class ChunkReader {
     this.length = length
     this.bodyLeft = length
     this.type = type
-    if (type === ChunkType.DATA) {
+    if (isData(type)) {
       const left = (this.coming as ComingFrame).left
       if (length === 0 || length > left) throw chunkInvalid(`${length} bytes`, `1 to ${left} more bytes of the frame`, { length })
     } else {
@@ -223,7 +224,7 @@ export class ChunkReader {
       return
     }
     if (type === ChunkType.HANDSHAKE) throw chunkInvalid('a handshake', 'one handshake, at the beginning')
-    if (type === ChunkType.DATA) {
+    if (isData(type)) {
       if (this.coming === null) throw chunkInvalid('bytes of a frame', 'the announcement of a frame before its bytes')
     } else if (this.coming !== null && streamOf(type) !== 0) {
       throw chunkInvalid(`type ${type}`, 'the rest of the frame that was announced', { type })
@@ -248,7 +249,7 @@ export class ChunkReader {
 
   /** False if more input is needed. */
   private readBody(): boolean {
-    if (this.type === ChunkType.DATA) return this.readData()
+    if (isData(this.type)) return this.readData()
     const { target } = this
     while (this.bodyLeft > 0) {
       if (!this.hasInput()) return false
@@ -269,7 +270,7 @@ export class ChunkReader {
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
       if (take > 0) {
         const bytes = view(this.input, this.at, take)
-        this.crc = this.crc32(bytes, this.crc)
+        if (this.type === ChunkType.DATA) this.crc = this.crc32(bytes, this.crc)
         part.set(bytes, coming.offset)
       }
       this.at += take
@@ -297,7 +298,7 @@ export class ChunkReader {
       return null
     }
     if (type === ChunkType.LARGE) this.announce(target, targetAt, length)
-    else if (type !== ChunkType.DATA) return new ControlChunk(type as ChunkType, target.subarray(targetAt, targetAt + length))
+    else if (!isData(type)) return new ControlChunk(type as ChunkType, target.subarray(targetAt, targetAt + length))
     const coming = this.coming as ComingFrame
     if (coming.left > 0) return null
     this.coming = null

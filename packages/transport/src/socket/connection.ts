@@ -27,6 +27,8 @@ export interface EstablishOptions {
   readonly limits: SocketLimits
   readonly timeoutMs: number
   readonly handshake: HandshakeOptions
+  /** The bytes of large frames get a checksum; with TLS never, whose records have a better one. */
+  readonly checksBytes: boolean
   /** Throws for a purpose that nobody here serves. */
   readonly admits?: (peer: Identity, purpose: string) => void
   /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
@@ -87,7 +89,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
-      link.admit(purpose === SESSION_PURPOSE)
+      link.admit(purpose === SESSION_PURPOSE, options.checksBytes && options.handshake.credentials?.kind !== 'tls')
       options.onDone({ link, peer, purpose })
     } catch (error) {
       if (isOver) throw error

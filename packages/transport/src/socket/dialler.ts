@@ -21,6 +21,7 @@ export interface Endpoint {
   readonly limits: SocketLimits
   readonly random: (bytes: number) => Uint8Array
   readonly release: string
+  readonly checksums: 'always' | 'network'
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -127,6 +128,7 @@ export class Dial {
       clock,
       limits,
       timeoutMs,
+      checksBytes: checksBytes(this.end, address.kind === 'unix'),
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {
@@ -161,6 +163,8 @@ function connectTo(address: Address): Socket {
   const { connect } = builtin<typeof import('node:net')>('node:net')
   return address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
 }
+
+export const checksBytes = ({ checksums }: Endpoint, isUnix: boolean): boolean => checksums === 'always' || !isUnix
 
 /** Unix sockets that are there first: the same machine. One that is not there is left out, unless there is nothing else. */
 function preferred(addresses: readonly Address[]): readonly Address[] {

@@ -59,6 +59,8 @@ class FaultyWay {
   readonly pairs: [net.Socket, net.Socket][] = []
   connections = 0
   isOpen = true
+  /** In so many pieces that pass, a bit is turned. */
+  damages = 0
   private readonly server: net.Server
   private readonly to: Address & { kind: 'tcp' }
 
@@ -104,7 +106,14 @@ class FaultyWay {
     ] as const) {
       from.on('error', () => to.destroy())
       from.on('close', () => to.destroy())
-      from.pipe(to)
+      from.on('data', (bytes) => {
+        if (this.damages > 0 && bytes.length > 1000) {
+          this.damages--
+          bytes[bytes.length >> 1]! ^= 0x10
+        }
+        if (!to.write(bytes)) from.pause()
+      })
+      to.on('drain', () => from.resume())
     }
   }
 }
@@ -181,6 +190,7 @@ describe('a link of an exchange', () => {
         proxy.cut()
       }
     }, 40)
+    made.push({ close: () => clearInterval(cutting) })
     for (let i = 0; i < count; i++) {
       ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 3_000_000 : 100).fill(i)))
       ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 2_000_000 : 10).fill(i)))
@@ -280,6 +290,24 @@ describe('a link of an exchange', () => {
       expect.stringContaining('its process is there and stands still'),
       expect.stringContaining('nobody listens there'),
     ])
+  })
+
+  test('EXC-4 bits that turn on the way: the connection ends, another brings the rest, and nothing damaged is delivered', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    ofA.open(new Recorder())
+    const got = new Recorder()
+    b.link(peer(1), () => []).open(got)
+    for (let i = 0; i < 40; i++) {
+      if (i % 4 === 0) proxy.damages = 1
+      ofA.send(frame(`${i}`, new Uint8Array(i % 2 === 0 ? 400_000 : 3000).fill(i)))
+      await until(() => got.frames.length === i + 1)
+    }
+    expect(got.texts).toEqual(numbers(40))
+    for (const [i, { segments }] of got.frames.entries())
+      expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
+    expect(proxy.connections).toBeGreaterThan(5)
   })
 
   test('EXC-4 a frame that the other end can never read ends the link, after a few connections', async () => {

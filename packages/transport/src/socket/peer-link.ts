@@ -226,7 +226,7 @@ export class PeerLink {
     if (this.attached === 1) this.options.onIdentity(peer)
   }
 
-  private onEnd(candidate: Candidate, { by, bye, isDead, error, detail }: SocketEnd): void {
+  private onEnd(candidate: Candidate, { by, bye, isDead, isUnreadable, detail }: SocketEnd): void {
     const { link } = candidate.established
     const wasCarrier = this.carrier === link
     if (wasCarrier) this.carrier = null
@@ -239,7 +239,7 @@ export class PeerLink {
       this.session.abandon(isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail)
       return
     }
-    if (error !== null && wasCarrier && this.isPoisoned()) {
+    if (isUnreadable && wasCarrier && this.isPoisoned()) {
       this.session.abandon(`${detail}, again and again`)
       return
     }
