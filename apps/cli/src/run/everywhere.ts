@@ -4,7 +4,7 @@
  */
 import { type Cluster, isPostgradError, type PostgradError } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
-import type { Display } from '../output/display.js'
+import type { Display, WorkerState } from '../output/display.js'
 
 export interface Failure {
   readonly worker: string
@@ -64,7 +64,7 @@ class Everywhere {
       if (error === null) return
       const isDead = isDeathOf(error.thrown, name)
       if (isStopped() || this.failure !== null) {
-        display.state(name, isDead && !isStopped() ? 'died' : 'stopped')
+        this.end(name, isDead && !isStopped() ? 'died' : 'stopped')
         return
       }
       const culprit = namedCulprit(error.thrown, name)
@@ -73,17 +73,22 @@ class Everywhere {
         display.state(name, 'restarting')
         if (await this.startAgain(name)) continue
         if (isStopped() || this.failure !== null) {
-          display.state(name, 'stopped')
+          this.end(name, 'stopped')
           return
         }
       }
       this.failure = failure
-      display.state(name, culprit !== null ? 'stopped' : isDead ? 'died' : 'failed')
+      this.end(name, culprit !== null ? 'stopped' : isDead ? 'died' : 'failed')
       // Ends the mains of the others, which reject and come through here.
-      this.tellAllDone(null)
       await this.cluster.close(this.options.cutOff)
       return
     }
+  }
+
+  /** One that is not done: the run is over, also for those that were done and would still be called. */
+  private end(name: string, state: WorkerState): void {
+    this.options.display.state(name, state)
+    this.tellAllDone(null)
   }
 
   /** Until nobody needs this worker any more; null: all is well. */

@@ -23,6 +23,7 @@ export function codeOfStart(error: unknown): number {
 
 /** Of a main, or of what kept the others together. */
 export function codeOfRun(error: unknown): number {
+  if (isPostgradError(error, 'MAIN_MISSING')) return EXIT.notStarted
   return isPostgradError(error) && LOST.has(error.code) ? EXIT.lost : EXIT.failed
 }
 
