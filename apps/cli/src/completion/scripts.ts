@@ -28,16 +28,14 @@ function bash({ name, options, commands }: Tree): string {
       *) ${node.argument === null ? 'COMPREPLY=()' : complete(node.argument)} ;;
     esac ;;`
   return `# bash completion of ${name}
-_${name}() {
-  local cur prev command i
-  cur="\${COMP_WORDS[COMP_CWORD]}"
-  prev="\${COMP_WORDS[COMP_CWORD-1]}"
+_${name}_words() {
+  local i
   command=''
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case "\${COMP_WORDS[i]}" in
+  for ((i = 1; i < \${#words[@]} - 1; i++)); do
+    case "\${words[i]}" in
       --) compopt -o default 2>/dev/null; COMPREPLY=(); return ;;
       -*) ;;
-      *) [ -n "$command" ] || command="\${COMP_WORDS[i]}" ;;
+      *) [ -n "$command" ] || command="\${words[i]}" ;;
     esac
   done
   if [ -z "$command" ]; then
@@ -50,6 +48,18 @@ ${commands.flatMap(ofOption).join('\n')}
   case "$command" in
 ${commands.map(ofCommand).join('\n')}
   esac
+}
+_${name}() {
+  local words cur prev command line="\${COMP_LINE:0:COMP_POINT}"
+  # Not COMP_WORDS: bash takes a colon for the end of a word.
+  read -ra words <<< "$line"
+  case "$line" in *[[:space:]]) words+=('') ;; esac
+  cur="\${words[\${#words[@]}-1]}"
+  prev="\${words[\${#words[@]}-2]}"
+  _${name}_words
+  if [[ "$cur" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then
+    COMPREPLY=("\${COMPREPLY[@]#"\${cur%"\${cur##*:}"}"}")
+  fi
 }
 complete -F _${name} ${name}
 `
