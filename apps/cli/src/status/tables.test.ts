@@ -75,12 +75,12 @@ describe('ps and top', () => {
     const traffic = (sent: number, received: number) => ({ sent, received })
     const before = { ...SNAPSHOT, workers: [{ ...ROW, traffic: traffic(10, 20) }] }
     const after = { ...SNAPSHOT, upMs: 63_000, workers: [{ ...ROW, counts: { ...COUNTS, served: 150 }, traffic: traffic(110, 20) }] }
-    expect(topText(after, before)[2]).toMatch(/ +25 +50 +0 {2}1\/4/)
-    expect(topText(after, null)[2]).toMatch(/ +- +- +- {2}1\/4/)
+    expect(topText(after, before)[2]).toMatch(/running +2 +150 +25 +50 +0 +1 +3 /)
+    expect(topText(after, null)[2]).toMatch(/running +2 +\d+ +- +- +- +1 +3 /)
     const again = { ...after, workers: [{ ...after.workers[0]!, id: 9 }] }
-    expect(topText(again, before)[2]).toMatch(/ +- +- +- {2}1\/4/)
+    expect(topText(again, before)[2]).toMatch(/running +2 +\d+ +- +- +- +1 +3 /)
     const reset = { ...after, workers: [{ ...ROW, counts: { ...COUNTS, served: 1 }, traffic: traffic(0, 0) }] }
-    expect(topText(reset, before)[2]).toMatch(/ +- +- +- {2}1\/4/)
+    expect(topText(reset, before)[2]).toMatch(/running +2 +\d+ +- +- +- +1 +3 /)
   })
 
   test('a screen holds as many lines as there is room for, none wider than it', () => {

@@ -48,11 +48,14 @@ const STATE: Column<TimedRow> = {
 }
 const PROGRESS: Column<TimedRow> = { title: 'PROGRESS', cell: ({ row }) => (row.progress === null ? '' : progressText(row.progress)) }
 
-const COMMON: readonly Column<TimedRow>[] = [
+const CALLS: readonly Column<TimedRow>[] = [
   { title: 'WORKER', cell: ({ row }) => row.name },
   STATE,
   { title: 'MAILBOX', isNumber: true, cell: count(({ counts }) => counts?.waiting) },
   { title: 'SERVED', isNumber: true, cell: count(({ counts }) => counts?.served) },
+]
+
+const HELD: readonly Column<TimedRow>[] = [
   { title: 'PENDING', isNumber: true, cell: count(({ counts }) => counts?.pending) },
   { title: 'CONTEXTS', isNumber: true, cell: count(({ counts }) => counts?.contexts) },
   { title: 'RREFS', isNumber: true, cell: ({ row: { counts } }) => (counts === null ? NOTHING : `${counts.owned}+${counts.held}`) },
@@ -90,7 +93,7 @@ function workersText(
 ): readonly string[] {
   if (snapshot.workers.length === 0) return ['  no worker is there yet']
   const rows = snapshot.workers.map((row) => ({ row, before: before?.workers.find(({ id }) => id === row.id) ?? null, seconds }))
-  return tableText([...COMMON, ...more, PROGRESS], rows).map((line) => `  ${line}`)
+  return tableText([...CALLS, ...more, ...HELD, PROGRESS], rows).map((line) => `  ${line}`)
 }
 
 function titleOf({ pid, program, args, upMs, restarts, workers }: Snapshot): string {
