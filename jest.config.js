@@ -6,6 +6,7 @@
  */
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PASSED_ON } from './scripts/test-globals.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const tree = process.env.POSTGRAD_TREE ?? root
@@ -18,6 +19,7 @@ const lane = (displayName, testRegex, more = {}) => ({
   testPathIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/src/'],
   transform: {},
+  sandboxInjectedGlobals: PASSED_ON,
   testEnvironment: join(root, 'scripts/jest-environment.mjs'),
   ...more,
 })
@@ -32,5 +34,6 @@ export default {
         lane('sim', '/dist/.*\\.sim\\.test\\.js$'),
         lane('real', '/dist/.*\\.real\\.test\\.js$'),
       ],
+  testSequencer: join(root, 'scripts/test-sequencer.mjs'),
   testTimeout: soak ? 3_600_000 : 60_000,
 }

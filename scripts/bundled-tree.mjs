@@ -4,7 +4,7 @@
  *
  *   dist/                   the library, by `library.mjs`, with all names of all modules, and what threads load by its place
  *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
- *   packages/, apps/        tests, fixtures, apps and private packages, as they are
+ *   packages/, apps/        tests, fixtures, apps and private packages, as they are but for a line (`test-globals.mjs`)
  *   node_modules/           the packages of this tree, and what they need
  */
 import { createHash } from 'node:crypto'
@@ -24,6 +24,7 @@ import {
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { BY_PLACE, buildLibrary, isCopied } from './library.mjs'
 import { builtFrom, projects, read, root, walk } from './setup.mjs'
+import { withGlobals } from './test-globals.mjs'
 
 const trees = join(root, '.cache/bundled')
 /** So many stay: a soak may still run on an older one. */
@@ -41,7 +42,7 @@ const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|su
 
 /** @returns the folder of the tree, made again where something else has been built since */
 export async function bundledTree() {
-  const scripts = ['library.mjs', 'bundled-tree.mjs'].map((name) => read(join(root, 'scripts', name)))
+  const scripts = ['library.mjs', 'bundled-tree.mjs', 'test-globals.mjs'].map((name) => read(join(root, 'scripts', name)))
   const key = createHash('sha256').update([builtFrom(), ...scripts].join())
   tree = join(trees, key.digest('hex').slice(0, 12))
   const stamp = join(tree, 'stamp')
@@ -87,7 +88,8 @@ function place(folder, folders) {
   for (const { path } of walk(join(folder, 'dist'))) {
     if (/\.(map|stamp|tsbuildinfo)$/.test(path) || (isLibrary(folder) && isLibraryCode(path))) continue
     mkdirSync(dirname(inTree(path)), { recursive: true })
-    copyFileSync(path, inTree(path))
+    if (path.endsWith('.js')) writeFileSync(inTree(path), withGlobals(read(path)))
+    else copyFileSync(path, inTree(path))
   }
   const { name, dependencies, devDependencies } = manifestOf(folder)
   for (const needed of [name, ...Object.keys({ ...dependencies, ...devDependencies })]) {

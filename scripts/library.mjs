@@ -18,14 +18,14 @@ const packages = join(root, 'packages')
 
 /** What is loaded by its place, by package: modules that are in the library, and files that stay what they are. */
 export const BY_PLACE = {
-  cluster: ['host/thread-side.js', 'worker/worker.js', 'jobs/job-program.js'],
+  cluster: ['processes/worker-side.js', 'processes/process-agent.js', 'worker/worker.js', 'jobs/job-program.js'],
   data: ['worker-task.js'],
   jobs: ['job-thread.js'],
   testing: ['explore/explore-job.js'],
 }
 const COPIED = {
   base: ['load.cjs', 'typescript-format.js'],
-  cluster: ['worker/worker-entry.js'],
+  cluster: ['worker/worker-entry.js', 'processes/process-entry.js'],
   jobs: ['job-entry.cjs'],
   tensor: ['kernels.wasm'],
 }

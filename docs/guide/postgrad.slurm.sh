@@ -17,4 +17,4 @@ KEY="$PWD/postgrad.key"
 # Each task is one worker. Rank, world size and master come from Slurm's variables.
 # --kill-on-bad-exit: when one fails, Slurm ends the others, which would wait for it.
 srun --kill-on-bad-exit=1 \
-  npx postgrad run program.ts --bind 0.0.0.0 --key "$KEY" --join-timeout 120000 -- "$@"
+  npx postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@"

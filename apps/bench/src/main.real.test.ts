@@ -1,4 +1,4 @@
-/** The benchmark as a process of its own: what programs read on stdout, and mistakes on its command line. */
+/** The benchmark as a process of its own: what programs read on stdout, and how a mistake on its command line is told. `settings.test.ts` has the mistakes. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
@@ -43,13 +43,7 @@ test('--json writes one object a line and nothing else', async () => {
 
 test.each([
   [['--onyl', 'x'], /Unknown option '--onyl'/],
-  [['--turns', '0'], /--turns: expected a whole number from 1, got '0'/],
   [['--only', 'no such row'], /there are: round trip of an empty call; /],
-  [['--out', 'x'], /--out: goes with --plots/],
-  [['--heap', '0'], /--heap: expected a number of minutes above 0, got '0'/],
-  [['--heap', '1', '--seed', 'x'], /--seed: expected a whole number, got 'x'/],
-  [['--seed', '1'], /--seed: goes with --heap/],
-  [['--plots', '--json'], /--json: the plots write their figures beside the pictures/],
 ])('%j is refused', async (args, message) => {
   const { code, out, err } = await bench(...args)
   expect([code, out]).toEqual([2, ''])

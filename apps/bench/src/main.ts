@@ -2,9 +2,6 @@
  * `npm run bench`: ratios, not records. Every row measures us, the raw limit and the peers in one run, in turns, and prints a table, or with
  * --json one object a line.
  */
-import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { launch } from 'postgrad'
 import { touchMemory } from './numbers.js'
 import { PassStage } from './pass-stage.js'
@@ -25,30 +22,10 @@ import { simulationRows } from './plans/simulation.js'
 import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
 import { measure, type Row } from './row.js'
+import { HELP, readSettings, UsageError } from './settings.js'
 import { rowText, tableHead } from './table.js'
 
-const HELP = `Usage: npm run bench -- [options]
-
-Options:
-  --json         one JSON object a line: name, unit, ours, limit, peers, aim, met, warm (how often ours had done its work
-                 before; 0: never) (use npm run --silent bench)
-  --only NAME    rows whose name contains NAME; may be repeated
-  --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
-  --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
-  --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
-                 Prints a sample now and then, and the slope of the last half; with --plots a picture with its figures, heap.svg and heap.json
-  --seed N       of the sizes and lifetimes of --heap (default: 1)
-  --out FOLDER   where the pictures go (default: docs/plots in the repository)
-  --help         print this`
 const EXIT_USAGE = 2
-const ROW_TURNS = 15
-const PLOT_TURNS = 5
-/** npm runs a script in the package's folder and says here where the user was. */
-const FROM = process.env.INIT_CWD ?? process.cwd()
-const PLOTS = fileURLToPath(new URL('../../../docs/plots', import.meta.url))
-
-/** A command line that makes no sense. */
-class UsageError extends Error {}
 
 async function bench({ json, only, turns }: { json: boolean; only: readonly string[]; turns: number }): Promise<void> {
   const say = (line: string) => process.stderr.write(`${line}\n`)
@@ -117,33 +94,12 @@ async function watch(minutes: number, seed: number, folder: string | null): Prom
 
 async function main(): Promise<number> {
   try {
-    const { values } = parseArgs({
-      options: {
-        json: { type: 'boolean', default: false },
-        only: { type: 'string', multiple: true, default: [''] },
-        turns: { type: 'string' },
-        plots: { type: 'boolean', default: false },
-        heap: { type: 'string' },
-        seed: { type: 'string' },
-        out: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) {
+    const settings = readSettings(process.argv.slice(2))
+    if (settings === null) {
       console.log(HELP)
       return 0
     }
-    const { json, only, plots, out } = values
-    const turns = values.turns === undefined ? (plots ? PLOT_TURNS : ROW_TURNS) : Number(values.turns)
-    if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
-    if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
-    if (plots && json) throw new UsageError('--json: the plots write their figures beside the pictures')
-    const minutes = values.heap === undefined ? null : Number(values.heap)
-    if (minutes !== null && !(minutes > 0)) throw new UsageError(`--heap: expected a number of minutes above 0, got '${values.heap}'`)
-    const seed = Number(values.seed ?? 1)
-    if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
-    if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
-    const folder = out === undefined ? PLOTS : resolve(FROM, out)
+    const { json, only, turns, plots, minutes, seed, folder } = settings
     if (minutes !== null) await watch(minutes, seed, plots ? folder : null)
     else if (plots) await draw(only, turns, folder)
     else await bench({ json, only, turns })

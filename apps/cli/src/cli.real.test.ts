@@ -3,9 +3,13 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { fixture, MAIN, PROGRAM, postgrad, run } from './process.fixture.js'
+import { bridge } from './bridge.js'
+import { main } from './commands/cli.js'
+import { fixture, MAIN, PROGRAM, postgrad, run, TYPESCRIPT } from './process.fixture.js'
+import type { Surroundings } from './surroundings.js'
 
 describe('replay', () => {
   test('TK-27 repeats a failed run of a program by its token, in JavaScript and in TypeScript, and shows what happened', async () => {
@@ -41,7 +45,6 @@ describe('replay', () => {
     const help = await postgrad('replay', '--help')
     expect(help.code).toBe(0)
     for (const part of ['--trace', '--diagram <file.svg>', 'POSTGRAD_REPLAY=<token>']) expect(help.out).toContain(part)
-    expect((await postgrad('--help')).out).toMatch(/replay \[options\] <token>/)
   })
 })
 
@@ -51,6 +54,7 @@ describe('help and mistakes', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/Usage: postgrad/)
     expect(out).toMatch(/run \[options\] <program>/)
+    expect(out).toMatch(/replay \[options\] <token>/)
   })
 
   test('run --help explains the options and shows a program', async () => {
@@ -66,9 +70,14 @@ describe('help and mistakes', () => {
     expect(out).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
+  test('a mistake is told on stderr, and by the exit code', async () => {
+    const { code, out, err } = await postgrad('rnu', PROGRAM)
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/unknown command 'rnu'[\s\S]*Did you mean run/)
+  })
+
   test.each<[readonly string[], RegExp]>([
     [['run', PROGRAM, '--worker', '2'], /unknown option '--worker'[\s\S]*Did you mean --workers/],
-    [['rnu', PROGRAM], /unknown command 'rnu'[\s\S]*Did you mean run/],
     [['run'], /missing required argument 'program'/],
     [['run', PROGRAM, '--device', 'abacus'], /'abacus' is invalid[\s\S]*Allowed choices are wasm/],
     [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
@@ -85,9 +94,16 @@ describe('help and mistakes', () => {
     [['completion', 'tcsh'], /'tcsh' is invalid[\s\S]*bash, zsh, fish/],
     [['run', PROGRAM, '--workers', 'two'], /Write a count \(2\), names \(a,b\), or one name with a comma behind it \(two,\)/],
   ])('%j is refused with what to do', async (args, message) => {
-    const { code, out, err } = await postgrad(...args)
-    expect(code).toBe(2)
-    expect(out).toBe('')
+    let [out, err] = ['', '']
+    const into = (add: (text: string) => void) => new Writable({ write: (chunk, _, done) => done(void add(String(chunk))) })
+    const stdout = into((text) => {
+      out += text
+    })
+    const stderr = into((text) => {
+      err += text
+    })
+    const code = await main(args, '0.0.0', { stdout, stderr, env: {} } as unknown as Surroundings, bridge)
+    expect([code, out]).toEqual([2, ''])
     expect(err).toMatch(message)
   })
 
@@ -106,7 +122,7 @@ test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s 
 
 describe('run, without a terminal', () => {
   test('a TypeScript program runs on every worker; stdout has its output alone, stderr plain lines', async () => {
-    const { code, out, err } = await postgrad('run', PROGRAM, '--workers', 'a,b,c', '--seed', '3', '--', 'calls', '-x', 'y')
+    const { code, out, err } = await postgrad('run', TYPESCRIPT, '--workers', 'a,b,c', '--seed', '3', '--', 'calls', '-x', 'y')
     expect(err).toContain('[a] running\n')
     expect(code).toBe(0)
     expect(out.trim().split('\n').sort()).toEqual(['a 0/3 a 0 1 -x+y', 'b 1/3 b 2 2 -x+y', 'c 2/3 c 4 3 -x+y'])
@@ -126,7 +142,7 @@ describe('run, without a terminal', () => {
         join(folder, 'node_modules/postgrad'),
         'junction',
       )
-      cpSync(PROGRAM, join(folder, 'program.ts'))
+      cpSync(TYPESCRIPT, join(folder, 'program.ts'))
       writeFileSync(join(folder, 'word.ts'), "export const word: string = 'found'\n")
       writeFileSync(
         join(folder, 'start.ts'),
@@ -143,7 +159,7 @@ describe('run, without a terminal', () => {
   test('a reader that has seen enough ends the run, without a stack', async () => {
     const { code, out, err } = await run('bash', [
       '-c',
-      `${process.execPath} ${MAIN} run ${PROGRAM} -- flood | head -n 1; exit \${PIPESTATUS[0]}`,
+      `${process.execPath} ${MAIN} run ${TYPESCRIPT} -- flood | head -n 1; exit \${PIPESTATUS[0]}`,
     ])
     expect([code, out]).toEqual([141, 'line 0\n'])
     expect(err).not.toContain('EPIPE')
@@ -160,7 +176,7 @@ describe('run, without a terminal', () => {
   })
 
   test('the first failure ends all workers and is told with worker, class, code, cause and stack', async () => {
-    const { code, err } = await postgrad('run', PROGRAM, '--workers', '3', '--', 'fail')
+    const { code, err } = await postgrad('run', TYPESCRIPT, '--workers', '3', '--', 'fail')
     expect(code).toBe(1)
     expect(err).toContain("postgrad: worker 'worker1' failed: RangeError: rank 1 is out of luck\n")
     expect(err).toContain('caused by: Error: the deeper reason\n')
@@ -216,7 +232,7 @@ describe('run, without a terminal', () => {
     const well = await postgrad('run', PROGRAM, '--workers', '2', '--', 'exit', '0')
     expect([well.code, well.out]).toEqual([0, 'worker0 went on\n'])
     expect(well.err).toContain('[worker1] done\n')
-    const badly = await postgrad('run', PROGRAM, '--workers', '2', '--', 'exit', '3')
+    const badly = await postgrad('run', TYPESCRIPT, '--workers', '2', '--', 'exit', '3')
     expect(badly.code).toBe(4)
     expect(badly.err).toContain('exit code 3')
   })
@@ -247,11 +263,15 @@ describe('run, without a terminal', () => {
     ['SIGTERM', 143],
   ])('%s closes the cluster and exits with %i', async (signal, exitCode) => {
     let sent = false
-    const { code, err } = await run(process.execPath, [MAIN, 'run', PROGRAM, '--workers', '2', '--', 'forever'], (out, kill) => {
-      if (sent || !(out.includes('worker0 waits') && out.includes('worker1 waits'))) return
-      sent = true
-      kill(signal)
-    })
+    const { code, err } = await run(
+      process.execPath,
+      [MAIN, 'run', signal === 'SIGINT' ? TYPESCRIPT : PROGRAM, '--workers', '2', '--', 'forever'],
+      (out, kill) => {
+        if (sent || !(out.includes('worker0 waits') && out.includes('worker1 waits'))) return
+        sent = true
+        kill(signal)
+      },
+    )
     expect(code).toBe(exitCode)
     expect(err).toContain(`postgrad: stopped by ${signal}\n`)
     expect(err).toContain('[worker0] stopped\n')

@@ -3,9 +3,11 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 export const MAIN = fileURLToPath(new URL('./main.js', import.meta.url))
-/** The source, since TypeScript is what is tested. */
+/** A source: what is TypeScript's own is tested with it. Node 20 compiles it in each thread, which takes longer than the rest of a run. */
 export const fixture = (name: string): string => fileURLToPath(new URL(`../src/fixtures/${name}`, import.meta.url))
-export const PROGRAM = fixture('program.ts')
+export const TYPESCRIPT = fixture('program.ts')
+/** The same, compiled. */
+export const PROGRAM = fileURLToPath(new URL('./fixtures/program.js', import.meta.url))
 
 /** What says that a process is one of several, or how it shall print; the machine that runs the tests may set it. */
 const NOT_INHERITED = /^(RANK|WORLD_SIZE|OMPI_|SLURM_|JOB_COMPLETION_INDEX|POSTGRAD_|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)/

@@ -24,7 +24,7 @@ const isNodes = vm.runInThisContext('Array') === Array
 
 let library: Library | null = null
 let script: import('node:vm').Script | null = null
-/** When the file had changed that `script` is of. */
+/** When the file had changed that was read last: `script` is of it. */
 let readMs: number | null = null
 /** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
 let required = false
@@ -39,23 +39,18 @@ function load(byRequire = false): Library {
 }
 
 function run(from: string): Library {
-  script = compile(from, sharedCode(from))
+  const handed = shared(from)
+  const isOfFile = handed?.changedMs === changedMs(from)
+  script = isOfFile ? compile(from, handed!.source, handed!.code) : compile(from, read(from), null)
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
   call(module.exports, createRequire(from), module, from, folder)
   return module.exports
 }
 
-function compile(from: string, code: Uint8Array | null): import('node:vm').Script {
-  readMs = changedMs(from)
-  const text = fs.readFileSync(from, 'latin1')
-  return new vm.Script(`(function (exports, require, module, __filename, __dirname) { ${text}\n})`, {
-    filename: from,
-    ...(code === null ? {} : { cachedData: code }),
-  })
-}
-
-interface SharedCode {
+/** What a thread hands to those that it starts. */
+interface Shared {
+  readonly source: Uint8Array
   readonly code: Uint8Array
   /** V8 checks the length of the text alone: of another installation in the same place it would take the code for its own. */
   readonly changedMs: number
@@ -63,12 +58,27 @@ interface SharedCode {
   readonly tag: number
 }
 
-const shared = (from: string): SharedCode | undefined => threads.getEnvironmentData(from) as unknown as SharedCode | undefined
+const shared = (from: string): Shared | undefined => threads.getEnvironmentData(from) as unknown as Shared | undefined
 const changedMs = (from: string): number => fs.statSync(from).mtimeMs
 
-function sharedCode(from: string): Uint8Array | null {
-  const handed = shared(from)
-  return handed !== undefined && handed.changedMs === changedMs(from) ? handed.code : null
+const HEAD = '(function (exports, require, module, __filename, __dirname) { '
+const TAIL = '\n})'
+
+/** The file as the bytes of a function, in memory that threads share: one that read it for itself would hold the 1.4 MB until its next long collection. */
+function read(from: string): Uint8Array {
+  readMs = changedMs(from)
+  const text = fs.readFileSync(from)
+  const source = Buffer.from(new SharedArrayBuffer(HEAD.length + text.length + TAIL.length))
+  source.write(HEAD, 'latin1')
+  source.set(text, HEAD.length)
+  source.write(TAIL, HEAD.length + text.length, 'latin1')
+  return source
+}
+
+/** Made of bytes at once the text lies outside of V8's heap, and once. Put together from strings it would be copied, and both copies kept for long. */
+function compile(from: string, source: Uint8Array, code: Uint8Array | null): import('node:vm').Script {
+  const text = Buffer.from(source.buffer, source.byteOffset, source.length).toString('latin1')
+  return new vm.Script(text, { filename: from, ...(code === null ? {} : { cachedData: code }) })
 }
 
 /** To be called before a thread is started. What V8 cannot use, it leaves: the thread compiles then. */
@@ -77,11 +87,14 @@ function shareCode(): void {
   const { cachedDataVersionTag } = require('node:v8') as typeof import('node:v8')
   const tag = cachedDataVersionTag()
   if (shared(file)?.tag === tag) return
-  script ??= compile(file, null)
+  const since = readMs
+  // Once more, since who starts no thread need not keep it.
+  const source = read(file)
+  if (script === null || readMs !== since) script = compile(file, source, null)
   const made = script.createCachedData()
   const code = new Uint8Array(new SharedArrayBuffer(made.length))
   code.set(made)
-  threads.setEnvironmentData(file, { code, changedMs: readMs!, tag })
+  threads.setEnvironmentData(file, { source, code, changedMs: readMs!, tag })
 }
 
 /** A module by its URL. A runner that had the library required has its own `require` for that, which compiles TypeScript, too. */

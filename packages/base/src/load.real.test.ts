@@ -21,18 +21,45 @@ else {
 }
 `
 
-test.each([
-  ['its file is what it was', [], 'one true\n'],
-  ['its file has been replaced by one as long', [library('two')], 'two false\n'],
-])('CLU-66 code is taken over only from the file that is there: %s', (_what, args, printed) => {
+/** A library in a folder of its own, and what a program prints that loads it. */
+function printed(text: string, main: string, args: readonly string[] = []): string {
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-load-'))
   try {
     mkdirSync(join(folder, 'base'))
     copyFileSync(fileURLToPath(new URL('./load.cjs', import.meta.url)), join(folder, 'base/load.cjs'))
-    writeFileSync(join(folder, 'library.cjs'), library('one'))
-    writeFileSync(join(folder, 'main.cjs'), MAIN)
-    expect(execFileSync(process.execPath, ['main.cjs', ...args], { cwd: folder, encoding: 'utf8' })).toBe(printed)
+    writeFileSync(join(folder, 'library.cjs'), text)
+    writeFileSync(join(folder, 'main.cjs'), main)
+    return execFileSync(process.execPath, ['main.cjs', ...args], { cwd: folder, encoding: 'utf8' })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+test.each([
+  ['its file is what it was', [], 'one true\n'],
+  ['its file has been replaced by one as long', [library('two')], 'two false\n'],
+])('CLU-66 code is taken over only from the file that is there: %s', (_what, args, out) => {
+  expect(printed(library('one'), MAIN, args)).toBe(out)
+})
+
+/** Prints what large objects take in V8's heap of a thread, in MB: a string of the library's length is one. */
+const LARGE = `
+const { Worker, isMainThread } = require('node:worker_threads')
+const load = require('./base/load.cjs')
+load.load()
+if (isMainThread) {
+  load.shareCode()
+  new Worker(__filename)
+} else {
+  const spaces = require('node:v8').getHeapSpaceStatistics()
+  console.log(load.isShared(), spaces.find((one) => one.space_name === 'large_object_space').space_used_size / 1e6)
+}
+`
+
+test('CLU-66 the text of the library is not in the heap of a thread, where it would be copied', () => {
+  const [isShared, megabytes] = printed(`${library('one')}// ${'-'.repeat(4e6)}\n`, LARGE)
+    .trim()
+    .split(' ')
+  expect(isShared).toBe('true')
+  expect(Number(megabytes)).toBeLessThan(2)
 })

@@ -21,6 +21,8 @@ export type DeathCause =
   | 'killed'
   /** It stood still for `stallMs` and was ended for that (`onStall: 'kill'`). */
   | 'stalled'
+  /** The process that it ran in has ended, with all of its workers: a native crash, its memory, a signal. */
+  | 'process-ended'
 
 /** How a worker ended, as far as whoever noticed knows. */
 export interface WorkerDeath {

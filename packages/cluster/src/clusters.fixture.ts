@@ -3,16 +3,26 @@ import { afterEach } from '@jest/globals'
 import type { Cluster } from './main/cluster.js'
 import { launch as realLaunch } from './main/launch.js'
 
-/** Called once at the top of a test file. */
-export function launcher(): typeof realLaunch {
+/**
+ * Called once at the top of a test file.
+ * @param processes over so many processes the workers are spread, where there are that many; default POSTGRAD_TEST_PROCESSES of the environment, or none
+ */
+export function launcher(processes = Number(process.env.POSTGRAD_TEST_PROCESSES ?? 0)): typeof realLaunch {
   const open = new Set<Cluster>()
   afterEach(async () => {
     await Promise.all([...open].map((cluster) => cluster.close({ timeoutMs: 0 })))
     open.clear()
   })
   return async (program, options) => {
-    const cluster = await realLaunch(program, options)
+    const spread = processes === 0 ? {} : { processes: Math.min(processes, countOf(options.workers)) }
+    const cluster = await realLaunch(program, { ...spread, ...options })
     open.add(cluster)
     return cluster
   }
+}
+
+/** Of workers that are none the launch itself speaks. */
+function countOf(workers: readonly string[] | number): number {
+  const count = typeof workers === 'number' ? workers : Object(workers).length
+  return count >= 1 ? count : 1
 }

@@ -11,7 +11,7 @@ import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@p
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { DistAutogradContainer } from './context/dist-autograd-container.js'
 import { postIfAlive, releaseNotice, tellLineage } from './context/notices.js'
-import { AutogradInterceptor } from './engine/attach.js'
+import { AutogradInterceptor, isReply } from './engine/attach.js'
 import { DistEngine } from './engine/dist-engine.js'
 import { objection, reportObjection } from './engine/message-check.js'
 import { installRRefBackward } from './engine/rref-backward.js'
@@ -59,6 +59,12 @@ function make(runtime: WorkerRuntime): DistAutograd {
   })
   const engine: DistEngine = new DistEngine(runtime, container)
 
+  runtime.takesPart = ({ context: contextId, autogradId, pass, type }, worker) => {
+    const context = contextId === null ? undefined : container.find(contextId)
+    // A release that comes after another changes nothing, nor does a plain reply that comes after it.
+    if (context === undefined) return type === MessageType.CLEANUP_CONTEXT || (isReply(type) && autogradId === null)
+    return context.knownWorkerIds.has(worker) || (pass !== null && context.passes.get(pass)?.plan?.has(worker) === true)
+  }
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine, (...told) => tellLineage(runtime, ...told)))
   installRRefBackward(runtime, container)
   const take = (type: MessageType, handler: (message: Message, from: WorkerInfo) => void) =>

@@ -2,6 +2,8 @@
 export type * from '@postgrad/autograd'
 export type * from '@postgrad/base'
 export type * from '@postgrad/cluster'
+// Of two of this name, the process's; the other are PyTorch's `nn.init`, in postgrad/nn.
+export type { init } from '@postgrad/cluster'
 export type * from '@postgrad/data'
 export type * from '@postgrad/dist-autograd'
 export type * from '@postgrad/jobs'

@@ -1,5 +1,8 @@
 export type { Clock, Timer } from './clock.js'
 export type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+export type { Credentials, KeyCredentials, TlsCredentials } from './socket/credentials.js'
+export { readKeyFile } from './socket/key-file.js'
+export { FileStore, type FileStoreOptions } from './store/file-store.js'
 export { HashStore } from './store/hash-store.js'
 export { PrefixStore } from './store/prefix-store.js'
 export type { Store, StoreValue, StoreWaitOptions } from './store/store.js'

@@ -7,6 +7,38 @@ export { type MessagePortLinkOptions, messagePortLink } from './message-port-lin
 export { align8, isMovable } from './post.js'
 export { Session, type SessionOptions } from './session.js'
 export { type SessionHead, SessionKind, sessionHead, sessionPayload } from './session-frame.js'
+export {
+  type Address,
+  checkAddress,
+  formatAddress,
+  isLocal,
+  isLoopback,
+  parseAddress,
+  type TcpAddress,
+  type UnixAddress,
+} from './socket/address.js'
+export { type CertificateIdentity, tlsIdentity } from './socket/certificate.js'
+export {
+  type Credentials,
+  checkCredentials,
+  DEFAULT_ROLE,
+  type Identity,
+  isClusterName,
+  isRole,
+  type KeyCredentials,
+  requireCredentials,
+  type TlsCredentials,
+} from './socket/credentials.js'
+export { type DialedService, Exchange, type ExchangeOptions, type ServiceDialOptions } from './socket/exchange.js'
+export { Handshake, type HandshakeOptions, type HandshakeSide, type HandshakeStep } from './socket/handshake.js'
+export { HANDSHAKE_BYTES_MAX, PROTOCOL_VERSION } from './socket/handshake-messages.js'
+export { formatKeyFile, generateKey, parseKeyFile, readKeyFile } from './socket/key-file.js'
+export type { ListenAddress } from './socket/listener.js'
+export type { Addresses, PeerName } from './socket/peer-link.js'
+export { SOCKET_LIMITS, type SocketLimits } from './socket/socket-limits.js'
+export { type SocketEnd, SocketLink, type SocketLinkOptions } from './socket/socket-link.js'
 export { StayAwake } from './stay-awake.js'
 export { STORE_TIMEOUT_MS } from './store/store.js'
 export { storeCancelled, storeTimeout } from './store/store-errors.js'
+export { StoreServer } from './store/store-server.js'
+export { TcpStore } from './store/tcp-store.js'

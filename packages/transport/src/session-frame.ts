@@ -46,21 +46,41 @@ export function sessionFrame({ kind, from, to, seq, ack }: SessionHead, frame: F
   return { header, segments: frame?.segments ?? NO_SEGMENTS }
 }
 
-/** Null if no session of this version wrote it. */
-export function sessionHead({ header }: Frame): SessionHead | null {
-  if (header.length < SESSION_BYTES) return null
-  const view = new DataView(header.buffer, header.byteOffset, SESSION_BYTES)
-  const kind = view.getUint8(0)
-  const seq = view.getFloat64(16, true)
-  const ack = view.getFloat64(24, true)
-  if (kind < SessionKind.DATA || kind > SessionKind.END || view.getUint8(1) !== VERSION) return null
-  if (!isCount(seq) || !isCount(ack) || (kind === SessionKind.ACK) !== (seq === 0)) return null
-  return { kind: kind as SessionKind, from: view.getUint32(4, true), to: view.getUint32(8, true), seq, ack }
+/** The same in front of a header that has room for it. */
+export function writeSessionHead(header: Buffer, kind: SessionKind, from: number, to: number, seq: number, ack: number): void {
+  header.writeUInt32LE(kind | (VERSION << 8), 0)
+  header.writeUInt32LE(from, 4)
+  header.writeUInt32LE(to, 8)
+  header.writeUInt32LE(0, 12)
+  header.writeDoubleLE(seq, 16)
+  header.writeDoubleLE(ack, 24)
 }
+
+/** Reads heads. Many small frames lie in one buffer, so the view on that is kept: to make one costs more than to read by it. */
+export class SessionHeadReader {
+  private view: DataView = new DataView(new ArrayBuffer(0))
+
+  /** Null if no session of this version wrote it. */
+  read({ header }: Frame): SessionHead | null {
+    if (header.length < SESSION_BYTES) return null
+    if (this.view.buffer !== header.buffer) this.view = new DataView(header.buffer)
+    const { view } = this
+    const at = header.byteOffset
+    const kind = view.getUint8(at)
+    const seq = view.getFloat64(at + 16, true)
+    const ack = view.getFloat64(at + 24, true)
+    if (kind < SessionKind.DATA || kind > SessionKind.END || view.getUint8(at + 1) !== VERSION) return null
+    if (!isCount(seq) || !isCount(ack) || (kind === SessionKind.ACK) !== (seq === 0)) return null
+    return { kind: kind as SessionKind, from: view.getUint32(at + 4, true), to: view.getUint32(at + 8, true), seq, ack }
+  }
+}
+
+/** One head alone. */
+export const sessionHead = (frame: Frame): SessionHead | null => new SessionHeadReader().read(frame)
 
 /** The frame of the link that a DATA carries: views on the same bytes. */
 export function sessionPayload({ header, segments }: Frame): Frame {
-  return { header: header.subarray(SESSION_BYTES), segments }
+  return { header: new Uint8Array(header.buffer, header.byteOffset + SESSION_BYTES, header.length - SESSION_BYTES), segments }
 }
 
 const isCount = (n: number): boolean => Number.isSafeInteger(n) && n >= 0

@@ -577,6 +577,170 @@ describe('session', () => {
     port2.close()
   })
 
+  describe('over a carrier that does not lose', () => {
+    const lossless: Partial<SessionOptions> = { carrierLoses: false, carrierTakes: false, reconnectMs: Number.POSITIVE_INFINITY }
+
+    test('SES-17 nothing is sent again and nobody is given up, however long it takes', () => {
+      const { clock, a, ofA, ofB, atA, atB } = pair(() => [100_000], fine, lossless)
+      for (const each of numbers(20)) a.send(frame(each))
+      clock.run(90_000)
+      expect([ofA.sent.length, a.counts.resent, clock.timersSet, atA.closed]).toEqual([20, 0, 20, null])
+      clock.run()
+      expect(atB.texts).toEqual(numbers(20))
+      expect([a.unacknowledged, ofB.sent.length, clock.timersSet]).toEqual([0, 1, 0])
+    })
+
+    test('SES-17 on a new carrier what is not acknowledged is sent again, all of a window, and nothing arrives twice', () => {
+      const { clock, a, b, ofA, atB } = pair(
+        (_, nth) => (nth <= 5 ? [0] : []),
+        () => [],
+        lossless,
+      )
+      for (const each of numbers(20)) a.send(frame(each, new Uint8Array(10_000)))
+      clock.run(100)
+      expect(atB.texts).toEqual(numbers(5))
+      ofA.close()
+      a.send(frame('20'))
+      clock.run(200_000)
+      expect([a.closed, b.closed]).toEqual([false, false])
+      const [ofNewA, ofNewB] = carriers(clock, fine)
+      a.reconnect(ofNewA)
+      b.reconnect(ofNewB)
+      clock.run()
+      expect(atB.texts).toEqual(numbers(21))
+      expect(atB.frames.slice(0, 20).map(({ segments }) => segments[0]!.length)).toEqual(Array(20).fill(10_000))
+      expect([a.unacknowledged, b.counts.duplicates, clock.timersSet]).toEqual([0, 5, 0])
+    })
+
+    test('SES-17 an end that is not opened holds the other back by a window, for nothing comes again; once it is opened the rest comes', () => {
+      const clock = new ByHand()
+      const [ofA, ofB] = carriers(clock, fine)
+      const a = new Session(ofA, { clock, self: 1, peer: 2, windowFrames: 10, ...lossless })
+      const b = new Session(ofB, { clock, self: 2, peer: 1, windowFrames: 10, ...lossless })
+      for (const each of numbers(35)) a.send(frame(each))
+      a.close()
+      clock.run(1000)
+      expect([a.unacknowledged, ofA.sent.length, b.counts.refused]).toEqual([36, 10, 0])
+      const atB = new Recorder()
+      b.open(atB)
+      clock.run(2000)
+      expect(atB.texts).toEqual(numbers(35))
+      expect(atB.events.at(-1)).toBe('close:peer:35')
+      expect([a.unacknowledged, clock.timersSet]).toEqual([0, 0])
+    })
+
+    test('SES-18 a session may begin without a carrier, and says when it wants one; the first is like any other', () => {
+      const clock = new ByHand()
+      let wanted = 0
+      const a = new Session(null, { clock, self: 1, peer: null, onWant: () => wanted++, ...lossless })
+      const atA = new Recorder()
+      a.open(atA)
+      expect(a.poll()).toBe(0)
+      a.flush()
+      expect(wanted).toBe(0)
+      a.send(frame('0'))
+      a.send(frame('1'))
+      clock.run(100_000)
+      expect([wanted, a.unacknowledged, a.counts.sent]).toEqual([2, 2, 0])
+      const [ofA, ofB] = carriers(clock, fine)
+      const b = new Session(ofB, { clock, self: 2, peer: 1, ...lossless })
+      const atB = new Recorder()
+      b.open(atB)
+      a.reconnect(ofA, 2)
+      clock.run()
+      expect(atB.texts).toEqual(numbers(2))
+      expect([a.counts.sent, a.counts.resent, a.unacknowledged]).toEqual([2, 0, 0])
+    })
+
+    test('SES-18 one that never said anything closes at once; one that did waits for a carrier, but not for ever', () => {
+      const clock = new ByHand()
+      const over: string[] = []
+      const session = (name: string) => new Session(null, { clock, self: 1, peer: null, onOver: () => over.push(name), ...lossless })
+      const [silent, spoke] = [session('silent'), session('spoke')]
+      const [atSilent, atSpoke] = [new Recorder(), new Recorder()]
+      silent.open(atSilent)
+      spoke.open(atSpoke)
+      spoke.send(frame('x'))
+      silent.close()
+      spoke.close()
+      expect(over).toEqual(['silent'])
+      clock.run(29_999)
+      expect([atSilent.events, atSpoke.events, over]).toEqual([['close:self:0'], ['close:self:0'], ['silent']])
+      clock.run()
+      expect([over, clock.timersSet, clock.nowMs]).toEqual([['silent', 'spoke'], 0, 30_000])
+    })
+
+    test('SES-19 a carrier that borrows gets large segments where they lie; their sender finds them empty, copies stay copies', () => {
+      const { clock, a, ofA, atB } = pair(fine, fine, lossless)
+      const large = new Uint8Array(10_000).fill(1)
+      const whole = new Uint8Array(30_000).fill(2)
+      const view = whole.subarray(8, 20_008)
+      const shared = new Uint8Array(new SharedArrayBuffer(10_000)).fill(3)
+      const sent: Frame = frame('header', large, new Uint8Array([4]), view, shared, large)
+      a.send(sent)
+      for (const each of [whole, shared]) each.fill(9)
+      expect([large.length, view.length, shared.length]).toEqual([0, 20_000, 10_000])
+      // Moved, so its buffer is the segment; sent twice, it is the same both times.
+      const { segments } = ofA.sent[0] as Frame
+      expect([segments[0]!.buffer.byteLength, segments[0] === segments[4]]).toEqual([10_000, true])
+      clock.run()
+      const got = atB.frames[0] as Frame
+      expect(text(got.header)).toBe('header')
+      expect(got.segments.map((segment) => [segment.length, segment[0], segment.at(-1)])).toEqual([
+        [10_000, 1, 1],
+        [1, 4, 4],
+        [20_000, 2, 2],
+        [10_000, 3, 3],
+        [10_000, 1, 1],
+      ])
+    })
+
+    test('SES-19 many small frames of any size keep their bytes until they are acknowledged', () => {
+      const { clock, a, b, ofA, atB } = pair(() => [], fine, lossless)
+      const sizes = Array.from({ length: 900 }, (_, i) => (i * 37) % 400)
+      for (const [i, size] of sizes.entries()) a.send(frame(new Uint8Array(size).fill(i), new Uint8Array(size >> 1).fill(i + 1)))
+      ofA.close()
+      const [ofNewA, ofNewB] = carriers(clock, fine)
+      a.reconnect(ofNewA)
+      b.reconnect(ofNewB)
+      clock.run()
+      expect(atB.frames.length).toBe(900)
+      for (const [i, { header, segments }] of atB.frames.entries()) {
+        expect([header.length, segments[0]!.length]).toEqual([sizes[i], (sizes[i] as number) >> 1])
+        expect(header.every((byte) => byte === (i & 0xff)) && segments[0]!.every((byte) => byte === ((i + 1) & 0xff))).toBe(true)
+      }
+    })
+
+    test('SES-20 abandon ends the link as its carrier would, behind what has arrived', () => {
+      const { clock, a, b, atA, atB } = pair(fine, fine, lossless)
+      a.send(frame('0'))
+      clock.run(1)
+      b.abandon('its process has ended')
+      b.abandon('again')
+      clock.run()
+      expect(atB.events).toEqual(['turn:1', 'close:peer:1'])
+      expect(atB.closed).toEqual({ by: 'peer', detail: 'its process has ended' })
+      expect(() => b.send(frame('late'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+      // Its carrier was closed with it. A waits for another, or to be told.
+      expect([a.closed, clock.timersSet]).toEqual([false, 0])
+      a.abandon('told')
+      clock.run()
+      expect(atA.closed?.detail).toBe('told')
+    })
+
+    test('SES-21 what no carrier would take is refused at send, and stays its sender’s', () => {
+      const check = ({ segments }: Frame) => {
+        if (segments.length > 1) throw new Error('too many')
+      }
+      const { clock, a, atB } = pair(fine, fine, { ...lossless, check })
+      const large = new Uint8Array(10_000)
+      expect(() => a.send(frame('x', large, large))).toThrow('too many')
+      a.send(frame('y', large))
+      clock.run()
+      expect([atB.texts, a.closed]).toEqual([['y'], false])
+    })
+  })
+
   test('what a link is told of its end fits LinkClosed', () => {
     const { clock, a, atA } = pair()
     a.close()

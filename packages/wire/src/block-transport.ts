@@ -1,6 +1,6 @@
 /**
  * How large tensors travel between workers that share a heap: the message names the block, its bytes stay where they are. `raw/heap-transport.ts` of
- * tensor is the implementation; the codec knows only this. To a worker elsewhere there is no such transport, and the elements follow the header.
+ * tensor is the implementation; the codec knows only this. To a worker elsewhere the elements follow the header: from where they lie, if the transport lends them.
  */
 import type { DType, Tensor } from '@postgrad/tensor'
 import type { BlockName } from '@postgrad/tensor/internal'
@@ -15,6 +15,8 @@ export interface BlockTransport {
    * travel. Value semantics: who writes to the tensor afterwards copies it first.
    */
   give(tensor: Tensor): BlockName | null
+  /** The bytes of the elements, row by row, as they lie in memory, which stay as they are until the receiver has read the message; null: they are copied. */
+  lend?(tensor: Tensor): Uint8Array | null
   /**
    * The tensor that the other end named. Nothing in the name is trusted.
    * @throws HEAP_BLOCK_STALE when the sender does not hold that block (any more), or the elements do not lie within it

@@ -172,7 +172,7 @@ export class Codec {
     packed[1] = (length >> 8) & 0xff
     packed[2] = length >> 16
     packed[3] = WIRE_VERSION
-    return parts.length === 0 ? new EncodedFrame(packed, NO_SEGMENTS) : this.withParts(packed, parts)
+    return parts.length === 0 ? new EncodedFrame(packed, NO_SEGMENTS) : this.withParts(packed, parts, blocks)
   }
 
   /**
@@ -292,7 +292,7 @@ export class Codec {
     return value
   }
 
-  private withParts(packed: Buffer, parts: readonly Part[]): Frame {
+  private withParts(packed: Buffer, parts: readonly Part[], blocks: BlockTransport | null): Frame {
     let end = packed.length
     for (const part of parts) {
       const bytes = lengthOf(part)
@@ -309,7 +309,7 @@ export class Codec {
       const bytes = lengthOf(part)
       if (bytes > INLINE_BYTES_MAX) {
         segments ??= []
-        segments.push(ownBytes(part))
+        segments.push((ArrayBuffer.isView(part) ? null : blocks?.lend?.(part)) ?? ownBytes(part))
         continue
       }
       at = align8(at)

@@ -48,8 +48,15 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
         .choices(['auto', 'none', ...LAUNCHERS])
         .default('auto'),
     )
-    .addOption(new Option('--join-timeout <ms>', 'how long the others may take to come; 0: no limit').argParser(milliseconds))
-    .addOption(new Option('--bind <address>', 'the address to listen on (default: loopback; others need --key or --tls-…)'))
+    .addOption(
+      new Option('--join-timeout <ms>', 'how long workers may take to start, or others to come; 0: no limit').argParser(milliseconds),
+    )
+    .addOption(
+      new Option(
+        '--bind <address>',
+        'the address to listen on (default: loopback if the master is there, else all; then --key or --tls-… is needed)',
+      ),
+    )
     .addOption(new Option('--advertise <host>', 'the name or address by which others reach this machine'))
     .addOption(new Option('--ports <from-to>', 'the ports that may be listened on').argParser(portRange))
     .addOption(new Option('--key <file>', "a key that all processes have: see 'postgrad keygen'"))
@@ -76,8 +83,8 @@ Examples:
   $ postgrad run program.ts --workers 4
   $ postgrad run program.ts --workers ps,trainer --seed 7 -- --epochs 3
   $ postgrad run program.ts --workers 4 --processes 2 --restart all
-  $ postgrad run program.ts --rank 0 --world-size 2 --master node1:29500 --bind 0.0.0.0 --key cluster.key
-  $ srun postgrad run program.ts --bind 0.0.0.0 --key cluster.key
+  $ postgrad run program.ts --rank 0 --world-size 2 --master node1:29500 --key cluster.key
+  $ srun postgrad run program.ts --key cluster.key
 
 A program:
   import { call, currentWorker, expose, reportProgress } from 'postgrad'

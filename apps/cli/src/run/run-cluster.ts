@@ -2,9 +2,9 @@
  * A run that starts all workers, as threads or spread over processes: launches, runs every main (`everywhere.ts`), shows how far they are. Under `--restart all`
  * the whole cluster is launched again after a failure, and the program goes on from its last checkpoint.
  */
-import { type Cluster, isPostgradError } from 'postgrad'
+import { type Cluster, isPostgradError, type LaunchOptions } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
-import type { Bridge, SpreadOptions } from '../bridge.js'
+import type { Bridge } from '../bridge.js'
 import { EXIT, EXIT_BY_SIGNAL } from '../exit-codes.js'
 import { Screen } from '../output/screen.js'
 import { clusterSource } from '../status/cluster-source.js'
@@ -12,7 +12,7 @@ import { openStatus, type RunStatus } from '../status/run-status.js'
 import type { StopSignal, Surroundings } from '../surroundings.js'
 import { type Failure, runEverywhere } from './everywhere.js'
 import { codeOfRun, codeOfStart } from './exit-code.js'
-import { MAX_RESTARTS, namesOf, networkOf, type RunOptions } from './run-options.js'
+import { MAX_RESTARTS, namesOf, type RunOptions } from './run-options.js'
 
 /** The variable in which a program finds how often it, or one of its workers, was started again. */
 export const RESTART_COUNT = 'POSTGRAD_RESTART_COUNT'
@@ -146,14 +146,14 @@ class ClusterRun {
     void this.cluster.close(cutOff(this.options))
   }
 
-  private launchOptions(): SpreadOptions {
+  private launchOptions(): LaunchOptions {
     const { options, screen } = this
     const count = (): NodeJS.ProcessEnv => ({ ...this.around.env, [RESTART_COUNT]: String(this.restarts) })
     return {
       workers: this.names,
       onProgress: (progress, worker) => screen.display.progress(worker, progress),
       ...(screen.sinks ?? {}),
-      ...(options.processes === undefined ? {} : { processes: options.processes, network: networkOf(options) }),
+      ...(options.processes === undefined ? {} : { processes: options.processes }),
       ...(options.device === undefined ? {} : { device: options.device }),
       ...(options.seed === undefined ? {} : { seed: options.seed }),
       ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),

@@ -1,7 +1,7 @@
 /** A process that joins others, with a runtime of the test's in place of the bridge: what it asks of it, and its exit codes. */
 import { describe, expect, test } from '@jest/globals'
-import { type MainContext, PostgradError } from 'postgrad'
-import type { Bridge, InitOptions, Member } from '../bridge.js'
+import { HashStore, type MainContext, PostgradError } from 'postgrad'
+import type { Bridge, JoinedMember, JoinOptions } from '../bridge.js'
 import { surroundings, type TestSurroundings } from '../surroundings.fixture.js'
 import { run } from './run-command.js'
 import type { RunOptions } from './run-options.js'
@@ -18,46 +18,45 @@ interface Play {
 /** A bridge, and what was asked of it, in order. */
 function bridgeOf({ main, init, load, shutdown }: Play) {
   const asked: string[] = []
-  let options: InitOptions | null = null
-  let lose: (error: Error | null) => void = () => {}
-  const closed = new Promise<{ error: Error | null }>((resolve) => {
-    lose = (error) => resolve({ error })
+  let options: JoinOptions | null = null
+  // Nothing of it waits for a time.
+  const store = new HashStore({ now: () => 0, setTimer: () => ({ cancel: () => {} }) } as never)
+  let close: () => void = () => {}
+  const closed = new Promise<void>((resolve) => {
+    close = resolve
   })
   const bridge: Bridge = {
     launch: () => Promise.reject(new Error('nobody asks for that')),
-    loadMain: async (program) => {
+    importMain: async (program) => {
       asked.push(`load ${program}`)
       load?.()
       return main
     },
-    init: async (given): Promise<Member> => {
+    join: async (given): Promise<JoinedMember> => {
       asked.push('init')
       options = given
       init?.()
-      const worker = {
-        info: { name: given.name, id: given.rank },
+      return {
+        worker: { info: { name: given.name, id: given.rank }, workers: () => [] } as unknown as JoinedMember['worker'],
+        store,
         shutdown: async () => {
           asked.push('shutdown')
           await shutdown?.()
         },
-      } as unknown as Member['worker']
-      return {
-        worker,
-        rank: given.rank,
-        worldSize: given.worldSize,
         run: async (fn) => {
-          asked.push('run')
+          // Not what watches the others.
+          if (String(fn).includes('main')) asked.push('run')
           return (await fn()) as never
         },
         close: async () => {
           asked.push('close')
-          lose(null)
+          close()
         },
         closed,
       }
     },
   }
-  return { bridge, asked, lose: (error: Error | null) => lose(error), options: () => options }
+  return { bridge, asked, store, options: () => options }
 }
 
 const play = (play: Play, options: RunOptions = FLAGS, around: TestSurroundings = surroundings()) => {
@@ -155,20 +154,27 @@ describe('one worker of several processes', () => {
     expect(around.err()).toContain("postgrad: worker 'worker1' failed: RangeError: too much\n")
   })
 
-  test('CLI-41 lost: main hears of it, or not, or the others die while it waits for their end', async () => {
+  test('CLI-41 lost: main hears of it, or the others die while it waits for their end', async () => {
     const heard = play({
       main: () => {
         throw gone()
       },
     })
     expect(await heard.code).toBe(4)
-    const deaf = play({ main: () => new Promise(() => {}) })
-    await new Promise((resolve) => setTimeout(resolve, 5))
-    deaf.lose(new PostgradError('CONNECTION_LOST', { op: 'init', message: 'the master is gone' }))
-    expect(await deaf.code).toBe(4)
-    expect(deaf.around.err()).toContain('the master is gone')
     const waiting = play({ main: () => {}, shutdown: () => Promise.reject(gone()) })
     expect(await waiting.code).toBe(4)
+  })
+
+  test('CLI-44 whoever fails tells the others, with the reason; whoever hears of it ends, though main waits for nobody', async () => {
+    const failing = play({ main: () => Promise.reject(new Error('no data')) })
+    expect(await failing.code).toBe(1)
+    expect(JSON.parse(await failing.store.getText('postgrad run/failed'))).toEqual({ worker: 'worker1', reason: 'no data' })
+
+    const waiting = play({ main: () => new Promise(() => {}) })
+    await waiting.store.set('postgrad run/failed', JSON.stringify({ worker: 'worker0', reason: 'no data' }))
+    expect(await waiting.code).toBe(4)
+    expect(waiting.around.err()).toContain("worker 'worker0' has failed, and the others end with it: no data")
+    expect(waiting.asked).toContain('close')
   })
 
   test('CLI-41 --timeout', async () => {

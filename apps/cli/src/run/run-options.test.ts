@@ -10,8 +10,9 @@ const PLACE: Place = { rank: 0, worldSize: 2, localRank: null, master: { host: '
 describe('options together', () => {
   test.each<[RunOptions, Place | null]>([
     [{}, null],
-    [{ workers: 4, processes: 2, key: 'k', role: 'r', bind: '0.0.0.0', advertise: 'h', ports: [1, 2], joinTimeout: 5 }, null],
-    [{ processes: 1, tlsCert: 'c', tlsKey: 'k', tlsCa: 'a' }, null],
+    [{ workers: 4, processes: 2, joinTimeout: 5 }, null],
+    [{ key: 'k', role: 'r', bind: '0.0.0.0', advertise: 'h', ports: [1, 2], joinTimeout: 5 }, PLACE],
+    [{ tlsCert: 'c', tlsKey: 'k', tlsCa: 'a' }, PLACE],
     [{ restart: 'all', maxRestarts: 2 }, null],
     [{ restart: 'none' }, PLACE],
     [{ workers: ['ps', 'trainer'], key: 'k' }, PLACE],
@@ -28,8 +29,8 @@ describe('options together', () => {
     [{ tlsCert: 'c', tlsKey: 'k', processes: 1 }, null, /belong together/],
     [{ workers: 2, processes: 3 }, null, /--processes 3 is more than there are workers: 2/],
     [{ processes: 2 }, null, /more than there are workers: 1/],
-    [{ key: 'k' }, null, /--key is for several processes/],
-    [{ bind: '0.0.0.0' }, null, /--bind is for several processes/],
+    [{ key: 'k' }, null, /--key is for processes that meet others/],
+    [{ bind: '0.0.0.0' }, null, /--bind is for processes that meet others/],
     [{ processes: 2 }, PLACE, /--processes starts processes, and --rank say/],
     [{ restart: 'all' }, { ...PLACE, source: 'slurm' }, /the variables of slurm say.*--launcher none/],
     [{ workers: 3 }, PLACE, /--workers has 3, and --rank say that there are 2/],

@@ -1,6 +1,6 @@
 /** What `postgrad run` is told, and which of it does not go together: each is refused with the flag that is too much. */
 import { type DeviceSpec, PostgradError } from 'postgrad'
-import type { CredentialsFiles, NetworkOptions } from '../bridge.js'
+import type { CredentialsFiles, JoinOptions } from '../bridge.js'
 import type { OutputOptions } from '../output/screen.js'
 import type { HostPort } from '../rendezvous/host-port.js'
 import type { Place, PlaceFlags } from '../rendezvous/launcher-env.js'
@@ -19,7 +19,7 @@ export interface RunOptions extends OutputOptions, PlaceFlags {
   readonly rpcTimeout?: number
   /** For workers that are ended before they are done, in ms. */
   readonly grace?: number
-  /** How long others may take to come, in ms. */
+  /** How long workers may take to start, or others to come, in ms; 0 is no limit. */
   readonly joinTimeout?: number
   readonly master?: HostPort
   readonly key?: string
@@ -54,8 +54,7 @@ export function checkTogether(options: RunOptions, place: Place | null): void {
   if (place === null) {
     const count = namesOf(workers, null).length
     if (processes !== undefined && processes > count) throw conflict(`--processes ${processes} is more than there are workers: ${count}`)
-    if (processes === undefined && network !== undefined)
-      throw conflict(`${network[1]} is for several processes: pass --processes, or --rank`)
+    if (network !== undefined) throw conflict(`${network[1]} is for processes that meet others: pass --rank, --world-size and --master`)
     return
   }
   const by = place.source === 'flags' ? '--rank' : `the variables of ${place.source}`
@@ -74,7 +73,7 @@ export function namesOf(workers: RunOptions['workers'], place: Place | null): re
   return Array.from({ length: workers ?? place?.worldSize ?? 1 }, (_, i) => `worker${i}`)
 }
 
-export function networkOf(options: RunOptions): NetworkOptions {
+export function networkOf(options: RunOptions): Pick<JoinOptions, 'credentials' | 'bind' | 'advertise' | 'ports'> {
   const { bind, advertise, ports } = options
   const credentials = credentialsOf(options)
   return {
@@ -99,7 +98,6 @@ const NETWORK_FLAGS = [
   ['bind', '--bind'],
   ['advertise', '--advertise'],
   ['ports', '--ports'],
-  ['joinTimeout', '--join-timeout'],
 ] as const satisfies readonly (readonly [keyof RunOptions, string])[]
 
 const tlsFlags = ({ tlsCert, tlsKey, tlsCa }: RunOptions): readonly (string | undefined)[] => [tlsCert, tlsKey, tlsCa]

@@ -1,9 +1,9 @@
 /** What this process's own worker holds and does, where each process is one worker. */
-import type { Member } from '../bridge.js'
+import type { JoinedMember } from '../bridge.js'
 import { type Board, countsOf, type StatusSource, type WorkerCounts } from './snapshot.js'
 import { TrafficCounts } from './traffic.js'
 
-export function memberSource({ worker }: Pick<Member, 'worker'>, board: Board, restarts: number): StatusSource {
+export function memberSource({ worker }: Pick<JoinedMember, 'worker'>, board: Board, restarts: number): StatusSource {
   const traffic = new TrafficCounts()
   let stop = (): void => {}
   /** Null: the worker is closed. */

@@ -1,6 +1,7 @@
 /** What a run tells of itself to `ps` and `top`: plain data, a line of JSON each. `run-status.ts` sends it, `status-client.ts` reads it. */
-import type { WorkerMetrics } from 'postgrad'
+
 import type { Progress } from 'postgrad/jobs'
+import type { WorkerMetrics } from 'postgrad/types'
 import type { Standing } from '../output/tracked-display.js'
 
 /** Of the lines below: a reader of another one says so instead of guessing. */

@@ -213,7 +213,7 @@ test('CLI-50 CLI-51 ps and top show a run and its workers; --no-status hides it;
   const { out, code } = await postgradWith(env(), 'ps')
   expect(code).toBe(0)
   expect(out).toMatch(
-    new RegExp(`^${shown.pid}  .*program.ts forever  up \\d+ s, 2 workers\\n.*WORKER.*\\n  ps +running.*\\n  trainer +running.*\\n$`),
+    new RegExp(`^${shown.pid}  .*program.js forever  up \\d+ s, 2 workers\\n.*WORKER.*\\n  ps +running.*\\n  trainer +running.*\\n$`),
   )
   const json = JSON.parse((await postgradWith(env(), 'ps', '--json')).out)
   expect(json).toHaveLength(1)

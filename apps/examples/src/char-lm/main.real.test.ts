@@ -4,8 +4,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { isPostgradError, type PostgradError } from 'postgrad'
 import { type End, expectWellFormed, runScript } from '../shared/script.suite.js'
 import { SENTENCES } from './fixtures/sentences.js'
+import { readSettings } from './settings.js'
+import { encode, readText } from './text.js'
 
 let folder = ''
 let data = ''
@@ -90,9 +93,23 @@ describe('what cannot be', () => {
   ])('a file that is %s', async (name, content, expected) => {
     const file = join(folder, `${name}.txt`)
     if (content !== null) await writeFile(file, content)
+    const error: PostgradError = await readText(file)
+      .then((text) => encode(text, readSettings([])!))
+      .then(
+        () => null,
+        (thrown) => thrown,
+      )
+    expect(isPostgradError(error)).toBe(true)
+    expect(error.message).toContain(`${file} ${expected}`)
+    expect(error.message).not.toContain('\n')
+  })
+
+  test('such a file is told in one line on stderr', async () => {
+    const file = join(folder, 'short.txt')
+    await writeFile(file, 'hello\n')
     const { code, stdout, stderr } = await main('--data', file, '--out', out)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain(`${file} ${expected}`)
+    expect(stderr).toContain(`${file} has 6 characters`)
     expect(stderr.trim().split('\n')).toHaveLength(1)
   })
 

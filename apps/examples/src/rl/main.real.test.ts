@@ -7,6 +7,7 @@ import { launch } from 'postgrad'
 import { type End, expectWellFormed, runScript } from '../shared/script.suite.js'
 import { batchedEpisode } from './batched.js'
 import { episode } from './program.js'
+import { readSettings } from './settings.js'
 
 let folder = ''
 let out = ''
@@ -81,11 +82,14 @@ describe('what the user can mend', () => {
     [['--observers', 'many'], "--observers: expected a whole number from 1 to 256, got 'many'"],
     [['--target', '500'], '--target: expected a number from 0 to below 500'],
     [['--episodes', '-1'], '--episodes'],
-    [['--observer', '3'], "Unknown option '--observer'"],
-  ])('%j', async (args, message) => {
-    const { code, stderr } = await main(args)
-    expect(code).toBe(2)
-    expect(stderr).toContain(message)
+  ])('%j', (args, message) => {
+    expect(() => readSettings(args)).toThrow(message)
+  })
+
+  test('it is told on stderr, with the way to the help', async () => {
+    const { code, stdout, stderr } = await main(['--observer', '3'])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain("Unknown option '--observer'")
     expect(stderr).toContain('Try: npm run example rl -- --help')
   })
 

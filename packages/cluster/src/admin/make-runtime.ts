@@ -1,5 +1,7 @@
 /** The runtime of a worker of a cluster, on its thread or on the main one. */
+import { PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { type RoleRights, rolePolicy } from '@postgrad/rpc'
 import { threadRegistry, type WorkerInfo, type WorkerOptions, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
@@ -12,11 +14,30 @@ export interface RuntimeBoot {
   readonly device: string | null
   /** As the runtime takes them. */
   readonly options: Pick<WorkerOptions, 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
+  /** Null: everybody may do everything. */
+  readonly access: Access | null
+}
+
+/** What workers may have others do. */
+export interface Access {
+  /** By the names of workers; whoever has none is a 'member'. */
+  readonly roles: Readonly<Record<string, string>>
+  /** By roles: see `rolePolicy`. */
+  readonly rights: Readonly<Record<string, RoleRights>>
+}
+
+const MEMBER = 'member'
+
+interface RuntimeHooks {
+  readonly isGuest?: boolean
+  /** The role of a worker that is linked now; default: what the boot says of its name. */
+  readonly roleOf?: (worker: WorkerInfo) => string
 }
 
 /** @param life how many workers had this name before */
-export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: RuntimeBoot, { isGuest = false } = {}): WorkerRuntime {
-  const { seed, device: spec, options } = boot
+export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: RuntimeBoot, hooks: RuntimeHooks = {}): WorkerRuntime {
+  const { seed, device: spec, options, access } = boot
+  const { isGuest = false, roleOf = ({ name }) => access?.roles[name] ?? MEMBER } = hooks
   const runtime = new WorkerRuntime({
     ...options,
     ...info,
@@ -27,7 +48,28 @@ export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: 
     // It is a dead letter, and who waits has been told: what one message does must not end all that runs here.
     onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
     ...(spec === null ? {} : { device: device(spec as DeviceSpec) }),
+    ...(access === null ? {} : { authority: rolePolicy(access.rights) }),
   })
+  if (access !== null) runtime.onPeerConnect((peer) => runtime.setPeerRole(peer.id, roleOf(peer)))
   installDistAutograd(runtime)
   return runtime
+}
+
+/**
+ * A role that is misspelt would have every right, so each has to be known.
+ * @throws INVALID_ARGUMENT
+ */
+export function checkAccess(op: string, { roles, rights }: Access): Access {
+  rolePolicy(rights)
+  for (const [name, role] of Object.entries(roles)) {
+    if (role === MEMBER || Object.hasOwn(rights, role)) continue
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op,
+      expected: `one of the roles ${[MEMBER, ...Object.keys(rights)].map((known) => `'${known}'`).join(', ')} for '${name}'`,
+      got: typeof role === 'string' ? `'${role}'` : typeof role,
+      remedy: `Say in { rights } what the role may do, as { rights: { ${typeof role === 'string' ? role : 'observer'}: { call: ['selectAction'] } } }.`,
+      values: { worker: name },
+    })
+  }
+  return { roles, rights }
 }

@@ -20,7 +20,6 @@
 import type { Progress } from '@postgrad/jobs'
 import type { DeadLetterReport, InspectEvent, References, WorkerMetrics } from '@postgrad/rpc'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
-import type { HeapHandle } from '@postgrad/tensor/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import type { ThreadUsage } from '../host/usage.js'
 import type { LinkEnd } from '../host/worker-host.js'
@@ -29,10 +28,7 @@ import type { RuntimeBoot } from './make-runtime.js'
 import type { MainContext } from './program.js'
 
 /** Another worker, and this one's end of the link to it. */
-export interface WorkerPeer extends PeerEnd<LinkEnd> {
-  /** Whether it is attached to the heap that the others share. */
-  readonly hasHeap: boolean
-}
+export type WorkerPeer = PeerEnd<LinkEnd>
 
 /** Everything a worker is born with (`WorkerSide.boot`). */
 export interface BootData extends RuntimeBoot {
@@ -44,8 +40,6 @@ export interface BootData extends RuntimeBoot {
   readonly peers: readonly WorkerPeer[]
   /** `file:` URL of the program. */
   readonly program: string
-  /** The worker's slot in the process's shared heap; null when there is none left, then its tensors are managed. */
-  readonly heap: HeapHandle | null
   /** Of the launch: how long it may stand still. 0: nobody looks. */
   readonly stallMs: number
   /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */

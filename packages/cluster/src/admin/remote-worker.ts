@@ -12,7 +12,7 @@ import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
-import type { Counter, HostedExit, HostedWorker, ResourceLimits, WorkerHost } from '../host/worker-host.js'
+import type { Counter, HostedExit, HostedWorker, ProcessEnd, ResourceLimits, WorkerHost } from '../host/worker-host.js'
 import type { Answer, Asked, AskWorker, BootData, CancelEvent, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
 
 /** Receives what a worker writes, in pieces as they come. */
@@ -50,6 +50,7 @@ const REMEDIES: Readonly<Record<Exclude<EndCause, 'left'>, string>> = {
   killed: '',
   stalled: 'Look for what keeps it from its next turn: an endless loop, a lock.',
   exited: 'Let it return instead of calling process.exit.',
+  'process-ended': 'Look at what the process has written last; whatever ended it ended all workers in it.',
 }
 
 /** How a worker ended. */
@@ -58,6 +59,8 @@ export interface WorkerEnd {
   readonly exitCode: number
   /** What it threw and nobody caught; undefined if it ended otherwise. */
   readonly thrown: unknown
+  /** Of the process that it ran in, if it ended with that. */
+  readonly ofProcess: ProcessEnd | null
   /** How many requests were rejected by it: somebody has heard of the end if there was one. */
   readonly rejected: number
 }
@@ -123,7 +126,7 @@ export class RemoteWorker {
       resolveEnded = resolve
     })
     this.hosted = host.spawn({
-      name,
+      worker: boot.info,
       boot,
       ends: boot.peers.map(({ end }) => end),
       stdout: stdout && ((text) => stdout(text, name)),
@@ -252,7 +255,7 @@ export class RemoteWorker {
   }
 
   private detail(): string {
-    const { cause, exitCode, thrown } = this.end!
+    const { cause, exitCode, thrown, ofProcess } = this.end!
     switch (cause) {
       case 'left':
         return ''
@@ -268,17 +271,23 @@ export class RemoteWorker {
         return 'it was alive but stood still, and was ended for that'
       case 'exited':
         return `its thread ended with exit code ${exitCode} (process.exit)`
+      case 'process-ended': {
+        const { pid, signal } = ofProcess!
+        return `its process (${pid}) was ended by ${signal ?? `exit code ${exitCode}`}`
+      }
       default:
         return cause satisfies never
     }
   }
 
   /** See Note [A worker's last words]. */
-  private onExit({ exitCode, thrown }: HostedExit, resolve: (end: WorkerEnd) => void): void {
-    this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
+  private onExit({ exitCode, thrown, ofProcess: process }: HostedExit, resolve: (end: WorkerEnd) => void): void {
+    const ofProcess = process ?? null
+    const end = (): Omit<WorkerEnd, 'rejected'> => ({ cause: this.causeOfEnd(thrown, ofProcess), exitCode, thrown, ofProcess })
+    this.end = end()
     setImmediate(() => {
       // That it had agreed to leave may be what it said last.
-      this.end = { cause: this.causeOfEnd(thrown), exitCode, thrown }
+      this.end = end()
       const rejected = this.waiting.size
       this.rejectAll((op) => this.death(op))
       resolve({ ...this.end!, rejected })
@@ -286,9 +295,9 @@ export class RemoteWorker {
     })
   }
 
-  private causeOfEnd(thrown: unknown): EndCause {
+  private causeOfEnd(thrown: unknown, ofProcess: ProcessEnd | null): EndCause {
     if (this.isExpectedToEnd) return 'left'
-    if (thrown === undefined) return this.endedBy ?? 'exited'
+    if (thrown === undefined) return this.endedBy ?? (ofProcess === null ? 'exited' : 'process-ended')
     const cause = causeOfThrown(thrown)
     return cause === 'uncaught-exception' && this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : cause
   }

@@ -4,6 +4,7 @@
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { PortEnd } from './port-end.js'
 import type { Control } from './worker-host.js'
 
 type Listener = (event: { readonly data: unknown }) => void
@@ -27,7 +28,7 @@ export class NodeEndpoint implements Control {
 
   // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
   postMessage(message: any, transfer: readonly object[] = []): void {
-    this.port.postMessage(message, transfer as readonly MessagePort[])
+    this.port.postMessage(message, transfer.map(movable))
   }
 
   onMessage(listen: (message: unknown) => void): void {
@@ -59,4 +60,9 @@ export class NodeEndpoint implements Control {
 function asListener(listener: unknown): Listener {
   if (typeof listener !== 'function') throw new TypeError('NodeEndpoint takes functions as listeners')
   return listener as Listener
+}
+
+/** Of the end of a link it is the port that is moved. */
+function movable(one: object): MessagePort {
+  return (one as Partial<PortEnd>).port ?? (one as MessagePort)
 }

@@ -1,6 +1,8 @@
 /** The contract of `worker-host.ts` as tests: written once, run on every kind of host by a fixture. */
 import { afterEach, describe, expect, test } from '@jest/globals'
+import type { WorkerInfo } from '@postgrad/rpc'
 import type { HostedBoot, Order } from '../fixtures/hosted.js'
+import { MAIN_ID } from '../membership/roster.js'
 import type { HostedExit, HostedWorker, LinkEnd, WorkerHost } from './worker-host.js'
 
 interface Worker extends HostedWorker {
@@ -9,25 +11,37 @@ interface Worker extends HostedWorker {
   order(order: Order): void
 }
 
-/** @param make a host whose workers do what `obey` does */
-export function describeHost(name: string, make: () => WorkerHost): void {
+const A: WorkerInfo = { name: 'a', id: 1 }
+const B: WorkerInfo = { name: 'b', id: 2 }
+const MAIN: WorkerInfo = { name: 'main', id: MAIN_ID }
+
+/** @param makeHost one whose workers do what `obey` does */
+export function describeHost(name: string, makeHost: () => WorkerHost): void {
   const alive: Worker[] = []
+  const hosts: WorkerHost[] = []
+  const make = (): WorkerHost => {
+    const host = makeHost()
+    hosts.push(host)
+    return host
+  }
   afterEach(async () => {
     await Promise.all(alive.splice(0).map((worker) => worker.kill()))
+    await Promise.all(hosts.splice(0).map((host) => host.close()))
   })
 
-  function start(host: WorkerHost, ends: readonly LinkEnd[] = []): Worker {
+  function start(host: WorkerHost, worker: WorkerInfo = A, ends: readonly LinkEnd[] = []): Worker {
+    host.admit(worker)
     const [heard, exits]: [unknown[], HostedExit[]] = [[], []]
     const boot: HostedBoot = { greeting: 'hello', ends }
     const none = { stdout: () => {}, stderr: () => {}, resourceLimits: undefined, env: undefined }
-    const hosted = host.spawn({ ...none, name: 'hosted', boot, ends, onExit: (exit) => exits.push(exit) })
+    const hosted = host.spawn({ ...none, worker, boot, ends, onExit: (exit) => exits.push(exit) })
     hosted.control.onMessage((message) => {
       expect(exits).toEqual([])
       heard.push(message)
     })
-    const worker = { ...hosted, heard, exits, order: (order: Order) => hosted.control.postMessage(order) }
-    alive.push(worker)
-    return worker
+    const started = { ...hosted, heard, exits, order: (order: Order) => hosted.control.postMessage(order) }
+    alive.push(started)
+    return started
   }
 
   async function until(isSo: () => boolean): Promise<void> {
@@ -82,8 +96,10 @@ export function describeHost(name: string, make: () => WorkerHost): void {
 
     test('links two workers, whichever opens its end first; the end of one closes it', async () => {
       const host = make()
-      const [ofA, ofB] = host.link()
-      const [a, b] = [start(host, [ofA]), start(host, [ofB])]
+      host.admit(A)
+      host.admit(B)
+      const [ofA, ofB] = host.link(A, B)
+      const [a, b] = [start(host, A, [ofA]), start(host, B, [ofB])]
       a.order({ opens: 0 })
       b.order({ opens: 0 })
       await until(() => a.heard.length === 1 && b.heard.length === 1)
@@ -95,8 +111,10 @@ export function describeHost(name: string, make: () => WorkerHost): void {
 
     test('an end that is closed before anybody has opened it closes the other', async () => {
       const host = make()
-      const [given, kept] = host.link()
-      const worker = start(host, [given])
+      host.admit(A)
+      host.admit(B)
+      const [given, kept] = host.link(A, B)
+      const worker = start(host, A, [given])
       worker.order({ opens: 0 })
       kept.close()
       await until(() => worker.heard.includes('closed by peer'))
@@ -104,9 +122,10 @@ export function describeHost(name: string, make: () => WorkerHost): void {
 
     test('opens an end on this side', async () => {
       const host = make()
-      const [given, kept] = host.link()
-      const worker = start(host, [given])
-      const link = host.open(kept)
+      host.admit(A)
+      const [given, kept] = host.link(A, MAIN)
+      const worker = start(host, A, [given])
+      const { link } = host.open(kept)
       const heard: unknown[] = []
       link.open({ onFrame: ({ header }) => heard.push(header[0]), onTurnEnd: () => {}, onClose: () => heard.push('closed') })
       link.send({ header: Uint8Array.of(7), segments: [] })

@@ -1,9 +1,12 @@
 /**
- * What a cluster needs of whatever runs its workers, to be read alone. Threads are the first kind (`thread-host.ts`, `thread-side.ts`); a process that is reached
- * over sockets may be another. A host knows nothing of programs, calls and members: it starts a worker with some plain values, carries messages to it and
+ * What a cluster needs of whatever runs its workers, to be read alone. Threads are one kind (`thread-host.ts`, `thread-side.ts`), threads of other processes
+ * another (`process-host.ts`). A host knows nothing of programs, calls and members: it starts a worker with some plain values, carries messages to it and
  * back in order, makes links between two workers, and tells how a worker ended. `worker-host.suite.ts` holds every kind to what is promised here.
  */
 import type { ResourceLimits } from 'node:worker_threads'
+import type { WorkerId } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { Heap, HeapTransport } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
 import { transfer } from 'comlink'
 import type { ThreadUsage } from './usage.js'
@@ -12,23 +15,33 @@ export type { ResourceLimits } from 'node:worker_threads'
 
 /** The cluster's side. */
 export interface WorkerHost {
-  /** Whether its workers share this process's memory: then large tensors travel by the names of their blocks. */
-  readonly sharesMemory: boolean
-  /** A link between two workers: one end for each. An end may be given away before its worker exists; which worker opens it decides whom it leads to. */
-  link(): readonly [LinkEnd, LinkEnd]
-  /** Opens an end here, in the process that has the cluster. */
-  open(end: LinkEnd): Link
+  /** A worker will be started: from now on it may be linked, until `release`. Idempotent. */
+  admit(worker: WorkerInfo): void
+  /** A link between two workers that were admitted, or to the main thread: the first end is `a`'s. An end may be given away before its worker exists. */
+  link(a: WorkerInfo, b: WorkerInfo): readonly [LinkEnd, LinkEnd]
+  /** Opens an end of the main thread's here. */
+  open(end: LinkEnd): OpenedLink
   /** Starts a worker and returns at once. Throws where the machine has no room for it; whatever goes wrong later is its end. */
   spawn(options: SpawnOptions): HostedWorker
+  /** A worker has ended, or will never be started: nothing is kept for it any more. */
+  release(id: WorkerId): void
+  /** No worker is left, and none will be started. Resolves when nothing of the host's is. */
+  close(): Promise<void>
 }
 
-/** One end of a link that nobody has opened. Closing it, or the end of the worker that holds it, closes the other one. */
+/** A link that was opened, and how large tensors travel over it: null where their bytes do. */
+export interface OpenedLink {
+  readonly link: Link
+  readonly transport: HeapTransport | null
+}
+
+/** One end of a link that nobody has opened: plain values, which a host may move with a message. Closing it, or the end of the worker that holds it, closes the other one. */
 export interface LinkEnd {
   close(): void
 }
 
 export interface SpawnOptions {
-  readonly name: string
+  readonly worker: WorkerInfo
   /** What it finds as `WorkerSide.boot`: plain values, and ends of links. */
   readonly boot: object
   /** The ends in `boot`, which belong to the worker from now on. */
@@ -47,6 +60,15 @@ export interface HostedExit {
   readonly exitCode: number
   /** What was thrown there and nobody caught; undefined if it ended otherwise. */
   readonly thrown: unknown
+  /** The end of the process that it ran in, if it ended with that. */
+  readonly ofProcess?: ProcessEnd
+}
+
+/** How a process ended that had workers. */
+export interface ProcessEnd {
+  readonly pid: number
+  /** Null: it ended by itself, with the exit code. */
+  readonly signal: NodeJS.Signals | null
 }
 
 /** A worker that was started, until it has ended. */
@@ -67,13 +89,16 @@ export interface WorkerSide {
   readonly control: Control
   readonly beats: Counter
   readonly taken: Counter
+  /** What it shares with other workers; null: nothing, and its tensors are managed. */
+  readonly heap: Heap | null
   /** What it holds of the machine. */
   usage(): ThreadUsage
-  open(end: LinkEnd): Link
+  open(end: LinkEnd): OpenedLink
 }
 
 /** What comlink runs over: its `Endpoint`, whose own type names types of the browser, which users' compilers may not have. */
 export interface Control {
+  /** @param transfer buffers that are moved, and ends of links that are in the message and go with it */
   // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
   postMessage(message: any, transfer?: readonly object[]): void
   addEventListener(type: string, listener: unknown): void

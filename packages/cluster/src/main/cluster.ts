@@ -140,7 +140,12 @@ export class Cluster {
    * Rejects as `join` does. @internal
    */
   async begin(names: readonly string[]): Promise<void> {
-    await this.lifecycle.begin(names)
+    try {
+      await this.lifecycle.begin(names)
+    } catch (error) {
+      await this.parts.members.shutDown()
+      throw error
+    }
     this.events.start()
   }
 
@@ -362,6 +367,7 @@ export class Cluster {
     rejectRuns()
     // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
     await Promise.all([pools.close(), ...members.running.map((worker) => ending.end(worker, 0))])
+    await members.shutDown()
     lifecycle.endIfEmpty()
     if (this.leaks.length === 0) return
     const error = referencesLeft(this.leaks)

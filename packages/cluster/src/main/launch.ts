@@ -4,23 +4,28 @@
  */
 import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { checkTime, locateModule, ownFile, refuseWhileLoading, timeLimit } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'
-import type { MailboxOptions } from '@postgrad/rpc'
+import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { type Heap, threadHeap } from '@postgrad/tensor/internal'
+import type { Clock } from '@postgrad/transport'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
+import { type Access, checkAccess } from '../admin/make-runtime.js'
 import type { OutputSink } from '../admin/remote-worker.js'
 import { runPayloads } from '../admin/run-payloads.js'
+import { sharedHeap } from '../host/shared-heap.js'
 import { ThreadHost } from '../host/thread-host.js'
-import type { ResourceLimits } from '../host/worker-host.js'
+import type { ResourceLimits, WorkerHost } from '../host/worker-host.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
 import { attempt } from '../membership/launch-failed.js'
+import { MAIN_ID } from '../membership/roster.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
+import { placement } from '../processes/placement.js'
+import { ProcessHost } from '../processes/process-host.js'
 import { Cluster } from './cluster.js'
 import { MAIN_NAME } from './main-thread.js'
 import { News } from './news.js'
@@ -31,6 +36,11 @@ import type { SupervisionOptions } from './supervision.js'
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
+  /**
+   * Over how many processes the workers are spread, in the order of their names; each process runs its workers as threads. A native crash, or memory that runs
+   * out, ends one process and its workers, and the others go on. Default: all are threads of this process.
+   */
+  readonly processes?: number
   /** Where the workers' kernels run; default 'wasm'. */
   readonly device?: DeviceSpec
   /** Of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same twice. */
@@ -39,6 +49,10 @@ export interface LaunchOptions {
   readonly mainName?: string
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
+  /** The roles of workers, by their names; whoever has none is a 'member', and may have the others do everything. */
+  readonly roles?: Readonly<Record<string, string>>
+  /** What each role may have other workers do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
   /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
@@ -81,10 +95,13 @@ export interface LaunchOptions {
 
 const OPTIONS: OptionNames<LaunchOptions> = {
   workers: true,
+  processes: true,
   device: true,
   seed: true,
   mainName: true,
   rpcTimeoutMs: true,
+  roles: true,
+  rights: true,
   mailbox: true,
   launchTimeoutMs: true,
   supervision: true,
@@ -125,11 +142,11 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   check(() => checkNames('options', options, OPTIONS))
   check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
   if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
-  const entry = check(() => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
   // Before a thread starts: each of them would die of it.
   if (options.device !== undefined) check(() => device(options.device!))
   const url = check(() => programUrl(program))
   const names = check(() => workerNames(options.workers))
+  const processes = options.processes === undefined ? null : check(() => checkProcesses(options.processes!, names.length))
   const seed = check(() => checkSeed(options.seed ?? 0))
   const launchTimeoutMs = check(() => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
   if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
@@ -141,6 +158,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   )
   const mainName = options.mainName ?? MAIN_NAME
   check(() => workerNames([mainName]))
+  const access = check(() => accessOf(options))
   const payloads = runPayloads(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
@@ -153,18 +171,15 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     seed,
     device: options.device ?? null,
     options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, referenceStacks: options.referenceStacks },
+    access,
     typescript: options.typescript ?? null,
     stallMs,
   }
   const news = new News(clock)
-  // Before the first thread, which inherits them.
-  processAwakeWords()
-  const host = new ThreadHost(entry)
-  const heap = host.sharesMemory ? sharedHeap() : null
+  const host = processes === null ? threads(check) : otherProcesses(check, processes, names, mainName, clock)
   const members = new RemoteMembers({
     common,
     host,
-    heap,
     payloads,
     clock,
     stdout: options.stdout,
@@ -179,7 +194,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   const supervision = options.supervision ?? null
   const cluster = new Cluster({
     members,
-    main: { name: mainName, common, heap, host, clock, members },
+    main: { name: mainName, common, host, clock, members },
     pools,
     news,
     payloads,
@@ -194,18 +209,38 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   return cluster
 }
 
-function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {
-  return typeof limits === 'function' ? limits : () => limits
+/** @throws INVALID_ARGUMENT */
+function accessOf({ roles, rights }: LaunchOptions): Access | null {
+  return roles === undefined && rights === undefined ? null : checkAccess('roles', { roles: roles ?? {}, rights: rights ?? {} })
 }
 
-/** This thread's heap, which the workers join; null on a machine that gives no memory for it: then every tensor is managed. */
-function sharedHeap(): Heap | null {
-  try {
-    return threadHeap()
-  } catch (error) {
-    if (isPostgradError(error, 'HEAP_UNAVAILABLE')) return null
-    throw error
-  }
+type Check = <T>(fn: () => T) => T
+
+function threads(check: Check): WorkerHost {
+  const entry = check(() => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
+  // Before the first thread, which inherits them.
+  processAwakeWords()
+  return new ThreadHost(entry, sharedHeap())
+}
+
+function otherProcesses(check: Check, count: number, names: readonly string[], mainName: string, clock: Clock): WorkerHost {
+  const entry = check(() => ownFile('processes', 'cluster', 'processes/process-entry.js'))
+  return new ProcessHost({ entry, placeOf: placement(names, count), main: { name: mainName, id: MAIN_ID }, clock })
+}
+
+/** @throws INVALID_ARGUMENT */
+function checkProcesses(processes: number, workers: number): number {
+  if (Number.isInteger(processes) && processes >= 1 && processes <= workers) return processes
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'processes',
+    expected: `a whole number from 1 to the number of workers (${workers})`,
+    got: String(processes),
+    remedy: 'Each process has one worker at least. Leave it out for threads of this process.',
+  })
+}
+
+function limitsOf(limits: NonNullable<LaunchOptions['workerOptions']>['resourceLimits']): (worker: string) => ResourceLimits | undefined {
+  return typeof limits === 'function' ? limits : () => limits
 }
 
 /** @throws INVALID_ARGUMENT */

@@ -8,13 +8,11 @@ import { currentScope } from '@postgrad/base/internal'
 import type { References } from '@postgrad/rpc'
 import type { Counts, WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import type { Heap } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { makeRuntime, type RuntimeBoot } from '../admin/make-runtime.js'
-import { peerLinks } from '../admin/peer-links.js'
 import type { WorkerPeer } from '../admin/protocol.js'
 import type { WorkerHost } from '../host/worker-host.js'
-import type { PeerLinks } from '../membership/peer-links.js'
+import { PeerLinks } from '../membership/peer-links.js'
 import { MAIN_ID } from '../membership/roster.js'
 import type { Gate } from './gate.js'
 import type { RemoteMembers } from './remote-members.js'
@@ -26,8 +24,6 @@ export interface MainOptions {
   readonly name: string
   /** What workers are born with. */
   readonly common: RuntimeBoot
-  /** Null: none is shared. */
-  readonly heap: Heap | null
   readonly host: WorkerHost
   readonly clock: Clock
   readonly members: RemoteMembers
@@ -115,14 +111,14 @@ export class MainThread {
   }
 
   private begin(): PeerLinks<WorkerPeer> {
-    const { name, common, heap, host, clock } = this.options
+    const { name, common, host, clock } = this.options
     const runtime = makeRuntime({ name, id: MAIN_ID }, 0, clock, common, { isGuest: true })
     // Before what waits for it is rejected.
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
     this.runtime = runtime
-    return peerLinks(runtime, heap, (end) => host.open(end))
+    return new PeerLinks(runtime, ({ end }) => host.open(end))
   }
 
   private isWaitingFor(workerId: number): boolean {

@@ -1,11 +1,10 @@
 /**
- * The workers of a cluster and their membership: what `membership/members.ts` asks for, done by a `WorkerHost`, with each worker's slot in the shared heap.
+ * The workers of a cluster and their membership: what `membership/members.ts` asks for, done by a `WorkerHost`.
  * `cluster.ts` above is what users hold, `remote-worker.ts` below is one of them.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import type { PayloadCodec } from '@postgrad/wire/internal'
 import type { BootData, WorkerPeer } from '../admin/protocol.js'
@@ -18,9 +17,8 @@ import { type Birth, MAIN_ID } from '../membership/roster.js'
 
 export interface RemoteMembersOptions {
   /** What all of them are born with. */
-  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers' | 'heap'>
+  readonly common: Omit<BootData, 'info' | 'life' | 'gone' | 'peers'>
   readonly host: WorkerHost
-  readonly heap: Heap | null
   readonly payloads: PayloadCodec
   readonly clock: Clock
   readonly stdout: OutputSink | undefined
@@ -43,8 +41,6 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
   private readonly members = new Members<LinkEnd>(this)
   /** Of each worker that has not ended, and of those whose names have no other. */
   private readonly threadsById = new Map<WorkerId, RemoteWorker>()
-  /** Slots in the heap; null where there was none left. Newcomers have theirs before they have a thread. */
-  private readonly slots = new Map<WorkerId, HeapHandle | null>()
 
   constructor(options: RemoteMembersOptions) {
     this.options = options
@@ -89,7 +85,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
   async enter(name: string, op: string, make: () => PeerLinks<WorkerPeer>): Promise<void> {
     await this.members.enter({ name, id: MAIN_ID }, { op, timeoutMs: CONNECT_MS }, () => {
       const links = make()
-      return { start: () => null, connect: (peers, gone) => links.connect(this.withHeaps(peers), gone) }
+      return { start: () => null, connect: (peers, gone) => links.connect(peers, gone) }
     })
   }
 
@@ -105,10 +101,17 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
     this.sweep()
   }
 
+  /** None is left, and none will be started. */
+  async shutDown(): Promise<void> {
+    await this.options.host.close()
+  }
+
   // --- what `Members` asks for
 
-  connect(): readonly [LinkEnd, LinkEnd] {
-    return this.options.host.link()
+  connect(a: WorkerInfo, b: WorkerInfo): readonly [LinkEnd, LinkEnd] {
+    // Newcomers are linked with each other before they are started.
+    for (const worker of [a, b]) if (this.members.roster.standingOf(worker.id) === 'starting') this.options.host.admit(worker)
+    return this.options.host.link(a, b)
   }
 
   close(end: LinkEnd): void {
@@ -117,11 +120,10 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
 
   spawn({ worker, life, gone }: Birth, peers: readonly PeerEnd<LinkEnd>[], { timeoutMs }: Change): MemberControl<LinkEnd> {
     const { common, host, payloads, clock, stdout, stderr, env, resourceLimits, onProgress, onJob, onChange } = this.options
-    // Slots go in the order of the names.
-    const heap = this.slotOf(worker.id)
+    host.admit(worker)
     const thread = new RemoteWorker({
       host,
-      boot: { ...common, info: worker, life, gone, peers: this.withHeaps(peers), heap },
+      boot: { ...common, info: worker, life, gone, peers },
       payloads,
       clock,
       stdout,
@@ -138,7 +140,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
       start: () => thread.ask('start', [], { timeoutMs }),
       connect: (others, dead) => {
         const ends = others.map(({ end }) => end)
-        return thread.ask('connect', [withEnds(this.withHeaps(others), ends), dead], { timeoutMs: CONNECT_MS })
+        return thread.ask('connect', [withEnds(others, ends), dead], { timeoutMs: CONNECT_MS })
       },
     }
   }
@@ -158,10 +160,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
   }
 
   ended(id: WorkerId): void {
-    const slot = this.slots.get(id) ?? null
-    this.slots.delete(id)
-    // However a worker ends, what it held goes back, and its slot is free for another.
-    if (slot !== null) this.options.heap!.reclaim(slot)
+    this.options.host.release(id)
     this.sweep()
   }
 
@@ -178,20 +177,5 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
   private sweep(): void {
     for (const [id, thread] of this.threadsById)
       if (thread.dead && !this.workers.some((worker) => worker.id === id)) this.threadsById.delete(id)
-  }
-
-  private withHeaps(peers: readonly PeerEnd<LinkEnd>[]): WorkerPeer[] {
-    const { heap } = this.options
-    return peers.map((peer) => ({ ...peer, hasHeap: peer.isGuest ? heap !== null : this.slotOf(peer.info.id) !== null }))
-  }
-
-  private slotOf(id: WorkerId): HeapHandle | null {
-    let slot = this.slots.get(id)
-    // Newcomers are told of each other before they have threads.
-    if (slot === undefined && this.members.roster.standingOf(id) === 'starting') {
-      slot = this.options.heap?.handle() ?? null
-      this.slots.set(id, slot)
-    }
-    return slot ?? null
   }
 }

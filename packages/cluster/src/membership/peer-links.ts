@@ -14,19 +14,23 @@ interface Waiting {
   close(): void
 }
 
+/** A link, and how large tensors travel over it; null: their bytes do. */
+interface Opened {
+  readonly link: Link
+  readonly transport: HeapTransport | null
+}
+
 export class PeerLinks<Peer extends PeerInfo> {
   private readonly runtime: WorkerRuntime
-  private readonly linkOf: (peer: Peer) => Link
-  private readonly transportOf: (peer: Peer) => HeapTransport | null
+  private readonly openOf: (peer: Peer) => Opened
   /** Newcomers, by the name for which they wait. */
   private readonly waiting = new Map<string, Waiting[]>()
   private isClosed = false
 
-  /** @param linkOf is called when the end comes, so that what happens to it while it waits is not missed */
-  constructor(runtime: WorkerRuntime, linkOf: (peer: Peer) => Link, transportOf: (peer: Peer) => HeapTransport | null = () => null) {
+  /** @param openOf is called when the end comes, so that what happens to it while it waits is not missed */
+  constructor(runtime: WorkerRuntime, openOf: (peer: Peer) => Opened) {
     this.runtime = runtime
-    this.linkOf = linkOf
-    this.transportOf = transportOf
+    this.openOf = openOf
     runtime.onPeerDeath(({ name }) => this.openNext(name))
     runtime.onClose(() => {
       this.isClosed = true
@@ -41,11 +45,11 @@ export class PeerLinks<Peer extends PeerInfo> {
   }
 
   private add(peer: Peer): Promise<void> {
-    const link = this.linkOf(peer)
+    const { link, transport } = this.openOf(peer)
     const { info, isGuest } = peer
     return new Promise((settled) => {
       const open = (): void => {
-        this.runtime.connect(info, link, this.transportOf(peer), isGuest)
+        this.runtime.connect(info, link, transport, isGuest)
         settled()
       }
       const close = (): void => {

@@ -1,6 +1,6 @@
 /** What a worker's thread loads first. */
 import nodeModule from 'node:module'
-import { threadSide } from '../host/thread-side.js'
+import { workerSide } from '../processes/worker-side.js'
 import { runWorker } from './worker.js'
 
 // From 22.1 on Node keeps what it has compiled of programs, stripped of their types, in a folder of the machine's: four workers of a program in TypeScript are ready in two
@@ -8,4 +8,4 @@ import { runWorker } from './worker.js'
 const { enableCompileCache } = nodeModule as { enableCompileCache?: () => unknown }
 enableCompileCache?.()
 
-runWorker(threadSide())
+runWorker(workerSide())

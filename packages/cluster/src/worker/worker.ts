@@ -7,19 +7,19 @@ import { importModule } from '@postgrad/base/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { attachThreadHeap, installKernelPause } from '@postgrad/tensor/internal'
+import { installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import { expose, transfer } from 'comlink'
 import { InspectSender } from '../admin/inspect-events.js'
 import { makeRuntime } from '../admin/make-runtime.js'
-import { peerLinks } from '../admin/peer-links.js'
 import { mainOf } from '../admin/program.js'
-import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent } from '../admin/protocol.js'
+import type { Answer, Asked, AskWorker, BootData, CancelEvent, Query, WorkerEvent, WorkerPeer } from '../admin/protocol.js'
 import { runPayloads } from '../admin/run-payloads.js'
 import { beatWhileTurning } from '../host/heartbeat.js'
 import type { WorkerSide } from '../host/worker-host.js'
 import { jobsOfMainThread } from '../jobs/worker-jobs.js'
+import { PeerLinks } from '../membership/peer-links.js'
 import { progressOf } from './progress.js'
 
 type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promise<Answer<Q>> }
@@ -28,8 +28,6 @@ type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promi
 export function runWorker(side: WorkerSide): void {
   const { control, beats } = side
   const boot = side.boot as BootData
-  // First: kernels bind to the heap that they meet.
-  const heap = boot.heap === null ? null : attachThreadHeap(boot.heap)
   const runtime = makeRuntime(boot.info, boot.life, new RealClock(), boot)
   // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
   installKernelPause(() => {
@@ -49,7 +47,7 @@ export function runWorker(side: WorkerSide): void {
   })
   process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
   // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
-  const links = peerLinks(runtime, heap, side.open)
+  const links = new PeerLinks<WorkerPeer>(runtime, ({ end }) => side.open(end))
   for (const worker of boot.gone) runtime.noteDeath(worker, 'before this worker began')
   void links.connect(boot.peers, [])
 

@@ -213,7 +213,7 @@ function arrivedAs({ lineage }: DistAutogradContext, from: WorkerId, field: read
   return node
 }
 
-function isReply(type: MessageType): boolean {
+export function isReply(type: MessageType): boolean {
   return (
     type === MessageType.RESULT || type === MessageType.EXCEPTION || type === MessageType.REMOTE_RET || type === MessageType.STREAM_ITEM
   )

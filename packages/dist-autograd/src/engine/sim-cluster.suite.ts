@@ -1,5 +1,6 @@
 /** The fixture of this package's simulated tests: rpc's, with distributed autograd installed on it. */
 import type { PostgradError } from '@postgrad/base'
+import type { Authority } from '@postgrad/rpc'
 import { type LeftoverOptions, overClusters, Cluster as RpcCluster } from '@postgrad/rpc/suite'
 import { type DistAutograd, installDistAutograd } from '../install.js'
 
@@ -8,7 +9,11 @@ export { runWithCrash, withSeed } from '@postgrad/rpc/suite'
 const HELD = ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses']
 
 export class Cluster extends RpcCluster {
-  constructor(seed: number, size: number, options: { rpcTimeoutMs?: number; apart?: readonly (readonly [number, number])[] } = {}) {
+  constructor(
+    seed: number,
+    size: number,
+    options: { authority?: Authority; rpcTimeoutMs?: number; apart?: readonly (readonly [number, number])[] } = {},
+  ) {
     super(seed, size, { ...options, install: installDistAutograd })
   }
 

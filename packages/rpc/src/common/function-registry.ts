@@ -112,6 +112,16 @@ export class FunctionRegistry {
     return false
   }
 
+  /** The name under which the class that made it is exposed, or the first exposed one that it extends; empty if there is none. */
+  classNameOf(value: object): string {
+    for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {
+      const exposed = this.byTarget.get(proto.constructor)
+      if (exposed?.isClass) return exposed.name
+      if (this.methodsOf.has(proto.constructor)) return proto.constructor.name
+    }
+    return ''
+  }
+
   /** Whether `value` was made by an exposed class or by one that extends it, so that its methods may be called from elsewhere. */
   mayCall(value: object, method: string): boolean {
     for (let proto = Object.getPrototypeOf(value); proto !== null; proto = Object.getPrototypeOf(proto)) {

@@ -3,12 +3,14 @@
  * that nobody has set costs a null check per message.
  */
 import type { DeadLetter } from '@postgrad/actor/internal'
-import type { DeathCause } from '@postgrad/base'
+import type { DeathCause, PostgradError, WorkerId } from '@postgrad/base'
 import type { ScopePatch } from '@postgrad/base/internal'
 import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Incoming, IncomingCall } from './incoming-call.js'
+import type { Peer } from './peer.js'
 import type { PendingCall } from './pending-calls.js'
+import type { ServedCall } from './served-call.js'
 
 /** What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one. */
 export interface Interceptor {
@@ -39,6 +41,27 @@ export interface ReferenceHooks {
   isShared(rrefId: bigint): boolean
   /** The message with these references goes to nobody. */
   discard(notes: readonly unknown[]): void
+  /** Nor may it: in place of `accept`, so that nothing is asked of their owners. */
+  decline(notes: readonly unknown[], from: WorkerInfo): void
+  /** Whether a worker has been given this value of the worker: a reference, or its id. */
+  isHeld(reference: unknown, by: WorkerId): boolean
+  /** Whether each of these references in a message of `from` is to a value that is its own, or that this worker has given to it. */
+  areHeld(notes: readonly unknown[], from: WorkerId): boolean
+  /** A message that named a value by its id (`subjectOf`) is refused: of an id that nobody has made nothing is kept. */
+  forgetSubject(message: Message): void
+}
+
+/** What a message says of the context and the pass that it belongs to. */
+export type ContextHead = Pick<Message, 'type' | 'context' | 'autogradId' | 'pass'>
+
+/** Stands before the messages of other workers: the authority, where there is one. */
+export interface Gate {
+  /** As soon as it is read: whether its sender may say anything about that context. */
+  mayBring(message: ContextHead, peer: Peer): boolean
+  /** In its turn: why nothing may come of it; null: something may. */
+  refusal(item: Incoming): PostgradError | null
+  /** The same of a method of this value, which is about to run for a call. */
+  methodRefusal(served: ServedCall | null, value: unknown, method: string): PostgradError | null
 }
 
 /** Hears of what happens at a worker, in the order in which it happens. See `InspectEvent`. */

@@ -9,7 +9,7 @@
  */
 
 import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
-import { isPostgradError, type WorkerId } from '@postgrad/base'
+import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
 import { Lane, type MessageLane } from '@postgrad/base/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame } from '@postgrad/transport'
@@ -27,7 +27,7 @@ import { functionOf } from '../common/built-in-names.js'
 import { drainingError, shutDownError } from '../common/rpc-errors.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { mailboxFull } from './call-credits.js'
-import type { Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
+import type { Gate, Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
 import { type Peer, Standing } from './peer.js'
 import { isCall } from './peer-ledger.js'
@@ -68,6 +68,10 @@ const NO_REFERENCES: ReferenceHooks = {
   accept: () => null,
   isShared: () => false,
   discard: () => {},
+  decline: () => {},
+  isHeld: () => false,
+  areHeld: () => true,
+  forgetSubject: () => {},
 }
 
 export class MessagePath implements Taker {
@@ -75,6 +79,8 @@ export class MessagePath implements Taker {
   readonly progress: Progress
   readonly interceptors: Interceptor[] = []
   references = NO_REFERENCES
+  /** Null: whoever is linked may do everything. */
+  gate: Gate | null = null
   private readonly host: CoreHost
   private readonly extensions: ValueExtension[] = []
   private readonly handlers = new Map<MessageType, Handler>()
@@ -243,7 +249,7 @@ export class MessagePath implements Taker {
     }
     const { type } = message
     const bytes = ledger.onRead(type, frame, true)
-    if (message.lineage !== null) this.arrived(message, peer)
+    if (message.lineage !== null && (this.gate === null || this.gate.mayBring(message, peer))) this.arrived(message, peer)
     const { received } = env
     const item = SERVED.has(type) ? this.call(message, peer, received, bytes) : new IncomingMessage(this, message, peer, received)
     // A call that is refused is answered without waiting for its turn among the calls.
@@ -290,7 +296,9 @@ export class MessagePath implements Taker {
     host.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
     if (head === null) return
     peer.ledger.incomingOf(head.type)?.onReceived(bytes)
-    const unreadable = new Unreadable(this, peer, head, passHead(frame), error, bytes)
+    const pass = passHead(frame)
+    const isAllowed = pass === null || this.gate === null || this.gate.mayBring({ type: head.type, autogradId: null, ...pass }, peer)
+    const unreadable = new Unreadable(this, peer, head, isAllowed ? pass : null, error, bytes)
     host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
   }
 
@@ -299,6 +307,11 @@ export class MessagePath implements Taker {
   deliver(item: Incoming): void {
     const { message, peer, received } = item
     try {
+      const refusal = this.gate === null ? null : this.gate.refusal(item)
+      if (refusal !== null) {
+        this.refuse(item, refusal)
+        return
+      }
       if (received !== null) this.references.accept(received, peer.info)
       const handler = this.handlers.get(message.type)
       if (handler !== undefined) handler(message, peer.info, item)
@@ -311,6 +324,11 @@ export class MessagePath implements Taker {
   deliverCall(call: IncomingCall): void {
     const { message, peer, received, requestId } = call
     try {
+      const refusal = this.gate === null || call.state === 'refused' ? null : this.gate.refusal(call)
+      if (refusal !== null) {
+        this.refuseCall(call, refusal)
+        return
+      }
       if (received !== null) call.unconfirmed = this.references.accept(received, peer.info)
       if (call.state === 'refused') this.turnAway(call)
       else if (peer.served.get(requestId) !== call) {
@@ -333,6 +351,27 @@ export class MessagePath implements Taker {
     const error = isDraining ? drainingError(op, this.host.info) : mailboxFull(op, this.host.info, peer.ledger.incomingOf(type)!)
     this.discardCall(call, isDraining ? 'draining' : 'mailbox-full', `${nameOf(type)} ${op}`)
     this.answerError(peer, call.requestId, error)
+  }
+
+  /** The authority has refused it. Who waits for it is told, here (of a reply) or there; nobody is of what belongs to a pass. */
+  private refuse(item: Incoming, error: PostgradError): void {
+    const { message, peer, received } = item
+    if (received !== null) this.references.decline(received, peer.info)
+    this.host.letter('invalid', `${nameOf(message.type)}: not permitted to the role '${peer.role}'`, peer.info)
+    new Unreadable(this, peer, message, null, error, 0).run()
+  }
+
+  private refuseCall(call: IncomingCall, error: PostgradError): void {
+    const { message, peer, requestId, type, received, functionName } = call
+    call.refuse()
+    this.notBegun(call)
+    this.references.forgetSubject(message)
+    if (received !== null) this.references.decline(received, peer.info)
+    this.host.letter('invalid', `${nameOf(type)} ${functionName}: not permitted to the role '${peer.role}'`, peer.info)
+    // Under the number of another that is served: an answer would be taken for that one's.
+    if (peer.served.get(requestId) !== call) return
+    peer.served.take(requestId)
+    this.answerError(peer, requestId, error)
   }
 
   private onThrown({ type, requestId, context, pass }: Message, { peer, received }: Incoming, callBytes: number, error: unknown): void {

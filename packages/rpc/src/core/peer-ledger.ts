@@ -111,7 +111,9 @@ export class PeerLedger {
     const { transport } = this
     if (type === MessageType.GROUP_UPDATE) this.groupReceived++
     if (transport !== null) {
-      if (transport.hasTaken || !isReadable) this.isDue = true
+      // Whatever was lent to a message stands in its segments.
+      const isLent = transport.reach === 'bytes' && frame.segments.length > 0
+      if (transport.hasTaken || isLent || !isReadable) this.isDue = true
       transport.hasTaken = false
     }
     if (type === undefined || this.incomingOf(type) === null) return 0

@@ -29,6 +29,8 @@ export interface Peer {
   link: Link | null
   /** It calls and is called, and no group counts it. */
   readonly isGuest: boolean
+  /** What it may have done here is decided by this; see `Authority`. */
+  role: string
   standing: Standing
   /** The worker that has its name now. */
   restartedAs: WorkerId | null

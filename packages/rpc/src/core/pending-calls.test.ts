@@ -80,7 +80,7 @@ function setUp(peers = 1, onGivenUp: (requestId: number) => void = () => {}) {
 }
 
 describe('deadlines', () => {
-  test.each([1, 5, 10, 50, 999, 1000, 1001, 60_000, 1e9])(
+  test.each([1, 5, 10, 50, 999, 1000, 1001, 60_000, 1e8])(
     'RPC-25: a call of %d ms ends then, not earlier and at most GRAIN_MS later',
     (timeoutMs) => {
       const { clock, one } = setUp()

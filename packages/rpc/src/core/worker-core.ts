@@ -11,11 +11,12 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
 import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
+import { type Authority, MEMBER } from '../common/authority.js'
 import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
 import { shutDownError } from '../common/rpc-errors.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-info.js'
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
-import type { Handler, Interceptor, Observer } from './hooks.js'
+import type { ContextHead, Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
 import { type Envelope, MessagePath } from './message-path.js'
 import { type Peer, Standing } from './peer.js'
@@ -38,6 +39,8 @@ export interface CoreOptions {
    * itself too. Default false.
    */
   readonly isGuest?: boolean
+  /** Decides what others may have done here, by their roles (`connect`, `setPeerRole`). Default: everybody everything, as in PyTorch. */
+  readonly authority?: Authority
   /** What may be called here; default the names of this thread (`expose`). */
   readonly registry?: FunctionRegistry
   /** Where kernels run; default the thread's. */
@@ -94,6 +97,8 @@ export abstract class WorkerCore implements RequestsHost {
   readonly messages: MessagePath
   readonly requests: Requests
   observer: Observer | null = null
+  /** Whether a context, or a pass, has come to a worker through this one; set by the package that knows of them. */
+  takesPart: (message: ContextHead, worker: WorkerId) => boolean = () => false
   isDraining = false
   isClosed = false
   private readonly window: Required<MailboxOptions>
@@ -160,13 +165,13 @@ export abstract class WorkerCore implements RequestsHost {
   // --- the workers that it knows
 
   /**
-   * Opens a link to another worker, which may be a guest; large tensors take the transport through a heap that both share, if there is one.
+   * Opens a link to another worker, which may be a guest, and may have another role than 'member'; large tensors take the transport through a heap that both share, if there is one.
    * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_ID_OUT_OF_RANGE, RPC_SHUT_DOWN
    */
-  connect(info: WorkerInfo, link: Link, transport: HeapTransport | null = null, isGuest = false): void {
+  connect(info: WorkerInfo, link: Link, transport: HeapTransport | null = null, isGuest = false, role = MEMBER): void {
     if (this.isClosed) throw shutDownError('connect', this.info)
     this.peers.admit(info)
-    const peer = this.addPeer(info, link, transport, isGuest)
+    const peer = this.addPeer(info, link, transport, isGuest, role)
     const { pump, messages } = this
     // During a long stretch of node tasks what this worker has sent leaves as well.
     const removePoll = pump.addPoll(() => {
@@ -191,11 +196,22 @@ export abstract class WorkerCore implements RequestsHost {
     for (const listener of this.connectListeners) listener(info)
   }
 
-  private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean): Peer {
+  /** The role of a worker that is linked, as its credentials have proven it: for links that know it only later. Before anything of it is received. @throws UNKNOWN_WORKER */
+  setPeerRole(id: WorkerId, role: string): void {
+    this.peers.resolve(id, 'setPeerRole').role = role
+  }
+
+  /** The role of a worker, 'member' where nothing else was said of it. @throws UNKNOWN_WORKER */
+  peerRole(id: WorkerId): string {
+    return this.peers.resolve(id, 'peerRole').role
+  }
+
+  private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role = MEMBER): Peer {
     const peer: Peer = {
       info,
       link,
       isGuest,
+      role,
       standing: Standing.member,
       restartedAs: null,
       source: new Source(info.name),

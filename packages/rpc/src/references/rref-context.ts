@@ -16,7 +16,7 @@
  * what the sender said before; what is not delivered to anybody then (a late reply) is disposed at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
  */
-import { Future, isPostgradError, type PostgradError, workerOf } from '@postgrad/base'
+import { Future, isPostgradError, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { Tombstones } from '@postgrad/base/internal'
 import { type Message, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 import { METHOD_CALL } from '../common/built-in-names.js'
@@ -402,7 +402,42 @@ export class RRefContext implements ReferenceHooks {
 
   /** The message with these references goes to nobody. */
   discard(forks: readonly ReceivedFork[]): void {
-    for (const { rref } of forks) if (rref instanceof UserRRef) this.disposeUser(rref)
+    for (const { rref } of forks) {
+      if (rref instanceof UserRRef) this.disposeUser(rref)
+      else this.forgetUnmade(rref)
+    }
+  }
+
+  decline(forks: readonly ReceivedFork[], from: WorkerInfo): void {
+    for (const { rref, forkId } of forks) {
+      // What its owner has sent counts there; of any other the owner has not heard, and the sender waits for a word.
+      if (!(rref instanceof UserRRef && rref.confirmed)) this.sendAccept(forkId, from)
+    }
+    this.discard(forks)
+  }
+
+  isHeld(reference: unknown, by: WorkerId): boolean {
+    const rrefId = reference instanceof OwnerRRef ? reference.rrefId : reference
+    if (typeof rrefId !== 'bigint') return false
+    for (const { worker } of this.owned.get(rrefId)?.forks.values() ?? []) if (worker === by) return true
+    return false
+  }
+
+  areHeld(forks: readonly ReceivedFork[], from: WorkerId): boolean {
+    return forks.every(({ rref }) => (rref instanceof UserRRef ? rref.owner().id === from : this.isHeld(rref, from)))
+  }
+
+  forgetSubject({ type, body }: Message): void {
+    if (type === MessageType.CALL && body[0] === METHOD_CALL) this.forgetUnmade((body[1] as readonly unknown[])[0])
+  }
+
+  /** A value of which others have spoken, that was never made and that nobody refers to: whoever may refer to it is counted before. */
+  private forgetUnmade(rref: unknown): void {
+    if (!(rref instanceof OwnerRRef)) return
+    const owned = this.owned.get(rref.rrefId)
+    if (owned?.rref !== rref || owned.admitted || owned.forks.size > 0 || rref.waiters.size > 0) return
+    this.owned.delete(rref.rrefId)
+    rref.setError(deleted('RRef', rref.rrefId))
   }
 
   // --- tables

@@ -10,6 +10,7 @@ import { serveStream } from '../calls/stream-serving.js'
 import { checkFuture, isAsyncExecution } from '../common/async-execution.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import type { AnyFunction, FunctionRegistry } from '../common/function-registry.js'
+import { currentServing } from '../core/served-call.js'
 import { currentCore } from '../core/slots.js'
 import { ARRIVE, arrive } from '../groups/gather.js'
 import { callStore, STORE_CALL } from '../groups/store-host.js'
@@ -52,6 +53,9 @@ function valueReady(rref: unknown): Promise<void> {
 /** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
   const core = currentCore()
+  const { gate } = core.messages
+  const refusal = gate === null ? null : gate.methodRefusal(currentServing(), value, method)
+  if (refusal !== null) throw refusal
   const mayCall =
     typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && core.registry.mayCall(value, method)
   const cell = mayCall ? ACTORS.of(core).find(value) : null

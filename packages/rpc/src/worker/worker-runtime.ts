@@ -8,6 +8,7 @@ import { Future, type PostgradError } from '@postgrad/base'
 import { inScope, Lane, Scope, timeLimit } from '@postgrad/base/internal'
 import { ACTORS, type Actors } from '../actors/actors.js'
 import { WATCHES, type Watches } from '../actors/watches.js'
+import { AuthorityCheck } from '../authority/authority-check.js'
 import { RemoteStream, type StreamOptions } from '../calls/stream.js'
 import { installStreams } from '../calls/stream-serving.js'
 import type { CallOptions } from '../common/call-options.js'
@@ -76,6 +77,7 @@ export class WorkerRuntime extends WorkerCore {
     this.caller = options.caller?.(this) ?? new RpcCaller(this, this.rrefs)
     this.rrefs.caller = this.caller
     exposeBuiltIns(this.registry)
+    if (options.authority !== undefined) this.messages.gate = new AuthorityCheck(this, options.authority)
   }
 
   // --- calls

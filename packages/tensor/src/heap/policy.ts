@@ -4,8 +4,7 @@
  * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
  * for, between turns, when much was taken since the last.
  */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { builtin } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
 import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap } from './thread-heap.js'
@@ -114,8 +113,8 @@ let collect: (() => void) | null | undefined
 /** V8's own, which a flag makes visible at run time; null where that is not possible. */
 function collector(): (() => void) | null {
   if (collect === undefined) {
-    setFlagsFromString('--expose-gc')
-    const found: unknown = runInNewContext('typeof gc === "function" ? gc : null')
+    builtin<typeof import('node:v8')>('node:v8').setFlagsFromString('--expose-gc')
+    const found: unknown = builtin<typeof import('node:vm')>('node:vm').runInNewContext('typeof gc === "function" ? gc : null')
     collect = found as (() => void) | null
   }
   return collect

@@ -162,3 +162,46 @@ describe('a name that is wrong', () => {
     out.unsent()
   })
 })
+
+describe('to a worker of another process', () => {
+  beforeEach(() => {
+    out = new HeapTransport(here, 'bytes')
+  })
+
+  test('HEAP-4 the bytes are lent where they lie, and held until the peer has read the message', () => {
+    const x = large()
+    const part = x.narrow(0, 8, LENGTH - 8)
+    const held = here.heldBytes
+    const bytes = out.lend(part)!
+    out.sent(3)
+    expect([bytes.buffer, bytes.length]).toEqual([x.storage.array.buffer, 4 * (LENGTH - 8)])
+    expect(new Float32Array(bytes.buffer, bytes.byteOffset, 2)).toEqual(Float32Array.of(8, 9))
+    x.storage.close()
+    expect([out.inFlight, here.heldBytes]).toEqual([1, held])
+    out.taken(3)
+    expect(out.inFlight).toBe(0)
+    expect(here.heldBytes).toBeLessThan(held)
+  })
+
+  test('HEAP-8 who writes to a tensor whose bytes are lent writes elsewhere', () => {
+    const x = large()
+    const bytes = out.lend(x)!
+    out.sent(1)
+    raw.fill_(x, -1)
+    expect(new Float32Array(bytes.buffer, bytes.byteOffset, LENGTH)[5]).toBe(5)
+    out.taken(1)
+  })
+
+  test('what does not lie so in the heap is not lent, and nothing is named', () => {
+    const x = large()
+    expect(out.give(x)).toBeNull()
+    expect(out.lend(x.reshape([2, LENGTH / 2]).T)).toBeNull()
+    expect(out.lend(zeros([3]))).toBeNull()
+    expect(out.inFlight).toBe(0)
+  })
+
+  test('HEAP-5 a name that comes from there is refused', () => {
+    const name = new HeapTransport(here).give(large())!
+    expect(() => out.take(name, 'float32', [LENGTH], LENGTH)).toThrow(expect.objectContaining({ code: 'HEAP_NOT_SHARED' }))
+  })
+})

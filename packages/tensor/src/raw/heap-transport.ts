@@ -1,8 +1,10 @@
 /**
  * The transport that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
- * then the sender lets go (`taken`). Above it `wire` writes the names and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
+ * then the sender lets go (`taken`). To a worker of another process the bytes travel, straight out of the block: it is lent to the message (`lend`) and held
+ * until the peer has read that. Above it `wire` writes names and bytes and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
  */
 
+import { PostgradError } from '@postgrad/base'
 import type { Heap } from '../heap/heap.js'
 import { Storage } from '../heap/storage.js'
 import { currentDevice } from '../tensor/device.js'
@@ -14,7 +16,11 @@ import { copy_ } from './inplace.js'
 /** `HeapPlace` as it is written: block, its generation, slot and epoch of the sender, offset in elements from the block's begin. */
 export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
 
+/** Whether the worker at the other end has the same heap, or gets bytes. */
+export type HeapReach = 'shared' | 'bytes'
+
 export class HeapTransport {
+  readonly reach: HeapReach
   private readonly heap: Heap
   /** Whether a block was taken since somebody looked. */
   hasTaken = false
@@ -26,8 +32,10 @@ export class HeapTransport {
   /** In the order of messages. */
   private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
 
-  constructor(heap: Heap) {
+  /** @param heap this worker's */
+  constructor(heap: Heap, reach: HeapReach = 'shared') {
     this.heap = heap
+    this.reach = reach
   }
 
   /**
@@ -35,6 +43,7 @@ export class HeapTransport {
    * Null: the heap has no room, or the copy would be made by a device that computes late; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
+    if (this.reach === 'bytes') return null
     if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset, tensor.numel)
     const storage = currentDevice().synchronous ? Storage.inHeap(tensor.dtype, tensor.numel) : null
     if (storage === null) return null
@@ -45,6 +54,14 @@ export class HeapTransport {
       // If it was named, the message holds the block by now.
       storage.close()
     }
+  }
+
+  /** The tensor's bytes where they lie, which nobody writes to before the peer has read the message: who does copies them first. Null: they do not lie so in the heap. */
+  lend({ storage, dtype, offset, numel, isContiguous }: Tensor): Uint8Array | null {
+    if (this.reach !== 'bytes' || !isContiguous || storage.lease?.heap !== this.heap) return null
+    this.writing.push(storage.share(offset)!.token)
+    const { buffer, byteOffset } = storage.array
+    return new Uint8Array(buffer, byteOffset + byteLength(dtype, offset), byteLength(dtype, numel))
   }
 
   private named(storage: Storage, offset: number, numel: number): BlockName {
@@ -79,7 +96,7 @@ export class HeapTransport {
     return this.onTheWay.length
   }
 
-  /** The link is gone: what is on its way will not be taken. */
+  /** The link is gone: what is on its way will not be taken. What was lent nobody reads any more either, as the link has let its frames go. */
   close(): void {
     this.unsent()
     for (const { token } of this.onTheWay.splice(0)) this.heap.acknowledge(token)
@@ -87,15 +104,31 @@ export class HeapTransport {
 
   /** This worker closes: whoever has not read yet what is on its way finds that its sender has ended. */
   end(): void {
+    if (this.reach === 'bytes') {
+      // The link goes on sending for a moment. What it was lent goes back with the worker's slot.
+      this.unsent()
+      this.onTheWay.length = 0
+      return
+    }
     if (this.inFlight > 0) this.heap.noteEnd()
     this.close()
   }
 
   /** A tensor over the elements that the peer named. @throws HEAP_BLOCK_STALE */
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
+    if (this.reach === 'bytes') throw notShared()
     const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })
     this.hasTaken = true
     this.takenBytes += byteLength(dtype, numel)
     return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
+}
+
+function notShared(): PostgradError {
+  return new PostgradError('HEAP_NOT_SHARED', {
+    op: 'take',
+    expected: 'the bytes of a tensor',
+    got: 'the name of a block of a heap that this worker does not share with the sender',
+    remedy: 'Only workers of one process name blocks; whoever sent this is none.',
+  })
 }

@@ -4,11 +4,13 @@
  *
  *     pg1.<check>.<base64url of deflated JSON>        check: 32 bits over the rest, so that a word that was cut or mistyped is refused
  */
-import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 import type { FaultKind, FaultRecord } from '@postgrad/sim'
 import { hashBytes } from '@postgrad/sim/internal'
 import type { FaultRule } from '../faults/message-kind.js'
+
+const zlib = () => builtin<typeof import('node:zlib')>('node:zlib')
 
 /** One run out of those that a program and its options allow. */
 export interface RunVariant {
@@ -57,7 +59,9 @@ export function encodeToken({ of, variant }: ReplayToken): string {
     ...(decisions === null ? {} : { d: deltas(decisions) }),
     ...(faults === null ? {} : { f: faults.map(({ frame, action, delayMs, worker }) => [frame, action, delayMs, worker]) }),
   }
-  const body = deflateRawSync(Buffer.from(JSON.stringify(packed)), { level: 9 }).toString('base64url')
+  const body = zlib()
+    .deflateRawSync(Buffer.from(JSON.stringify(packed)), { level: 9 })
+    .toString('base64url')
   return `${PREFIX}.${checkOf(body)}.${body}`
 }
 
@@ -68,7 +72,9 @@ export function decodeToken(token: string): ReplayToken {
     throw invalid(token, prefix?.startsWith('pg') === true ? `a token of another version (${prefix})` : 'something else')
   if (body === undefined || rest.length > 0 || check !== checkOf(body)) throw invalid(token, 'one that was cut or changed')
   try {
-    const { of, s, d, f } = JSON.parse(inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString()) as {
+    const { of, s, d, f } = JSON.parse(
+      zlib().inflateRawSync(Buffer.from(body, 'base64url'), { maxOutputLength: JSON_BYTES_MAX }).toString(),
+    ) as {
       of: RunIdentity
       s: number
       d?: readonly number[]

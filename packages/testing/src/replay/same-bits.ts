@@ -2,8 +2,8 @@
  * Whether two results are the same to the last bit: tensors, sparse tensors, typed arrays, numbers, and lists, maps and objects of them. What differs is
  * told by its place, the first element in row-major order, both values in decimal and as bits.
  */
-import { createHash } from 'node:crypto'
 import { PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
 import type { SparseTensor, Tensor } from '@postgrad/tensor'
 
 /** The first place where two results differ. */
@@ -56,7 +56,7 @@ export function differenceOfKnown(got: unknown, expected: unknown): BitDifferenc
 
 /** A short text that two results share exactly when `differenceOfKnown` finds none, in any thread. */
 export function bitDigest(value: unknown): string {
-  return createHash('sha256').update(textOfBits(value, '')).digest('base64url')
+  return builtin<typeof import('node:crypto')>('node:crypto').createHash('sha256').update(textOfBits(value, '')).digest('base64url')
 }
 
 function textOfBits(value: unknown, path: string): string {

@@ -156,7 +156,7 @@ class SimControl {
 
   constructor(world: SimWorld, runtime: WorkerRuntime, onEnd: () => void) {
     this.runtime = runtime
-    this.links = new PeerLinks(runtime, ({ end }) => end)
+    this.links = new PeerLinks(runtime, ({ end }) => ({ link: end, transport: null }))
     const [here, there] = world.bareLink(CONTROLLER, runtime.info.name)
     this.here = here
     this.there = there

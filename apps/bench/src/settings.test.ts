@@ -1,0 +1,23 @@
+/** The command line: what is refused, with which words. */
+import { expect, test } from '@jest/globals'
+import { HELP, readSettings } from './settings.js'
+
+test('defaults, and what is given', () => {
+  expect(readSettings([])).toMatchObject({ json: false, only: [''], turns: 15, plots: false, minutes: null, seed: 1 })
+  expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5 })
+  expect(readSettings(['--heap', '0.5', '--seed', '3'])).toMatchObject({ minutes: 0.5, seed: 3 })
+  expect(readSettings(['--help'])).toBeNull()
+  expect(HELP).toContain('Usage: npm run bench')
+})
+
+test.each([
+  [['--onyl', 'x'], "Unknown option '--onyl'"],
+  [['--turns', '0'], "--turns: expected a whole number from 1, got '0'"],
+  [['--out', 'x'], '--out: goes with --plots'],
+  [['--heap', '0'], "--heap: expected a number of minutes above 0, got '0'"],
+  [['--heap', '1', '--seed', 'x'], "--seed: expected a whole number, got 'x'"],
+  [['--seed', '1'], '--seed: goes with --heap'],
+  [['--plots', '--json'], '--json: the plots write their figures beside the pictures'],
+])('%j is refused', (argv, message) => {
+  expect(() => readSettings(argv)).toThrow(message)
+})

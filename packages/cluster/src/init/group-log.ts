@@ -1,0 +1,93 @@
+/**
+ * Who has come to a group, left it and died, as a log in a store: everybody appends, and everybody reads the same entries in the same order. `init.ts` above
+ * makes links of it. An entry is put by `compareSet` at the first place that is free, so the log has no holes, whoever dies while appending.
+ */
+import { PostgradError } from '@postgrad/base'
+import type { Store } from '@postgrad/transport'
+
+/** A process that has come: its worker, and where it listens. */
+export interface Arrival {
+  readonly what: 'joined'
+  readonly id: number
+  readonly name: string
+  readonly rank: number
+  readonly worldSize: number
+  readonly addresses: readonly string[]
+}
+
+/** A process whose worker is no member any more. */
+export interface Departure {
+  readonly what: 'left' | 'died'
+  readonly id: number
+  /** For a reader. */
+  readonly detail: string
+}
+
+export type GroupEntry = Arrival | Departure
+
+const decoder = new TextDecoder()
+
+export class GroupLog {
+  private readonly store: Store
+  private next = 0
+
+  /** @param store of this group alone */
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** Rejects as the store does. */
+  async append(entry: GroupEntry): Promise<void> {
+    const text = JSON.stringify(entry)
+    for (let place = this.next; ; place++) {
+      const there = await this.store.compareSet(keyOf(place), '', text)
+      if (decoder.decode(there) === text) return
+    }
+  }
+
+  /** The next entry that this has not given yet, when there is one. Rejects as the store does, and with GROUP_LOG_INVALID. */
+  async read(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<GroupEntry> {
+    const key = keyOf(this.next)
+    const text = await this.store.getText(key, options)
+    const entry = entryIn(key, text)
+    this.next++
+    return entry
+  }
+}
+
+const keyOf = (place: number): string => `entry/${place}`
+
+/** Others have written it: nothing in it is trusted. */
+function entryIn(key: string, text: string): GroupEntry {
+  let entry: unknown
+  try {
+    entry = JSON.parse(text)
+  } catch {
+    throw invalid(key, text)
+  }
+  if (isArrival(entry) || isDeparture(entry)) return entry
+  throw invalid(key, text)
+}
+
+function isArrival(value: unknown): value is Arrival {
+  const { what, id, name, rank, worldSize, addresses } = Object(value) as Partial<Arrival>
+  const areAddresses = Array.isArray(addresses) && addresses.every((address) => typeof address === 'string')
+  return what === 'joined' && isCount(id) && typeof name === 'string' && isCount(rank) && isCount(worldSize) && areAddresses
+}
+
+function isDeparture(value: unknown): value is Departure {
+  const { what, id, detail } = Object(value) as Partial<Departure>
+  return (what === 'left' || what === 'died') && isCount(id) && typeof detail === 'string'
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+
+function invalid(key: string, text: string): PostgradError {
+  return new PostgradError('GROUP_LOG_INVALID', {
+    op: 'init',
+    expected: `who has joined, left or died, under '${key}' of the store`,
+    got: text.slice(0, 100),
+    remedy: 'Use a store of its own for each group, and the same version of postgrad in all processes.',
+    values: { key },
+  })
+}

@@ -1,0 +1,196 @@
+/**
+ * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
+ * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store. `init.ts` above makes it.
+ */
+import { PostgradError, type WorkerId } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Clock } from '@postgrad/transport'
+import { type Exchange, parseAddress } from '@postgrad/transport/internal'
+import { PeerLinks } from '../membership/peer-links.js'
+import type { PeerInfo } from '../membership/roster.js'
+import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
+import type { Place } from './init-method.js'
+
+interface Peer extends PeerInfo {
+  readonly addresses: readonly string[]
+}
+
+/** How long whoever had a rank before may take to be found dead, in ms: what serves the store waits for it to come back. */
+const SUCCESSION_MS = 7000
+
+export class Group {
+  private readonly log: GroupLog
+  private readonly place: Place
+  private readonly clock: Clock
+  /** Who has come and not gone, by rank. */
+  private readonly living = new Map<number, Arrival>()
+  private readonly gone: WorkerInfo[] = []
+  private readonly closing = new AbortController()
+  private following: Promise<void> | null = null
+  private exchange: Exchange | null = null
+  private links: PeerLinks<Peer> | null = null
+  private self: Arrival | null = null
+  private onChange: () => void = () => {}
+
+  constructor(log: GroupLog, place: Place, clock: Clock) {
+    this.log = log
+    this.place = place
+    this.clock = clock
+  }
+
+  /** How many others are there. */
+  get others(): number {
+    return [...this.living.values()].filter(({ id }) => id !== this.self?.id).length
+  }
+
+  /**
+   * This process comes, and waits for the rest.
+   * Rejects with RENDEZVOUS_TIMEOUT, RENDEZVOUS_CONFLICT, and what the store rejects with.
+   */
+  async come(self: Arrival, isFirst: boolean, timeoutMs: number): Promise<void> {
+    const endMs = this.clock.now() + timeoutMs
+    const left = (): number => Math.max(1, endMs - this.clock.now())
+    if (!isFirst) await this.succeed(self, Math.min(left(), SUCCESSION_MS))
+    this.self = self
+    await this.log.append(self)
+    const { worldSize } = this.place
+    while (this.living.size < worldSize || this.living.get(self.rank)?.id !== self.id) {
+      const entry = await this.next(left(), timeoutMs)
+      this.note(entry)
+      if (entry.what === 'joined') this.check(self, entry)
+    }
+  }
+
+  /** Opens the links, and follows the log from now on. */
+  begin(runtime: WorkerRuntime, exchange: Exchange): Promise<void> {
+    this.exchange = exchange
+    this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
+      link: exchange.link(info, () => addresses.map(parseAddress)),
+      transport: null,
+    }))
+    for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
+    const peers = [...this.living.values()].filter(({ id }) => id !== this.self!.id).map(peerOf)
+    this.following = this.follow()
+    return this.links.connect(peers, [])
+  }
+
+  /** A process has ended without a word, as whoever serves the store has noticed. */
+  async noteGone(name: string): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => one.name === name)
+    if (arrival === undefined || this.closing.signal.aborted) return
+    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' })
+  }
+
+  /** Says that this worker is no member any more. */
+  async leave(): Promise<void> {
+    if (this.self !== null) await this.log.append({ what: 'left', id: this.self.id, detail: '' })
+  }
+
+  /** Resolves when no other is left, or after so many ms. */
+  async untilAlone(timeoutMs: number): Promise<void> {
+    if (this.others === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = this.clock.setTimer(timeoutMs, resolve)
+      this.onChange = () => {
+        if (this.others > 0) return
+        timer.cancel()
+        resolve()
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort()
+    await this.following
+  }
+
+  /** Takes the rank of one that has gone. */
+  private async succeed(self: Arrival, timeoutMs: number): Promise<void> {
+    const endMs = this.clock.now() + timeoutMs
+    let hasSeen = false
+    for (;;) {
+      const former = this.living.get(self.rank)
+      if (hasSeen && former === undefined) return
+      let entry: GroupEntry
+      try {
+        entry = await this.log.read({ timeoutMs: Math.max(1, endMs - this.clock.now()) })
+      } catch (error) {
+        if (former === undefined || (error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
+        throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
+      }
+      this.note(entry)
+      if (entry.what === 'joined' && entry.rank === self.rank) hasSeen = true
+    }
+  }
+
+  private async next(leftMs: number, timeoutMs: number): Promise<GroupEntry> {
+    try {
+      return await this.log.read({ timeoutMs: Number.isFinite(leftMs) ? leftMs : 0 })
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
+      throw this.notAll(timeoutMs)
+    }
+  }
+
+  private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
+    if (worldSize !== self.worldSize) {
+      throw conflict(`one world size`, `${self.worldSize} here and ${worldSize} at '${name}' (rank ${rank})`, { worldSize, rank })
+    }
+    if (name === self.name && id !== self.id) {
+      throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })
+    }
+  }
+
+  private note(entry: GroupEntry): void {
+    if (entry.what === 'joined') {
+      this.living.set(entry.rank, entry)
+      return
+    }
+    for (const [rank, { name, id }] of this.living) {
+      if (id !== entry.id) continue
+      this.living.delete(rank)
+      this.gone.push({ name, id })
+    }
+  }
+
+  private async follow(): Promise<void> {
+    try {
+      for (;;) {
+        const entry = await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+        this.note(entry)
+        if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
+        else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
+        this.onChange()
+      }
+    } catch {
+      // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
+    }
+  }
+
+  private notAll(timeoutMs: number): PostgradError {
+    const { worldSize, meeting } = this.place
+    const missing = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !this.living.has(rank))
+    const where = meeting.kind === 'tcp' ? `${meeting.host}:${meeting.port}` : meeting.path
+    return new PostgradError('RENDEZVOUS_TIMEOUT', {
+      op: 'init',
+      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${where}; rank ${missing.join(', ')} had not`,
+      remedy: 'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs }.',
+      values: { missing, worldSize, timeoutMs },
+    })
+  }
+}
+
+function peerOf({ name, id, addresses }: Arrival): Peer {
+  return { info: { name, id }, isGuest: false, addresses }
+}
+
+function conflict(expected: string, got: string, values: Readonly<Record<string, unknown>>): PostgradError {
+  return new PostgradError('RENDEZVOUS_CONFLICT', {
+    op: 'init',
+    expected,
+    got,
+    remedy: 'Give all processes the same worldSize, and each a rank and a name of its own.',
+    values,
+  })
+}

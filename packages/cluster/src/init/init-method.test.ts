@@ -1,0 +1,31 @@
+/** Where the processes of a group meet. */
+import { describe, expect, test } from '@jest/globals'
+import { placeOf } from './init-method.js'
+
+const TORCHRUN = { MASTER_ADDR: 'node1', MASTER_PORT: '29500', RANK: '2', WORLD_SIZE: '4' }
+
+describe('INI-1 the place of a process', () => {
+  test('follows from the variables that torchrun sets', () => {
+    expect(placeOf({}, TORCHRUN)).toEqual({ meeting: { kind: 'tcp', host: 'node1', port: 29500 }, rank: 2, worldSize: 4 })
+  })
+
+  test('is what the options say, where they do', () => {
+    const place = placeOf({ initMethod: 'tcp://[::1]:4000', rank: 0, worldSize: 1 }, TORCHRUN)
+    expect(place).toEqual({ meeting: { kind: 'tcp', host: '::1', port: 4000 }, rank: 0, worldSize: 1 })
+    expect(placeOf({ initMethod: 'file:///tmp/meet%20here' }, TORCHRUN).meeting).toEqual({ kind: 'file', path: '/tmp/meet here' })
+  })
+
+  test.each([
+    [{}, {}, 'no MASTER_ADDR and no MASTER_PORT'],
+    [{}, { ...TORCHRUN, MASTER_PORT: '' }, 'no MASTER_PORT'],
+    [{}, { ...TORCHRUN, MASTER_PORT: '70000' }, 'a port from 1 to 65535'],
+    [{}, { ...TORCHRUN, RANK: undefined }, 'set RANK in the environment'],
+    [{}, { ...TORCHRUN, RANK: 'x' }, 'NaN'],
+    [{}, { ...TORCHRUN, RANK: '4' }, 'below worldSize (4)'],
+    [{ initMethod: 'http://a:1' }, TORCHRUN, "'tcp://host:port'"],
+    [{ initMethod: 'tcp://a' }, TORCHRUN, "'tcp://host:port'"],
+    [{ worldSize: 0 }, TORCHRUN, 'from 1 to'],
+  ])('%j with %j is refused with what is missing', (options, env, text) => {
+    expect(() => placeOf(options, env)).toThrow(text)
+  })
+})

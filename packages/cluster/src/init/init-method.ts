@@ -1,0 +1,92 @@
+/**
+ * Where the processes of a group meet, and which of them this is: what PyTorch's `init_method` says. `init.ts` above goes there.
+ *
+ *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them
+ *     tcp://host:port      the process of rank 0 listens there, the others dial it
+ *     file:///path         a file that all processes reach, which is not there before the first comes
+ */
+import { fileURLToPath } from 'node:url'
+import { PostgradError } from '@postgrad/base'
+
+/** Where they meet. */
+export type Meeting =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'file'; readonly path: string }
+
+/** Which process this is. */
+export interface Place {
+  readonly meeting: Meeting
+  /** From 0. */
+  readonly rank: number
+  readonly worldSize: number
+}
+
+/** Of `init`: which process this is, and where they meet. */
+export interface PlaceOptions {
+  /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
+  readonly initMethod?: string | undefined
+  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. */
+  readonly rank?: number | undefined
+  /** How many processes there are; default WORLD_SIZE of the environment. */
+  readonly worldSize?: number | undefined
+}
+
+const PORT_MAX = 65_535
+
+/** @throws INVALID_ARGUMENT, which names the option or the variable that is missing or wrong */
+export function placeOf({ initMethod = 'env://', rank, worldSize }: PlaceOptions, env: NodeJS.ProcessEnv): Place {
+  const meeting = meetingOf(initMethod, env)
+  const size = checkCount('worldSize', 'WORLD_SIZE', worldSize ?? numberIn(env, 'WORLD_SIZE'), 1)
+  const place = checkCount('rank', 'RANK', rank ?? numberIn(env, 'RANK'), 0)
+  if (place < size) return { meeting, rank: place, worldSize: size }
+  throw invalid('rank', `a whole number below worldSize (${size})`, String(place), 'Ranks count from 0.')
+}
+
+function meetingOf(initMethod: string, env: NodeJS.ProcessEnv): Meeting {
+  if (initMethod === 'env://') return fromEnvironment(env)
+  const url = URL.canParse(initMethod) ? new URL(initMethod) : null
+  if (url?.protocol === 'file:') return { kind: 'file', path: fileURLToPath(url) }
+  const port = Number(url?.port)
+  if (url?.protocol === 'tcp:' && url.hostname !== '' && port >= 1) return { kind: 'tcp', host: url.hostname.replace(/^\[|\]$/g, ''), port }
+  throw invalid(
+    'initMethod',
+    "'env://', 'tcp://host:port' or 'file:///path'",
+    `'${initMethod}'`,
+    "Name where rank 0 listens, as in 'tcp://10.0.0.5:29500'.",
+  )
+}
+
+function fromEnvironment(env: NodeJS.ProcessEnv): Meeting {
+  const host = env.MASTER_ADDR ?? ''
+  const port = numberIn(env, 'MASTER_PORT')
+  const missing = [...(host === '' ? ['MASTER_ADDR'] : []), ...(port === undefined ? ['MASTER_PORT'] : [])]
+  if (missing.length > 0) {
+    throw invalid(
+      'initMethod',
+      'MASTER_ADDR and MASTER_PORT in the environment',
+      `no ${missing.join(' and no ')}`,
+      "Set them, as torchrun does, or pass { initMethod: 'tcp://host:port', rank, worldSize }.",
+    )
+  }
+  if (Number.isInteger(port) && port! >= 1 && port! <= PORT_MAX) return { kind: 'tcp', host, port: port! }
+  throw invalid('MASTER_PORT', `a port from 1 to ${PORT_MAX}`, String(env.MASTER_PORT), 'Correct it in the environment.')
+}
+
+function numberIn(env: NodeJS.ProcessEnv, name: string): number | undefined {
+  const text = env[name]
+  return text === undefined || text.trim() === '' ? undefined : Number(text)
+}
+
+function checkCount(option: string, variable: string, value: number | undefined, least: number): number {
+  if (value !== undefined && Number.isInteger(value) && value >= least && value < PORT_MAX) return value
+  throw invalid(
+    option,
+    `a whole number from ${least} to ${PORT_MAX - 1}`,
+    value === undefined ? 'none' : String(value),
+    `Pass { ${option} }, or set ${variable} in the environment.`,
+  )
+}
+
+function invalid(op: string, expected: string, got: string, remedy: string): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', { op: `init: ${op}`, expected, got, remedy })
+}

@@ -1,0 +1,177 @@
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-9. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type ScriptEnd, script } from '../script.fixture.js'
+
+const MEMBER = new URL('../fixtures/group-member.js', import.meta.url)
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'init-test-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A port that was free a moment ago. */
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+type Line = Readonly<Record<string, unknown>>
+interface Ended {
+  readonly code: number | null
+  readonly err: string
+  readonly lines: readonly Line[]
+}
+
+const read = ({ code, out, err }: ScriptEnd): Ended => ({
+  code,
+  err,
+  lines: out
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line)),
+})
+
+function group(scenario: string, method: string, worldSize: number, options: object = {}): Promise<Ended[]> {
+  const start = async (rank: number) => read(await script(MEMBER, scenario, method, `${rank}`, `${worldSize}`, JSON.stringify(options)))
+  return Promise.all(Array.from({ length: worldSize }, (_, rank) => start(rank)))
+}
+
+describe('a group of processes', () => {
+  test.each(['tcp', 'file'])('INI-2 INI-3 meets by %s, calls, differentiates and ends together', async (kind) => {
+    const method = kind === 'tcp' ? `tcp://127.0.0.1:${await freePort()}` : pathToFileURL(join(folder, 'meeting')).href
+    const ends = await group('together', method, 3)
+    expect(ends.map(({ code, err }) => [code, err])).toEqual([
+      [0, ''],
+      [0, ''],
+      [0, ''],
+    ])
+    const first = ends.map(({ lines }) => lines[0]!)
+    for (const [rank, line] of first.entries()) {
+      expect(line).toMatchObject({ rank, worldSize: 3 })
+      expect((line.workers as unknown[]).toSorted()).toEqual([
+        ['worker0', 0],
+        ['worker1', 1],
+        ['worker2', 2],
+      ])
+      expect(line.counts).toEqual([rank + 1, rank + 1, rank + 1])
+    }
+    const gradients = ends.slice(0, 2).map(({ lines }) => lines[1]!.gradients)
+    expect(gradients[0]).toEqual(gradients[1])
+    expect(gradients[0]).toHaveLength(3)
+    expect(ends.map(({ lines }) => lines.at(-1))).toEqual([0, 1, 2].map((rank) => ({ rank, ended: true })))
+  })
+
+  test('INI-5 a process that is killed is dead for those who wait for it, by name, and for those who never spoke with it', async () => {
+    const ends = await group('death', `tcp://127.0.0.1:${await freePort()}`, 3)
+    for (const rank of [0, 2]) {
+      const { lines, err } = ends[rank]!
+      expect({ err, lines }).toMatchObject({
+        err: '',
+        lines: [
+          { code: 'WORKER_DIED', values: { worker: 'worker1' } },
+          { rank, workers: 2 },
+        ],
+      })
+    }
+  })
+
+  test('INI-6 a process takes the rank of one that died, under a fresh id', async () => {
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    const first = script(MEMBER, 'succession', method, '0', '2', '{}')
+    await script(MEMBER, 'succession', method, '1', '2', '{}')
+    const again = read(await script(MEMBER, 'succession', method, '1', '2', '{}'))
+    expect(again).toMatchObject({ code: 0, err: '', lines: [{ rank: 1, id: 2 }] })
+    const { lines, err } = read(await first)
+    expect({ err, lines }).toMatchObject({ err: '', lines: [{ id: 0 }, { sum: 7 }] })
+    expect(new Map(lines[1]!.workers as [string, number][])).toEqual(
+      new Map([
+        ['worker0', 0],
+        ['worker1', 2],
+      ]),
+    )
+  })
+})
+
+describe('INI-4 who cannot meet', () => {
+  test('learns which ranks are missing, and where it waited', async () => {
+    const port = await freePort()
+    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '0', '3', '{"timeoutMs":300}'))
+    expect(lines[0]!.failed).toMatchObject({ code: 'RENDEZVOUS_TIMEOUT', values: { missing: [1, 2] } })
+    expect((lines[0]!.failed as { message: string }).message).toContain(`1 of 3 processes had come to 127.0.0.1:${port}; rank 1, 2 had not`)
+  })
+
+  test('learns that nobody listens there, within its time', async () => {
+    const port = await freePort()
+    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":500}'))
+    expect((lines[0]!.failed as { message: string }).message).toContain(`127.0.0.1:${port}`)
+  })
+
+  test.each([
+    ['another world size', ['0', '2'], ['1', '3']],
+    ['the name of another', ['0', '2', '{"name":"one"}'], ['1', '2', '{"name":"one"}']],
+  ])('with %s is told so', async (_what, a, b) => {
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    const json = (args: string[]): string => JSON.stringify({ timeoutMs: 4000, ...JSON.parse(args[2] ?? '{}') })
+    const ends = await Promise.all([a, b].map((args) => script(MEMBER, 'together', method, args[0]!, args[1]!, json(args))))
+    expect(ends.map(read).map(({ lines }) => (lines[0]!.failed as { code: string }).code)).toContain('RENDEZVOUS_CONFLICT')
+  })
+
+  test('with a rank that lives is told so', async () => {
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    const ends = ['0', '1', '1'].map(async (rank) => read(await script(MEMBER, 'together', method, rank, '3', '{"timeoutMs":9000}')))
+    const failed = (await Promise.all(ends)).map(({ lines }) => lines[0]!.failed as { code: string; message: string })
+    const codes = failed.map(({ code }) => code).toSorted()
+    expect(codes).toEqual(['RENDEZVOUS_CONFLICT', 'RENDEZVOUS_TIMEOUT', 'RENDEZVOUS_TIMEOUT'])
+  })
+})
+
+describe('INI-8 with keys', () => {
+  const keyFile = (name: string, lines: readonly string[]): string => {
+    const path = join(folder, name)
+    writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
+    return path
+  }
+  const MEMBERS = `member = ${Buffer.alloc(32, 1).toString('base64')}`
+  const OBSERVERS = `observer = ${Buffer.alloc(32, 2).toString('base64')}`
+
+  test('whoever has the right one is let in, and whoever has another is told', async () => {
+    const right = keyFile('right', [MEMBERS])
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    expect((await group('together', method, 2, { keyFile: right })).map(({ code }) => code)).toEqual([0, 0])
+    const wrong = keyFile('wrong', [`member = ${Buffer.alloc(32, 3).toString('base64')}`])
+    const other = `tcp://127.0.0.1:${await freePort()}`
+    const [, refused] = await Promise.all([
+      script(MEMBER, 'together', other, '0', '2', JSON.stringify({ keyFile: right, timeoutMs: 2500 })),
+      script(MEMBER, 'together', other, '1', '2', JSON.stringify({ keyFile: wrong, timeoutMs: 2500 })),
+    ])
+    expect(refused.out).toContain('AUTH_FAILED')
+    expect(refused.out).not.toContain(Buffer.alloc(32, 3).toString('base64').slice(0, 12))
+  })
+
+  test('a role may have done what its rights list, and nothing else', async () => {
+    const all = keyFile('all', [MEMBERS, OBSERVERS])
+    const one = keyFile('one', [OBSERVERS])
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    const rights = { observer: { call: ['add'] } }
+    const [agent, observer] = await Promise.all([
+      script(MEMBER, 'rights', method, '0', '2', JSON.stringify({ keyFile: all, role: 'member', rights })),
+      script(MEMBER, 'rights', method, '1', '2', JSON.stringify({ keyFile: one, role: 'observer' })),
+    ])
+    expect([agent.out, agent.err, agent.code]).toEqual(['', '', 0])
+    expect(read(observer).lines).toMatchObject([{ allowed: 3, refused: { code: 'NOT_PERMITTED' } }])
+  })
+
+  test('without them only this machine is listened on', async () => {
+    const { lines } = read(await script(MEMBER, 'together', 'tcp://192.0.2.1:4000', '0', '2', '{"timeoutMs":1000}'))
+    expect(lines[0]!.failed).toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+  })
+})

@@ -1,0 +1,153 @@
+/**
+ * `init`: this process becomes a worker of a group, without a launcher: one of several that run the same program, on this machine or on others. They meet by a store
+ * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { WorkerId } from '@postgrad/base'
+import { timeLimit } from '@postgrad/base/internal'
+import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
+import { type DeviceSpec, device } from '@postgrad/tensor'
+import { installKernelPause } from '@postgrad/tensor/internal'
+import { PrefixStore, type Store } from '@postgrad/transport'
+import { type Credentials, Exchange, formatAddress, isLoopback, type ListenAddress, RealClock } from '@postgrad/transport/internal'
+import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
+import { checkNames, type OptionNames } from '../options/check-options.js'
+import { workerNames } from '../options/worker-names.js'
+import { socketPath } from '../processes/process-protocol.js'
+import { Group } from './group.js'
+import { GroupLog } from './group-log.js'
+import { type Place, type PlaceOptions, placeOf } from './init-method.js'
+import { meet } from './meeting-store.js'
+import { Member } from './member.js'
+
+/** Of `init`. */
+export interface InitOptions extends PlaceOptions {
+  /** The worker's name; default `worker` with its rank. */
+  readonly name?: string
+  /** The group's name: processes of another one are refused. Default 'postgrad'. */
+  readonly cluster?: string
+  /** What this process proves itself with. Needed where anything but this machine is listened on or dialled. */
+  readonly credentials?: Credentials
+  /** The address that workers listen on for other machines; default loopback if the meeting is on loopback, else all. */
+  readonly bind?: string
+  /** The name or address by which others reach this machine; default its first that is not loopback. */
+  readonly advertise?: string
+  /** The ports that may be listened on, first and last; default any that is free. */
+  readonly ports?: readonly [first: number, last: number]
+  /** How long all processes together may take to come, in ms; 0 is no limit. Default 300,000, as PyTorch's. */
+  readonly timeoutMs?: number
+  /** Where kernels run; default 'wasm'. */
+  readonly device?: DeviceSpec
+  /** Of all random numbers, the same in all processes; default 0. */
+  readonly seed?: number
+  /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
+  readonly rpcTimeoutMs?: number
+  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  readonly rights?: Readonly<Record<string, RoleRights>>
+  /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
+  readonly mailbox?: MailboxOptions
+}
+
+const OPTIONS: OptionNames<InitOptions> = {
+  initMethod: true,
+  rank: true,
+  worldSize: true,
+  name: true,
+  cluster: true,
+  credentials: true,
+  bind: true,
+  advertise: true,
+  ports: true,
+  timeoutMs: true,
+  device: true,
+  seed: true,
+  rpcTimeoutMs: true,
+  rights: true,
+  mailbox: true,
+}
+
+const INIT_TIMEOUT_MS = 300_000
+const ROLE = 'member'
+const LOOPBACK = '127.0.0.1'
+
+/**
+ * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have come and can be called. What follows runs as the worker
+ * in `member.run(fn)`; `member.shutdown()` ends all together.
+ * @throws (rejects) INVALID_ARGUMENT, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED, RENDEZVOUS_TIMEOUT with the missing ranks,
+ * RENDEZVOUS_CONFLICT where two have one rank or name, or another world size. PyTorch: `torch.distributed.rpc.init_rpc`
+ * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
+ */
+export async function init(options: InitOptions = {}): Promise<Member> {
+  checkNames('init', options, OPTIONS)
+  const place = placeOf(options, process.env)
+  const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
+  const [name] = workerNames([options.name ?? `worker${place.rank}`])
+  if (options.device !== undefined) await device(options.device).ready()
+  const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
+  const clock = new RealClock()
+  const { cluster = 'postgrad', credentials = null } = options
+  const self = { cluster, name: name!, role: credentials?.kind === 'key' ? credentials.role : ROLE }
+  let group: Group | null = null
+  const onGone = (gone: string): void => void group?.noteGone(gone)
+  const meeting = await meet({ place, self: { ...self, id: place.rank }, credentials, bind: options.bind, timeoutMs, clock, onGone })
+  const ends: (() => Promise<void>)[] = [() => meeting.close()]
+  const end = async (): Promise<void> => {
+    for (const one of ends) await one()
+  }
+  try {
+    const store = new PrefixStore('postgrad', meeting.store)
+    group = new Group(new GroupLog(store), place, clock)
+    const { id, isFirst } = await claim(store, place)
+    const exchange = new Exchange({ self: { ...self, id }, credentials, clock })
+    ends.unshift(() => exchange.close())
+    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+    ends.push(async () => rmSync(folder, { recursive: true, force: true }))
+    const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
+    const { rank, worldSize } = place
+    await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, isFirst, timeoutMs)
+    const boot = {
+      seed: options.seed ?? 0,
+      device: options.device ?? null,
+      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox },
+      access,
+    }
+    // Who it is shows when a connection is made, before or after its arrival is read.
+    const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
+    const runtime = makeRuntime({ name: name!, id }, isFirst ? 0 : id, clock, boot, { roleOf })
+    exchange.onPeerIdentity((peer) => {
+      if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
+    })
+    installKernelPause(() => {
+      runtime.lookAround()
+    })
+    await group.begin(runtime, exchange)
+    return new Member({ runtime, place, store: meeting.store, isServing: meeting.isServed, group, end })
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
+async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readonly id: WorkerId; readonly isFirst: boolean }> {
+  const isFirst = (await store.add(`rank/${rank}`, 1)) === 1
+  return { id: isFirst ? rank : worldSize - 1 + (await store.add('successors', 1)), isFirst }
+}
+
+/** Where a worker listens: for those of its machine on a socket of its own, for others on a port. */
+function places({ bind, advertise, ports }: InitOptions, { meeting }: Place, path: string): ListenAddress[] {
+  const host = bind ?? (meeting.kind === 'file' || isLoopback(meeting.host) ? LOOPBACK : '0.0.0.0')
+  const named = advertise ?? (isLoopback(host) ? undefined : ownAddress())
+  return [
+    { kind: 'unix', path },
+    { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) },
+  ]
+}
+
+/** The machine's first address that is not loopback; undefined if it has none. */
+function ownAddress(): string | undefined {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  return (all.find(({ internal, family }) => !internal && family === 'IPv4') ?? all.find(({ internal }) => !internal))?.address
+}

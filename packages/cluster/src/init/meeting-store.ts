@@ -1,0 +1,127 @@
+/**
+ * The store by which the processes of a group meet: rank 0 serves it where all dial, or it is a file. Whoever serves it also notices which process has gone, since
+ * each keeps a connection to it. `init.ts` above uses it.
+ */
+import type { Clock, Link, LinkReceiver, Store, Timer } from '@postgrad/transport'
+import { FileStore } from '@postgrad/transport'
+import { type Credentials, Exchange, type Identity, StoreServer, TcpStore } from '@postgrad/transport/internal'
+import type { Meeting, Place } from './init-method.js'
+
+/** Of `meet`. */
+export interface MeetOptions {
+  readonly place: Place
+  readonly self: Identity
+  readonly credentials: Credentials | null
+  /** What rank 0 listens on where the host that others dial is no address of this machine's own. */
+  readonly bind: string | undefined
+  /** How long rank 0 may take to be there, in ms. */
+  readonly timeoutMs: number
+  readonly clock: Clock
+  /** The process of this name has let its connection go, and has not come back in time. */
+  readonly onGone: (name: string) => void
+}
+
+/** A store, as long as this process needs it. */
+export interface MeetingStore {
+  readonly store: Store
+  /** Whether others use it through this process. */
+  readonly isServed: boolean
+  close(): Promise<void>
+}
+
+type TcpMeeting = Meeting & { readonly kind: 'tcp' }
+
+/** How long a process that has lost its connection may take to come back. */
+const GRACE_MS = 5000
+const STORE = 'store'
+
+/** Rejects with ADDRESS_IN_USE, CREDENTIALS_REQUIRED. That nobody is there, or another cluster, shows when the store is used. */
+export async function meet(options: MeetOptions): Promise<MeetingStore> {
+  const { place, self, credentials, clock } = options
+  const { meeting, rank } = place
+  if (meeting.kind === 'file') {
+    const store = new FileStore(meeting.path, { clock })
+    return { store, isServed: false, close: async () => store.close() }
+  }
+  const exchange = new Exchange({ self, credentials, clock })
+  try {
+    return await (rank === 0 ? serve(exchange, meeting, options) : dial(exchange, meeting, options))
+  } catch (error) {
+    await exchange.close()
+    throw error
+  }
+}
+
+async function serve(exchange: Exchange, { host, port }: TcpMeeting, { bind, clock, onGone }: MeetOptions): Promise<MeetingStore> {
+  const server = new StoreServer({ clock })
+  const presence = new Presence(clock, onGone)
+  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.name)))
+  await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
+  const close = async (): Promise<void> => {
+    presence.close()
+    server.close()
+    await exchange.close()
+  }
+  return { store: server.store, isServed: true, close }
+}
+
+async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs }: MeetOptions): Promise<MeetingStore> {
+  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], { timeoutMs })).link
+  const store = new TcpStore({ clock, connect, connectMs: timeoutMs })
+  const close = async (): Promise<void> => {
+    store.close()
+    await exchange.close()
+  }
+  return { store, isServed: false, close }
+}
+
+/** Which of the processes have a connection here. */
+class Presence {
+  private readonly clock: Clock
+  private readonly onGone: (name: string) => void
+  private readonly connections = new Map<string, number>()
+  private readonly missing = new Map<string, Timer>()
+  private isClosed = false
+
+  constructor(clock: Clock, onGone: (name: string) => void) {
+    this.clock = clock
+    this.onGone = onGone
+  }
+
+  /** The same link, whose end is noticed. */
+  over(link: Link, name: string): Link {
+    this.connections.set(name, (this.connections.get(name) ?? 0) + 1)
+    this.missing.get(name)?.cancel()
+    this.missing.delete(name)
+    const watched: Link = Object.create(link)
+    watched.open = (receiver: LinkReceiver): void =>
+      link.open({
+        onFrame: (frame) => receiver.onFrame(frame),
+        onTurnEnd: () => receiver.onTurnEnd(),
+        onClose: (reason) => {
+          receiver.onClose(reason)
+          this.lost(name)
+        },
+      })
+    return watched
+  }
+
+  close(): void {
+    this.isClosed = true
+    for (const timer of this.missing.values()) timer.cancel()
+    this.missing.clear()
+  }
+
+  private lost(name: string): void {
+    const left = this.connections.get(name)! - 1
+    this.connections.set(name, left)
+    if (left > 0 || this.isClosed) return
+    this.missing.set(
+      name,
+      this.clock.setTimer(GRACE_MS, () => {
+        this.missing.delete(name)
+        this.onGone(name)
+      }),
+    )
+  }
+}

@@ -1,0 +1,95 @@
+/** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
+import type { ShutdownOptions, Worker } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Store } from '@postgrad/transport'
+import type { Group } from './group.js'
+import type { Place } from './init-method.js'
+
+export interface MemberParts {
+  readonly runtime: WorkerRuntime
+  readonly place: Place
+  readonly store: Store
+  /** Others use the store through this process. */
+  readonly isServing: boolean
+  readonly group: Group
+  /** Ends connections and the store. */
+  readonly end: () => Promise<void>
+}
+
+/** How long whoever serves the store waits for the others to need it no more. */
+const LAST_MS = 5000
+
+/** This process as a worker of its group, from `init` until its end. */
+export class Member {
+  /** What this process is to the others. In `run` it is `currentWorker()`. */
+  readonly worker: Worker
+  /** The group's store, by which its processes may agree on what they like. PyTorch: the default store. */
+  readonly store: Store
+  /** This process's place, from 0. */
+  readonly rank: number
+  /** How many processes there are. */
+  readonly worldSize: number
+  /** Resolves when this process is a worker no more, by its own doing. */
+  readonly closed: Promise<void>
+  private readonly parts: MemberParts
+  private ending: Promise<void> | null = null
+  private resolveClosed!: () => void
+
+  constructor(parts: MemberParts) {
+    const { runtime, store, place } = parts
+    this.parts = parts
+    this.worker = runtime
+    this.store = store
+    this.rank = place.rank
+    this.worldSize = place.worldSize
+    this.closed = new Promise((resolve) => {
+      this.resolveClosed = resolve
+    })
+  }
+
+  /** Runs `fn` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
+  async run<T>(fn: () => T): Promise<Awaited<T>> {
+    return await this.parts.runtime.run(fn)
+  }
+
+  /**
+   * Ends this worker together with all others, when each has called this and nothing is under way anywhere. The local end comes about whatever goes wrong.
+   * @throws (rejects) GROUP_TIMEOUT, WORKER_DIED, TIMEOUT_INVALID. PyTorch: `rpc.shutdown`
+   */
+  shutdown(options?: ShutdownOptions): Promise<void> {
+    return this.endWith(() => this.parts.runtime.shutdown(options))
+  }
+
+  /** Ends this worker while the others go on: see `leave`. @throws (rejects) GROUP_TIMEOUT, TIMEOUT_INVALID */
+  leave(options?: { readonly timeoutMs?: number }): Promise<void> {
+    return this.endWith(() => this.parts.runtime.leave(options))
+  }
+
+  /** Ends this worker at once: what waits rejects with RPC_SHUT_DOWN. Idempotent. */
+  close(): Promise<void> {
+    return this.endWith(() => this.parts.runtime.close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  private endWith(how: () => Promise<void>): Promise<void> {
+    this.ending ??= this.end(how)
+    return this.ending
+  }
+
+  private async end(how: () => Promise<void>): Promise<void> {
+    const { group, isServing, end } = this.parts
+    try {
+      await how()
+    } finally {
+      // The store may be gone already, with whoever served it.
+      await group.leave().catch(() => {})
+      if (isServing) await group.untilAlone(LAST_MS)
+      await group.close()
+      await end()
+      this.resolveClosed()
+    }
+  }
+}

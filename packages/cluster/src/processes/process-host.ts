@@ -1,0 +1,318 @@
+/**
+ * Workers as threads of other processes of this machine: what ends a process (a native crash, its memory) ends its workers alone. Workers of one process are
+ * linked by ports and share a heap, as those of a thread host; workers of different ones by Unix sockets, which they open themselves. `worker-host.ts`
+ * says what a host is, `process-protocol.ts` has the conversation, `process-agent.ts` is the other end.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { WorkerId } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { Clock } from '@postgrad/transport'
+import { runPayloads } from '../admin/run-payloads.js'
+import { sharedHeap } from '../host/shared-heap.js'
+import type { Control, Counter, HostedExit, HostedWorker, LinkEnd, OpenedLink, SpawnOptions, WorkerHost } from '../host/worker-host.js'
+import { withOwnBuffers } from './own-buffers.js'
+import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
+import { newSockets, ProcessSockets } from './process-sockets.js'
+
+export interface ProcessHostOptions {
+  /** What a process loads first: it calls `runAgent`. */
+  readonly entry: URL
+  /** In which process a worker of this name runs, from 0. A worker that is started again comes to the same. */
+  readonly placeOf: (name: string) => number
+  /** The main thread, as workers know it. */
+  readonly main: WorkerInfo
+  readonly clock: Clock
+}
+
+/** A process that does not answer is ended after this. */
+const KILL_MS = 2000
+
+export class ProcessHost implements WorkerHost {
+  private readonly options: ProcessHostOptions
+  private readonly sockets: SocketBoot
+  private readonly processes = new Map<number, WorkerProcess>()
+  private readonly placed = new Map<WorkerId, number>()
+  private nextKey = 0
+  /** Null before the main thread has joined. */
+  private own: ProcessSockets | null = null
+  private readonly removeFolder: () => void
+
+  constructor(options: ProcessHostOptions) {
+    this.options = options
+    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+    this.sockets = newSockets(folder)
+    this.removeFolder = () => rmSync(folder, { recursive: true, force: true })
+    process.once('exit', this.removeFolder)
+  }
+
+  admit(worker: WorkerInfo): void {
+    if (this.placed.has(worker.id)) return
+    const place = this.options.placeOf(worker.name)
+    this.placed.set(worker.id, place)
+    this.processAt(place).say({ do: 'admit', worker })
+  }
+
+  link(a: WorkerInfo, b: WorkerInfo): readonly [LinkEnd, LinkEnd] {
+    const place = this.placed.get(a.id)
+    if (place !== undefined && place === this.placed.get(b.id)) {
+      const key = this.nextKey++
+      const close = (end: ProcessEndToken): void => this.processes.get(place)?.say({ do: 'close-end', end })
+      return [new TokenEnd({ kind: 'port', key, a, b, side: 0 }, close), new TokenEnd({ kind: 'port', key, a, b, side: 1 }, close)]
+    }
+    const close = (holder: WorkerInfo, peer: WorkerInfo): void => this.tellEnded(holder.id, peer.id)
+    return [
+      new TokenEnd({ kind: 'socket', holder: a, peer: b }, () => close(a, b)),
+      new TokenEnd({ kind: 'socket', holder: b, peer: a }, () => close(b, a)),
+    ]
+  }
+
+  open(end: LinkEnd): OpenedLink {
+    const { token } = end as TokenEnd
+    this.own ??= new ProcessSockets(this.sockets, this.options.main, sharedHeap())
+    return this.own.link((token as ProcessEndToken & { readonly kind: 'socket' }).peer)
+  }
+
+  spawn(options: SpawnOptions): HostedWorker {
+    return this.processAt(this.placed.get(options.worker.id)!).spawn(options)
+  }
+
+  release(id: WorkerId): void {
+    const place = this.placed.get(id)
+    if (place === undefined) return
+    this.placed.delete(id)
+    this.processes.get(place)?.release(id)
+    // Also one that was never started.
+    this.tellEnded(id)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...[...this.processes.values()].map((one) => one.end()), this.own?.close()])
+    process.off('exit', this.removeFolder)
+    this.removeFolder()
+  }
+
+  /** All who may have a link to it by a socket hear of it, or one of them. */
+  private tellEnded(id: WorkerId, to: WorkerId | null = null): void {
+    for (const one of this.processes.values()) one.say({ do: 'ended', id, to })
+    if (to === null || to === this.options.main.id) this.own?.ended(id)
+  }
+
+  private processAt(place: number): WorkerProcess {
+    const known = this.processes.get(place)
+    if (known !== undefined && !known.hasEnded) return known
+    const started = new WorkerProcess(this.options, this.sockets, (id) => this.tellEnded(id))
+    this.processes.set(place, started)
+    return started
+  }
+}
+
+/** What travels of it is the token. */
+class TokenEnd implements LinkEnd {
+  readonly token: ProcessEndToken
+  readonly #close: (token: ProcessEndToken) => void
+
+  constructor(token: ProcessEndToken, close: (token: ProcessEndToken) => void) {
+    this.token = token
+    this.#close = close
+  }
+
+  close(): void {
+    this.#close(this.token)
+  }
+}
+
+interface Worker {
+  readonly control: ProcessControl
+  readonly beats: { value: number }
+  readonly options: SpawnOptions
+  readonly ended: Promise<void>
+  resolveEnded(): void
+}
+
+/** One process, from its start until its end. */
+class WorkerProcess {
+  hasEnded = false
+  private readonly child: ChildProcess
+  private readonly clock: Clock
+  private readonly payloads = runPayloads(null)
+  private readonly workers = new Map<WorkerId, Worker>()
+  /** Admitted and not released. */
+  private readonly admitted = new Set<WorkerId>()
+  private readonly gone: Promise<void>
+  private readonly onWorkerEnd: (id: WorkerId) => void
+
+  constructor({ entry, clock }: ProcessHostOptions, sockets: SocketBoot, onWorkerEnd: (id: WorkerId) => void) {
+    this.clock = clock
+    this.onWorkerEnd = onWorkerEnd
+    this.child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
+    const { child } = this
+    child.on('message', (message) => this.hear(message as FromProcess))
+    // What could not be sent any more: its end follows.
+    child.on('error', () => {})
+    const exit = new Promise<[code: number | null, signal: NodeJS.Signals | null]>((resolve) => {
+      child.once('exit', (code, signal) => resolve([code, signal]))
+    })
+    // What it has said before its end comes first.
+    const silence = new Promise<void>((resolve) => child.once('disconnect', resolve))
+    this.gone = Promise.all([exit, silence]).then(([[code, signal]]) => this.onGone(code, signal))
+    this.say({ do: 'begin', sockets })
+  }
+
+  say(message: ToProcess): void {
+    if (message.do === 'admit') this.admitted.add(message.worker.id)
+    if (this.child.connected) this.child.send(message)
+  }
+
+  release(id: WorkerId): void {
+    this.admitted.delete(id)
+    this.say({ do: 'release', id })
+    if (this.admitted.size === 0) void this.end()
+  }
+
+  /** Its process ends when no worker is left in it. */
+  async end(): Promise<void> {
+    this.hasEnded = true
+    this.say({ do: 'end' })
+    const timer = this.clock.setTimer(KILL_MS, () => this.child.kill('SIGKILL'))
+    await this.gone
+    timer.cancel()
+  }
+
+  spawn(options: SpawnOptions): HostedWorker {
+    const { worker, boot, ends, stdout, stderr, resourceLimits, env } = options
+    const { id } = worker
+    const control = new ProcessControl(
+      (message, moved) => this.say({ do: 'control', id, message, ends: tokensOf(moved) }),
+      () => this.say({ do: 'close-control', id }),
+    )
+    let resolveEnded!: () => void
+    const ended = new Promise<void>((resolve) => {
+      resolveEnded = resolve
+    })
+    const beats = { value: 0 }
+    this.workers.set(id, { control, beats, options, ended, resolveEnded })
+    this.say({
+      do: 'spawn',
+      worker,
+      boot,
+      ends: tokensOf(ends),
+      wantsOut: stdout !== undefined,
+      wantsErr: stderr !== undefined,
+      resourceLimits,
+      env,
+    })
+    const counted: Counter = {
+      get value() {
+        return beats.value
+      },
+      add: () => {},
+    }
+    const taken: Counter = { value: 0, add: () => this.say({ do: 'taken', id }) }
+    return { control, beats: counted, taken, kill: () => this.kill(id, ended) }
+  }
+
+  private async kill(id: WorkerId, ended: Promise<void>): Promise<void> {
+    if (!this.workers.has(id)) return
+    this.say({ do: 'kill', id })
+    // The process itself may stand still.
+    const timer = this.clock.setTimer(KILL_MS, () => this.child.kill('SIGKILL'))
+    await ended
+    timer.cancel()
+  }
+
+  private hear(message: FromProcess): void {
+    switch (message.tell) {
+      case 'control':
+        this.workers.get(message.id)?.control.deliver(message.message)
+        return
+      case 'output':
+        this.workers.get(message.id)?.options[message.stream]?.(message.text)
+        return
+      case 'beats':
+        for (const [id, value] of message.beats) {
+          const worker = this.workers.get(id)
+          if (worker !== undefined) worker.beats.value = value
+        }
+        return
+      case 'exit': {
+        const { id, exitCode, thrown } = message
+        this.exited(id, { exitCode, thrown: thrown === null ? undefined : this.thrownIn(thrown) })
+        return
+      }
+      default:
+        message satisfies never
+    }
+  }
+
+  private thrownIn(payload: Parameters<ReturnType<typeof runPayloads>['decodeReply']>[0]): unknown {
+    try {
+      return this.payloads.decodeReply(payload)
+    } catch (error) {
+      return error
+    }
+  }
+
+  private exited(id: WorkerId, exit: HostedExit): void {
+    const worker = this.workers.get(id)
+    if (worker === undefined) return
+    this.workers.delete(id)
+    worker.control.close()
+    this.onWorkerEnd(id)
+    worker.options.onExit(exit)
+    worker.resolveEnded()
+  }
+
+  private onGone(code: number | null, signal: NodeJS.Signals | null): void {
+    this.hasEnded = true
+    const ofProcess = { pid: this.child.pid ?? 0, signal }
+    for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: code ?? 1, thrown: undefined, ofProcess })
+  }
+}
+
+/** Messages to a worker of another process, and from it. */
+class ProcessControl implements Control {
+  private readonly post: (message: unknown, moved: readonly object[]) => void
+  private readonly end: () => void
+  private readonly listeners = new Set<(event: { readonly data: unknown }) => void>()
+
+  constructor(post: (message: unknown, moved: readonly object[]) => void, end: () => void) {
+    this.post = post
+    this.end = end
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: comlink's own signature
+  postMessage(message: any, transfer: readonly object[] = []): void {
+    this.post(message, transfer)
+  }
+
+  onMessage(listen: (message: unknown) => void): void {
+    this.listeners.add(({ data }) => listen(data))
+  }
+
+  addEventListener(_type: string, listener: unknown): void {
+    this.listeners.add(listener as (event: { readonly data: unknown }) => void)
+  }
+
+  removeEventListener(_type: string, listener: unknown): void {
+    this.listeners.delete(listener as (event: { readonly data: unknown }) => void)
+  }
+
+  deliver(data: unknown): void {
+    const own = withOwnBuffers(data)
+    for (const listener of [...this.listeners]) listener({ data: own })
+  }
+
+  close(): void {
+    this.end()
+    this.listeners.clear()
+  }
+}
+
+/** Buffers are copied on this way; ends are named. */
+function tokensOf(moved: readonly object[]): ProcessEndToken[] {
+  return moved.flatMap((one) => (one as Partial<TokenEnd>).token ?? [])
+}

@@ -1,0 +1,59 @@
+/** How a worker, or the main thread, is linked with the workers of other processes of one machine: by Unix sockets, each in a folder that only this user can enter. */
+import { randomBytes } from 'node:crypto'
+import { basename } from 'node:path'
+import type { WorkerId } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { type Heap, HeapTransport } from '@postgrad/tensor/internal'
+import { type Address, Exchange, RealClock } from '@postgrad/transport/internal'
+import type { OpenedLink } from '../host/worker-host.js'
+import { type SocketBoot, socketPath } from './process-protocol.js'
+
+const ROLE = 'member'
+const KEY_BYTES = 32
+const ENDED = 'the cluster has seen its end'
+
+/** Of a new cluster. */
+export function newSockets(folder: string): SocketBoot {
+  return { cluster: basename(folder), folder, key: randomBytes(KEY_BYTES) }
+}
+
+export class ProcessSockets {
+  private readonly exchange: Exchange
+  private readonly heap: Heap | null
+  /** Those of whose end it was told; some of them have a link yet to be opened. */
+  private readonly gone = new Set<WorkerId>()
+  private readonly folder: string
+
+  /** @param heap the worker's own, which tensors leave from */
+  constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, heap: Heap | null) {
+    this.folder = folder
+    this.heap = heap
+    this.exchange = new Exchange({
+      self: { cluster, name, id, role: ROLE },
+      credentials: { kind: 'key', role: ROLE, keys: { [ROLE]: key } },
+      clock: new RealClock(),
+    })
+    // Whoever dials before that tries again.
+    void this.exchange.listen([this.addressOf(id)])
+  }
+
+  link(peer: WorkerInfo): OpenedLink {
+    const link = this.exchange.link(peer, () => [this.addressOf(peer.id)])
+    if (this.gone.has(peer.id)) this.exchange.ended(peer.id, ENDED)
+    return { link, transport: this.heap === null ? null : new HeapTransport(this.heap, 'bytes') }
+  }
+
+  /** A worker has ended: links to it end behind what was received. */
+  ended(id: WorkerId): void {
+    this.gone.add(id)
+    this.exchange.ended(id, ENDED)
+  }
+
+  close(): Promise<void> {
+    return this.exchange.close()
+  }
+
+  private addressOf(id: WorkerId): Address & { readonly kind: 'unix' } {
+    return { kind: 'unix', path: socketPath(this.folder, id) }
+  }
+}

@@ -1,0 +1,117 @@
+/** `launch({ processes })`: workers of several processes are one cluster, and what ends a process ends no other. Rules CLU-90 to CLU-99. */
+import { existsSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, test } from '@jest/globals'
+import { launcher } from '../clusters.fixture.js'
+import * as program from '../fixtures/in-processes.js'
+import { script } from '../script.fixture.js'
+
+const launch = launcher()
+const PROGRAM = new URL('../fixtures/in-processes.js', import.meta.url)
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let looks = 0; looks < 1000 && !isSo(); looks++) await new Promise((resolve) => setTimeout(resolve, 5))
+  expect(isSo()).toBe(true)
+}
+
+describe('a cluster of several processes', () => {
+  test('CLU-90 CLU-91 runs each block of workers in a process of its own, and all of them call each other', async () => {
+    const cluster = await launch(PROGRAM, { workers: 4, processes: 2 })
+    const pids = await Promise.all(cluster.workers.map(({ name }) => cluster.on(name).run(program.pid)))
+    expect(pids[0]).toBe(pids[1])
+    expect(pids[2]).toBe(pids[3])
+    expect(new Set([...pids, process.pid]).size).toBe(3)
+    const totals = await Promise.all(cluster.workers.map(({ name }) => cluster.on(name).run(program.everybody, 20)))
+    expect(totals).toEqual([60, 60, 60, 60])
+    expect(await cluster.on('worker0').run(program.sendLarge, 'worker1', 300_000)).toBe(1_200_000)
+    expect(await cluster.on('worker0').run(program.sendLarge, 'worker3', 300_000)).toBe(1_200_000)
+    await cluster.close()
+    await until(() => pids.every((pid) => !isAlive(pid)))
+  })
+
+  test('CLU-91 the main thread calls workers of every process, and they call it', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
+    expect(await cluster.call('a', program.names)).toEqual(['a', 'b'])
+    const counter = await cluster.remote('b', program.Counter, [])
+    expect(await counter.call('add', [3])).toBe(3)
+    expect(await counter.call('add', [4])).toBe(7)
+  })
+
+  test('CLU-92 a process that crashes takes its own workers alone; who waits for them learns it by name, and they are started again', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c', 'd'], processes: 2 })
+    const deaths: unknown[] = []
+    cluster.onWorkerDeath((worker, error) => deaths.push([worker.name, error.values.cause]))
+    const [pidOfA, pidOfC] = await Promise.all(['a', 'c'].map((name) => cluster.on(name).run(program.pid)))
+    const waiting = cluster.on('a').run(program.waitFor, 'c')
+    const crashed = cluster.on('d').run(program.crash, 'SIGKILL')
+    await expect(waiting).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'c' } })
+    await expect(crashed).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'd', cause: 'process-ended' } })
+    expect(cluster.deathOf('c')!.message).toContain(`its process (${pidOfC}) was ended by SIGKILL`)
+    expect(deaths).toEqual([
+      ['c', 'process-ended'],
+      ['d', 'process-ended'],
+    ])
+    expect(await cluster.on('a').run(program.pid)).toBe(pidOfA)
+    expect(new Set(await cluster.on('b').run(program.names))).toEqual(new Set(['a', 'b']))
+    await cluster.restart('c')
+    await cluster.restart('d')
+    const again = await Promise.all(['c', 'd'].map((name) => cluster.on(name).run(program.pid)))
+    expect(again[0]).toBe(again[1])
+    expect(again[0]).not.toBe(pidOfC)
+    expect(await cluster.on('b').run(program.everybody, 3)).toBe(9)
+  })
+
+  test('CLU-93 a worker that is killed, or ends itself, ends alone; a process ends with its last worker', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c'], processes: 2 })
+    const [ofA, ofB, ofC] = await Promise.all(['a', 'b', 'c'].map((name) => cluster.on(name).run(program.pid)))
+    expect(ofA).toBe(ofB)
+    await cluster.kill('a')
+    expect(await cluster.on('b').run(program.pid)).toBe(ofB)
+    await cluster.leave('c')
+    await until(() => !isAlive(ofC!))
+    expect(isAlive(ofB!)).toBe(true)
+    const [joined] = await cluster.join(['e'])
+    expect(await cluster.on('e').run(program.everybody, 2)).toBe(2)
+    expect(joined!.name).toBe('e')
+  })
+
+  test('CLU-94 a process that stands still is reported as stalled, and no death; when it is ended it dies of that', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2, stallMs: 500 })
+    const stalled = new Promise((resolve) => cluster.onWorkerStalled(({ name }) => resolve(name)))
+    const frozen = cluster.on('b').run(program.freeze)
+    frozen.catch(() => {})
+    expect(await stalled).toBe('b')
+    expect(cluster.deathOf('b')).toBeNull()
+    expect(await cluster.on('a').run(program.names)).toEqual(['a', 'b'])
+    await cluster.kill('b')
+    await expect(frozen).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'b', cause: 'killed' } })
+  })
+
+  test('CLU-95 nothing stays behind: no process, no folder of sockets, also when the process of the cluster is killed', async () => {
+    const before = new Set(readdirSync(tmpdir()).filter((name) => name.startsWith('postgrad-')))
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
+    await cluster.on('a').run(program.everybody, 1)
+    await cluster.close()
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('postgrad-') && !before.has(name))).toEqual([])
+    const { out } = await script(new URL('../fixtures/killed-with-processes.js', import.meta.url))
+    const [folder, ...pids] = out.trim().split(' ')
+    expect(pids).toHaveLength(2)
+    await until(() => pids.every((pid) => !isAlive(Number(pid))))
+    expect(existsSync(folder!)).toBe(false)
+  })
+
+  test('CLU-65 a number of processes that cannot be is refused', async () => {
+    for (const processes of [0, 3, 1.5, Number.NaN]) {
+      const refused = launch(PROGRAM, { workers: 2, processes })
+      await expect(refused).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: { code: 'INVALID_ARGUMENT' } })
+    }
+  })
+})

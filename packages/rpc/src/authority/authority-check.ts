@@ -1,0 +1,140 @@
+/**
+ * Asks the authority about the messages of other workers: the one place that says, for each kind of message, what it wants. The path of messages
+ * (`core/message-path.ts`) comes here before anything of a message is served; a worker without an authority never does.
+ *
+ * Two things are not known in the turn of a call of a method: whether its value is there yet, and of which class it is. So it is asked for once more when the
+ * method is about to run (`methodRefusal`).
+ */
+import { type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { type Message, MessageType } from '@postgrad/wire/internal'
+import { type Authority, notPermitted, type Want } from '../common/authority.js'
+import { BUILT_IN, METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
+import type { ContextHead, Gate } from '../core/hooks.js'
+import { type Incoming, IncomingCall } from '../core/incoming-call.js'
+import { nameOf } from '../core/message-path.js'
+import type { Peer } from '../core/peer.js'
+import type { ServedCall } from '../core/served-call.js'
+import type { WorkerCore } from '../core/worker-core.js'
+import { GroupWhat } from '../groups/group-protocol.js'
+
+type Rule = (check: AuthorityCheck, message: Message, from: WorkerId) => Want | null
+
+/** It settles what this worker has asked, or is about what is the sender's own; each handler looks whether it is. */
+const always: Rule = () => null
+/** Of a pass, or a context, of another that it takes part in. */
+const ofPass: Rule = (check, message, from) => ({ kind: 'context', name: nameOf(message.type), isOwn: check.takesPart(message, from) })
+const function_: Rule = (check, { type, body }, from) =>
+  check.functionWant(body[0] as string, body[1], type === MessageType.REMOTE_CALL ? 'remote' : 'call', from)
+
+/** Total by type: a message that is added does not compile without a row. */
+const RULES: { readonly [T in MessageType]: Rule } = {
+  [MessageType.CALL]: function_,
+  [MessageType.REMOTE_CALL]: function_,
+  [MessageType.RREF_FETCH]: (check, { body }, from) => ({ kind: 'fetch', name: '', isOwn: check.isHeld(body[0], from) }),
+  // Another has handed the reference on, which only the other and the sender know.
+  [MessageType.RREF_FORK_REQUEST]: () => ({ kind: 'reference', name: 'RREF_FORK_REQUEST', isOwn: false }),
+  [MessageType.RESULT]: always,
+  [MessageType.EXCEPTION]: always,
+  [MessageType.REMOTE_RET]: always,
+  [MessageType.RREF_ACK]: always,
+  [MessageType.STREAM_ITEM]: always,
+  [MessageType.RREF_USER_DELETE]: always,
+  [MessageType.RREF_CHILD_ACCEPT]: always,
+  [MessageType.CALL_CANCEL]: always,
+  [MessageType.ACTOR_DOWN]: always,
+  [MessageType.ACTOR_UNWATCH]: always,
+  [MessageType.UNREADABLE]: always,
+  [MessageType.PROGRESS]: always,
+  // That it leaves, and that it has heard of another's leaving, concerns itself.
+  [MessageType.GROUP_UPDATE]: (_check, { type, body: [what] }) =>
+    what === GroupWhat.LEAVE || what === GroupWhat.SEEN ? null : { kind: 'built-in', name: nameOf(type), isOwn: true },
+  [MessageType.PROPAGATE_GRADIENTS]: ofPass,
+  [MessageType.PASS_REPORT]: ofPass,
+  [MessageType.PASS_ERROR]: ofPass,
+  [MessageType.PASS_ABORT]: ofPass,
+  [MessageType.PASS_COMMIT]: ofPass,
+  [MessageType.CLEANUP_CONTEXT]: ofPass,
+  [MessageType.LINEAGE]: ofPass,
+}
+
+export class AuthorityCheck implements Gate {
+  private readonly core: WorkerCore
+  private readonly authority: Authority
+
+  constructor(core: WorkerCore, authority: Authority) {
+    this.core = core
+    this.authority = authority
+  }
+
+  // --- what the path asks
+
+  mayBring(message: ContextHead, peer: Peer): boolean {
+    if (peer.link === null) return true
+    const isOwn = this.takesPart(message, peer.info.id)
+    return this.refuse(peer, { kind: 'context', name: nameOf(message.type), isOwn }) === null
+  }
+
+  refusal({ message, peer, received }: Incoming): PostgradError | null {
+    if (peer.link === null) return null
+    const from = peer.info.id
+    const want = RULES[message.type](this, message, from)
+    const refused = want === null ? null : this.refuse(peer, want)
+    if (refused !== null) return refused
+    if (hasContext(message) && !this.mayBring(message, peer)) {
+      return this.refuse(peer, { kind: 'context', name: nameOf(message.type), isOwn: false })
+    }
+    if (received !== null && !this.core.messages.references.areHeld(received, from)) {
+      return this.refuse(peer, { kind: 'reference', name: nameOf(message.type), isOwn: false })
+    }
+    return null
+  }
+
+  /** Of a method that is about to run, of a value whose class is known by now. */
+  methodRefusal(served: ServedCall | null, value: unknown, method: string): PostgradError | null {
+    if (!(served instanceof IncomingCall) || served.peer.link === null) return null
+    const { peer, type } = served
+    const name = `${typeof value === 'object' && value !== null ? this.core.registry.classNameOf(value) : ''}.${method}`
+    const refused = this.refuse(peer, { kind: type === MessageType.REMOTE_CALL ? 'remote' : 'method', name, isOwn: true })
+    if (refused === null) return null
+    served.refuse()
+    this.core.letter('invalid', `${nameOf(type)} ${name}: not permitted to the role '${peer.role}'`, peer.info)
+    return refused
+  }
+
+  // --- what the rules ask
+
+  /** Functions of streams and methods are those that are meant. */
+  functionWant(name: string, args: unknown, kind: 'call' | 'stream' | 'remote', from: WorkerId): Want | null {
+    const list = Array.isArray(args) ? args : []
+    if (name === STREAM_CALL) return this.functionWant(String(list[0]), list[1], kind === 'remote' ? kind : 'stream', from)
+    // Which method of which class is asked when the value is there; for that the caller must have a reference to it, or may do without.
+    if (name === METHOD_CALL) {
+      return this.isHeld(list[0], from) ? null : { kind: 'reference', name: String(list[1]), isOwn: false }
+    }
+    if (name === VALUE_READY) return { kind: 'fetch', name: '', isOwn: this.isHeld(list[0], from) }
+    return { kind: name.startsWith(BUILT_IN) && kind !== 'remote' ? 'built-in' : kind, name, isOwn: true }
+  }
+
+  isHeld(reference: unknown, by: WorkerId): boolean {
+    return this.core.messages.references.isHeld(reference, by)
+  }
+
+  takesPart(message: ContextHead, from: WorkerId): boolean {
+    const { context, pass } = message
+    if (context === null || workerOf(context) === from || (pass !== null && workerOf(pass) === from)) return false
+    return this.core.takesPart(message, from)
+  }
+
+  private refuse({ info, role }: Peer, want: Want): PostgradError | null {
+    const caller = { info, role }
+    try {
+      if (this.authority.permits(caller, want) === true) return null
+    } catch (error) {
+      this.core.onBug(error)
+    }
+    return notPermitted(caller, want, this.core.info)
+  }
+}
+
+const hasContext = ({ context, autogradId, pass, lineage }: Message): boolean =>
+  context !== null || autogradId !== null || pass !== null || lineage !== null

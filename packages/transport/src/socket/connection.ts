@@ -1,0 +1,123 @@
+/**
+ * From a connected socket to a link with somebody known at its other end: one handshake, within its limits of bytes and time.
+ * `handshake.ts` says what is said, `listener.ts` and `dialler.ts` where sockets come from.
+ */
+import type { Socket } from 'node:net'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { Clock } from '../clock.js'
+import { ChunkType } from './chunk.js'
+import type { Identity } from './credentials.js'
+import { Handshake, type HandshakeOptions } from './handshake.js'
+import type { SocketLimits } from './socket-limits.js'
+import { type SocketEnd, SocketLink } from './socket-link.js'
+import { isOfTls, tlsRefused } from './tls.js'
+
+/** A link whose other end has proven who it is. */
+export interface Established {
+  readonly link: SocketLink
+  readonly peer: Identity
+  readonly purpose: string
+}
+
+/** What a connection's link carries frames of a session for, which only lends them. */
+export const SESSION_PURPOSE = 'session'
+
+export interface EstablishOptions {
+  readonly clock: Clock
+  readonly limits: SocketLimits
+  readonly timeoutMs: number
+  readonly handshake: HandshakeOptions
+  /** Throws for a purpose that nobody here serves. */
+  readonly admits?: (peer: Identity, purpose: string) => void
+  /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
+  readonly onDone: (established: Established) => void
+  readonly onFailed: (error: PostgradError) => void
+}
+
+/** Runs the handshake. Exactly one of `onDone` and `onFailed` is called, once. @returns what ends it early */
+export function establish(socket: Socket, options: EstablishOptions): (detail: string) => void {
+  const { clock, limits, timeoutMs } = options
+  let isOver = false
+  const link = new SocketLink(socket, {
+    clock,
+    limits,
+    isAdmitted: false,
+    onControl: (type, body) => onControl(type, body),
+    onEnd: (end) => onEnd(end),
+  })
+  const timer = clock.setTimer(timeoutMs, () => {
+    fail(noAnswer(timeoutMs))
+    link.fail('the handshake took too long')
+  })
+  const fail = (error: PostgradError): void => {
+    if (isOver) return
+    isOver = true
+    timer.cancel()
+    options.onFailed(error)
+  }
+  const onEnd = ({ detail, error }: SocketEnd): void => fail(isPostgradError(error) ? error : endedEarly(detail, error))
+  const send = (message: Uint8Array | null): void => {
+    if (message !== null) link.control(ChunkType.HANDSHAKE, message)
+  }
+  const refuse = (error: unknown): void => {
+    const known = isPostgradError(error) ? error : endedEarly(String(error), error)
+    const refusal = Handshake.refusal(error)
+    fail(known)
+    send(refusal)
+    link.close()
+  }
+
+  let handshake: Handshake
+  try {
+    handshake = new Handshake(options.handshake)
+  } catch (error) {
+    fail(error as PostgradError)
+    link.fail('no handshake')
+    return () => {}
+  }
+  const onControl = (type: ChunkType, body: Buffer): void => {
+    if (isOver || type !== ChunkType.HANDSHAKE) return
+    try {
+      const { send: answer, done } = handshake.receive(body)
+      if (done !== null) options.admits?.(done.peer, done.purpose)
+      send(answer)
+      if (done === null) return
+      isOver = true
+      timer.cancel()
+      const { peer, purpose } = done
+      link.name = `${peer.name} (${peer.id}), ${purpose}`
+      link.hook({})
+      link.admit(purpose === SESSION_PURPOSE)
+      options.onDone({ link, peer, purpose })
+    } catch (error) {
+      if (isOver) throw error
+      refuse(error)
+    }
+  }
+  send(handshake.begin())
+  return (detail) => {
+    fail(endedEarly(detail, null))
+    link.fail(detail)
+  }
+}
+
+function endedEarly(detail: string, error: unknown): PostgradError {
+  if (isOfTls(error)) return tlsRefused(error as Error)
+  const code = (error as { code?: unknown } | null)?.code
+  return new PostgradError('CONNECTION_LOST', {
+    op: 'connect',
+    message: detail,
+    remedy: 'The other end may say more about it.',
+    cause: error ?? undefined,
+    values: typeof code === 'string' ? { code } : {},
+  })
+}
+
+export function noAnswer(timeoutMs: number): PostgradError {
+  return new PostgradError('CONNECT_TIMEOUT', {
+    op: 'connect',
+    message: `no answer within ${timeoutMs} ms`,
+    remedy: 'Its machine may be down, a firewall may drop what is sent, or what listens there is no worker.',
+    values: { timeoutMs },
+  })
+}

@@ -1,0 +1,156 @@
+/**
+ * Dials a worker at its addresses, one after another, until one of them has it: connect, TLS, handshake. `connection.ts` does the last,
+ * `peer-link.ts` and `exchange.ts` say whom to dial and what follows.
+ */
+import type { Socket } from 'node:net'
+import { builtin } from '@postgrad/base/internal'
+import type { Clock, Timer } from '../clock.js'
+import { type Address, formatAddress } from './address.js'
+import type { CertificateIdentity } from './certificate.js'
+import { type Established, establish, noAnswer } from './connection.js'
+import { type Credentials, type Identity, requireCredentials } from './credentials.js'
+import type { Attempt } from './socket-errors.js'
+import type { SocketLimits } from './socket-limits.js'
+import { secure } from './tls.js'
+
+/** What both ends of every connection of an exchange have in common. */
+export interface Endpoint {
+  readonly self: Identity
+  readonly credentials: Credentials | null
+  readonly clock: Clock
+  readonly limits: SocketLimits
+  readonly random: (bytes: number) => Uint8Array
+  readonly release: string
+  /** Every socket, from its beginning; it is let go when it has closed. */
+  readonly track: (socket: Socket) => void
+}
+
+export interface DialOptions {
+  readonly purpose: string
+  readonly wants: { readonly name: string; readonly id: number } | null
+  readonly addresses: readonly Address[]
+  /** Of all attempts together. */
+  readonly timeoutMs?: number
+  readonly onDone: (established: Established) => void
+  readonly onFailed: (attempts: readonly Attempt[]) => void
+}
+
+/** One round over the addresses. */
+export class Dial {
+  private readonly end: Endpoint
+  private readonly options: DialOptions
+  private readonly addresses: readonly Address[]
+  private readonly attempts: Attempt[] = []
+  private readonly limitMs: number
+  private next = 0
+  private isOver = false
+  private timer: Timer | null = null
+  /** Ends the attempt that is under way. */
+  private stop: ((detail: string) => void) | null = null
+
+  constructor(end: Endpoint, options: DialOptions) {
+    this.end = end
+    this.options = options
+    this.addresses = preferred(options.addresses)
+    this.limitMs = end.clock.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY)
+    // In a turn of its own: nobody is told of anything while he still makes it.
+    end.clock.defer(() => this.tryNext())
+  }
+
+  /** Nobody is told. */
+  cancel(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.timer?.cancel()
+    this.stop?.('it was called off')
+  }
+
+  private tryNext(): void {
+    if (this.isOver) return
+    const address = this.addresses[this.next++]
+    const { clock, limits } = this.end
+    const timeoutMs = Math.ceil(Math.min(limits.connectMs, this.limitMs - clock.now()))
+    if (address === undefined || timeoutMs <= 0) {
+      this.isOver = true
+      this.options.onFailed(this.attempts)
+      return
+    }
+    try {
+      requireCredentials(address, this.end.credentials)
+      this.connect(address, timeoutMs)
+    } catch (error) {
+      this.failed(address, error as Error)
+    }
+  }
+
+  private failed(address: Address, error: Error): void {
+    this.timer?.cancel()
+    this.timer = null
+    this.stop = null
+    if (this.isOver) return
+    this.attempts.push({ address, error })
+    this.tryNext()
+  }
+
+  private connect(address: Address, timeoutMs: number): void {
+    const { clock, credentials, track } = this.end
+    const beganMs = clock.now()
+    const { connect } = builtin<typeof import('node:net')>('node:net')
+    const socket = address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
+    track(socket)
+    let isSettled = false
+    const failed = (error: Error): void => {
+      if (isSettled) return
+      isSettled = true
+      socket.destroy()
+      this.failed(address, error)
+    }
+    this.stop = (detail) => failed(new Error(detail))
+    this.timer = clock.setTimer(timeoutMs, () => failed(noAnswer(timeoutMs)))
+    const connected = (made: Socket, peer: CertificateIdentity | null): void => {
+      if (isSettled) return
+      isSettled = true
+      this.timer?.cancel()
+      this.shakeHands(address, made, peer, Math.max(1, Math.ceil(beganMs + timeoutMs - clock.now())))
+    }
+    socket.on('error', failed)
+    socket.once('connect', () => {
+      if (isSettled) return
+      if (credentials?.kind === 'tls') secure(socket, 'dialler', credentials, connected, failed)
+      else connected(socket, null)
+    })
+  }
+
+  private shakeHands(address: Address, socket: Socket, tlsPeer: CertificateIdentity | null, timeoutMs: number): void {
+    const { self, credentials, clock, limits, random, release } = this.end
+    const { purpose, wants } = this.options
+    this.stop = establish(socket, {
+      clock,
+      limits,
+      timeoutMs,
+      handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
+      onDone: (established) => {
+        if (this.isOver) {
+          established.link.close()
+          return
+        }
+        this.isOver = true
+        this.options.onDone(established)
+      },
+      onFailed: (error) => this.failed(address, error),
+    })
+  }
+}
+
+/** Unix sockets that are there first: the same machine. One that is not there is left out, unless there is nothing else. */
+function preferred(addresses: readonly Address[]): readonly Address[] {
+  const { existsSync } = builtin<typeof import('node:fs')>('node:fs')
+  const unix = addresses.filter((address) => address.kind === 'unix')
+  const there = unix.filter(({ path }) => existsSync(path))
+  const seen = new Set<string>()
+  const ordered = [...there, ...addresses.filter(({ kind }) => kind === 'tcp')]
+  return (ordered.length > 0 ? ordered : unix).filter((address) => {
+    const text = formatAddress(address)
+    return !seen.has(text) && seen.add(text)
+  })
+}

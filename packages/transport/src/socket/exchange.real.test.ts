@@ -1,0 +1,551 @@
+/** Exchanges of two workers in one process, over real sockets: links that live through breaks, services, refusals, limits. */
+import { once } from 'node:events'
+import net from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { Link } from '../link.js'
+import { describeLink, frame, Recorder, text } from '../link.suite.js'
+import type { Address } from './address.js'
+import { Authority } from './certificates.fixture.js'
+import type { Credentials } from './credentials.js'
+import { Exchange, type ExchangeOptions } from './exchange.js'
+import type { ListenAddress } from './listener.js'
+import type { SocketLimits } from './socket-limits.js'
+import { clock, sleep, socketFolder, until } from './socket-pair.fixture.js'
+
+const TCP: ListenAddress = { kind: 'tcp', host: '127.0.0.1', port: 0 }
+const made: { close(): unknown }[] = []
+
+afterEach(async () => {
+  // Exchanges first, while the ways between them are open.
+  const all = made.splice(0)
+  await Promise.all(all.map((one) => one instanceof Exchange && one.close()))
+  for (const one of all) await one.close()
+})
+
+function exchange(id: number, options: Partial<ExchangeOptions> & { limits?: Partial<SocketLimits> } = {}): Exchange {
+  const self = { cluster: 'c', name: `w${id}`, id }
+  const one = new Exchange({ self, credentials: null, clock, ...options })
+  made.push(one)
+  return one
+}
+
+const peer = (id: number) => ({ name: `w${id}`, id })
+
+function folder(): string {
+  const made_ = socketFolder()
+  made.push({ close: made_.remove })
+  return made_.path
+}
+
+/** Two workers that listen and know each other's addresses. */
+async function two(
+  kind: 'tcp' | 'unix',
+  options: Partial<ExchangeOptions> & { limits?: Partial<SocketLimits> } = {},
+): Promise<{ a: Exchange; b: Exchange; ofA: Link; ofB: Link; atA: readonly Address[]; atB: readonly Address[] }> {
+  const [a, b] = [exchange(1, options), exchange(2, options)]
+  const path = kind === 'unix' ? folder() : ''
+  const where = (name: string): ListenAddress => (kind === 'tcp' ? TCP : { kind: 'unix', path: join(path, name) })
+  const [atA, atB] = [await a.listen([where('a')]), await b.listen([where('b')])]
+  const ofA = a.link(peer(2), () => atB)
+  const ofB = b.link(peer(1), async () => atA)
+  return { a, b, ofA, ofB, atA, atB }
+}
+
+/** Between a dialler and a listener: what tests cut, stop and let through again. */
+class FaultyWay {
+  readonly pairs: [net.Socket, net.Socket][] = []
+  connections = 0
+  isOpen = true
+  private readonly server: net.Server
+  private readonly to: Address & { kind: 'tcp' }
+
+  private constructor(to: Address) {
+    this.to = to as Address & { kind: 'tcp' }
+    this.server = net.createServer((socket) => this.onSocket(socket))
+    made.push(this)
+  }
+
+  static async to(address: Address): Promise<{ proxy: FaultyWay; address: Address }> {
+    const proxy = new FaultyWay(address)
+    proxy.server.listen(0, '127.0.0.1')
+    await once(proxy.server, 'listening')
+    return { proxy, address: { kind: 'tcp', host: '127.0.0.1', port: (proxy.server.address() as net.AddressInfo).port } }
+  }
+
+  /** As a broken cable with a reset at both ends. */
+  cut(): void {
+    for (const pair of this.pairs.splice(0)) for (const socket of pair) socket.resetAndDestroy()
+  }
+
+  /** Nothing passes any more, and nobody is told. */
+  stall(): void {
+    for (const pair of this.pairs) for (const socket of pair) socket.pause()
+  }
+
+  close(): void {
+    this.server.close()
+    this.cut()
+  }
+
+  private onSocket(socket: net.Socket): void {
+    this.connections++
+    if (!this.isOpen) {
+      socket.resetAndDestroy()
+      return
+    }
+    const there = net.connect(this.to.port, this.to.host)
+    this.pairs.push([socket, there])
+    for (const [from, to] of [
+      [socket, there],
+      [there, socket],
+    ] as const) {
+      from.on('error', () => to.destroy())
+      from.on('close', () => to.destroy())
+      from.pipe(to)
+    }
+  }
+}
+
+const numbers = (count: number, prefix = ''): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
+
+for (const kind of ['tcp', 'unix'] as const) {
+  describeLink(`EXC-1 the link of an exchange over ${kind}`, {
+    async make() {
+      const { a, b, ofA, ofB } = await two(kind)
+      return {
+        a: ofA,
+        b: ofB,
+        async dispose() {
+          await Promise.all([a.close(), b.close()])
+        },
+      }
+    },
+    until,
+    turns: () => sleep(5),
+    arrivesAtOnce: false,
+  })
+}
+
+describe('a link of an exchange', () => {
+  test('EXC-2 nothing is dialled before something is sent; then the other end answers on the same connection', async () => {
+    const { a, b, ofA, ofB } = await two('tcp')
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    await sleep(30)
+    expect([a.counts.attached, b.counts.attached, a.identityOf(2)]).toEqual([0, 0, null])
+    const met: string[] = []
+    b.onPeerIdentity(({ name, role }) => met.push(`${name} ${role}`))
+    ofA.send(frame('ask'))
+    atB.onEach = () => ofB.send(frame('answer'))
+    await until(() => atA.frames.length === 1)
+    expect(atA.texts).toEqual(['answer'])
+    expect(a.identityOf(2)).toEqual({ cluster: 'c', name: 'w2', id: 2, role: 'member' })
+    expect(met).toEqual(['w1 member'])
+  })
+
+  test('EXC-3 both dial at once: one connection stays, nothing is lost or doubled', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { a, b, ofA, ofB } = await two(round % 2 === 0 ? 'tcp' : 'unix')
+      const [atA, atB] = [new Recorder(), new Recorder()]
+      ofA.open(atA)
+      ofB.open(atB)
+      for (let i = 0; i < 200; i++) {
+        ofA.send(frame(`${i}`))
+        ofB.send(frame(`${i}`))
+        if (i % 20 === 0) await sleep(round % 3)
+      }
+      await until(() => atA.frames.length >= 200 && atB.frames.length >= 200)
+      expect([atA.texts, atB.texts]).toEqual([numbers(200), numbers(200)])
+      expect([ofA.closed, ofB.closed]).toEqual([false, false])
+      await Promise.all([a.close(), b.close()])
+    }
+  })
+
+  test('EXC-4 a connection that is cut again and again, in the middle of large frames too: nothing is lost or doubled', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    const ofB = b.link(peer(1), () => [])
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    const count = 60
+    let cuts = 0
+    const cutting = setInterval(() => {
+      if (proxy.pairs.length > 0 && cuts < 12) {
+        cuts++
+        proxy.cut()
+      }
+    }, 40)
+    for (let i = 0; i < count; i++) {
+      ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 3_000_000 : 100).fill(i)))
+      ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 2_000_000 : 10).fill(i)))
+      await sleep(5)
+    }
+    await until(() => atA.frames.length >= count && atB.frames.length >= count)
+    clearInterval(cutting)
+    expect([atA.texts, atB.texts]).toEqual([numbers(count), numbers(count)])
+    expect(cuts).toBeGreaterThan(3)
+    for (const at of [atA, atB]) {
+      for (const [i, { segments }] of at.frames.entries())
+        expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
+    }
+    expect([ofA.closed, ofB.closed]).toEqual([false, false])
+  }, 60_000)
+
+  test('EXC-5 no connection within the grace: the link ends at both ends, with what each address said', async () => {
+    const limits = { graceMs: 700 }
+    const [a, b] = [exchange(1, { limits }), exchange(2, { limits })]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    const ofB = b.link(peer(1), () => [])
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    ofA.send(frame('x'))
+    await until(() => atB.frames.length === 1)
+    proxy.isOpen = false
+    proxy.cut()
+    await until(() => atA.closed !== null && atB.closed !== null)
+    expect(atA.closed).toMatchObject({
+      by: 'peer',
+      detail: expect.stringMatching(/no new connection to w2 \(2\) within 700 ms: tcp:\/\/127/),
+    })
+    expect(atB.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('no address is known') })
+    // Another link to the same worker may begin.
+    proxy.isOpen = true
+    const again = a.link(peer(2), () => [address])
+    const atB2 = new Recorder()
+    b.link(peer(1), () => []).open(atB2)
+    again.send(frame('again'))
+    await until(() => atB2.frames.length === 1)
+    expect(atB2.texts).toEqual(['again'])
+  })
+
+  test('EXC-5 a worker that nobody ever listens for: the link ends with the reason', async () => {
+    const a = exchange(1, { limits: { graceMs: 200 } })
+    const link = a.link(peer(2), () => [{ kind: 'tcp', host: '127.0.0.1', port: 1 }])
+    const at = new Recorder()
+    link.open(at)
+    link.send(frame('x'))
+    await until(() => at.closed !== null)
+    expect(at.closed?.detail).toBe('no connection to w2 (2) within 200 ms: tcp://127.0.0.1:1: nobody listens there (ECONNREFUSED)')
+  })
+
+  test('EXC-6 a way on which nothing passes any more: suspected, then dead, at both ends', async () => {
+    const limits = { heartbeatMs: 20, suspectMs: 60, deadMs: 200, graceMs: 10_000 }
+    const [a, b] = [exchange(1, { limits }), exchange(2, { limits })]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    const ofB = b.link(peer(1), () => [])
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    ofA.send(frame('x'))
+    await until(() => atB.frames.length === 1)
+    const suspicions: unknown[] = []
+    a.onPeerSuspected((who, is) => suspicions.push([who.id, is]))
+    proxy.stall()
+    await until(() => atA.closed !== null && atB.closed !== null)
+    expect(suspicions).toEqual([[2, true]])
+    expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('nothing came from the other end for 200 ms') })
+    expect(atB.closed?.by).toBe('peer')
+  })
+
+  test('EXC-7 a worker that membership learns of later: its connection waits, and nothing of it is lost', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const atB = await b.listen([TCP])
+    const ofA = a.link(peer(2), () => atB)
+    ofA.open(new Recorder())
+    for (const each of numbers(50)) ofA.send(frame(each))
+    await until(() => b.counts.strangers === 1)
+    await sleep(30)
+    const got = new Recorder()
+    b.link(peer(1), () => []).open(got)
+    await until(() => got.frames.length === 50)
+    expect(got.texts).toEqual(numbers(50))
+  })
+
+  test('EXC-7 strangers wait for a time and in a number that are bounded', async () => {
+    const limits = { strangersMax: 1, strangerMs: 200, graceMs: 600 }
+    const b = exchange(9, { limits })
+    const atB = await b.listen([TCP])
+    const ends: Recorder[] = []
+    for (const id of [1, 2, 3]) {
+      const link = exchange(id, { limits }).link({ name: 'w9', id: 9 }, () => atB)
+      const at = new Recorder()
+      ends.push(at)
+      link.open(at)
+      link.send(frame('x'))
+    }
+    await until(() => ends.every((at) => at.closed !== null))
+    expect(ends.every((at) => at.closed?.detail.includes('not known here'))).toBe(true)
+    await until(() => (b as unknown as { strangers: Set<unknown> }).strangers.size === 0)
+  })
+
+  test('EXC-8 ended: at once where there is no connection; behind what was received where there is one', async () => {
+    const { a, ofA, ofB, b } = await two('tcp', { limits: { lingerMs: 200 } })
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    const other = a.link(peer(7), () => [])
+    const at7 = new Recorder()
+    other.open(at7)
+    a.ended(7, 'its process has ended')
+    await until(() => at7.closed !== null)
+    expect(at7.closed).toEqual({ by: 'peer', detail: 'its process has ended' })
+    ofB.send(frame('last words'))
+    await until(() => atA.frames.length === 1)
+    a.ended(2, 'its process was killed')
+    ofB.send(frame('on the way'))
+    await until(() => atA.closed !== null && atB.closed !== null)
+    expect(atA.texts).toEqual(['last words', 'on the way'])
+    expect(atA.closed).toEqual({ by: 'peer', detail: 'its process was killed' })
+    expect(b.identityOf(1)).toBeNull()
+  })
+
+  test('EXC-9 a worker that was started again under the same id is another: the old link ends, a new one begins', async () => {
+    const b = exchange(2, { limits: { graceMs: 2000 } })
+    const atB = await b.listen([TCP])
+    const first = exchange(1)
+    const of1 = first.link(peer(2), () => atB)
+    of1.open(new Recorder())
+    const old = new Recorder()
+    b.link(peer(1), () => []).open(old)
+    of1.send(frame('first life'))
+    await until(() => old.frames.length === 1)
+    // As a kill does: no goodbye.
+    for (const socket of (first as unknown as { sockets: Set<net.Socket> }).sockets) socket.destroy()
+    first.ended(2, 'killed')
+    const second = exchange(1)
+    const again = second.link(peer(2), () => atB)
+    again.open(new Recorder())
+    again.send(frame('second life'))
+    await until(() => old.closed !== null)
+    expect(old.closed?.by).toBe('peer')
+    expect(old.texts).toEqual(['first life'])
+    const next = new Recorder()
+    b.link(peer(1), () => []).open(next)
+    await until(() => next.frames.length === 1)
+    expect(next.texts).toEqual(['second life'])
+  })
+
+  test('EXC-10 another worker at the address: nothing is sent to it', async () => {
+    const [a, c] = [exchange(1, { limits: { graceMs: 200 } }), exchange(3)]
+    const atC = await c.listen([TCP])
+    const link = a.link(peer(2), () => atC)
+    const at = new Recorder()
+    link.open(at)
+    link.send(frame('secret'))
+    await until(() => at.closed !== null)
+    expect(at.closed?.detail).toContain('WRONG_PEER')
+    expect(c.counts.strangers).toBe(0)
+  })
+
+  test('EXC-11 close says goodbye: peers hear of it behind what was sent, and nothing stays open', async () => {
+    const { a, b, ofA, ofB } = await two('unix')
+    const atB = new Recorder()
+    ofA.open(new Recorder())
+    ofB.open(atB)
+    for (const each of numbers(100)) ofA.send(frame(each))
+    ofA.send(frame('large', new Uint8Array(3_000_000)))
+    await a.close()
+    await until(() => atB.closed !== null)
+    expect(atB.frames.length).toBe(101)
+    expect(() => a.link(peer(3), () => [])).toThrow(expect.objectContaining({ code: 'EXCHANGE_CLOSED' }))
+    await b.close()
+    expect([a, b].map((one) => (one as unknown as { sockets: Set<unknown> }).sockets.size)).toEqual([0, 0])
+  })
+})
+
+describe('services of an exchange', () => {
+  test('EXC-12 a connection for a purpose has a link of its own, and both know who is there', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const served: string[] = []
+    b.serve('store', (link, { name }) => {
+      served.push(name)
+      link.open({
+        onFrame: (got) => link.send(frame(`re ${text(got.header)}`)),
+        onTurnEnd() {},
+        onClose: ({ by }) => served.push(`closed by ${by}`),
+      })
+    })
+    const { link, peer: who } = await a.dial('store', await b.listen([TCP]), { timeoutMs: 5000 })
+    expect(who.name).toBe('w2')
+    const at = new Recorder()
+    link.open(at)
+    link.send(frame('x'))
+    await until(() => at.frames.length === 1)
+    expect(at.texts).toEqual(['re x'])
+    link.close()
+    await until(() => served.length === 2)
+    expect(served).toEqual(['w1', 'closed by peer'])
+  })
+
+  test('EXC-13 nobody there, a purpose that nobody serves, another cluster, a wrong key: one line that names the address', async () => {
+    const key = (byte: number): Credentials => ({ kind: 'key', role: 'member', keys: { member: new Uint8Array(32).fill(byte) } })
+    const a = exchange(1, { credentials: key(1) })
+    const b = exchange(2, { credentials: key(2) })
+    const atB = await b.listen([TCP])
+    const port = (atB[0] as { port: number }).port
+    const dial = (one: Exchange, purpose: string, at: readonly Address[]) =>
+      one.dial(purpose, at, { timeoutMs: 3000 }).then(
+        () => 'connected',
+        (error: Error & { code: string }) => `${error.code}: ${error.message}`,
+      )
+    const nobody: Address[] = [
+      { kind: 'tcp', host: '127.0.0.1', port: 1 },
+      { kind: 'unix', path: '/nowhere/s' },
+    ]
+    expect(await dial(a, 'store', nobody)).toMatch(
+      /^CONNECT_FAILED: connect: no connection to a worker, for 'store': tcp:\/\/127.0.0.1:1: nobody listens there \(ECONNREFUSED\)/,
+    )
+    expect(await dial(a, 'store', nobody.slice(1))).toMatch(/unix:\/nowhere\/s: there is no such socket \(ENOENT\)/)
+    expect(await dial(a, 'store', atB)).toMatch(new RegExp(`^AUTH_FAILED: .*tcp://127.0.0.1:${port}: AUTH_FAILED`))
+    const sameKey = exchange(3, { credentials: key(2) })
+    expect(await dial(sameKey, 'store', atB)).toMatch(/^PURPOSE_UNKNOWN: /)
+    const elsewhere = exchange(4, { credentials: key(2), self: { cluster: 'other', name: 'w4', id: 4 } })
+    expect(await dial(elsewhere, 'store', atB)).toMatch(/^CLUSTER_MISMATCH: /)
+    const older = exchange(5, { credentials: key(2), release: '0.0.1' })
+    expect(await dial(older, 'store', atB)).toMatch(/^VERSION_MISMATCH: /)
+    const open = exchange(6)
+    expect(await dial(open, 'store', atB)).toMatch(/^AUTH_FAILED: /)
+    expect(await dial(open, 'store', [{ kind: 'tcp', host: '192.0.2.1', port: 5 }])).toMatch(/^CREDENTIALS_REQUIRED: /)
+  })
+
+  test('EXC-13 what listens and never answers is given up in time', async () => {
+    const silent = net.createServer(() => {})
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    made.push(silent)
+    const { port } = silent.address() as net.AddressInfo
+    const a = exchange(1, { limits: { connectMs: 150 } })
+    await expect(a.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 5000 })).rejects.toMatchObject({
+      code: 'CONNECT_FAILED',
+      message: expect.stringContaining('no answer within 150 ms'),
+    })
+    const signal = AbortSignal.timeout(50)
+    await expect(a.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 5000, signal })).rejects.toMatchObject({
+      name: 'TimeoutError',
+    })
+  })
+
+  test('EXC-14 listening: a port that is taken, a range, a path that a killed process left, an address of others without credentials', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const [first] = await a.listen([TCP])
+    const { port } = first as { port: number }
+    await expect(b.listen([{ kind: 'tcp', host: '127.0.0.1', port }])).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' })
+    const [inRange] = await b.listen([{ kind: 'tcp', host: '127.0.0.1', port: [port, Math.min(65535, port + 20)], advertise: 'localhost' }])
+    expect(inRange).toMatchObject({ kind: 'tcp', host: 'localhost' })
+    expect((inRange as { port: number }).port).toBeGreaterThan(port)
+    await expect(b.listen([{ kind: 'tcp', host: '0.0.0.0', port: 0 }])).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+    const path = join(folder(), 'left')
+    const left = new net.Server()
+    left.listen(path)
+    await once(left, 'listening')
+    await expect(b.listen([{ kind: 'unix', path }])).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' })
+    // Closed below Node, as a kill does: the file stays.
+    ;(left as unknown as { _handle: { close(): void; fd: number } })._handle.close()
+    const { existsSync, writeFileSync } = await import('node:fs')
+    if (!existsSync(path)) writeFileSync(path, '')
+    expect(await b.listen([{ kind: 'unix', path }])).toEqual([{ kind: 'unix', path }])
+    await b.close()
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('EXC-15 who does not say who he is: too much, too slow, too many', async () => {
+    const limits = { handshakeMs: 250, halfOpenMax: 5, halfOpenPerAddressMax: 3 }
+    const b = exchange(2, { limits })
+    b.serve('store', (link) => link.open(new Recorder()))
+    const at = await b.listen([TCP])
+    const { port } = at[0] as { port: number }
+    const closed: number[] = []
+    const guests = Array.from({ length: 6 }, (_, i) => {
+      const socket = net.connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.on('close', () => closed.push(i))
+      return socket
+    })
+    // Three are let in, and three are not, at once.
+    await until(() => closed.length === 3)
+    expect([...closed].sort()).toEqual([3, 4, 5])
+    // One drips a byte at a time.
+    const dripping = setInterval(() => guests[0]!.write('x'), 20)
+    await until(() => closed.length === 6)
+    clearInterval(dripping)
+    // The others are served all the time, and now.
+    const { link } = await exchange(1).dial('store', at, { timeoutMs: 2000 })
+    expect(link.closed).toBe(false)
+  })
+
+  test('EXC-16 garbage of any kind harms nobody else', async () => {
+    const { a, ofA, ofB, atB } = await two('tcp')
+    const got = new Recorder()
+    ofA.open(new Recorder())
+    ofB.open(got)
+    const { port } = atB[0] as { port: number }
+    let seed = 20_261_124
+    const random = () => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0
+      return seed
+    }
+    for (let i = 0; i < 60; i++) {
+      const socket = net.connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(Buffer.from(Array.from({ length: random() % 3000 }, () => random() >>> 24)))
+      if (i % 3 === 0) socket.destroySoon()
+      made.push({ close: () => socket.destroy() })
+      ofA.send(frame(`${i}`))
+      await sleep(1)
+    }
+    await until(() => got.frames.length === 60)
+    expect(got.texts).toEqual(numbers(60))
+    expect(a.identityOf(2)?.name).toBe('w2')
+  })
+})
+
+describe('an exchange with TLS', () => {
+  const authority = new Authority('ours')
+  const of = (name: string, role = 'member', cluster = 'c', by = authority) => by.credentials(`postgrad:${cluster}/${name}?role=${role}`)
+
+  test('EXC-17 certificates at both ends: the role is that of the certificate, and large frames and breaks pass', async () => {
+    for (const kind of ['tcp', 'unix'] as const) {
+      const a = exchange(1, { credentials: of('w1', 'observer') })
+      const b = exchange(2, { credentials: of('w2') })
+      const [atB] = await b.listen([kind === 'tcp' ? TCP : { kind: 'unix', path: join(folder(), 'b') }])
+      const { proxy, address } = kind === 'tcp' ? await FaultyWay.to(atB!) : { proxy: null, address: atB! }
+      const [got, back] = [new Recorder(), new Recorder()]
+      const ofA = a.link(peer(2), () => [address])
+      const ofB = b.link(peer(1), () => [])
+      ofA.open(back)
+      ofB.open(got)
+      got.onEach = () => ofB.send(frame('re'))
+      ofA.send(frame('0', new Uint8Array(3_000_000).fill(7)))
+      await until(() => back.frames.length === 1)
+      proxy?.cut()
+      for (let i = 1; i < 20; i++) ofA.send(frame(`${i}`, new Uint8Array(300_000).fill(i)))
+      await until(() => back.frames.length === 20)
+      expect(got.texts).toEqual(numbers(20))
+      expect(Buffer.compare(got.frames[0]!.segments[0]!, new Uint8Array(3_000_000).fill(7))).toBe(0)
+      expect(b.identityOf(1)).toEqual({ cluster: 'c', name: 'w1', id: 1, role: 'observer' })
+    }
+  })
+
+  test('EXC-17 a certificate of another authority, of another worker, of another cluster, or none: refused, with a reason', async () => {
+    const b = exchange(2, { credentials: of('w2') })
+    b.serve('store', (link) => link.open(new Recorder()))
+    const at = await b.listen([TCP])
+    const dial = (one: Exchange) =>
+      one.dial('store', at, { timeoutMs: 3000 }).then(
+        () => 'connected',
+        (error: Error & { code: string }) => `${error.code}: ${error.message}`,
+      )
+    expect(await dial(exchange(1, { credentials: of('w1') }))).toBe('connected')
+    expect(await dial(exchange(3, { credentials: of('w3', 'member', 'c', new Authority('ours')) }))).toMatch(/^AUTH_FAILED: .*TLS refused/)
+    expect(await dial(exchange(4, { credentials: of('w1') }))).toMatch(/^AUTH_FAILED: /)
+    expect(await dial(exchange(5, { credentials: of('w5', 'member', 'other') }))).toMatch(/^AUTH_FAILED: /)
+    expect(await dial(exchange(6, { credentials: null }))).toMatch(/^(CONNECT_FAILED|AUTH_FAILED): /)
+  })
+})

@@ -1,0 +1,325 @@
+/**
+ * A worker's connections to workers of other processes: listens, dials, and gives a link to each peer that lives through breaks of its
+ * connection. `peer-link.ts` has the session of one peer, `listener.ts` and `dialler.ts` make connections, `connection.ts` knows who is at their
+ * other end. The rules EXC-1… are in SPEC.md.
+ *
+ *     link(peer) ─→ PeerLink ─→ Session ─→ SocketLink ─→ chunks ─→ TCP, TLS, Unix socket
+ *                      ↑ dials, redials        ↑ one at a time
+ *     listen ─→ Listener ─→ handshake ─┬ session: to the peer's link; nobody has one yet: it waits a while
+ *                                      └ anything else: to whoever serves it
+ */
+import type { Socket } from 'node:net'
+import type { PostgradError } from '@postgrad/base'
+import { builtin, onAbort } from '@postgrad/base/internal'
+import { callListener } from '../call-listener.js'
+import type { Clock, Timer } from '../clock.js'
+import type { Link } from '../link.js'
+import type { Address } from './address.js'
+import { Bye, ChunkType } from './chunk.js'
+import { type Established, SESSION_PURPOSE } from './connection.js'
+import { type Credentials, checkCredentials, DEFAULT_ROLE, type Identity } from './credentials.js'
+import { Dial, type Endpoint } from './dialler.js'
+import { refuse } from './handshake-errors.js'
+import { type ListenAddress, Listener } from './listener.js'
+import { type Addresses, linkExists, PeerLink, type PeerName, readResume } from './peer-link.js'
+import { connectFailed, exchangeClosed, isFinal } from './socket-errors.js'
+import { type SocketLimits, socketLimits } from './socket-limits.js'
+import { ownIdentity } from './tls.js'
+
+export interface ExchangeOptions {
+  /** Who this worker is. The role is that of the credentials; without any it is 'member' unless said otherwise. */
+  readonly self: Omit<Identity, 'role'> & { readonly role?: string }
+  /** What it proves that with. Null: nothing, and only this machine is listened to and dialled. */
+  readonly credentials: Credentials | null
+  readonly clock: Clock
+  readonly limits?: Partial<SocketLimits>
+  /** The library's version, which must be the same at both ends. */
+  readonly release?: string
+  /** Nonces, lives and jitter. Default: `crypto.randomBytes`; nothing else is safe with credentials. */
+  readonly random?: (bytes: number) => Uint8Array
+}
+
+export interface DialedService {
+  readonly link: Link
+  readonly peer: Identity
+}
+
+export interface ServiceDialOptions {
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+  /** Tries again until the time is over when nobody is there yet. Default false: each address once. */
+  readonly retry?: boolean
+}
+
+/** A session's connection to which nobody here has a link yet. */
+interface Stranger {
+  readonly established: Established
+  readonly timer: Timer
+  resume: Buffer | null
+}
+
+export class Exchange {
+  readonly self: Identity
+  readonly counts = { attached: 0, ended: 0, suspected: 0, strangers: 0 }
+  private readonly end: Endpoint
+  private readonly listener: Listener
+  private readonly sockets = new Set<Socket>()
+  private readonly peers = new Map<number, PeerLink>()
+  private readonly strangers = new Set<Stranger>()
+  private readonly services = new Map<string, (link: Link, peer: Identity) => void>()
+  private readonly serviceLinks = new Set<Link>()
+  private readonly dials = new Set<(error: PostgradError) => void>()
+  private readonly identityListeners: ((peer: Identity) => void)[] = []
+  private readonly suspicionListeners: ((peer: PeerName, isSuspected: boolean) => void)[] = []
+  private closing: Promise<void> | null = null
+  private onEmpty: (() => void) | null = null
+
+  /** @throws CREDENTIALS_INVALID, INVALID_ARGUMENT, AUTH_FAILED if the certificate names nobody */
+  constructor(options: ExchangeOptions) {
+    const { self, credentials, clock, random, release = '' } = options
+    if (credentials !== null) checkCredentials(credentials)
+    this.self = { cluster: self.cluster, name: self.name, id: self.id, role: roleOf(options) }
+    this.end = {
+      self: this.self,
+      credentials,
+      clock,
+      limits: socketLimits(options.limits),
+      random: random ?? ((bytes) => builtin<typeof import('node:crypto')>('node:crypto').randomBytes(bytes)),
+      release,
+      track: (socket) => this.track(socket),
+    }
+    this.listener = new Listener({
+      end: this.end,
+      admits: (_, purpose) => this.admits(purpose),
+      onConnection: (established) => this.onConnection(established),
+    })
+  }
+
+  /**
+   * Listens, and does not keep the process alive by it.
+   * @returns what others can reach, in the order of `at`
+   * @throws ADDRESS_IN_USE, ADDRESS_INVALID, CREDENTIALS_REQUIRED
+   */
+  async listen(at: readonly ListenAddress[]): Promise<readonly Address[]> {
+    if (this.closing !== null) throw exchangeClosed('listen')
+    return await this.listener.listen(at)
+  }
+
+  /**
+   * The link to a worker, at once: it dials when something is first sent, or takes what the other has dialled. One at a time.
+   * @throws LINK_EXISTS, EXCHANGE_CLOSED
+   */
+  link(peer: PeerName, addresses: Addresses): Link {
+    if (this.closing !== null) throw exchangeClosed('exchange.link')
+    if (this.peers.has(peer.id)) throw linkExists(peer)
+    const made = new PeerLink({
+      end: this.end,
+      peer,
+      addresses,
+      onIdentity: (identity) => this.onIdentity(identity),
+      onSuspected: (isSuspected) => this.onSuspicion(peer, isSuspected),
+      onOtherLife: (established, resume) => this.onStranger(established, resume),
+      onOver: () => this.onPeerOver(made),
+    })
+    this.peers.set(peer.id, made)
+    for (const stranger of [...this.strangers]) {
+      if (stranger.established.peer.id !== peer.id) continue
+      this.forget(stranger)
+      made.join(stranger.established, false, stranger.resume)
+    }
+    return made.session
+  }
+
+  /** That peer has ended, says whoever knows: its link closes behind what was received, and is not connected again. */
+  ended(id: number, detail: string): void {
+    this.peers.get(id)?.ended(detail)
+  }
+
+  /** Takes connections that are dialled for this purpose. The link must be opened in the same turn or later; nothing is lost before. */
+  serve(purpose: string, accept: (link: Link, peer: Identity) => void): void {
+    this.services.set(purpose, accept)
+  }
+
+  /**
+   * A connection for a purpose of its own, without a session: what breaks it ends its link.
+   * @throws CONNECT_FAILED, with what each address said; AUTH_FAILED, VERSION_MISMATCH, CLUSTER_MISMATCH, PURPOSE_UNKNOWN, CREDENTIALS_REQUIRED; what the signal says
+   */
+  dial(purpose: string, addresses: readonly Address[], options: ServiceDialOptions): Promise<DialedService> {
+    const { clock, limits } = this.end
+    const limitMs = clock.now() + options.timeoutMs
+    return new Promise((resolve, reject) => {
+      let dial: Dial | null = null
+      let timer: Timer | null = null
+      const stopListening = options.signal === undefined ? () => {} : onAbort(options.signal, () => fail(options.signal?.reason as Error))
+      const over = (): void => {
+        stopListening()
+        timer?.cancel()
+        dial?.cancel()
+        this.dials.delete(fail)
+      }
+      const fail = (error: Error): void => {
+        over()
+        reject(error)
+      }
+      let attempt = 0
+      const tryAll = (): void => {
+        dial = new Dial(this.end, {
+          purpose,
+          wants: null,
+          addresses,
+          timeoutMs: limitMs - clock.now(),
+          onDone: ({ link, peer }) => {
+            over()
+            this.keepService(link)
+            resolve({ link, peer })
+          },
+          onFailed: (attempts) => {
+            const waitMs = Math.min(limits.backoffMs * 2 ** attempt++, limits.backoffMsMax)
+            if (options.retry !== true || attempts.some(isFinal) || clock.now() + waitMs >= limitMs) {
+              fail(connectFailed(`a worker, for '${purpose}'`, attempts))
+            } else timer = clock.setTimer(waitMs, tryAll)
+          },
+        })
+      }
+      if (this.closing !== null) fail(exchangeClosed('exchange.dial'))
+      else if (options.signal?.aborted === true) fail(options.signal.reason as Error)
+      else {
+        this.dials.add(fail)
+        tryAll()
+      }
+    })
+  }
+
+  /** Who a peer has proven to be, so long as there is a link to it that has been connected. */
+  identityOf(id: number): Identity | null {
+    return this.peers.get(id)?.identity ?? null
+  }
+
+  /** Told at each link's first connection. */
+  onPeerIdentity(listener: (peer: Identity) => void): void {
+    this.identityListeners.push(listener)
+  }
+
+  /** Told when nothing was received from a peer for `suspectMs`, and when something was again. */
+  onPeerSuspected(listener: (peer: PeerName, isSuspected: boolean) => void): void {
+    this.suspicionListeners.push(listener)
+  }
+
+  /** Closes every link and waits for its goodbye, for a limited time. Nothing is open afterwards. */
+  close(): Promise<void> {
+    this.closing ??= this.closeAll()
+    return this.closing
+  }
+
+  private async closeAll(): Promise<void> {
+    const { clock, limits } = this.end
+    this.listener.close()
+    for (const fail of [...this.dials]) fail(exchangeClosed('exchange.dial'))
+    for (const stranger of [...this.strangers]) {
+      this.forget(stranger)
+      stranger.established.link.abort(Bye.CLOSED, 'the worker has ended')
+    }
+    for (const link of [...this.serviceLinks]) link.close()
+    for (const peer of [...this.peers.values()]) peer.session.close()
+    if (this.sockets.size === 0 && this.peers.size === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(2 * limits.lingerMs, () => {
+        for (const peer of [...this.peers.values()]) peer.session.abandon('the worker has ended')
+        for (const socket of [...this.sockets]) socket.destroy()
+        // A socket that never connected may not even say that it has closed.
+        resolve()
+      })
+      this.onEmpty = () => {
+        timer.cancel()
+        resolve()
+      }
+      this.checkEmpty()
+    })
+  }
+
+  private checkEmpty(): void {
+    if (this.sockets.size === 0 && this.peers.size === 0) this.onEmpty?.()
+  }
+
+  private track(socket: Socket): void {
+    this.sockets.add(socket)
+    socket.once('close', () => {
+      this.sockets.delete(socket)
+      this.checkEmpty()
+    })
+  }
+
+  private admits(purpose: string): void {
+    if (this.closing === null && (purpose === SESSION_PURPOSE || this.services.has(purpose))) return
+    throw refuse('accept', 'purpose', `one of: ${[SESSION_PURPOSE, ...this.services.keys()].join(', ')}`, `'${purpose}'`, { purpose })
+  }
+
+  private onConnection(established: Established): void {
+    const { link, peer, purpose } = established
+    if (purpose !== SESSION_PURPOSE) {
+      this.keepService(link)
+      const accept = this.services.get(purpose) as (link: Link, peer: Identity) => void
+      callListener(this.end.clock, () => accept(link, peer))
+      return
+    }
+    const known = this.peers.get(peer.id)
+    if (known === undefined) this.onStranger(established, null)
+    else known.join(established, false)
+  }
+
+  private keepService(link: Link): void {
+    const kept = link as Established['link']
+    this.serviceLinks.add(kept)
+    kept.hook({ onEnd: () => this.serviceLinks.delete(kept) })
+  }
+
+  /** The list of workers may learn of this one a little later than it dials. */
+  private onStranger(established: Established, resume: Buffer | null): void {
+    const { link } = established
+    const { clock, limits } = this.end
+    if (this.strangers.size >= limits.strangersMax || this.closing !== null) {
+      link.abort(Bye.STRANGER, 'too many wait that are not known here')
+      return
+    }
+    this.counts.strangers++
+    const timer = clock.setTimer(limits.strangerMs, () => link.abort(Bye.STRANGER, 'the worker is not known here'))
+    const stranger: Stranger = { established, timer, resume }
+    this.strangers.add(stranger)
+    link.hook({
+      onControl: (type, body) => {
+        if (type !== ChunkType.RESUME) return
+        // It knows a life of this worker's link, and there is no link: that session is over here.
+        if (readResume(body).known !== 0) link.abort(Bye.CLOSED, 'the session has ended here')
+        else stranger.resume = body
+      },
+      onEnd: () => this.forget(stranger),
+    })
+  }
+
+  private forget(stranger: Stranger): void {
+    stranger.timer.cancel()
+    this.strangers.delete(stranger)
+  }
+
+  private onIdentity(identity: Identity): void {
+    this.counts.attached++
+    for (const listener of this.identityListeners) callListener(this.end.clock, () => listener(identity))
+  }
+
+  private onSuspicion(peer: PeerName, isSuspected: boolean): void {
+    if (isSuspected) this.counts.suspected++
+    for (const listener of this.suspicionListeners) callListener(this.end.clock, () => listener(peer, isSuspected))
+  }
+
+  private onPeerOver(peer: PeerLink): void {
+    this.counts.ended++
+    if (this.peers.get(peer.peer.id) === peer) this.peers.delete(peer.peer.id)
+    this.checkEmpty()
+  }
+}
+
+function roleOf({ self, credentials }: ExchangeOptions): string {
+  if (credentials?.kind === 'key') return credentials.role
+  if (credentials?.kind === 'tls') return ownIdentity(credentials).role
+  return self.role ?? DEFAULT_ROLE
+}

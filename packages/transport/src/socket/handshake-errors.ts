@@ -1,0 +1,106 @@
+/**
+ * Why an end refuses the other, and how each of the two says so in one line. Over the wire goes the reason alone, a word of this table: no secret, and
+ * nothing that the other end could have chosen.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+
+interface Refusal {
+  readonly code: 'AUTH_FAILED' | 'VERSION_MISMATCH' | 'CLUSTER_MISMATCH' | 'WRONG_PEER' | 'PURPOSE_UNKNOWN' | 'HANDSHAKE_INVALID'
+  /** What the other end is told, behind "the other end refused: ". */
+  readonly told: string
+  /** What either of them can do. */
+  readonly remedy: string
+}
+
+const REFUSALS = {
+  key: {
+    code: 'AUTH_FAILED',
+    told: 'the proof is not that of its key',
+    remedy: 'Give both ends the same key file; someone between them may also have changed what was said.',
+  },
+  role: {
+    code: 'AUTH_FAILED',
+    told: 'neither end has the key of the other’s role',
+    remedy: 'A member has the keys of all roles: add the line of the role to its key file.',
+  },
+  credentials: {
+    code: 'AUTH_FAILED',
+    told: 'it asks for other credentials',
+    remedy: 'Give both ends credentials of the same kind: a key file, TLS, or on loopback none.',
+  },
+  certificate: {
+    code: 'AUTH_FAILED',
+    told: 'the certificate is not that of the worker that was claimed',
+    remedy: "Use a certificate with 'URI:postgrad:<cluster>/<name>?role=<role>' of that very worker, or with the name '*'.",
+  },
+  version: {
+    code: 'VERSION_MISMATCH',
+    told: 'it is of another version',
+    remedy: 'Install the same version of postgrad at both ends.',
+  },
+  cluster: {
+    code: 'CLUSTER_MISMATCH',
+    told: 'it belongs to another cluster',
+    remedy: 'Compare the names of the clusters, and the address.',
+  },
+  peer: {
+    code: 'WRONG_PEER',
+    told: 'it is another worker',
+    remedy: 'The worker may have been started again, or the address may be that of another one: look it up again.',
+  },
+  self: {
+    code: 'WRONG_PEER',
+    told: 'it is the very worker that dials',
+    remedy: 'Two workers may have the same id, or the address may be this worker’s own.',
+  },
+  purpose: {
+    code: 'PURPOSE_UNKNOWN',
+    told: 'it serves nothing of that kind',
+    remedy: 'Dial the worker that serves it.',
+  },
+  malformed: {
+    code: 'HANDSHAKE_INVALID',
+    told: 'it did not understand what was said',
+    remedy: 'Another program may use this port, or something between the ends may have changed what was said.',
+  },
+  unexpected: {
+    code: 'HANDSHAKE_INVALID',
+    told: 'it was told something out of turn',
+    remedy: 'Another program may use this port.',
+  },
+  size: {
+    code: 'HANDSHAKE_INVALID',
+    told: 'it was told too much',
+    remedy: 'Another program may use this port.',
+  },
+} as const satisfies Record<string, Refusal>
+
+export type RefusalReason = keyof typeof REFUSALS
+
+export const isRefusalReason = (value: unknown): value is RefusalReason => typeof value === 'string' && Object.hasOwn(REFUSALS, value)
+
+/** The error of the end that refuses. `values.by` is 'self'. */
+export function refuse(
+  op: string,
+  reason: RefusalReason,
+  expected: string,
+  got: string,
+  values: Readonly<Record<string, unknown>> = {},
+): PostgradError {
+  const { code, remedy } = REFUSALS[reason]
+  return new PostgradError(code, { op, expected, got, remedy, values: { ...values, reason, by: 'self' } })
+}
+
+/** The error of the end that was refused. `values.by` is 'peer'. */
+export function wasRefused(op: string, reason: RefusalReason): PostgradError {
+  const { code, told, remedy } = REFUSALS[reason]
+  return new PostgradError(code, { op, message: `the other end refused: ${told}`, remedy, values: { reason, by: 'peer' } })
+}
+
+/** The reason that the other end is to be told; null if it was the other end that refused. Any other error is 'malformed': it says nothing of this end. */
+export function reasonOf(error: unknown): RefusalReason | null {
+  if (!isPostgradError(error)) return 'malformed'
+  const { reason, by } = error.values
+  if (by === 'peer') return null
+  return isRefusalReason(reason) && REFUSALS[reason].code === error.code ? reason : 'malformed'
+}

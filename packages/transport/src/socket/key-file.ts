@@ -1,0 +1,117 @@
+/**
+ * Keys in a file of text, one line to a role; the first is the role of whoever uses the file:
+ *
+ *     # postgrad keys: whoever reads this file can be in these roles
+ *     member = 3q2+7wAAAA…
+ *     observer = yv66vgAAA…
+ *
+ * An observer's file has its own line alone. `credentials.ts` says what keys must be.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { builtin } from '@postgrad/base/internal'
+import { checkCredentials, isRole, KEY_BYTES_MIN, type KeyCredentials } from './credentials.js'
+
+const FILE_BYTES_MAX = 65_536
+const OTHERS = 0o077
+const LINE = /^([A-Za-z0-9_-]+)\s*=\s*([A-Za-z0-9+/]+={0,2})$/
+const FIRST_LINE = '# postgrad keys: whoever reads this file can be in these roles. The first line is the role of whoever uses it.'
+
+/** A new key of 32 bytes. `random` gives bytes that nobody can guess: `crypto.randomBytes`. */
+export function generateKey(random: (bytes: number) => Uint8Array): Uint8Array {
+  return Uint8Array.from(random(KEY_BYTES_MIN))
+}
+
+/** The text of a key file. Its first line is this end's own role. @throws CREDENTIALS_INVALID */
+export function formatKeyFile(credentials: KeyCredentials): string {
+  checkCredentials(credentials)
+  const { role, keys } = credentials
+  const roles = [role, ...Object.keys(keys).filter((one) => one !== role)]
+  return `${[FIRST_LINE, ...roles.map((one) => `${one} = ${Buffer.from(keys[one] as Uint8Array).toString('base64')}`)].join('\n')}\n`
+}
+
+/**
+ * What a key file says. `role` takes the place of the first line's. No error shows a part of the text, only the line's number.
+ * @throws KEY_FILE_INVALID, CREDENTIALS_INVALID
+ */
+export function parseKeyFile(text: string, options: { readonly role?: string; readonly path?: string } = {}): KeyCredentials {
+  const keys: Record<string, Uint8Array> = {}
+  let first: string | null = null
+  for (const [i, line] of text.split('\n').entries()) {
+    const content = line.trim()
+    if (content === '' || content.startsWith('#')) continue
+    const [, role, base64] = LINE.exec(content) ?? []
+    const key = base64 === undefined ? null : fromBase64(base64)
+    if (role === undefined || !isRole(role) || key === null) {
+      throw fileInvalid(`'role = base64' in line ${i + 1}`, 'something else', 'Make the file by `postgrad keygen`.', options.path)
+    }
+    if (Object.hasOwn(keys, role))
+      throw fileInvalid('one line for each role', `a second one for '${role}', line ${i + 1}`, 'Remove one of them.', options.path)
+    keys[role] = key
+    first ??= role
+  }
+  if (first === null) throw fileInvalid("a line 'role = base64'", 'none', 'Make the file by `postgrad keygen`.', options.path)
+  return checkCredentials({ kind: 'key', role: options.role ?? first, keys }) as KeyCredentials
+}
+
+/**
+ * Reads a key file, at once. On POSIX it must be its owner's alone; Windows has no such bits, and its folder must see to that.
+ * @throws KEY_FILE_OPEN, KEY_FILE_UNREADABLE, KEY_FILE_INVALID, CREDENTIALS_INVALID
+ */
+export function readKeyFile(path: string, options: { readonly role?: string } = {}): KeyCredentials {
+  return parseKeyFile(readPrivate(path), { ...options, path })
+}
+
+/** Permissions are those of the opened file, so that it cannot be another one by then. */
+function readPrivate(path: string): string {
+  const fs = builtin<typeof import('node:fs')>('node:fs')
+  let file: number
+  try {
+    file = fs.openSync(path, 'r')
+  } catch (cause) {
+    throw unreadable(path, cause)
+  }
+  try {
+    const { mode, size } = fs.fstatSync(file)
+    if (process.platform !== 'win32' && (mode & OTHERS) !== 0) {
+      throw new PostgradError('KEY_FILE_OPEN', {
+        op: 'key file',
+        expected: 'a file that only its owner may read',
+        got: `'${path}' with mode ${(mode & 0o777).toString(8)}`,
+        remedy: `Run: chmod 600 '${path}'. If others have read it, make new keys.`,
+        values: { path, mode: mode & 0o777 },
+      })
+    }
+    if (size > FILE_BYTES_MAX) throw fileInvalid(`at most ${FILE_BYTES_MAX} bytes`, String(size), 'Is this a key file?', path)
+    return fs.readFileSync(file, 'utf8')
+  } catch (error) {
+    throw isPostgradError(error) ? error : unreadable(path, error)
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
+/** Null unless it is the one way in which these bytes are written. */
+function fromBase64(text: string): Uint8Array | null {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? Uint8Array.from(bytes) : null
+}
+
+function unreadable(path: string, cause: unknown): PostgradError {
+  return new PostgradError('KEY_FILE_UNREADABLE', {
+    op: 'key file',
+    message: `'${path}' cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy: 'Make it by `postgrad keygen`, and name it by its path.',
+    values: { path },
+    cause,
+  })
+}
+
+function fileInvalid(expected: string, got: string, remedy: string, path: string | undefined): PostgradError {
+  return new PostgradError('KEY_FILE_INVALID', {
+    op: 'key file',
+    expected,
+    got,
+    remedy,
+    ...(path === undefined ? {} : { values: { path } }),
+  })
+}

@@ -1,0 +1,213 @@
+/**
+ * Listens on Unix sockets and TCP ports, and lets nobody in who is too much: connections whose other end is not known are counted, in all and
+ * by address, and so are all connections of an address. `exchange.ts` is told of those that have proven who they are.
+ */
+import type { Server, Socket } from 'node:net'
+import { builtin } from '@postgrad/base/internal'
+import { type Address, checkAddress } from './address.js'
+import type { CertificateIdentity } from './certificate.js'
+import { type Established, establish } from './connection.js'
+import { type Identity, requireCredentials } from './credentials.js'
+import type { Endpoint } from './dialler.js'
+import { addressInUse, cannotListen } from './socket-errors.js'
+import { secure } from './tls.js'
+
+/** Where to listen. */
+export type ListenAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | {
+      readonly kind: 'tcp'
+      /** Of this machine; 0.0.0.0 is all of them. */
+      readonly host: string
+      /** 0: any that is free. A pair: the first that is free, both included. */
+      readonly port: number | readonly [number, number]
+      /** The host that others are told; default: `host`. */
+      readonly advertise?: string
+    }
+
+export interface ListenerOptions {
+  readonly end: Endpoint
+  /** Throws if nobody serves this. */
+  readonly admits: (peer: Identity, purpose: string) => void
+  readonly onConnection: (established: Established) => void
+}
+
+export class Listener {
+  /** Connections that were let in, and those that were too many. `failed`: the handshake was. */
+  readonly counts = { accepted: 0, refused: 0, failed: 0 }
+  private readonly options: ListenerOptions
+  private readonly servers: Server[] = []
+  private readonly paths: string[] = []
+  private readonly halfOpen = new Map<string, number>()
+  private readonly open = new Map<string, number>()
+  private halfOpenCount = 0
+  private isClosed = false
+
+  constructor(options: ListenerOptions) {
+    this.options = options
+  }
+
+  /** @returns what others reach. @throws ADDRESS_IN_USE, ADDRESS_INVALID, CREDENTIALS_REQUIRED */
+  async listen(at: readonly ListenAddress[]): Promise<readonly Address[]> {
+    // Nothing is opened if one of them is wrong.
+    for (const address of at) {
+      const first = firstOf(address)
+      checkAddress(first)
+      requireCredentials(first, this.options.end.credentials)
+    }
+    const reached: Address[] = []
+    for (const address of at) reached.push(address.kind === 'unix' ? await this.listenUnix(address.path) : await this.listenTcp(address))
+    return reached
+  }
+
+  close(): void {
+    this.isClosed = true
+    for (const server of this.servers) server.close()
+    const { rmSync } = builtin<typeof import('node:fs')>('node:fs')
+    for (const path of this.paths) rmSync(path, { force: true })
+  }
+
+  private async listenUnix(path: string): Promise<Address> {
+    const { chmodSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
+    try {
+      await this.start({ path })
+    } catch (error) {
+      if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(path, error as NodeJS.ErrnoException)
+      // What a process leaves behind that was killed: nobody listens there any more.
+      if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
+      rmSync(path, { force: true })
+      await this.start({ path }).catch((again: NodeJS.ErrnoException) => {
+        throw codeOf(again) === 'EADDRINUSE' ? addressInUse(`unix:${path}`, 'EADDRINUSE') : cannotListen(path, again)
+      })
+    }
+    chmodSync(path, 0o600)
+    this.paths.push(path)
+    return { kind: 'unix', path }
+  }
+
+  private async listenTcp({ host, port, advertise }: ListenAddress & { kind: 'tcp' }): Promise<Address> {
+    const [from, to] = typeof port === 'number' ? [port, port] : port
+    for (let each = from; each <= to; each++) {
+      try {
+        const server = await this.start({ host, port: each })
+        const got = server.address() as { port: number }
+        return checkAddress({ kind: 'tcp', host: advertise ?? host, port: got.port })
+      } catch (error) {
+        if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(`tcp://${host}:${each}`, error as NodeJS.ErrnoException)
+      }
+    }
+    throw addressInUse(from === to ? `tcp://${host}:${from}` : `every port of tcp://${host} from ${from} to ${to}`, 'EADDRINUSE')
+  }
+
+  private start(where: { readonly path: string } | { readonly host: string; readonly port: number }): Promise<Server> {
+    const { createServer } = builtin<typeof import('node:net')>('node:net')
+    const server = createServer((socket) => this.onSocket(socket))
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ ...where, exclusive: true }, () => {
+        server.removeListener('error', reject)
+        // One connection that could not be accepted (no more file descriptors) is no reason to end.
+        server.on('error', () => this.counts.refused++)
+        this.servers.push(server)
+        // Whoever only waits to be dialled may end.
+        server.unref()
+        if (this.isClosed) server.close()
+        resolve(server)
+      })
+    })
+  }
+
+  private onSocket(socket: Socket): void {
+    const { end } = this.options
+    const { limits, credentials } = end
+    const from = socket.remoteAddress ?? 'unix'
+    const halfOpen = this.halfOpen.get(from) ?? 0
+    const open = this.open.get(from) ?? 0
+    if (
+      this.isClosed ||
+      this.halfOpenCount >= limits.halfOpenMax ||
+      halfOpen >= limits.halfOpenPerAddressMax ||
+      open >= limits.connectionsPerAddressMax
+    ) {
+      this.counts.refused++
+      socket.destroy()
+      return
+    }
+    end.track(socket)
+    socket.on('error', () => {})
+    this.halfOpenCount++
+    this.halfOpen.set(from, halfOpen + 1)
+    this.open.set(from, open + 1)
+    let isKnown = false
+    const known = (): void => {
+      if (isKnown) return
+      isKnown = true
+      this.halfOpenCount--
+      decrement(this.halfOpen, from)
+    }
+    socket.once('close', () => {
+      known()
+      decrement(this.open, from)
+    })
+    if (credentials?.kind !== 'tls') {
+      this.shakeHands(socket, null, limits.handshakeMs, known)
+      return
+    }
+    const beganMs = end.clock.now()
+    const timer = end.clock.setTimer(limits.handshakeMs, () => socket.destroy())
+    const secured = (made: Socket, peer: CertificateIdentity): void => {
+      timer.cancel()
+      this.shakeHands(made, peer, Math.max(1, Math.ceil(beganMs + limits.handshakeMs - end.clock.now())), known)
+    }
+    secure(socket, 'listener', credentials, secured, () => {
+      timer.cancel()
+      this.counts.failed++
+    })
+  }
+
+  private shakeHands(socket: Socket, tlsPeer: CertificateIdentity | null, timeoutMs: number, known: () => void): void {
+    const { end, admits, onConnection } = this.options
+    const { self, credentials, clock, limits, random, release } = end
+    establish(socket, {
+      clock,
+      limits,
+      timeoutMs,
+      handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
+      admits,
+      onDone: (established) => {
+        known()
+        this.counts.accepted++
+        onConnection(established)
+      },
+      onFailed: () => {
+        this.counts.failed++
+      },
+    })
+  }
+}
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
+
+const firstOf = (address: ListenAddress): Address =>
+  address.kind === 'unix'
+    ? address
+    : { kind: 'tcp', host: address.host, port: typeof address.port === 'number' ? address.port : address.port[0] }
+
+function decrement(counts: Map<string, number>, key: string): void {
+  const count = (counts.get(key) ?? 1) - 1
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}
+
+/** Whether somebody listens on a Unix socket. */
+function answers(path: string): Promise<boolean> {
+  const { connect } = builtin<typeof import('node:net')>('node:net')
+  return new Promise((resolve) => {
+    const socket = connect({ path })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error) => resolve(codeOf(error) !== 'ECONNREFUSED'))
+  })
+}

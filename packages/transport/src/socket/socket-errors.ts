@@ -1,0 +1,94 @@
+/** What goes wrong on the way to a connection, in sentences that name the address and say what it said. */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { type Address, formatAddress } from './address.js'
+
+/** One address that was tried, and why there is no connection to it. */
+export interface Attempt {
+  readonly address: Address
+  readonly error: Error
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nobody listens there',
+  ECONNRESET: 'the connection was reset',
+  ENOENT: 'there is no such socket',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'no way to that host',
+  ENETUNREACH: 'no way to that network',
+  ETIMEDOUT: 'no answer',
+  EACCES: 'not allowed',
+  EPIPE: 'the connection was closed',
+}
+
+/** These say that the other end is there and will not have this one: trying again changes nothing. */
+const FINAL = ['AUTH_FAILED', 'VERSION_MISMATCH', 'CLUSTER_MISMATCH', 'CREDENTIALS_REQUIRED', 'CREDENTIALS_INVALID', 'PURPOSE_UNKNOWN']
+
+export const isFinal = ({ error }: Attempt): boolean => isPostgradError(error) && FINAL.includes(error.code)
+
+export function sentenceOf(error: Error): string {
+  if (isPostgradError(error)) {
+    // The operation and the remedy stand around the sentence that tells of all of them.
+    const from = error.message.startsWith(error.op) ? error.message.indexOf(' ') + 1 : 0
+    const remedy = error.remedy === undefined ? -1 : error.message.lastIndexOf(error.remedy)
+    const sentence = error.message.slice(from, remedy < 0 ? undefined : remedy).trim()
+    return `${error.code}, ${sentence.replace(/\.$/, '')}`
+  }
+  const code = (error as NodeJS.ErrnoException).code
+  const sentence = code === undefined ? undefined : SENTENCES[code]
+  return sentence === undefined ? error.message : `${sentence} (${code})`
+}
+
+export const attemptsText = (attempts: readonly Attempt[]): string =>
+  attempts.length === 0
+    ? 'no address is known'
+    : attempts.map(({ address, error }) => `${formatAddress(address)}: ${sentenceOf(error)}`).join('; ')
+
+/** The error of a dial that reached nobody; if somebody was there and refused, that one's own. */
+export function connectFailed(whom: string, attempts: readonly Attempt[]): PostgradError {
+  const final = attempts.find(isFinal) ?? attempts.find(({ error }) => isPostgradError(error, 'WRONG_PEER'))
+  const cause = final?.error as PostgradError | undefined
+  return new PostgradError(cause?.code ?? 'CONNECT_FAILED', {
+    op: 'connect',
+    message: `no connection to ${whom}: ${attemptsText(attempts)}`,
+    remedy:
+      cause === undefined
+        ? 'Check that it runs, that its address is right, and that no firewall stands between.'
+        : (cause.remedy as string),
+    cause: cause ?? attempts.at(-1)?.error,
+    values: {
+      ...cause?.values,
+      whom,
+      attempts: attempts.map(({ address, error }) => ({ address: formatAddress(address), said: sentenceOf(error) })),
+    },
+  })
+}
+
+export function addressInUse(address: string, code: string): PostgradError {
+  return new PostgradError('ADDRESS_IN_USE', {
+    op: 'listen',
+    expected: 'an address that is free',
+    got: `${address}, which another program listens on (${code})`,
+    remedy: 'Choose another port, a range of ports, or port 0 for any that is free.',
+    values: { address },
+  })
+}
+
+export function cannotListen(address: string, error: NodeJS.ErrnoException): PostgradError {
+  return new PostgradError('ADDRESS_INVALID', {
+    op: 'listen',
+    expected: 'an address of this machine that may be listened on',
+    got: `${address} (${error.code ?? error.message})`,
+    remedy: 'Listen on 127.0.0.1, on an address that this machine has, or on a path whose folder exists and is yours.',
+    cause: error,
+    values: { address, code: error.code },
+  })
+}
+
+export function exchangeClosed(op: string): PostgradError {
+  return new PostgradError('EXCHANGE_CLOSED', {
+    op,
+    message: 'this worker’s connections have been closed',
+    remedy: 'Nothing is connected after close.',
+  })
+}

@@ -1,0 +1,188 @@
+/** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
+import { describe, expect, test } from '@jest/globals'
+import type { Frame } from '../link.js'
+import { describeLink, frame, Recorder, text } from '../link.suite.js'
+import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
+import { socketLimits } from './socket-limits.js'
+import { SocketLink, type SocketLinkOptions } from './socket-link.js'
+import { clock, sleep, socketPair, until } from './socket-pair.fixture.js'
+
+async function linkPair(kind: 'tcp' | 'unix', options: Partial<SocketLinkOptions> = {}) {
+  const sockets = await socketPair(kind)
+  const a = new SocketLink(sockets.a, { clock, name: 'a', ...options })
+  const b = new SocketLink(sockets.b, { clock, name: 'b', ...options })
+  return { a, b, sockets, dispose: sockets.dispose }
+}
+
+for (const kind of ['tcp', 'unix'] as const) {
+  describeLink(`SOCK-1 the socket link over ${kind}`, {
+    make: () => linkPair(kind),
+    until,
+    turns: () => sleep(5),
+    arrivesAtOnce: false,
+  })
+}
+
+const bytesOf = (length: number, first: number): Uint8Array => {
+  const bytes = new Uint8Array(length)
+  for (let i = 0; i < length; i++) bytes[i] = (first + i * 7) & 0xff
+  return bytes
+}
+const same = (x: Uint8Array | undefined, y: Uint8Array): boolean => x !== undefined && Buffer.compare(x, y) === 0
+
+describe('the socket link', () => {
+  test('SOCK-2 a large frame is moved, not copied, and arrives whole, whatever stands around it', async () => {
+    const { a, b, dispose } = await linkPair('tcp')
+    const atB = new Recorder()
+    b.open(atB)
+    const large = bytesOf(20_000_003, 1)
+    const copy = large.slice()
+    a.send(frame('before'))
+    a.send(frame(bytesOf(100_000, 2), large, bytesOf(3, 3), new Uint8Array(0)))
+    expect(large.length).toBe(0)
+    a.send(frame('behind'))
+    await until(() => atB.frames.length === 3)
+    expect([text(atB.frames[0]!.header), text(atB.frames[2]!.header)]).toEqual(['before', 'behind'])
+    const got = atB.frames[1] as Frame
+    expect(got.segments.map((segment) => segment.length)).toEqual([20_000_003, 3, 0])
+    expect(same(got.header, bytesOf(100_000, 2)) && same(got.segments[0], copy) && same(got.segments[1], bytesOf(3, 3))).toBe(true)
+    expect([got.header, ...got.segments].every((part) => part.byteOffset % 8 === 0)).toBe(true)
+    dispose()
+  })
+
+  test('SOCK-2 a link that is lent its frames takes nothing away', async () => {
+    const { a, b, dispose } = await linkPair('unix', { isLent: true })
+    const atB = new Recorder()
+    b.open(atB)
+    const large = bytesOf(100_000, 1)
+    a.send(frame('x', large))
+    a.send(frame('y', large))
+    await until(() => atB.frames.length === 2)
+    expect(large.length).toBe(100_000)
+    expect(atB.frames.every((got) => same(got.segments[0], large))).toBe(true)
+    dispose()
+  })
+
+  test('SOCK-3 what the other end does not read waits in the link, and a heartbeat goes ahead of it', async () => {
+    const limits = socketLimits({ heartbeatMs: 20, handedBytesMax: 300_000 })
+    const { a, sockets, dispose } = await linkPair('tcp', { limits })
+    sockets.b.pause()
+    for (let i = 0; i < 20; i++) a.send(frame(`${i}`, new Uint8Array(2_000_000)))
+    await sleep(100)
+    expect(a.queuedBytes).toBeGreaterThan(20_000_000)
+    expect(sockets.a.writableLength).toBeLessThan(2 * 300_000)
+    dispose()
+  })
+
+  test('SOCK-3 beyond its limit the queue breaks the link: send throws, then onClose', async () => {
+    const { a, sockets, dispose } = await linkPair('tcp', { limits: socketLimits({ queuedBytesMax: 10_000_000 }) })
+    const atA = new Recorder()
+    a.open(atA)
+    sockets.b.pause()
+    const sendAll = () => {
+      for (let i = 0; i < 30; i++) a.send(frame(`${i}`, new Uint8Array(1_000_000)))
+    }
+    expect(sendAll).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+    await until(() => atA.closed !== null)
+    expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('unread') })
+    dispose()
+  })
+
+  test('SOCK-4 a frame that no peer takes is refused where it is sent, and stays its sender’s', async () => {
+    const { a, dispose } = await linkPair('unix', { limits: socketLimits({ frameBytesMax: 1_000_000, segmentsMax: 10 }) })
+    const large = new Uint8Array(1_000_001)
+    const error = expect.objectContaining({ code: 'FRAME_TOO_LARGE' })
+    expect(() => a.send(frame('', large))).toThrow(error)
+    expect(() => a.send(frame('', ...Array.from({ length: 11 }, () => new Uint8Array(9000))))).toThrow(error)
+    expect([large.length, a.closed]).toEqual([1_000_001, false])
+    dispose()
+  })
+
+  test('SOCK-5 a socket that is cut: onClose by peer, once, behind what had arrived, with what happened', async () => {
+    const { a, b, sockets, dispose } = await linkPair('tcp')
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    a.open(atA)
+    b.open(atB)
+    a.send(frame('arrives'))
+    await until(() => atB.frames.length === 1)
+    sockets.a.resetAndDestroy()
+    await until(() => atA.closed !== null && atB.closed !== null)
+    expect(atB.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('ECONNRESET') })
+    expect(atA.closed?.by).toBe('peer')
+    expect(() => b.send(frame('late'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
+    await sleep(5)
+    expect(atB.events).toEqual(['turn:1', 'close:peer:1'])
+    dispose()
+  })
+
+  test('SOCK-5 an end without a goodbye is no orderly close', async () => {
+    const { b, sockets, dispose } = await linkPair('unix')
+    const atB = new Recorder()
+    b.open(atB)
+    sockets.a.end()
+    await until(() => atB.closed !== null)
+    expect(atB.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('without a goodbye') })
+    dispose()
+  })
+
+  test('SOCK-6 a peer that says nothing is suspected, then dead; one that only answers PINGs is neither', async () => {
+    const limits = socketLimits({ heartbeatMs: 10, suspectMs: 40, deadMs: 120 })
+    const silent = await socketPair('tcp')
+    const events: unknown[] = []
+    const a = new SocketLink(silent.a, { clock, limits, onSuspected: (is) => events.push(is), onEnd: (end) => events.push(end.detail) })
+    silent.b.resume()
+    const atA = new Recorder()
+    a.open(atA)
+    await until(() => atA.closed !== null)
+    expect(events).toEqual([true, expect.stringContaining('nothing came from the other end for 120 ms')])
+    silent.dispose()
+
+    const answering = await linkPair('tcp', { limits })
+    answering.b.open(new Recorder())
+    const atC = new Recorder()
+    answering.a.open(atC)
+    await sleep(400)
+    expect(atC.closed).toBeNull()
+    answering.dispose()
+  })
+
+  test('SOCK-7 garbage ends the connection with what was wrong, and nothing of it is delivered', async () => {
+    for (const [garbage, sentence] of [
+      [Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), 'version'],
+      [Buffer.alloc(64), 'version'],
+      [controlChunk(ChunkType.RESUME, new Uint8Array(8), 0), 'type 8'],
+      [controlChunk(ChunkType.PING, new Uint8Array(0), 5), 'chunk 5'],
+      [Buffer.concat([controlChunk(ChunkType.PING, new Uint8Array(0), 0), controlChunk(ChunkType.PING, new Uint8Array(0), 0)]), 'chunk 0'],
+      [controlChunk(ChunkType.BYE, Buffer.from([99]), 0), 'goodbye 99'],
+    ] as const) {
+      const { a, b } = await socketPair('tcp')
+      const link = new SocketLink(b, { clock })
+      const got = new Recorder()
+      link.open(got)
+      a.on('error', () => {})
+      a.write(garbage)
+      await until(() => got.closed !== null)
+      expect(got.frames.length).toBe(0)
+      expect(got.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining(sentence) })
+      a.destroy()
+      b.destroy()
+    }
+  })
+
+  test('SOCK-8 before the other end is known nothing but a handshake is taken, and little of it', async () => {
+    for (const [bytes, sentence] of [
+      [controlChunk(ChunkType.PING, new Uint8Array(0), 0), 'handshake first'],
+      [Buffer.concat([controlChunk(ChunkType.HANDSHAKE, new Uint8Array(4000), 0), Buffer.alloc(HEAD_BYTES * 20)]), 'more than 4096 bytes'],
+    ] as const) {
+      const { a, b } = await socketPair('tcp')
+      const ends: string[] = []
+      new SocketLink(b, { clock, isAdmitted: false, onControl: () => {}, onEnd: (end) => ends.push(end.detail) })
+      a.on('error', () => {})
+      a.write(bytes)
+      await until(() => ends.length > 0)
+      expect(ends).toEqual([expect.stringContaining(sentence)])
+      a.destroy()
+      b.destroy()
+    }
+  })
+})

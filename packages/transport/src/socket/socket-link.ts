@@ -1,0 +1,382 @@
+/**
+ * A link over one connected socket, TCP, TLS or Unix: decides when chunks leave and when frames are delivered, and judges by heartbeats
+ * whether the other end lives. `chunk-writer.ts` and `chunk-reader.ts` below it know their bytes. A socket neither loses nor reorders while it
+ * lasts, so nothing is acknowledged here; that it may break is what `Session` above it is for.
+ *
+ * Note [The end of a socket]. An end that closes says BYE behind all it has sent, then FIN, and goes on reading until the other end's FIN: a
+ * socket that is closed with unread bytes sends RST, and the peer's kernel may throw away what it has not read yet. What ends without BYE
+ * was cut, and says so: a FIN alone is what a kernel sends for a process that was killed.
+ *
+ * Note [Quiet is counted in ticks]. A thread that computed for a minute, or a process that was stopped, has received nothing in that time
+ * because it did not look. So what is counted is not time but heartbeat ticks that this thread has had with nothing in front of them.
+ */
+import { strict as assert } from 'node:assert'
+import type { Socket } from 'node:net'
+import type { Clock, Timer } from '../clock.js'
+import { EndOfTurn } from '../end-of-turn.js'
+import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
+import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
+import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
+import { ChunkReader, ControlChunk } from './chunk-reader.js'
+import { ChunkWriter } from './chunk-writer.js'
+import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
+
+export interface SocketLinkOptions {
+  readonly clock: Clock
+  readonly limits?: SocketLimits
+  /** Appears in errors: who is at the other end. */
+  readonly name?: string
+  /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until the link has ended. */
+  readonly isLent?: boolean
+  /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
+  readonly isAdmitted?: boolean
+  /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
+  readonly onControl?: (type: ChunkType, body: Buffer) => void
+  /** Once, at once when the end is known, before the receiver's `onClose`. */
+  readonly onEnd?: (end: SocketEnd) => void
+  /** Nothing was received for `suspectMs`; and false when something was again. */
+  readonly onSuspected?: (isSuspected: boolean) => void
+}
+
+export interface SocketEnd extends LinkClosed {
+  /** What the other end said; null if it said nothing, or this end closed. */
+  readonly bye: Bye | null
+  /** Nothing was received for `deadMs`. */
+  readonly isDead: boolean
+  /** What could not be read, if that was it. */
+  readonly error: unknown
+}
+
+export class SocketLink implements Link {
+  name: string
+  private readonly socket: Socket
+  private readonly clock: Clock
+  private readonly limits: SocketLimits
+  private readonly writer: ChunkWriter
+  private readonly reader: ChunkReader
+  private readonly endOfTurn = new EndOfTurn(() => this.flush())
+  private onControl: (type: ChunkType, body: Buffer) => void
+  private onEnd: (end: SocketEnd) => void
+  private onSuspected: (isSuspected: boolean) => void
+  private isAdmitted: boolean
+  private receiver: LinkReceiver | null = null
+  private reason: LinkClosed | null = null
+  /** A frame that came before `open`. Behind it nothing is read. */
+  private held: Frame | null = null
+  /** What this end says when all it has sent is written. */
+  private byeDue: { readonly bye: Bye; readonly detail: string } | null = null
+  private isByeSaid = false
+  private isSocketClosed = false
+  private isCloseScheduled = false
+  private isCloseDelivered = false
+  private isDelivering = false
+  /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
+  private isRestDue = false
+  private isPongDue = false
+  private hasSent = false
+  private hasReceived = false
+  private quietTicks = 0
+  private isSuspected = false
+  private beat: Timer | null = null
+  private linger: Timer | null = null
+
+  /** The socket is connected, and belongs to the link from then on. */
+  constructor(socket: Socket, options: SocketLinkOptions) {
+    this.socket = socket
+    this.clock = options.clock
+    this.limits = options.limits ?? SOCKET_LIMITS
+    this.name = options.name ?? 'socket'
+    this.writer = new ChunkWriter(socket, this.limits)
+    this.reader = new ChunkReader(this.limits)
+    this.onControl = options.onControl ?? refuseControl
+    this.onEnd = options.onEnd ?? (() => {})
+    this.onSuspected = options.onSuspected ?? (() => {})
+    this.isAdmitted = false
+    // A small frame is worth nothing late.
+    socket.setNoDelay(true)
+    socket.on('data', (bytes: Buffer) => this.onData(bytes))
+    socket.on('drain', () => this.pump())
+    socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
+    socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, error))
+    socket.on('close', () => this.onSocketClose())
+    if (options.isAdmitted ?? true) this.admit(options.isLent)
+  }
+
+  get closed(): boolean {
+    return this.reason !== null
+  }
+
+  /** Bytes that wait here, in front of the socket. */
+  get queuedBytes(): number {
+    return this.writer.queuedBytes
+  }
+
+  /** Takes the place of the hooks that the constructor was given. */
+  hook(hooks: Pick<SocketLinkOptions, 'onControl' | 'onEnd' | 'onSuspected'>): void {
+    this.onControl = hooks.onControl ?? refuseControl
+    this.onEnd = hooks.onEnd ?? (() => {})
+    this.onSuspected = hooks.onSuspected ?? (() => {})
+  }
+
+  /** The other end is known: frames are taken from now on, and heartbeats begin. */
+  admit(isLent = false): void {
+    if (this.isAdmitted || this.reason !== null) return
+    this.isAdmitted = true
+    this.writer.isLent = isLent
+    this.reader.admit()
+    this.beat = this.clock.setTimer(this.limits.heartbeatMs, this.onBeat)
+  }
+
+  open(receiver: LinkReceiver): void {
+    assert(this.receiver === null, 'a link is opened once')
+    this.receiver = receiver
+    this.clock.defer(() => this.deliverRest())
+  }
+
+  /** @throws LINK_CLOSED, FRAME_TOO_LARGE; the frame is then still the caller's */
+  send(frame: Frame): void {
+    if (this.reason !== null) throw linkClosedError(this.name, this.reason)
+    const { writer } = this
+    if (writer.queuedBytes > this.limits.queuedBytesMax) {
+      this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
+      throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
+    }
+    writer.add(frame)
+    if (!this.isDelivering) this.endOfTurn.arm()
+  }
+
+  /** A chunk of stream 0, ahead of the frames that wait. */
+  control(type: ChunkType, body: Uint8Array): void {
+    if (this.reason !== null || this.isSocketClosed) return
+    this.hasSent = true
+    this.writer.control(type, body)
+  }
+
+  flush(): void {
+    this.pump()
+  }
+
+  /** Delivers what was read from the socket; the socket itself is read by the event loop alone. */
+  poll(): number {
+    if (this.receiver === null || this.isCloseDelivered || this.reason?.by === 'self') return 0
+    return this.deliver()
+  }
+
+  /** `bye` and `detail` are for the other end. */
+  close(bye: Bye = Bye.CLOSED, detail = ''): void {
+    if (this.reason !== null) return
+    this.byeDue = { bye, detail }
+    this.end(CLOSED_BY_SELF)
+    this.reader.drop()
+    this.held = null
+    // What still comes is read and dropped, see Note [The end of a socket].
+    this.socket.resume()
+    this.pump()
+  }
+
+  /** As `close`, but what has not left is dropped. */
+  abort(bye: Bye, detail = ''): void {
+    if (this.reason !== null) return
+    this.writer.drop()
+    this.close(bye, detail)
+  }
+
+  /** Ends the link here and now, as if the connection had broken. The other end is told nothing. */
+  fail(detail: string, error: unknown = null, isDead = false): void {
+    this.byeDue = null
+    this.writer.drop()
+    this.end({ by: 'peer', detail }, { error, isDead })
+    this.socket.destroy()
+  }
+
+  // --- writing
+
+  private pump(): void {
+    const { writer } = this
+    if (this.isByeSaid || this.isSocketClosed) return
+    if (writer.flush()) this.hasSent = true
+    if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
+  }
+
+  private sayBye(bye: Bye, detail: string): void {
+    this.isByeSaid = true
+    const sentence = Buffer.from(detail).subarray(0, BYE_BYTES_MAX - 1)
+    this.writer.control(ChunkType.BYE, Buffer.concat([Buffer.from([bye]), sentence]))
+    this.socket.end()
+    this.linger ??= this.clock.setTimer(this.limits.lingerMs, () => this.socket.destroy())
+  }
+
+  // --- reading
+
+  private onData(bytes: Buffer): void {
+    this.hasReceived = true
+    if (this.reason !== null) return
+    const { reader } = this
+    reader.push(bytes)
+    if (!this.isAdmitted && reader.bytesPushed > this.limits.handshakeBytesMax) {
+      this.fail(`more than ${this.limits.handshakeBytesMax} bytes came before it was known who sends them`)
+      return
+    }
+    if (this.isRestDue) return
+    this.isDelivering = true
+    let frames = 0
+    try {
+      frames = this.deliver()
+      if (frames > 0) this.receiver?.onTurnEnd()
+    } finally {
+      this.isDelivering = false
+      this.pump()
+    }
+    if (this.isPongDue) this.answerPing()
+  }
+
+  /** Once for all that came together, and never beyond what the other end takes: it could let us hoard answers else. */
+  private answerPing(): void {
+    this.isPongDue = false
+    if (this.socket.writableLength < this.limits.handedBytesMax) this.control(ChunkType.PONG, NO_BODY)
+  }
+
+  private deliver(): number {
+    let frames = 0
+    let isThrown = true
+    try {
+      for (;;) {
+        const got = this.next()
+        if (got === null) break
+        if (this.receiver === null) {
+          this.held = got
+          this.socket.pause()
+          break
+        }
+        frames++
+        this.receiver.onFrame(got)
+      }
+      isThrown = false
+    } finally {
+      if (isThrown) {
+        // What a receiver throws is its thread's to handle; the frames behind the one that threw are delivered all the same.
+        this.isRestDue = true
+        this.clock.defer(() => this.deliverRest())
+      }
+    }
+    return frames
+  }
+
+  /** The next frame; what stands between frames is dealt with. */
+  private next(): Frame | null {
+    const { held } = this
+    if (held !== null) {
+      if (this.receiver === null) return null
+      this.held = null
+      return held
+    }
+    try {
+      for (;;) {
+        const got = this.reader.next()
+        if (!(got instanceof ControlChunk)) return got
+        this.onControlChunk(got)
+      }
+    } catch (error) {
+      this.reader.drop()
+      this.fail((error as Error).message, error)
+      return null
+    }
+  }
+
+  private onControlChunk({ type, body }: ControlChunk): void {
+    if (type === ChunkType.PING) this.isPongDue = true
+    else if (type === ChunkType.BYE) this.onBye(body)
+    else if (type !== ChunkType.PONG) this.onControl(type, body)
+  }
+
+  private onBye(body: Buffer): void {
+    const bye = body[0]
+    if (bye !== Bye.CLOSED && bye !== Bye.REPLACED && bye !== Bye.STRANGER) throw chunkInvalid(`goodbye ${bye}`, 'a known reason')
+    const sentence = body.toString('utf8', 1)
+    this.reader.drop()
+    this.writer.drop()
+    this.end({ by: 'peer', detail: `the other end has closed the link${sentence === '' ? '' : `: ${sentence}`}` }, { bye })
+    this.byeDue = null
+    this.isByeSaid = true
+    this.socket.end()
+    this.linger ??= this.clock.setTimer(this.limits.lingerMs, () => this.socket.destroy())
+  }
+
+  /** What waited for `open`, or is behind a throw. */
+  private deliverRest(): void {
+    this.isRestDue = false
+    if (this.isCloseDelivered) return
+    if (this.poll() > 0) this.receiver?.onTurnEnd()
+    this.pump()
+    if (this.reason === null) this.socket.resume()
+    else this.scheduleClose()
+  }
+
+  // --- the other end's health
+
+  private readonly onBeat = (): void => {
+    this.beat = null
+    if (this.isSocketClosed) return
+    const { heartbeatMs, suspectMs, deadMs } = this.limits
+    if (this.hasReceived || this.held !== null) {
+      this.quietTicks = 0
+      if (this.isSuspected) this.onSuspected(false)
+      this.isSuspected = false
+    } else {
+      this.quietTicks++
+    }
+    this.hasReceived = false
+    const quietMs = this.quietTicks * heartbeatMs
+    if (quietMs >= deadMs) {
+      this.fail(
+        `nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`,
+        null,
+        true,
+      )
+      return
+    }
+    if (quietMs >= suspectMs && !this.isSuspected) {
+      this.isSuspected = true
+      this.onSuspected(true)
+    }
+    if (!this.hasSent) this.control(ChunkType.PING, NO_BODY)
+    this.hasSent = false
+    this.beat = this.clock.setTimer(heartbeatMs, this.onBeat)
+  }
+
+  // --- ends
+
+  private end(reason: LinkClosed, { bye = null, error = null, isDead = false }: Partial<SocketEnd> = {}): void {
+    if (this.reason !== null) return
+    this.reason = reason
+    this.scheduleClose()
+    this.onEnd({ ...reason, bye, error, isDead })
+  }
+
+  private onSocketClose(): void {
+    this.isSocketClosed = true
+    this.beat?.cancel()
+    this.linger?.cancel()
+    this.end({ by: 'peer', detail: 'the connection was closed' })
+  }
+
+  private scheduleClose(): void {
+    if (this.isCloseScheduled || this.receiver === null) return
+    this.isCloseScheduled = true
+    this.clock.defer(() => this.deliverClose())
+  }
+
+  private deliverClose(): void {
+    this.isCloseScheduled = false
+    // A receiver threw in the middle: the rest is due first.
+    if (this.isRestDue || this.isCloseDelivered) return
+    this.isCloseDelivered = true
+    this.receiver?.onClose(this.reason as LinkClosed)
+  }
+}
+
+const NO_BODY = new Uint8Array(0)
+
+const refuseControl = (type: ChunkType): void => {
+  throw chunkInvalid(`type ${type}`, 'frames')
+}

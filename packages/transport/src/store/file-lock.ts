@@ -1,0 +1,159 @@
+/**
+ * A lock that processes and threads share by a path: whoever can make the file holds it. It says who that is, so that the lock of one that has died is broken.
+ *
+ * Note [Breaking a lock]
+ * The lock is a symbolic link whose target is text, since making one is the only step that makes a file together with what it holds: there is no moment at
+ * which a lock is there and its holder unknown. Its target names the holder: machine (host, boot, and what process ids it sees), process, thread, when that
+ * was started, and a number that no other lock of it has.
+ *
+ * Of two who find a dead holder's lock, one may remove it and take its place, and then the other must not remove that. So whoever wants to break a lock first
+ * makes a lock to break it, `path.break`, held in the same way, and then looks at the lock again: if it still names the dead holder, nobody else can change
+ * it now, as the holder is dead and there is one breaker. Where a breaker has died, its lock is broken in the same way, by `path.break.break`.
+ *
+ * A holder on another machine, or whose threads cannot be looked at, is never taken for dead while that is not known. So a lock may be left for ever, and
+ * whoever waits for it is told who has it.
+ */
+import { readFileSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+/** More breakers than this have not died one after the other while they broke a lock. */
+const BREAKERS_MAX = 3
+
+export class FileLock {
+  readonly path: string
+  private readonly self: string
+  private count = 0
+  private mine: string | null = null
+
+  constructor(path: string) {
+    this.path = path
+    this.self = ownName()
+  }
+
+  /** Whether this object now holds the lock. @throws what the file system says, other than that there is a lock. */
+  tryAcquire(): boolean {
+    const text = `${this.self}/${++this.count}/${performance.timeOrigin + performance.now()}`
+    if (!makeLock(this.path, text, 0)) return false
+    this.mine = text
+    return true
+  }
+
+  /** A lock that is no longer this object's is left alone. */
+  release(): void {
+    if (this.isMine()) unlinkSync(this.path)
+    this.mine = null
+  }
+
+  /** False if somebody has removed the lock by hand. */
+  isMine(): boolean {
+    return this.mine !== null && readLock(this.path) === this.mine
+  }
+
+  /** Who has it, for people. */
+  holder(): string {
+    const text = readLock(this.path)
+    if (text === null) return 'nobody'
+    const { host, pid } = partsOf(text)
+    return Number.isInteger(pid) ? `process ${pid} on ${host}` : text
+  }
+}
+
+function makeLock(path: string, text: string, depth: number): boolean {
+  if (tryMake(path, text)) return true
+  const holder = readLock(path)
+  if (holder === null || !isDead(holder) || depth === BREAKERS_MAX) return false
+  const breaker = `${path}.break`
+  if (!makeLock(breaker, text, depth + 1)) return false
+  try {
+    if (readLock(path) === holder) unlinkSync(path)
+  } finally {
+    unlinkSync(breaker)
+  }
+  return tryMake(path, text)
+}
+
+function tryMake(path: string, text: string): boolean {
+  try {
+    symlinkSync(text, path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Null where there is none. */
+function readLock(path: string): string | null {
+  try {
+    return readlinkSync(path)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null
+    // A file that somebody else put there: nobody's lock, and not ours to remove.
+    if (codeOf(error) === 'EINVAL') return 'what is no lock'
+    throw error
+  }
+}
+
+/** `host/boot+pids/pid/thread/started`: text that the same thread always has and no other. */
+function ownName(): string {
+  const { pid } = process
+  const [thread = '', started = ''] = ownThread()
+  return [encodeURIComponent(hostname()), machine(), pid, thread, started].join('/')
+}
+
+interface Holder {
+  readonly host: string
+  readonly machine: string
+  readonly pid: number
+  readonly thread: string
+  readonly started: string
+}
+
+function partsOf(text: string): Holder {
+  const [host = '', where = '', pid = 'none', thread = '', started = ''] = text.split('/')
+  return { host: readOr(host, () => decodeURIComponent(host)), machine: where, pid: Number(pid), thread, started }
+}
+
+/** Only when it is sure. */
+function isDead(text: string): boolean {
+  const { host, machine: where, pid, thread, started } = partsOf(text)
+  if (host !== hostname() || where !== machine() || !Number.isInteger(pid) || pid <= 0) return false
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    return codeOf(error) === 'ESRCH'
+  }
+  if (thread === '' || readStat('/proc/thread-self') === null) return false
+  const stat = readStat(`/proc/${pid}/task/${thread}`)
+  // A zombie has ended, and a number may have been given to another thread since.
+  return stat === null || stat.state === 'Z' || stat.state === 'X' || stat.started !== started
+}
+
+/** Linux alone says which thread of the system this is; elsewhere a lock belongs to the process. */
+function ownThread(): [thread: string, started: string] | [] {
+  const stat = readStat('/proc/thread-self')
+  return stat === null ? [] : [stat.thread, stat.started]
+}
+
+/** A process id means something on one machine, since it was started, among those who see the same processes. */
+function machine(): string {
+  return `${readOr('', () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())}+${readOr('', () => readlinkSync('/proc/self/ns/pid'))}`
+}
+
+function readStat(path: string): { thread: string; state: string; started: string } | null {
+  const text = readOr('', () => readFileSync(`${path}/stat`, 'utf8'))
+  if (text === '') return null
+  // The name, in parentheses, may have any character in it. proc(5): field 3 is the state, 22 when it was started.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return { thread: text.slice(0, text.indexOf(' ')), state: fields[0] ?? '', started: fields[19] ?? '' }
+}
+
+function readOr<T>(otherwise: T, read: () => T): T {
+  try {
+    return read()
+  } catch {
+    return otherwise
+  }
+}
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code

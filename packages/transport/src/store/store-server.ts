@@ -1,0 +1,488 @@
+/**
+ * Serves a store over links: the table of a `HashStore`, which the server's own program uses as well, to any number of clients (`tcp-store.ts`). The protocol
+ * is `store-protocol.ts`; `server-file.ts` keeps what must outlive the server. PyTorch: the `TCPStore` with `is_master`.
+ *
+ * A request that changes something is done once, however often it comes: what its client was told is kept under the client's id and the request's number,
+ * in memory and in the file, until the client says that it has the answer. What only reads or waits is done again.
+ */
+import { randomBytes } from 'node:crypto'
+import { PostgradError } from '@postgrad/base'
+import type { Clock, Timer } from '../clock.js'
+import type { Frame, Link } from '../link.js'
+import { HashStore, tableOf } from './hash-store.js'
+import { type ChangeSource, ServerFile } from './server-file.js'
+import { storeLimit } from './store-errors.js'
+import {
+  decodeRequest,
+  encodeFrame,
+  errorText,
+  STORE_PROTOCOL_VERSION,
+  type StoreReply,
+  type StoreRequest,
+  WINDOW,
+} from './store-protocol.js'
+import type { StoreChange, StoreTable } from './store-table.js'
+import { textOf, utf8 } from './store-values.js'
+
+/** What a server bears; more is refused with STORE_LIMIT. */
+export interface StoreLimits {
+  /** Default 65,536. */
+  readonly keys: number
+  /** Of one key, as UTF-8. Default 16 KiB. */
+  readonly keyBytes: number
+  /** Of one value. Default 1 MiB. */
+  readonly valueBytes: number
+  /** Of all keys and values. Default 64 MiB. */
+  readonly bytes: number
+  /** Of one client at a time. Default 1,024. */
+  readonly waits: number
+  /** Connected, or gone for less than `rememberMs`. Default 4,096. */
+  readonly clients: number
+}
+
+/** Of a `StoreServer`. */
+export interface StoreServerOptions {
+  readonly clock: Clock
+  /** The store that is served; default a new one. With a file it must be empty. */
+  readonly store?: HashStore
+  /**
+   * Keeps everything, so that a server that is started with the same file, after this one has ended in whatever way, goes on where this one was. Each change
+   * is handed to the system before it is answered: it outlives the process, and the machine with `sync`.
+   */
+  readonly file?: string
+  /** Each change is on the disk before it is answered (`fsync`). Default false. */
+  readonly sync?: boolean
+  readonly limits?: Partial<StoreLimits>
+  /** A client that is gone for so long will not come back: what it was told is forgotten. In ms, default 60,000; more than the clients' `graceMs`. */
+  readonly rememberMs?: number
+  /** 16 bytes at random; for tests. */
+  readonly random?: (bytes: number) => Uint8Array
+}
+
+const LIMITS: StoreLimits = { keys: 65_536, keyBytes: 2 ** 14, valueBytes: 2 ** 20, bytes: 2 ** 26, waits: 1024, clients: 4096 }
+
+/** So long a link may be open and say nothing. */
+const HELLO_MS = 5_000
+
+/** A change of a client's that was made. */
+interface Told {
+  readonly by: ChangeSource
+  /** Of an add: the sum, as text. */
+  readonly value: Uint8Array
+}
+
+interface Client {
+  readonly id: string
+  /** By number, growing. */
+  readonly told: Map<number, Told>
+  /** Each change of a lower number has been answered, and the client knows it. */
+  done: number
+  connection: Connection | null
+  forget: Timer | null
+}
+
+type Change = Extract<StoreRequest, { done: number }>
+type Wait = Extract<StoreRequest, { timeoutMs: number }>
+
+/** Serves a store over links, one for each client. PyTorch: `torch.distributed.TCPStore(is_master=True)`. */
+export class StoreServer {
+  /** What is served, for the server's own program. */
+  readonly store: HashStore
+  readonly clock: Clock
+  readonly limits: StoreLimits
+  readonly table: StoreTable
+  private readonly ownsStore: boolean
+  private readonly rememberMs: number
+  private readonly file: ServerFile | null
+  private readonly clients = new Map<string, Client>()
+  private readonly connections = new Set<Connection>()
+  private id: string
+  private bytes = 0
+  /** The request that is done just now. */
+  private by: ChangeSource | null = null
+  private isClosed = false
+
+  /** @throws INVALID_ARGUMENT, STORE_LOCKED, STORE_FILE_DAMAGED, STORE_FILE_FAILED */
+  constructor(options: StoreServerOptions) {
+    const { clock, store, file, sync = false, limits, rememberMs = 60_000, random = randomBytes } = options
+    this.clock = clock
+    this.limits = { ...LIMITS, ...limits }
+    this.rememberMs = rememberMs
+    this.ownsStore = store === undefined
+    this.store = store ?? new HashStore(clock)
+    this.table = tableOf(this.store)
+    checkStore(this.table, file)
+    this.id = Buffer.from(random(16)).toString('hex')
+    this.file = file === undefined ? null : this.readFile(file, sync)
+    this.bytes = bytesIn(this.table)
+    this.table.keep = (change) => this.keep(change)
+  }
+
+  /** One more client. The link is the server's from now on. */
+  accept(link: Link): void {
+    const connection = new Connection(this, link)
+    this.connections.add(connection)
+    if (this.isClosed) connection.refuse(storeEnded())
+    else if (this.connections.size > this.limits.clients) connection.refuse(storeLimit('connect', 'clients', this.limits.clients))
+  }
+
+  /** The store ends: clients hear STORE_CLOSED. A store that was passed in stays, for its own program. Idempotent. */
+  close(): void {
+    for (const connection of this.connections) connection.say({ op: 'closed' })
+    this.stop()
+  }
+
+  /** This server ends, and with a file another may go on: clients look for it for their `graceMs`. Idempotent. */
+  stop(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    for (const connection of [...this.connections]) connection.end()
+    for (const client of this.clients.values()) client.forget?.cancel()
+    this.clients.clear()
+    this.table.keep = null
+    if (this.ownsStore) this.store.close()
+    this.file?.close()
+  }
+
+  /** How much is here, for tests and for people. */
+  counts(): { clients: number; connected: number; keys: number; bytes: number; waits: number; told: number } {
+    let told = 0
+    for (const client of this.clients.values()) told += client.told.size
+    const keys = this.isClosed ? 0 : this.table.numKeys()
+    return { clients: this.clients.size, connected: this.connections.size, keys, bytes: this.bytes, waits: this.table.waiting, told }
+  }
+
+  /** @throws STORE_LIMIT */
+  hello(id: string, connection: Connection): Client {
+    const client = this.clients.get(id) ?? this.remember(id)
+    client.forget?.cancel()
+    client.forget = null
+    // The client has noticed before us that its last link has ended.
+    client.connection?.end()
+    client.connection = connection
+    connection.say({ op: 'welcome', version: STORE_PROTOCOL_VERSION, store: this.id })
+    return client
+  }
+
+  left(connection: Connection, client: Client | null): void {
+    this.connections.delete(connection)
+    if (client?.connection !== connection) return
+    client.connection = null
+    if (!this.isClosed) this.forgetLater(client)
+  }
+
+  forget(client: Client): void {
+    client.forget?.cancel()
+    this.clients.delete(client.id)
+    if (client.told.size > 0) this.file?.forget(client.id)
+  }
+
+  /** Once for each number. @throws what the store says */
+  change(client: Client, request: Change, segments: readonly Uint8Array[]): [StoreReply, Uint8Array?] {
+    const { n, op, done } = request
+    const told = client.told.get(n)
+    if (told !== undefined) return [replyOf(told)]
+    client.done = Math.max(client.done, done)
+    for (const known of client.told.keys()) {
+      if (known >= client.done) break
+      client.told.delete(known)
+    }
+    this.by = { client: client.id, n, done, op }
+    try {
+      return this.make(client, request, segments)
+    } finally {
+      this.by = null
+    }
+  }
+
+  private make(client: Client, request: Change, segments: readonly Uint8Array[]): [StoreReply, Uint8Array?] {
+    const { table } = this
+    const { n, op, key } = request
+    switch (op) {
+      case 'set':
+        table.set(key, segments[0]!)
+        return [{ op: 'done', n }]
+      case 'add':
+        return [{ op: 'number', n, number: table.add(key, request.amount) }]
+      case 'compareSet': {
+        const value = table.compareSet(key, segments[0]!, segments[1]!)
+        // What the client wants to be there it has itself.
+        return client.told.has(n) ? [{ op: 'done', n }] : [{ op: 'value', n }, value]
+      }
+      case 'deleteKey':
+        return [{ op: 'yes', n, yes: table.deleteKey(key) }]
+      default:
+        return request satisfies never
+    }
+  }
+
+  /** Before a change is made, by a client or by the server's own program: within the limits, and in the file. */
+  private keep(change: StoreChange): void {
+    const { key, value } = change
+    const op = this.by?.op ?? 'store'
+    const { limits } = this
+    const before = this.table.valueOf(key)
+    const keyBytes = Buffer.byteLength(key)
+    let bytes = this.bytes - (before === undefined ? 0 : keyBytes + before.length)
+    if (value !== null) {
+      bytes += keyBytes + value.length
+      if (keyBytes > limits.keyBytes) throw storeLimit(op, 'bytes in a key', limits.keyBytes)
+      if (value.length > limits.valueBytes) throw storeLimit(op, 'bytes in a value', limits.valueBytes)
+      if (before === undefined && this.table.numKeys() >= limits.keys) throw storeLimit(op, 'keys in the store', limits.keys)
+      if (bytes > this.bytes && bytes > limits.bytes) throw storeLimit(op, 'bytes in the store', limits.bytes)
+    }
+    this.file?.tidy(this.state())
+    this.file?.change(change, this.by)
+    this.bytes = bytes
+    if (this.by !== null) this.clients.get(this.by.client)?.told.set(this.by.n, toldOf(this.by, value))
+  }
+
+  private remember(id: string): Client {
+    if (this.clients.size >= this.limits.clients) throw storeLimit('connect', 'clients', this.limits.clients)
+    const client: Client = { id, told: new Map(), done: 1, connection: null, forget: null }
+    this.clients.set(id, client)
+    return client
+  }
+
+  private forgetLater(client: Client): void {
+    client.forget = this.clock.setTimer(this.rememberMs, () => this.forget(client))
+  }
+
+  private readFile(path: string, sync: boolean): ServerFile {
+    let id: string | null = null
+    const file = new ServerFile(path, sync, {
+      onStore: (known) => {
+        id = known
+      },
+      onChange: (change) => this.table.apply(change),
+      onSource: (by, value) => this.recall(by, value),
+      onForget: (client) => this.clients.delete(client),
+    })
+    if (id === null) file.store(this.id)
+    else this.id = id
+    for (const client of this.clients.values()) this.forgetLater(client)
+    file.tidy(this.state())
+    return file
+  }
+
+  private recall(by: ChangeSource, value: Uint8Array): void {
+    const client = this.clients.get(by.client) ?? { id: by.client, told: new Map(), done: 1, connection: null, forget: null }
+    this.clients.set(client.id, client)
+    client.done = Math.max(client.done, by.done)
+    for (const n of client.told.keys()) if (n < client.done) client.told.delete(n)
+    client.told.set(by.n, toldOf(by, value))
+  }
+
+  private state() {
+    const { clients } = this
+    return {
+      store: this.id,
+      entries: () => this.table.entries(),
+      *sources(): Iterable<[ChangeSource, Uint8Array]> {
+        for (const { told } of clients.values()) for (const { by, value } of told.values()) yield [by, value]
+      },
+    }
+  }
+}
+
+const NO_BYTES = new Uint8Array(0)
+
+function toldOf(by: ChangeSource, value: Uint8Array | null): Told {
+  return { by, value: by.op === 'add' && value !== null ? value : NO_BYTES }
+}
+
+/** What was said when the change was made. */
+function replyOf({ by: { n, op }, value }: Told): StoreReply {
+  switch (op) {
+    case 'set':
+    case 'compareSet':
+      return { op: 'done', n }
+    case 'add':
+      return { op: 'number', n, number: Number(textOf(value)) }
+    case 'deleteKey':
+      return { op: 'yes', n, yes: true }
+    default:
+      return op satisfies never
+  }
+}
+
+/** One client's link: its frames are requests until one is none. */
+class Connection {
+  private readonly server: StoreServer
+  private readonly link: Link
+  private client: Client | null = null
+  private readonly waits = new Map<number, AbortController>()
+  private helloTimer: Timer | null
+  private isEnded = false
+
+  constructor(server: StoreServer, link: Link) {
+    this.server = server
+    this.link = link
+    this.helloTimer = server.clock.setTimer(HELLO_MS, () => this.end())
+    link.open({ onFrame: (frame) => this.onFrame(frame), onTurnEnd() {}, onClose: () => this.end() })
+  }
+
+  say(reply: StoreReply, value?: Uint8Array): void {
+    if (this.isEnded || this.link.closed) return
+    this.link.send(encodeFrame(reply, value === undefined ? [] : [value]))
+  }
+
+  refuse(error: unknown): void {
+    this.say({ op: 'refused', error: errorText(error) })
+    this.end()
+  }
+
+  /** Nothing of the client is left here but what it was told. */
+  end(): void {
+    if (this.isEnded) return
+    this.isEnded = true
+    this.helloTimer?.cancel()
+    for (const wait of this.waits.values()) wait.abort()
+    this.waits.clear()
+    this.link.close()
+    this.server.left(this, this.client)
+  }
+
+  private onFrame(frame: Frame): void {
+    if (this.isEnded) return
+    try {
+      this.onRequest(decodeRequest(frame), frame.segments)
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
+
+  /** What it throws ends the connection: only what cannot come from a client of ours. */
+  private onRequest(request: StoreRequest, segments: readonly Uint8Array[]): void {
+    if (request.op === 'hello') {
+      this.hello(request)
+      return
+    }
+    const { client } = this
+    if (client === null) throw outOfPlace(`'${request.op}' before 'hello'`)
+    switch (request.op) {
+      case 'bye':
+        this.end()
+        this.server.forget(client)
+        return
+      case 'cancel': {
+        const wait = this.waits.get(request.of)
+        this.waits.delete(request.of)
+        wait?.abort()
+        return
+      }
+      case 'get':
+      case 'wait':
+        void this.wait(request)
+        return
+      case 'check':
+        this.answer(request.n, () => [{ op: 'yes', n: request.n, yes: this.server.table.check(request.keys) }])
+        return
+      case 'numKeys':
+        this.answer(request.n, () => [{ op: 'number', n: request.n, number: this.server.table.numKeys() }])
+        return
+      case 'set':
+      case 'add':
+      case 'compareSet':
+      case 'deleteKey':
+        if (request.n < client.done) throw outOfPlace(`number ${request.n} after its answer was received`)
+        if (request.done > request.n) throw outOfPlace(`'done' beyond its own number`)
+        if (client.told.size > 2 * WINDOW && request.done <= client.done)
+          throw storeLimit(request.op, 'requests without an answer', 2 * WINDOW)
+        this.answer(request.n, () => this.server.change(client, request, segments))
+        return
+      default:
+        request satisfies never
+    }
+  }
+
+  private hello({ version, client }: Extract<StoreRequest, { op: 'hello' }>): void {
+    if (this.client !== null) throw outOfPlace(`a second 'hello'`)
+    if (version !== STORE_PROTOCOL_VERSION) {
+      throw new PostgradError('VERSION_MISMATCH', {
+        op: 'connect',
+        expected: `version ${STORE_PROTOCOL_VERSION} of the store's protocol`,
+        got: `version ${version}`,
+        remedy: 'Let all workers use the same version of postgrad.',
+      })
+    }
+    this.client = this.server.hello(client, this)
+    this.helloTimer?.cancel()
+    this.helloTimer = null
+  }
+
+  private answer(n: number, run: () => [StoreReply, Uint8Array?]): void {
+    let reply: [StoreReply, Uint8Array?]
+    try {
+      reply = run()
+    } catch (error) {
+      reply = [{ op: 'error', n, error: errorText(error) }]
+    }
+    this.say(...reply)
+  }
+
+  private async wait(request: Wait): Promise<void> {
+    const { n, op, timeoutMs } = request
+    const { table, limits } = this.server
+    if (this.waits.has(n)) {
+      this.refuse(outOfPlace(`number ${n} twice`))
+      return
+    }
+    if (this.waits.size >= limits.waits) {
+      this.say({ op: 'error', n, error: errorText(storeLimit(op, 'waits of a client at a time', limits.waits)) })
+      return
+    }
+    const controller = new AbortController()
+    this.waits.set(n, controller)
+    const options = { timeoutMs, signal: controller.signal }
+    let reply: [StoreReply, Uint8Array?]
+    try {
+      if (op === 'get') reply = [{ op: 'value', n }, await table.get(request.key, options)]
+      else {
+        await table.wait(request.keys, options)
+        reply = [{ op: 'done', n }]
+      }
+    } catch (error) {
+      reply = [{ op: 'error', n, error: errorText(error) }]
+    }
+    // A wait that was cancelled is not answered.
+    if (this.waits.get(n) !== controller) return
+    this.waits.delete(n)
+    this.say(...reply)
+  }
+}
+
+function outOfPlace(got: string): PostgradError {
+  return new PostgradError('STORE_FRAME_INVALID', {
+    op: 'store request',
+    expected: 'requests in their order',
+    got,
+    remedy: 'The other end is no client of this version.',
+  })
+}
+
+function storeEnded(): PostgradError {
+  return new PostgradError('STORE_CLOSED', {
+    op: 'connect',
+    message: 'the server has ended',
+    remedy: 'Look at the worker that keeps the store.',
+  })
+}
+
+function checkStore(table: StoreTable, file: string | undefined): void {
+  const got =
+    table.keep !== null ? 'one that is served already' : file !== undefined && table.numKeys() > 0 ? 'one with keys, and a file' : null
+  if (got === null) return
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'StoreServer',
+    expected: 'a store that nobody else serves, and an empty one with a file',
+    got,
+    remedy: 'Leave { store } out, and use the server’s own.',
+  })
+}
+
+function bytesIn(table: StoreTable): number {
+  let bytes = 0
+  for (const [key, value] of table.entries()) bytes += utf8(key).length + value.length
+  return bytes
+}

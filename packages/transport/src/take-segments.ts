@@ -1,0 +1,35 @@
+/**
+ * How a link that keeps frames in memory takes their segments: without a copy where that can be. `kept.ts` and `socket/chunk-writer.ts` stand on it.
+ */
+import { isMovable } from './post.js'
+
+/** The segments' bytes as the link's own: a buffer that can be moved is taken, and reads as empty at its sender; anything else is copied by `copy`. */
+export function takeSegments(
+  segments: readonly Uint8Array[],
+  copy: (segment: Uint8Array) => Uint8Array = (segment) => segment.slice(),
+): readonly Uint8Array[] {
+  if (segments.length === 0) return segments
+  // Copies first: another segment may be a view of what is moved.
+  const copies = segments.map((segment) => (isMovable(segment) ? null : copy(segment)))
+  const moved = new Map<ArrayBufferLike, Uint8Array>()
+  return copies.map((copied, i) => {
+    if (copied !== null) return copied
+    const segment = segments[i] as Uint8Array
+    const { buffer } = segment
+    // The same segment may come once more, and is empty by then.
+    const bytes = moved.get(buffer) ?? move(segment)
+    moved.set(buffer, bytes)
+    return bytes
+  })
+}
+
+function move(segment: Uint8Array): Uint8Array {
+  try {
+    const buffer = segment.buffer as ArrayBuffer
+    return new Uint8Array(structuredClone(buffer, { transfer: [buffer] }))
+  } catch (error) {
+    // A buffer that may not be moved (a WebAssembly memory) is copied, as by any link.
+    if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
+    return segment.slice()
+  }
+}
