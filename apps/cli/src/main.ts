@@ -34,6 +34,10 @@ const around: Surroundings = {
       for (const other of others) process.on('warning', other)
     }
   },
+  onExit: (fn) => {
+    process.on('exit', fn)
+    return () => process.off('exit', fn)
+  },
   exit: (code) => process.exit(code),
 }
 

@@ -47,6 +47,7 @@ export function surroundings({
       return () => listeners.delete(fn)
     },
     onWarning: () => () => {},
+    onExit: () => () => {},
     exit: (code) => {
       exited.push(code)
       throw new Exited(code)

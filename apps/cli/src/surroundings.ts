@@ -17,6 +17,8 @@ export interface Surroundings {
   onSignal(fn: (signal: StopSignal) => void): () => void
   /** Hands `fn` the warnings that Node would print, until the returned function is called. */
   onWarning(fn: (text: string) => void): () => void
+  /** Calls `fn` when the process ends in whatever way it hears of, until the returned function is called. `fn` waits for nothing. */
+  onExit(fn: () => void): () => void
   /** Ends the process without waiting for anything. */
   exit(code: number): never
 }

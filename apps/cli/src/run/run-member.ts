@@ -54,7 +54,6 @@ export async function runMember(
     // Nobody to leave, or the user has interrupted twice.
     if (member === null || signalled !== null) {
       end()
-      status?.remove()
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal

@@ -17,8 +17,6 @@ const REQUEST_BYTES_MAX = 4096
 export interface RunStatus {
   /** @param source null: no worker is there now */
   show(source: StatusSource | null): void
-  /** Takes the socket's file away, at once. */
-  remove(): void
   close(): Promise<void>
 }
 
@@ -48,6 +46,7 @@ class StatusServer implements RunStatus {
   private readonly watchers = new Map<Socket, (() => void) | null>()
   private source: StatusSource | null = null
   private timer: NodeJS.Timeout | null = null
+  private stopListening = (): void => {}
 
   constructor(title: RunTitle, path: string, around: Surroundings) {
     this.title = title
@@ -67,6 +66,7 @@ class StatusServer implements RunStatus {
       this.server.listen(this.path, () => {
         // A run does not live for its status.
         this.server.unref()
+        this.stopListening = this.around.onExit(() => this.remove())
         resolve(null)
       })
     })
@@ -81,7 +81,7 @@ class StatusServer implements RunStatus {
     if (source !== null) for (const socket of this.watchers.keys()) void this.watch(socket, source)
   }
 
-  remove(): void {
+  private remove(): void {
     try {
       unlinkSync(this.path)
     } catch (error) {
@@ -90,6 +90,7 @@ class StatusServer implements RunStatus {
   }
 
   async close(): Promise<void> {
+    this.stopListening()
     this.show(null)
     if (this.timer !== null) clearInterval(this.timer)
     for (const socket of this.sockets) socket.destroy()

@@ -155,6 +155,16 @@ describe('a run', () => {
   })
 })
 
+test('CLI-51 the socket is gone also where nobody reads the output any more', async () => {
+  const { code } = await run(
+    'bash',
+    ['-c', `${process.execPath} ${MAIN} run ${PROGRAM} -- flood | head -n 1; exit \${PIPESTATUS[0]}`],
+    undefined,
+    env(),
+  )
+  expect([code, readdirSync(folder())]).toEqual([141, []])
+})
+
 describe('clusterSource', () => {
   const board = { standingOf: () => ({ state: 'running', progress: null }) as const }
   const info = { id: 0, name: 'a' }
