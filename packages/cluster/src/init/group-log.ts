@@ -76,7 +76,14 @@ function isArrival(value: unknown): value is Arrival {
   const { what, id, name, rank, worldSize, addresses, visitor } = Object(value) as Partial<Arrival>
   if (!isCount(visitor)) return false
   const areAddresses = Array.isArray(addresses) && addresses.every((address) => typeof address === 'string')
-  return what === 'joined' && isCount(id) && typeof name === 'string' && isCount(rank) && (worldSize === null || isCount(worldSize)) && areAddresses
+  return (
+    what === 'joined' &&
+    isCount(id) &&
+    typeof name === 'string' &&
+    isCount(rank) &&
+    (worldSize === null || isCount(worldSize)) &&
+    areAddresses
+  )
 }
 
 function isDeparture(value: unknown): value is Departure {

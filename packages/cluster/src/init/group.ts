@@ -138,7 +138,10 @@ export class Group {
 
   private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
-      throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, { worldSize, rank })
+      throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
+        worldSize,
+        rank,
+      })
     }
     if (name === self.name && id !== self.id) {
       throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })

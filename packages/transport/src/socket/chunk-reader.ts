@@ -49,6 +49,13 @@ class ReadFrame implements Frame {
   }
 }
 
+/** Where a large segment is read to: memory of so many bytes, at a multiple of 8, which nobody else has. Null: fresh memory. */
+export type Place = (bytes: number) => Uint8Array | null
+
+function freshMemory(bytes: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer)
+}
+
 /** A frame whose bytes are coming. */
 class ComingFrame {
   readonly frame: Frame
@@ -57,7 +64,7 @@ class ComingFrame {
   offset = 0
   left: number
 
-  constructor(headerBytes: number, segmentBytes: readonly number[], total: number) {
+  constructor(headerBytes: number, segmentBytes: readonly number[], total: number, placeOf: Place) {
     // What is small shares one buffer: a peer that announces thousands of empty segments gets no thousands of buffers.
     const isSmall = (bytes: number): boolean => bytes < SEGMENT_MOVED_BYTES_MIN
     const small = segmentBytes.reduce((sum, bytes) => (isSmall(bytes) ? sum + align8(bytes) : sum), align8(headerBytes))
@@ -69,7 +76,7 @@ class ComingFrame {
       return view
     }
     const header = place(headerBytes)
-    const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer)))
+    const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : (placeOf(bytes) ?? freshMemory(bytes))))
     this.frame = new ReadFrame(header, segments)
     this.parts = [header, ...segments]
     this.left = total
@@ -80,6 +87,7 @@ export class ChunkReader {
   /** Bytes that were pushed, ever. */
   bytesPushed = 0
   private readonly limits: FrameLimits
+  private readonly place: Place
   private readonly crc32: Crc = crc32Of()
   /** Before the other end is known nothing is taken but the handshake. */
   private isAdmitted = false
@@ -108,8 +116,9 @@ export class ChunkReader {
   private batchAt = 0
   private batchEnd = 0
 
-  constructor(limits: FrameLimits) {
+  constructor(limits: FrameLimits, place: Place = () => null) {
     this.limits = limits
+    this.place = place
   }
 
   /** The other end is known: frames are taken from now on. */
@@ -320,7 +329,7 @@ export class ChunkReader {
     }
     if (total > frameBytesMax)
       throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
-    this.coming = new ComingFrame(headerBytes, segments, total)
+    this.coming = new ComingFrame(headerBytes, segments, total, this.place)
   }
 
   private nextOfBatch(): Frame {

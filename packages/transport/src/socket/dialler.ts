@@ -7,6 +7,7 @@ import { builtin } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
 import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
+import type { Place } from './chunk-reader.js'
 import { type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
 import { type Attempt, sentenceOf } from './socket-errors.js'
@@ -22,6 +23,7 @@ export interface Endpoint {
   readonly random: (bytes: number) => Uint8Array
   readonly release: string
   readonly checksums: 'always' | 'network'
+  readonly place: Place | undefined
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -129,6 +131,7 @@ export class Dial {
       limits,
       timeoutMs,
       checksBytes: checksBytes(this.end, address.kind === 'unix'),
+      place: this.end.place,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {

@@ -173,6 +173,7 @@ export class Listener {
       limits,
       timeoutMs,
       checksBytes: checksBytes(end, socket.remoteAddress === undefined),
+      place: end.place,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {

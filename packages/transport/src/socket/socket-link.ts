@@ -17,7 +17,7 @@ import { EndOfTurn } from '../end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
-import { ChunkReader, ControlChunk } from './chunk-reader.js'
+import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
@@ -30,6 +30,8 @@ export interface SocketLinkOptions {
   readonly isLent?: boolean
   /** False: the bytes of large frames are sent without a checksum, for what is below guards them. Default true. */
   readonly checksBytes?: boolean
+  /** Where large segments are read to. Default: fresh memory. */
+  readonly place?: Place | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
@@ -91,7 +93,7 @@ export class SocketLink implements Link {
     this.limits = options.limits ?? SOCKET_LIMITS
     this.name = options.name ?? 'socket'
     this.writer = new ChunkWriter(socket, this.limits)
-    this.reader = new ChunkReader(this.limits)
+    this.reader = new ChunkReader(this.limits, options.place)
     this.onControl = options.onControl ?? refuseControl
     this.onEnd = options.onEnd ?? (() => {})
     this.onSuspected = options.onSuspected ?? (() => {})
