@@ -239,7 +239,7 @@ export const MUTATIONS = [
     'rref-model',
     30,
     'rpc/src/references/rref-context.ts',
-    'for (const { rref } of forks) if (rref instanceof UserRRef) this.disposeUser(rref)',
+    'if (rref instanceof UserRRef) this.disposeUser(rref)\n      else this.forgetUnmade(rref)',
     '',
     'references in a message that nobody gets are kept',
   ),
