@@ -3,7 +3,7 @@
  * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { networkInterfaces, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { WorkerId } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
@@ -11,11 +11,12 @@ import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, isLoopback, type ListenAddress, RealClock } from '@postgrad/transport/internal'
+import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
+import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf } from './init-method.js'
@@ -36,6 +37,10 @@ export interface InitOptions extends PlaceOptions {
   readonly advertise?: string
   /** The ports that may be listened on, first and last; default any that is free. */
   readonly ports?: readonly [first: number, last: number]
+  /** The ways in which others may reach this process: 'unix' from its own machine, 'tcp' from any. Default both, and where 'unix' works it is taken. PyTorch: `_transports`. */
+  readonly transports?: readonly GroupTransport[]
+  /** When a connection is given up. */
+  readonly connection?: ConnectionOptions
   /** How long all processes together may take to come, in ms; 0 is no limit. Default 300,000, as PyTorch's. */
   readonly timeoutMs?: number
   /** Where kernels run; default 'wasm'. */
@@ -60,6 +65,8 @@ const OPTIONS: OptionNames<InitOptions> = {
   bind: true,
   advertise: true,
   ports: true,
+  transports: true,
+  connection: true,
   timeoutMs: true,
   device: true,
   seed: true,
@@ -68,9 +75,10 @@ const OPTIONS: OptionNames<InitOptions> = {
   mailbox: true,
 }
 
+/** How much longer than who serves the store waits for a process to come back, whoever takes its rank waits for its death. */
+const SUCCESSION_MS = 2000
 const INIT_TIMEOUT_MS = 300_000
 const ROLE = 'member'
-const LOOPBACK = '127.0.0.1'
 
 /**
  * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have come and can be called. What follows runs as the worker
@@ -86,27 +94,37 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const [name] = workerNames([options.name ?? `worker${place.rank}`])
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
+  const limits = limitsOf(options.connection)
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name: name!, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
   const onGone = (gone: string): void => void group?.noteGone(gone)
-  const meeting = await meet({ place, self: { ...self, id: place.rank }, credentials, bind: options.bind, timeoutMs, clock, onGone })
+  const meeting = await meet({
+    place,
+    self: { ...self, id: place.rank },
+    credentials,
+    bind: options.bind,
+    timeoutMs,
+    clock,
+    limits,
+    onGone,
+  })
   const ends: (() => Promise<void>)[] = [() => meeting.close()]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
     const store = new PrefixStore('postgrad', meeting.store)
-    group = new Group(new GroupLog(store), place, clock)
-    const { id, isFirst } = await claim(store, place)
-    const exchange = new Exchange({ self: { ...self, id }, credentials, clock })
+    group = new Group(new GroupLog(store), place, clock, meeting.graceMs + SUCCESSION_MS)
+    const { id, before } = await claim(store, place)
+    const exchange = new Exchange({ self: { ...self, id }, credentials, clock, limits })
     ends.unshift(() => exchange.close())
     const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
     ends.push(async () => rmSync(folder, { recursive: true, force: true }))
     const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
     const { rank, worldSize } = place
-    await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, isFirst, timeoutMs)
+    await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -115,7 +133,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const runtime = makeRuntime({ name: name!, id }, isFirst ? 0 : id, clock, boot, { roleOf })
+    const runtime = makeRuntime({ name: name!, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
     exchange.onPeerIdentity((peer) => {
       if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
     })
@@ -130,24 +148,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   }
 }
 
-/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readonly id: WorkerId; readonly isFirst: boolean }> {
-  const isFirst = (await store.add(`rank/${rank}`, 1)) === 1
-  return { id: isFirst ? rank : worldSize - 1 + (await store.add('successors', 1)), isFirst }
-}
-
-/** Where a worker listens: for those of its machine on a socket of its own, for others on a port. */
-function places({ bind, advertise, ports }: InitOptions, { meeting }: Place, path: string): ListenAddress[] {
-  const host = bind ?? (meeting.kind === 'file' || isLoopback(meeting.host) ? LOOPBACK : '0.0.0.0')
-  const named = advertise ?? (isLoopback(host) ? undefined : ownAddress())
-  return [
-    { kind: 'unix', path },
-    { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) },
-  ]
-}
-
-/** The machine's first address that is not loopback; undefined if it has none. */
-function ownAddress(): string | undefined {
-  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
-  return (all.find(({ internal, family }) => !internal && family === 'IPv4') ?? all.find(({ internal }) => !internal))?.address
+/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. `before`: how many have wanted the rank before. */
+async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readonly id: WorkerId; readonly before: number }> {
+  const before = (await store.add(`rank/${rank}`, 1)) - 1
+  return { id: before === 0 ? rank : worldSize - 1 + (await store.add('successors', 1)), before }
 }
