@@ -1,0 +1,85 @@
+/** What becomes of a group in each round, from a seed: faults of the network by the proxies, signals to processes, and how the group is healed. */
+import { Random } from '@postgrad/sim/internal'
+import type { Fault } from './fault-proxy.fixture.js'
+
+/** In front of a worker's port, or of the store's. */
+export type Place = 'worker0' | 'worker1' | 'worker2' | 'store'
+
+export type Strike =
+  | { readonly atMs: number; readonly lastsMs: number; readonly where: Place; readonly fault: Fault }
+  | { readonly atMs: number; readonly lastsMs: number; readonly rank: number; readonly signal: 'SIGSTOP' }
+  | { readonly atMs: number; readonly rank: number; readonly signal: 'SIGKILL' }
+
+export interface Round {
+  readonly strikes: readonly Strike[]
+  /** All processes are started again afterwards, and go on from the checkpoint. */
+  readonly isRestarted: boolean
+}
+
+/** When a connection is given up in these groups, in ms: so that a round in which it comes to that is a short one. */
+export const CONNECTION = { heartbeatMs: 100, suspectMs: 300, deadMs: 900, graceMs: 800, connectMs: 200 } as const
+
+/** Whoever trains, worker1, has dialled the others: most of what is said goes through their proxies. */
+const PLACES: readonly Place[] = ['worker0', 'worker0', 'worker2', 'worker2', 'worker1', 'store']
+const RANKS = 3
+const BEGIN_MS_MAX = 80
+/** Within what is healed, and beyond it. */
+const SHORT_MS = [10, 250] as const
+const LONG_MS = [1300, 1700] as const
+/** Of 100 rounds. */
+const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 3, long: 15 } as const
+
+export class FirePlan {
+  private readonly random: Random
+
+  constructor(seed: number) {
+    this.random = new Random(seed)
+  }
+
+  next(): Round {
+    const isRestarted = this.isDrawn(PERCENT.restarted)
+    if (this.isDrawn(PERCENT.quiet)) return { strikes: [], isRestarted }
+    const strikes: Strike[] = []
+    if (this.isDrawn(PERCENT.killed))
+      strikes.push({ atMs: this.between(0, BEGIN_MS_MAX), rank: this.random.below(RANKS), signal: 'SIGKILL' })
+    if (this.isDrawn(PERCENT.stopped)) strikes.push({ ...this.times(), rank: this.random.below(RANKS), signal: 'SIGSTOP' })
+    if (strikes.length === 0 || this.random.coin()) {
+      const count = 1 + this.random.below(2)
+      // One fault at a place at a time.
+      let places = PLACES
+      for (let i = 0; i < count; i++) {
+        const where = places[this.random.below(places.length)]!
+        places = places.filter((place) => place !== where)
+        strikes.push({ ...this.times(), where, fault: this.fault() })
+      }
+    }
+    return { strikes, isRestarted }
+  }
+
+  private fault(): Fault {
+    const faults: readonly Fault[] = [
+      { what: 'delay', ms: this.between(1, 30) },
+      { what: 'throttle', bytesPerMs: this.between(5, 100) },
+      { what: 'stall' },
+      { what: 'cut' },
+      { what: 'half-open', direction: this.random.coin() ? 'inbound' : 'outbound' },
+      { what: 'inject', bytes: this.between(1, 200) },
+      { what: 'flip' },
+      { what: 'reorder' },
+    ]
+    return faults[this.random.below(faults.length)]!
+  }
+
+  private times(): { readonly atMs: number; readonly lastsMs: number } {
+    const [from, to] = this.isDrawn(PERCENT.long) ? LONG_MS : SHORT_MS
+    return { atMs: this.between(0, BEGIN_MS_MAX), lastsMs: this.between(from, to) }
+  }
+
+  private between(from: number, to: number): number {
+    return from + this.random.below(to - from + 1)
+  }
+
+  private isDrawn(percent: number): boolean {
+    return this.random.below(100) < percent
+  }
+}
