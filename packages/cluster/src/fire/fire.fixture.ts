@@ -6,17 +6,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Random } from '@postgrad/sim/internal'
-import type { Failure, Told } from '../fixtures/fire-member.js'
+import type { Failure, MemberOptions, Told } from '../fixtures/fire-member.js'
 import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
-import type { InitOptions } from '../init/init.js'
-import { FireGroup, type FireMember, RANKS } from './fire-group.fixture.js'
+import { FireGroup, RANKS } from './fire-group.fixture.js'
 import { CONNECTION, FirePlan, type Round, type Strike } from './fire-plan.fixture.js'
+import type { FireMember } from './fire-process.fixture.js'
 
 export interface FireOptions {
   readonly rounds: number
   readonly seed: number
   /** Beside what makes the processes a group. */
-  readonly init?: Partial<InitOptions>
+  readonly init?: Partial<MemberOptions>
   /** Instead of the seed's. */
   readonly plan?: readonly Round[]
   /** A weight is changed behind this step, for the test of the test. */
@@ -46,6 +46,7 @@ export interface FireResult {
 /** Whoever trains: neither serves the store. */
 const TRAINER = 1
 const STEPS = 3
+const KEY = Buffer.alloc(32, 7).toString('base64')
 const SAVE_EVERY = 3
 /** From the start of a round to its last word. A call takes 3 s at most, a death 2: what takes so long hangs. */
 const DEADLINE_MS = 20_000
@@ -100,9 +101,10 @@ class Rounds {
   }
 
   async begin(): Promise<void> {
-    this.counts.groups++
     this.isWhole = false
-    this.group = await FireGroup.start(this.random, this.options.init)
+    // Every other one proves itself.
+    const key = this.counts.groups++ % 2 === 0 ? {} : { key: KEY }
+    this.group = await FireGroup.start(this.random, { ...key, ...this.options.init })
   }
 
   async run(round: Round): Promise<void> {
