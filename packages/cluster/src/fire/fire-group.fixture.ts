@@ -8,13 +8,15 @@ import type { Random } from '@postgrad/sim/internal'
 import type { Failure, MemberOptions } from '../fixtures/fire-member.js'
 import { FaultProxy } from './fault-proxy.fixture.js'
 import { CONNECTION, type Place } from './fire-plan.fixture.js'
-import { FireMember, MemberFailed, START_MS } from './fire-process.fixture.js'
+import { FireMember, MemberFailed } from './fire-process.fixture.js'
 
 const HERE = '127.0.0.1'
 const ADVERTISED = '127.0.0.2'
 /** Below what systems give to connections that go out. */
 const PORTS = [20_000, 30_000] as const
 export const RANKS = 3
+/** Less than what a process that hangs is waited for. */
+const JOIN_MS = 15_000
 const CALL_MS = 3000
 
 /** Three processes, and what stands between them. */
@@ -90,7 +92,7 @@ export class FireGroup {
       transports: ['tcp'],
       connection: CONNECTION,
       rpcTimeoutMs: CALL_MS,
-      timeoutMs: START_MS,
+      timeoutMs: JOIN_MS,
       ...this.more,
     })
   }

@@ -5,8 +5,15 @@ import type { Fault } from './fault-proxy.fixture.js'
 /** In front of a worker's port, or of the store's. */
 export type Place = 'worker0' | 'worker1' | 'worker2' | 'store'
 
+export interface NetworkStrike {
+  readonly atMs: number
+  readonly lastsMs: number
+  readonly where: Place
+  readonly fault: Fault
+}
+
 export type Strike =
-  | { readonly atMs: number; readonly lastsMs: number; readonly where: Place; readonly fault: Fault }
+  | NetworkStrike
   | { readonly atMs: number; readonly lastsMs: number; readonly rank: number; readonly signal: 'SIGSTOP' }
   | { readonly atMs: number; readonly rank: number; readonly signal: 'SIGKILL' }
 
@@ -14,20 +21,22 @@ export interface Round {
   readonly strikes: readonly Strike[]
   /** All processes are started again afterwards, and go on from the checkpoint. */
   readonly isRestarted: boolean
+  /** What stands in the way of processes that come again afterwards; null: nothing. */
+  readonly joining: NetworkStrike | null
 }
 
 /** When a connection is given up in these groups, in ms: so that a round in which it comes to that is a short one. */
-export const CONNECTION = { heartbeatMs: 100, suspectMs: 300, deadMs: 900, graceMs: 800, connectMs: 200 } as const
+export const CONNECTION = { heartbeatMs: 100, suspectMs: 200, deadMs: 600, graceMs: 500, connectMs: 150 } as const
 
 /** Whoever trains, worker1, has dialled the others: most of what is said goes through their proxies. */
 const PLACES: readonly Place[] = ['worker0', 'worker0', 'worker2', 'worker2', 'worker1', 'store']
 const RANKS = 3
 const BEGIN_MS_MAX = 80
 /** Within what is healed, and beyond it. */
-const SHORT_MS = [10, 250] as const
-const LONG_MS = [1300, 1700] as const
+const SHORT_MS = [10, 200] as const
+const LONG_MS = [800, 1200] as const
 /** Of 100 rounds. */
-const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 3, long: 15 } as const
+const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 2, joining: 40, long: 10 } as const
 
 export class FirePlan {
   private readonly random: Random
@@ -38,7 +47,8 @@ export class FirePlan {
 
   next(): Round {
     const isRestarted = this.isDrawn(PERCENT.restarted)
-    if (this.isDrawn(PERCENT.quiet)) return { strikes: [], isRestarted }
+    const joining = this.isDrawn(PERCENT.joining) ? this.joining() : null
+    if (this.isDrawn(PERCENT.quiet)) return { strikes: [], isRestarted, joining }
     const strikes: Strike[] = []
     if (this.isDrawn(PERCENT.killed))
       strikes.push({ atMs: this.between(0, BEGIN_MS_MAX), rank: this.random.below(RANKS), signal: 'SIGKILL' })
@@ -53,7 +63,13 @@ export class FirePlan {
         strikes.push({ ...this.times(), where, fault: this.fault() })
       }
     }
-    return { strikes, isRestarted }
+    return { strikes, isRestarted, joining }
+  }
+
+  /** A process takes half a second to load, and then is there within some milliseconds. */
+  private joining(): NetworkStrike {
+    const where = PLACES[this.random.below(PLACES.length)]!
+    return { atMs: this.between(0, 400), lastsMs: this.between(200, 600), where, fault: this.fault() }
   }
 
   private fault(): Fault {

@@ -1,14 +1,22 @@
 /** One process of a group under fire, as whoever has started it sees it. `fire-group.fixture.ts` and the tests of namespaces start some. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Ask, Look, MemberOptions, Told } from '../fixtures/fire-member.js'
+import type { Ask, Failure, Look, MemberOptions, Told } from '../fixtures/fire-member.js'
 
 const MEMBER = new URL('../fixtures/fire-member.js', import.meta.url)
 /** A process that has not come by then hangs. */
 export const START_MS = 30_000
 
 /** Of a process that the test did not kill, or that had something to complain of. */
-export class MemberFailed extends Error {}
+export class MemberFailed extends Error {
+  /** What it says itself; null if it says nothing. */
+  readonly failure: Failure | null
+
+  constructor(message: string, failure: Failure | null = null) {
+    super(message)
+    this.failure = failure
+  }
+}
 
 export class FireMember {
   readonly rank: number
@@ -54,7 +62,7 @@ export class FireMember {
   /** When it is a member. Rejects with what `init` has rejected with. */
   async ready(): Promise<void> {
     const told = await this.hear(START_MS, (one) => one.told === 'ready' || one.told === 'failed')
-    if (told.told === 'failed') throw new MemberFailed(`rank ${this.rank} did not come: ${told.failure.message}`)
+    if (told.told === 'failed') throw new MemberFailed(`rank ${this.rank} did not come: ${told.failure.message}`, told.failure)
     this.id = (told as Extract<Told, { told: 'ready' }>).id
   }
 

@@ -10,7 +10,7 @@ import type { Failure, MemberOptions, Told } from '../fixtures/fire-member.js'
 import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
 import { FireGroup, RANKS } from './fire-group.fixture.js'
 import { CONNECTION, FirePlan, type Round, type Strike } from './fire-plan.fixture.js'
-import type { FireMember } from './fire-process.fixture.js'
+import { type FireMember, MemberFailed } from './fire-process.fixture.js'
 
 export interface FireOptions {
   readonly rounds: number
@@ -32,6 +32,8 @@ export interface FireResult {
   /** The others, by the code of their error; 'killed': the process that trains was. */
   readonly errors: Readonly<Record<string, number>>
   readonly strikes: Readonly<Record<string, number>>
+  /** Processes that could not take a rank, by the code of their error; they were started again. */
+  readonly unjoined: Readonly<Record<string, number>>
   /** Steps whose bits were compared, and the number of the last. */
   readonly compared: number
   readonly step: number
@@ -93,6 +95,7 @@ class Rounds {
   private readonly counts = { right: 0, quiet: 0, compared: 0, resumed: 0, saved: 0, restarted: 0, groups: 0 }
   private readonly errors: Record<string, number> = {}
   private readonly strikes: Record<string, number> = {}
+  private readonly unjoined: Record<string, number> = {}
   private longestMs = 0
 
   constructor(options: FireOptions) {
@@ -135,9 +138,9 @@ class Rounds {
   }
 
   result(rounds: number): FireResult {
-    const { counts, errors, strikes, step, longestMs } = this
+    const { counts, errors, strikes, unjoined, step, longestMs } = this
     const seconds = (performance.now() - this.startedMs) / 1000
-    return { rounds, ...counts, errors, strikes, step, seconds, longestMs: Math.round(longestMs) }
+    return { rounds, ...counts, errors, strikes, unjoined, step, seconds, longestMs: Math.round(longestMs) }
   }
 
   /** @returns what it has ended with; null if all steps were done */
@@ -221,7 +224,7 @@ class Rounds {
   }
 
   /** Everybody is there, knows everybody, and has nothing under way. */
-  private async heal({ isRestarted, strikes }: Round): Promise<void> {
+  private async heal({ isRestarted, strikes, joining }: Round): Promise<void> {
     const group = this.group!
     group.heal()
     for (const member of group.members) {
@@ -239,10 +242,24 @@ class Rounds {
       const lost = await this.lost()
       if (lost.length === 0) return
       await Promise.all(lost.map((rank) => group.members[rank]!.kill()))
+      const obstacle = joining === null || tries > 0 ? null : this.strike(joining)
       // Together: a new process waits until all ranks are there.
-      await Promise.all(lost.map((rank) => this.restart(rank)))
+      const ends = await Promise.allSettled(lost.map((rank) => this.restart(rank)))
+      await obstacle
+      for (const [i, end] of ends.entries()) {
+        if (end.status === 'rejected') await this.checkUnjoined(group.members[lost[i]!]!, end.reason, obstacle !== null)
+      }
     }
     await this.startAnew()
+  }
+
+  /** Who could not join says why, and ends. */
+  private async checkUnjoined(member: FireMember, reason: unknown, hadObstacle: boolean): Promise<void> {
+    if (!hadObstacle || !(reason instanceof MemberFailed) || reason.failure?.isTyped !== true) throw reason
+    this.unjoined[reason.failure.code] = (this.unjoined[reason.failure.code] ?? 0) + 1
+    await member.end(SETTLE_MS)
+    if (member.code !== 0) throw new Error(`rank ${member.rank} could not join, and did not end (${member.code})`)
+    checkComplaints(member)
   }
 
   private async startAnew(): Promise<void> {

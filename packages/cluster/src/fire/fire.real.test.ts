@@ -6,7 +6,7 @@ import type { Round, Strike } from './fire-plan.fixture.js'
 
 const SEED = 1
 const LASTS_MS = 60
-const round = (...strikes: readonly Strike[]): Round => ({ strikes, isRestarted: false })
+const round = (...strikes: readonly Strike[]): Round => ({ strikes, isRestarted: false, joining: null })
 const at = (where: 'worker0' | 'worker2' | 'store', fault: Extract<Strike, { fault: unknown }>['fault']): Strike => ({
   atMs: 10,
   lastsMs: LASTS_MS,
