@@ -19,6 +19,7 @@ npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef
 npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
 npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state
 npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads that end in the middle of work
+npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`
 

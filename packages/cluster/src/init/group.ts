@@ -16,13 +16,11 @@ interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
 }
 
-/** How long whoever had a rank before may take to be found dead, in ms: what serves the store waits for it to come back. */
-const SUCCESSION_MS = 7000
-
 export class Group {
   private readonly log: GroupLog
   private readonly place: Place
   private readonly clock: Clock
+  private readonly successionMs: number
   /** Who has come and not gone, by rank. */
   private readonly living = new Map<number, Arrival>()
   private readonly gone: WorkerInfo[] = []
@@ -33,10 +31,12 @@ export class Group {
   private self: Arrival | null = null
   private onChange: () => void = () => {}
 
-  constructor(log: GroupLog, place: Place, clock: Clock) {
+  /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
+  constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
     this.log = log
     this.place = place
     this.clock = clock
+    this.successionMs = successionMs
   }
 
   get worldSize(): number {
@@ -49,13 +49,13 @@ export class Group {
   }
 
   /**
-   * This process comes, and waits for the rest.
+   * This process comes, and waits for the rest. `before`: how many have wanted its rank before it.
    * Rejects with RENDEZVOUS_TIMEOUT, RENDEZVOUS_CONFLICT, and what the store rejects with.
    */
-  async come(self: Arrival, isFirst: boolean, timeoutMs: number): Promise<void> {
+  async come(self: Arrival, before: number, timeoutMs: number): Promise<void> {
     const endMs = this.clock.now() + timeoutMs
     const left = (): number => Math.max(1, endMs - this.clock.now())
-    if (!isFirst) await this.succeed(self, Math.min(left(), SUCCESSION_MS))
+    if (before > 0) await this.succeed(self, before, Math.min(left(), this.successionMs))
     this.self = self
     await this.log.append(self)
     const worldSize = this.place.worldSize ?? 0
@@ -109,22 +109,23 @@ export class Group {
     await this.following
   }
 
-  /** Takes the rank of one that has gone. */
-  private async succeed(self: Arrival, timeoutMs: number): Promise<void> {
+  /** Takes the rank of one that has gone. Of those that have wanted it before, some may have ended before they came. */
+  private async succeed(self: Arrival, before: number, timeoutMs: number): Promise<void> {
     const endMs = this.clock.now() + timeoutMs
-    let hasSeen = false
+    let seen = 0
     for (;;) {
       const former = this.living.get(self.rank)
-      if (hasSeen && former === undefined) return
+      if (seen >= before && former === undefined) return
       let entry: GroupEntry
       try {
         entry = await this.log.read({ timeoutMs: Math.max(1, endMs - this.clock.now()) })
       } catch (error) {
-        if (former === undefined || !isPostgradError(error, 'STORE_TIMEOUT')) throw error
+        if (!isPostgradError(error, 'STORE_TIMEOUT')) throw error
+        if (former === undefined) return
         throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
       }
       this.note(entry)
-      if (entry.what === 'joined' && entry.rank === self.rank) hasSeen = true
+      if (entry.what === 'joined' && entry.rank === self.rank) seen++
     }
   }
 
