@@ -53,6 +53,8 @@ interface Candidate {
 const RESUME_BYTES = 12
 /** After a break, who was dialled leaves the other so long to dial again. */
 const OTHERS_TURN_MS = 300
+/** Connections of a peer that wait for its RESUME. Two is what peers have that keep to the protocol, when both dial. */
+const CANDIDATES_MAX = 4
 /** Room for what a session adds to a header. */
 const SESSION_SLACK_BYTES = 1024
 
@@ -124,7 +126,14 @@ export class PeerLink {
       link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}`)
       return
     }
+    // A key says the role, and not which worker of that role: another role's could take over the session, and with it the rights that it has.
+    if (this.identity !== null && peer.role !== this.identity.role) {
+      link.abort(Bye.STRANGER, `${this.peer.name} is here in another role`)
+      return
+    }
     const candidate: Candidate = { established, isOurs, peerLife: null }
+    const [oldest] = this.candidates
+    if (this.candidates.size >= CANDIDATES_MAX) oldest?.established.link.abort(Bye.REPLACED, 'newer connections wait')
     this.candidates.add(candidate)
     link.hook({
       onControl: (type, body) => this.onControl(candidate, type, body),
