@@ -1,4 +1,5 @@
 /** For sibling packages: the membership of a cluster, whoever its workers are. */
+export { GroupLog } from './init/group-log.js'
 export {
   type Change,
   type MemberControl,
