@@ -24,6 +24,8 @@ export class Group {
   /** Who has come and not gone, by rank. */
   private readonly living = new Map<number, Arrival>()
   private readonly gone: WorkerInfo[] = []
+  /** The ids of all that have ever come, which no other has again. */
+  private readonly known = new Set<number>()
   private readonly closing = new AbortController()
   private following: Promise<void> | null = null
   private exchange: Exchange | null = null
@@ -151,6 +153,7 @@ export class Group {
 
   private note(entry: GroupEntry): void {
     if (entry.what === 'joined') {
+      this.known.add(entry.id)
       this.living.set(entry.rank, entry)
       return
     }
@@ -164,7 +167,9 @@ export class Group {
   private async follow(): Promise<void> {
     try {
       for (;;) {
-        const entry = await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+        const entry = await this.nextSound()
+        // Who is known has come once: whoever says so again is another, under an id that it has not got.
+        if (entry.what === 'joined' && this.known.has(entry.id)) continue
         this.note(entry)
         if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
         else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
@@ -172,6 +177,17 @@ export class Group {
       }
     } catch {
       // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
+    }
+  }
+
+  /** What is no entry was written by none of us, and keeps nobody from reading on. */
+  private async nextSound(): Promise<GroupEntry> {
+    for (;;) {
+      try {
+        return await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+      } catch (error) {
+        if (!isPostgradError(error, 'GROUP_LOG_INVALID')) throw error
+      }
     }
   }
 
