@@ -40,5 +40,5 @@ export { type SocketEnd, SocketLink, type SocketLinkOptions } from './socket/soc
 export { StayAwake } from './stay-awake.js'
 export { STORE_TIMEOUT_MS } from './store/store.js'
 export { storeCancelled, storeTimeout } from './store/store-errors.js'
-export { StoreServer } from './store/store-server.js'
-export { TcpStore } from './store/tcp-store.js'
+export { type StoreLimits, StoreServer, type StoreServerOptions } from './store/store-server.js'
+export { TcpStore, type TcpStoreOptions } from './store/tcp-store.js'

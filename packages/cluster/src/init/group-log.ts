@@ -11,8 +11,11 @@ export interface Arrival {
   readonly id: number
   readonly name: string
   readonly rank: number
-  readonly worldSize: number
+  /** Null: the group has no fixed size. */
+  readonly worldSize: number | null
   readonly addresses: readonly string[]
+  /** As which it dials whoever serves the store: that one knows by it whose connection has ended. */
+  readonly visitor: number
 }
 
 /** A process whose worker is no member any more. */
@@ -70,9 +73,17 @@ function entryIn(key: string, text: string): GroupEntry {
 }
 
 function isArrival(value: unknown): value is Arrival {
-  const { what, id, name, rank, worldSize, addresses } = Object(value) as Partial<Arrival>
+  const { what, id, name, rank, worldSize, addresses, visitor } = Object(value) as Partial<Arrival>
+  if (!isCount(visitor)) return false
   const areAddresses = Array.isArray(addresses) && addresses.every((address) => typeof address === 'string')
-  return what === 'joined' && isCount(id) && typeof name === 'string' && isCount(rank) && isCount(worldSize) && areAddresses
+  return (
+    what === 'joined' &&
+    isCount(id) &&
+    typeof name === 'string' &&
+    isCount(rank) &&
+    (worldSize === null || isCount(worldSize)) &&
+    areAddresses
+  )
 }
 
 function isDeparture(value: unknown): value is Departure {

@@ -2,7 +2,7 @@
  * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
  * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store. `init.ts` above makes it.
  */
-import { PostgradError, type WorkerId } from '@postgrad/base'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -10,7 +10,7 @@ import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import { PeerLinks } from '../membership/peer-links.js'
 import type { PeerInfo } from '../membership/roster.js'
 import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
-import type { Place } from './init-method.js'
+import { type Place, whereOf } from './init-method.js'
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
@@ -39,6 +39,10 @@ export class Group {
     this.clock = clock
   }
 
+  get worldSize(): number {
+    return this.place.worldSize ?? this.living.size
+  }
+
   /** How many others are there. */
   get others(): number {
     return [...this.living.values()].filter(({ id }) => id !== this.self?.id).length
@@ -54,7 +58,7 @@ export class Group {
     if (!isFirst) await this.succeed(self, Math.min(left(), SUCCESSION_MS))
     this.self = self
     await this.log.append(self)
-    const { worldSize } = this.place
+    const worldSize = this.place.worldSize ?? 0
     while (this.living.size < worldSize || this.living.get(self.rank)?.id !== self.id) {
       const entry = await this.next(left(), timeoutMs)
       this.note(entry)
@@ -76,8 +80,8 @@ export class Group {
   }
 
   /** A process has ended without a word, as whoever serves the store has noticed. */
-  async noteGone(name: string): Promise<void> {
-    const arrival = [...this.living.values()].find((one) => one.name === name)
+  async noteGone(visitor: number): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => one.visitor === visitor)
     if (arrival === undefined || this.closing.signal.aborted) return
     await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' })
   }
@@ -116,7 +120,7 @@ export class Group {
       try {
         entry = await this.log.read({ timeoutMs: Math.max(1, endMs - this.clock.now()) })
       } catch (error) {
-        if (former === undefined || (error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
+        if (former === undefined || !isPostgradError(error, 'STORE_TIMEOUT')) throw error
         throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
       }
       this.note(entry)
@@ -128,14 +132,16 @@ export class Group {
     try {
       return await this.log.read({ timeoutMs: Number.isFinite(leftMs) ? leftMs : 0 })
     } catch (error) {
-      if ((error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
-      throw this.notAll(timeoutMs)
+      throw isPostgradError(error, 'STORE_TIMEOUT') ? this.notAll(timeoutMs) : error
     }
   }
 
   private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
-      throw conflict(`one world size`, `${self.worldSize} here and ${worldSize} at '${name}' (rank ${rank})`, { worldSize, rank })
+      throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
+        worldSize,
+        rank,
+      })
     }
     if (name === self.name && id !== self.id) {
       throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })
@@ -169,12 +175,12 @@ export class Group {
   }
 
   private notAll(timeoutMs: number): PostgradError {
-    const { worldSize, meeting } = this.place
+    const { meeting } = this.place
+    const worldSize = this.place.worldSize ?? 1
     const missing = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !this.living.has(rank))
-    const where = meeting.kind === 'tcp' ? `${meeting.host}:${meeting.port}` : meeting.path
     return new PostgradError('RENDEZVOUS_TIMEOUT', {
       op: 'init',
-      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${where}; rank ${missing.join(', ')} had not`,
+      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${whereOf(meeting)}; rank ${missing.join(', ')} had not`,
       remedy: 'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs }.',
       values: { missing, worldSize, timeoutMs },
     })

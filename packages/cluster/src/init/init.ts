@@ -2,11 +2,12 @@
  * `init`: this process becomes a worker of a group, without a launcher: one of several that run the same program, on this machine or on others. They meet by a store
  * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
  */
+import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { WorkerId } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
@@ -18,7 +19,7 @@ import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
-import { type Place, type PlaceOptions, placeOf } from './init-method.js'
+import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
 import { meet } from './meeting-store.js'
 import { Member } from './member.js'
 
@@ -83,30 +84,31 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   checkNames('init', options, OPTIONS)
   const place = placeOf(options, process.env)
   const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
-  const [name] = workerNames([options.name ?? `worker${place.rank}`])
+  const name = nameOf(options, place)
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
-  const self = { cluster, name: name!, role: credentials?.kind === 'key' ? credentials.role : ROLE }
+  const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
-  const onGone = (gone: string): void => void group?.noteGone(gone)
-  const meeting = await meet({ place, self: { ...self, id: place.rank }, credentials, bind: options.bind, timeoutMs, clock, onGone })
+  const onGone = (visitor: number): void => void group?.noteGone(visitor)
+  const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
+  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind: options.bind, timeoutMs, clock, onGone })
   const ends: (() => Promise<void>)[] = [() => meeting.close()]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
-    const store = new PrefixStore('postgrad', meeting.store)
+    const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
     group = new Group(new GroupLog(store), place, clock)
-    const { id, isFirst } = await claim(store, place)
+    const { id, rank, isFirst } = await claim(store, place)
     const exchange = new Exchange({ self: { ...self, id }, credentials, clock })
     ends.unshift(() => exchange.close())
     const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
     ends.push(async () => rmSync(folder, { recursive: true, force: true }))
     const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
-    const { rank, worldSize } = place
-    await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, isFirst, timeoutMs)
+    const { worldSize } = place
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, isFirst, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -115,7 +117,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const runtime = makeRuntime({ name: name!, id }, isFirst ? 0 : id, clock, boot, { roleOf })
+    const runtime = makeRuntime({ name, id }, isFirst ? 0 : id, clock, boot, { roleOf })
     exchange.onPeerIdentity((peer) => {
       if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
     })
@@ -123,17 +125,57 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       runtime.lookAround()
     })
     await group.begin(runtime, exchange)
-    return new Member({ runtime, place, store: meeting.store, isServing: meeting.isServed, group, end })
+    return new Member({ runtime, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     await end()
-    throw error
+    throw notMet(error, place)
   }
 }
 
+/** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
+const VISITORS_FROM = 2 ** 15
+
+interface Claim {
+  readonly id: WorkerId
+  readonly rank: number
+  /** Nobody has had the rank before. */
+  readonly isFirst: boolean
+}
+
 /** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readonly id: WorkerId; readonly isFirst: boolean }> {
-  const isFirst = (await store.add(`rank/${rank}`, 1)) === 1
-  return { id: isFirst ? rank : worldSize - 1 + (await store.add('successors', 1)), isFirst }
+async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
+  // Whoever is served by rank 0 comes behind it.
+  const place = rank ?? (await store.add('next-rank', 1))
+  const isFirst = (await store.add(`rank/${place}`, 1)) === 1
+  const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
+  return { id: isFirst ? place : await fresh(), rank: place, isFirst }
+}
+
+/** Where the group has no size, successors have ids that no rank will. */
+const SUCCESSORS_FROM = 2 ** 14
+
+function nameOf({ name }: InitOptions, { rank }: Place): string {
+  if (name === undefined && rank === null) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'init: name',
+      expected: 'a name, where neither rank nor worldSize is given',
+      got: 'none',
+      remedy: "Pass { name: 'trainer3' }, another for each process.",
+    })
+  }
+  return workerNames([name ?? `worker${rank}`])[0]!
+}
+
+/** What a store says that could not be reached, or has ended, is said as what it means here. */
+function notMet(error: unknown, { meeting }: Place): unknown {
+  if (!isPostgradError(error, 'STORE_CLOSED')) return error
+  if (isPostgradError(error.cause)) return error.cause
+  return new PostgradError('RENDEZVOUS_LOST', {
+    op: 'init',
+    message: `the store at ${whereOf(meeting)}, by which the processes meet, has ended before all had come: ${error.message}`,
+    remedy: 'Look at the process of rank 0, which keeps it.',
+    cause: error,
+  })
 }
 
 /** Where a worker listens: for those of its machine on a socket of its own, for others on a port. */

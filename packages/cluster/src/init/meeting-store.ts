@@ -17,8 +17,8 @@ export interface MeetOptions {
   /** How long rank 0 may take to be there, in ms. */
   readonly timeoutMs: number
   readonly clock: Clock
-  /** The process of this name has let its connection go, and has not come back in time. */
-  readonly onGone: (name: string) => void
+  /** The process that dialled as this has let its connection go, and has not come back in time. */
+  readonly onGone: (visitor: number) => void
 }
 
 /** A store, as long as this process needs it. */
@@ -55,7 +55,7 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
 async function serve(exchange: Exchange, { host, port }: TcpMeeting, { bind, clock, onGone }: MeetOptions): Promise<MeetingStore> {
   const server = new StoreServer({ clock })
   const presence = new Presence(clock, onGone)
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.name)))
+  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.id)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()
@@ -78,21 +78,21 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, tim
 /** Which of the processes have a connection here. */
 class Presence {
   private readonly clock: Clock
-  private readonly onGone: (name: string) => void
-  private readonly connections = new Map<string, number>()
-  private readonly missing = new Map<string, Timer>()
+  private readonly onGone: (visitor: number) => void
+  private readonly connections = new Map<number, number>()
+  private readonly missing = new Map<number, Timer>()
   private isClosed = false
 
-  constructor(clock: Clock, onGone: (name: string) => void) {
+  constructor(clock: Clock, onGone: (visitor: number) => void) {
     this.clock = clock
     this.onGone = onGone
   }
 
   /** The same link, whose end is noticed. */
-  over(link: Link, name: string): Link {
-    this.connections.set(name, (this.connections.get(name) ?? 0) + 1)
-    this.missing.get(name)?.cancel()
-    this.missing.delete(name)
+  over(link: Link, visitor: number): Link {
+    this.connections.set(visitor, (this.connections.get(visitor) ?? 0) + 1)
+    this.missing.get(visitor)?.cancel()
+    this.missing.delete(visitor)
     const watched: Link = Object.create(link)
     watched.open = (receiver: LinkReceiver): void =>
       link.open({
@@ -100,7 +100,7 @@ class Presence {
         onTurnEnd: () => receiver.onTurnEnd(),
         onClose: (reason) => {
           receiver.onClose(reason)
-          this.lost(name)
+          this.lost(visitor)
         },
       })
     return watched
@@ -112,15 +112,15 @@ class Presence {
     this.missing.clear()
   }
 
-  private lost(name: string): void {
-    const left = this.connections.get(name)! - 1
-    this.connections.set(name, left)
+  private lost(visitor: number): void {
+    const left = this.connections.get(visitor)! - 1
+    this.connections.set(visitor, left)
     if (left > 0 || this.isClosed) return
     this.missing.set(
-      name,
+      visitor,
       this.clock.setTimer(GRACE_MS, () => {
-        this.missing.delete(name)
-        this.onGone(name)
+        this.missing.delete(visitor)
+        this.onGone(visitor)
       }),
     )
   }

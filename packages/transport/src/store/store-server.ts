@@ -7,6 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { PostgradError } from '@postgrad/base'
+import { checkTime } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
 import { HashStore, tableOf } from './hash-store.js'
@@ -102,12 +103,12 @@ export class StoreServer {
   private by: ChangeSource | null = null
   private isClosed = false
 
-  /** @throws INVALID_ARGUMENT, STORE_LOCKED, STORE_FILE_DAMAGED, STORE_FILE_FAILED */
+  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, STORE_LOCKED, STORE_FILE_DAMAGED, STORE_FILE_FAILED */
   constructor(options: StoreServerOptions) {
     const { clock, store, file, sync = false, limits, rememberMs = 60_000, random = randomBytes } = options
     this.clock = clock
     this.limits = { ...LIMITS, ...limits }
-    this.rememberMs = rememberMs
+    this.rememberMs = checkTime('StoreServer', rememberMs, 'more than 0')
     this.ownsStore = store === undefined
     this.store = store ?? new HashStore(clock)
     this.table = tableOf(this.store)
