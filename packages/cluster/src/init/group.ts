@@ -5,6 +5,7 @@
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import { PeerLinks } from '../membership/peer-links.js'
@@ -68,12 +69,12 @@ export class Group {
     }
   }
 
-  /** Opens the links, and follows the log from now on. */
-  begin(runtime: WorkerRuntime, exchange: Exchange): Promise<void> {
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. */
+  begin(runtime: WorkerRuntime, exchange: Exchange, transport: () => HeapTransport | null): Promise<void> {
     this.exchange = exchange
     this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
       link: exchange.link(info, () => addresses.map(parseAddress)),
-      transport: null,
+      transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
     const peers = [...this.living.values()].filter(({ id }) => id !== this.self!.id).map(peerOf)

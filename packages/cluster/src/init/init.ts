@@ -10,10 +10,11 @@ import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { installKernelPause } from '@postgrad/tensor/internal'
+import { HeapRoom, HeapTransport, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
+import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
@@ -90,6 +91,9 @@ const ROLE = 'member'
  */
 export async function init(options: InitOptions = {}): Promise<Member> {
   checkNames('init', options, OPTIONS)
+  // First: kernels bind to the heap that they meet. Tensors leave from it and arrive in it without a copy.
+  const heap = sharedHeap()
+  const room = new HeapRoom()
   const place = placeOf(options, process.env)
   const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
   const name = nameOf(options, place)
@@ -111,7 +115,14 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
     group = new Group(new GroupLog(store), place, clock, meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
-    const exchange = new Exchange({ self: { ...self, id }, credentials, clock, limits })
+    const exchange = new Exchange({
+      self: { ...self, id },
+      credentials,
+      clock,
+      limits,
+      checksums: 'network',
+      ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
+    })
     ends.unshift(() => exchange.close())
     const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
     ends.push(async () => rmSync(folder, { recursive: true, force: true }))
@@ -133,7 +144,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     installKernelPause(() => {
       runtime.lookAround()
     })
-    await group.begin(runtime, exchange)
+    await group.begin(runtime, exchange, () => (heap === null ? null : new HeapTransport(heap, room)))
     return new Member({ runtime, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     await end()
