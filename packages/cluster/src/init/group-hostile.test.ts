@@ -51,7 +51,7 @@ describe('a log of a group with forged entries', () => {
       () => group.close(),
     )
     await group.come(SELF, 0, 1000)
-    await group.begin(runtime, exchange)
+    await group.begin(runtime, exchange, () => null)
     let place_ = 1
     const append = (text: string) => store.set(`entry/${place_++}`, text)
     const isLinked = async (id: number) => {
