@@ -26,6 +26,8 @@ export interface MeetOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly limits: Partial<SocketLimits>
+  /** What rank 0 keeps the store in. */
+  readonly storeFile: string | undefined
   /** The process that dialled as this has let its connection go, and has not come back in time. */
   readonly onGone: (visitor: number) => void
 }
@@ -65,9 +67,9 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
 const graceMsOf = (limits: Partial<SocketLimits>): number => (limits.graceMs ?? SOCKET_LIMITS.graceMs) / 2
 
 async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: MeetOptions): Promise<MeetingStore> {
-  const { bind, clock, onGone, limits } = options
+  const { bind, clock, onGone, limits, storeFile } = options
   const graceMs = graceMsOf(limits)
-  const server = new StoreServer({ clock })
+  const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
   exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.id)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
