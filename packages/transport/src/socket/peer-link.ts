@@ -229,7 +229,7 @@ export class PeerLink {
     if (this.isOver || (by === 'self' && wasCarrier)) return
     if (bye === Bye.CLOSED || isDead) {
       // The session is over at the other end: it has said so by END before, or has broken there. Or the other end lives no more.
-      this.session.abandon(detail)
+      this.session.abandon(this.endedDetail ?? detail)
       return
     }
     if (this.carrier !== null) return
