@@ -1,5 +1,5 @@
 /**
- * The documents of the tarball: README.md, the documents and pictures that it leads to, and CHANGELOG.md, each at its own path. A link to
+ * The documents of the tarball: README.md, the documents, pictures and manifests that it leads to, and CHANGELOG.md, each at its own path. A link to
  * anything else of this repository becomes absolute, or plain text as long as package.json names no repository. `pack.mjs` calls it; `pack-check.mjs`
  * asks `deadLinks` whether it was done.
  */
@@ -8,7 +8,7 @@ import { dirname, join, normalize } from 'node:path'
 
 /** `[text](target)` and `![text](target)`, with an anchor or without; not where the target has a scheme. */
 const LINK = /(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)/g
-const TRAVELS = /\.(md|svg)$/
+const TRAVELS = /\.(md|svg|sh|yaml)$/
 
 /**
  * Copies them from `root` to `stage`.

@@ -7,6 +7,7 @@ import ctypes
 import json
 import math
 import os
+import queue
 import random
 import signal
 import socket
@@ -208,6 +209,15 @@ def same(t):
 def tensor_round_trips(n, length):
     x = torch.rand(length)
     return timed(n, lambda: rpc.rpc_sync("worker1", same, args=(x,)))
+
+
+def take(t):
+    return None
+
+
+def tensors_one_way(n, length):
+    x = torch.rand(length)
+    return timed(n, lambda: rpc.rpc_sync("worker1", take, args=(x,)))
 
 
 def backwards(n, graph):
@@ -425,8 +435,8 @@ def joined(rank, size, port, ready, end):
     rpc.shutdown()
 
 
-def launch(n, size):
-    """Seconds until `size` processes have found each other; their end is not timed."""
+def launch(n, size, limit=0):
+    """Seconds until `size` processes have found each other; their end is not timed. Where that takes longer than `limit` s (0: none), it is that."""
     total = 0.0
     context = mp.get_context("spawn")
     for _ in range(n):
@@ -438,8 +448,12 @@ def launch(n, size):
         processes = [context.Process(target=joined, args=(rank, size, port, ready, end)) for rank in range(size)]
         for process in processes:
             process.start()
-        for _ in processes:
-            ready.get()
+        try:
+            for _ in processes:
+                ready.get(timeout=max(0.001, start + limit - time.perf_counter()) if limit > 0 else None)
+        except queue.Empty:
+            for process in processes:
+                process.kill()
         total += time.perf_counter() - start
         end.set()
         for process in processes:
@@ -537,7 +551,7 @@ WORK = {
     f.__name__: f
     for f in (
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
-        products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips,
+        products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips, tensors_one_way,
         launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps, remote_parameter_steps,
     )
 }

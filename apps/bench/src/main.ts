@@ -16,6 +16,7 @@ import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
 import type { TorchWork } from './plans/plan.js'
+import { ProcessStage, processRows } from './plans/processes.js'
 import { remoteStepRows } from './plans/remote-step.js'
 import { RlStage, rlRows } from './plans/rl.js'
 import { simulationRows } from './plans/simulation.js'
@@ -36,6 +37,7 @@ async function bench({ json, only, turns }: { json: boolean; only: readonly stri
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
+  const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
@@ -51,6 +53,7 @@ async function bench({ json, only, turns }: { json: boolean; only: readonly stri
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
+      ...processRows(processes, withTorch),
     ]
     const chosen = plans.filter((plan) => only.some((part) => plan.name.includes(part)))
     if (chosen.length === 0)
@@ -73,6 +76,7 @@ async function bench({ json, only, turns }: { json: boolean; only: readonly stri
       ordered.close(),
       modes.close(),
       stage.close(),
+      processes.close(),
       torch?.close(),
       wideTorch?.close(),
     ])

@@ -4,12 +4,17 @@ import type { Contestant } from './row.js'
 
 export class PassStage {
   private readonly program: string
+  private readonly processes: number | undefined
   private size = 0
   private cluster: Cluster | null = null
 
-  /** @param program beside this file, which every worker loads */
-  constructor(program = 'training.js') {
+  /**
+   * @param program beside this file, which every worker loads
+   * @param processes over which the workers are spread; default none but this one
+   */
+  constructor(program = 'training.js', processes?: number) {
     this.program = program
+    this.processes = processes
   }
 
   /** Does that with worker0, of `workers`. */
@@ -17,7 +22,7 @@ export class PassStage {
     return async (n) => {
       if (this.cluster === null || this.size !== workers) {
         await this.close()
-        this.cluster = await launch(new URL(this.program, import.meta.url), { workers })
+        this.cluster = await this.launch(workers)
         this.size = workers
       }
       return work(this.cluster.on('worker0'), n)
@@ -27,7 +32,7 @@ export class PassStage {
   /** The same, each time with workers that have just been launched. What `with` has goes on beside them, and sleeps. */
   fresh(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
     return async (n) => {
-      await using cluster = await launch(new URL(this.program, import.meta.url), { workers })
+      await using cluster = await this.launch(workers)
       return await work(cluster.on('worker0'), n)
     }
   }
@@ -36,6 +41,10 @@ export class PassStage {
     // What training keeps for its next step is not disposed.
     await this.cluster?.close({ timeoutMs: 0 })
     this.cluster = null
+  }
+
+  private launch(workers: number): Promise<Cluster> {
+    return launch(new URL(this.program, import.meta.url), { workers, processes: this.processes })
   }
 }
 

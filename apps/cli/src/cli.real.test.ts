@@ -1,5 +1,4 @@
 /** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
-import { spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -7,46 +6,10 @@ import { dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { main } from './cli.js'
-import type { Surroundings } from './run-command.js'
-
-const MAIN = fileURLToPath(new URL('./main.js', import.meta.url))
-/** A source: what is TypeScript's own is tested with it. Node 20 compiles it in each thread, which takes longer than the rest of a run. */
-const fixture = (name: string): string => fileURLToPath(new URL(`../src/fixtures/${name}`, import.meta.url))
-const TYPESCRIPT = fixture('program.ts')
-/** The same, compiled. */
-const PROGRAM = fileURLToPath(new URL('./fixtures/program.js', import.meta.url))
-
-interface Ended {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly out: string
-  readonly err: string
-}
-
-/** @param onOut sees everything printed so far, and may send signals */
-function run(
-  command: string,
-  args: readonly string[],
-  onOut?: (out: string, kill: (signal: NodeJS.Signals) => void) => void,
-): Promise<Ended> {
-  return new Promise((resolve) => {
-    // jest's own flags must not reach the child.
-    const { NODE_OPTIONS: _, ...env } = process.env
-    const child = spawn(command, args, { env, timeout: 40_000 })
-    let [out, err] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      out += text
-      onOut?.(out, (signal) => child.kill(signal))
-    })
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      err += text
-    })
-    child.on('close', (code, signal) => resolve({ code, signal, out, err }))
-  })
-}
-
-const postgrad = (...args: readonly string[]): Promise<Ended> => run(process.execPath, [MAIN, ...args])
+import { bridge } from './bridge.js'
+import { main } from './commands/cli.js'
+import { fixture, MAIN, PROGRAM, postgrad, run, TYPESCRIPT } from './process.fixture.js'
+import type { Surroundings } from './surroundings.js'
 
 describe('replay', () => {
   test('TK-27 repeats a failed run of a program by its token, in JavaScript and in TypeScript, and shows what happened', async () => {
@@ -120,6 +83,15 @@ describe('help and mistakes', () => {
     [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
     [['run', PROGRAM, '--timeout', '-1'], /milliseconds/],
     [['run', PROGRAM, '--workers', '0'], /1 to 65536 workers/],
+    [['run', PROGRAM, '--max-restarts', '0'], /An integer from 1 is expected/],
+    [['run', PROGRAM, '--restart', 'some'], /'some' is invalid[\s\S]*Allowed choices are none, all, failed/],
+    [['run', PROGRAM, '--ports', '9-1'], /FROM-TO is expected/],
+    [['run', PROGRAM, '--master', 'here'], /HOST:PORT is expected/],
+    [['run', PROGRAM, '--rank', '-1'], /An integer from 0 is expected/],
+    [['run', PROGRAM, '--rank', '0', '--master', 'a:1'], /--world-size is missing/],
+    [['run', PROGRAM, '--workers', '2', '--processes', '3'], /--processes 3 is more than there are workers: 2/],
+    [['top', '-n', '0'], /An integer from 1 is expected/],
+    [['completion', 'tcsh'], /'tcsh' is invalid[\s\S]*bash, zsh, fish/],
     [['run', PROGRAM, '--workers', 'two'], /Write a count \(2\), names \(a,b\), or one name with a comma behind it \(two,\)/],
   ])('%j is refused with what to do', async (args, message) => {
     let [out, err] = ['', '']
@@ -130,7 +102,7 @@ describe('help and mistakes', () => {
     const stderr = into((text) => {
       err += text
     })
-    const code = await main(args, '0.0.0', { stdout, stderr } as unknown as Surroundings)
+    const code = await main(args, '0.0.0', { stdout, stderr, env: {} } as unknown as Surroundings, bridge)
     expect([code, out]).toEqual([2, ''])
     expect(err).toMatch(message)
   })
@@ -140,6 +112,12 @@ describe('help and mistakes', () => {
     expect(code).not.toBe(0)
     expect(err).toContain('Usage: postgrad')
   })
+})
+
+test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s --help has an example', async (command) => {
+  const { code, out } = await postgrad(command, '--help')
+  expect(code).toBe(0)
+  expect(out).toMatch(new RegExp(`Examples?:\n  \\$ .*postgrad ${command}`))
 })
 
 describe('run, without a terminal', () => {
@@ -215,10 +193,10 @@ describe('run, without a terminal', () => {
 
   test('when a worker dies, it is named with the reason, not those who noticed', async () => {
     const { code, err } = await postgrad('run', PROGRAM, '--workers', '3', '--', 'die')
-    expect(code).toBe(1)
+    expect(code).toBe(4)
     expect(err).toContain("postgrad: worker 'worker1' failed: ")
     expect(err).toContain('TypeError: nobody catches this')
-    expect(err).toContain('[worker1] failed\n')
+    expect(err).toContain('[worker1] died\n')
     for (const name of ['worker0', 'worker2']) expect(err).toContain(`[${name}] stopped\n`)
     expect(err).toContain('code: WORKER_DIED\n')
   })
@@ -229,7 +207,7 @@ describe('run, without a terminal', () => {
       postgrad('run', fixture('no-main.ts')),
       postgrad('run', PROGRAM, '--workers', 'a,a'),
     ])
-    expect([missing.code, noMain.code, name.code]).toEqual([1, 1, 1])
+    expect([missing.code, noMain.code, name.code]).toEqual([3, 3, 2])
     expect(missing.err).toContain("cause's code: PROGRAM_NOT_FOUND\n")
     expect(noMain.err).toContain('code: MAIN_MISSING\n')
     expect(noMain.err).toContain('export default async function main')
@@ -255,7 +233,7 @@ describe('run, without a terminal', () => {
     expect([well.code, well.out]).toEqual([0, 'worker0 went on\n'])
     expect(well.err).toContain('[worker1] done\n')
     const badly = await postgrad('run', TYPESCRIPT, '--workers', '2', '--', 'exit', '3')
-    expect(badly.code).toBe(1)
+    expect(badly.code).toBe(4)
     expect(badly.err).toContain('exit code 3')
   })
 

@@ -7,8 +7,11 @@ const HOUSE = /\/(worker-entry|node-endpoint|comlink)\.js|\/base\/dist\/scope\.j
 const STACK_LINES_MAX = 8
 const CAUSES_MAX = 8
 
-/** @param where "worker 'worker1'", or null when no worker is at fault */
-export function errorText(error: unknown, where: string | null): string {
+/**
+ * @param where "worker 'worker1'", or null when no worker is at fault
+ * @param lastLines what it printed at last
+ */
+export function errorText(error: unknown, where: string | null, lastLines: readonly string[] = []): string {
   const lines = [`postgrad: ${where === null ? '' : `${where} failed: `}${headline(error)}`]
   if (isPostgradError(error)) lines.push(`  code: ${error.code}`)
   else if (typeof (error as { code?: unknown } | null)?.code === 'string') lines.push(`  code: ${(error as { code: string }).code}`)
@@ -22,6 +25,7 @@ export function errorText(error: unknown, where: string | null): string {
   }
   const stack = stackOf(error)
   if (stack.length > 0) lines.push('  stack:', ...stack.map((line) => `    ${line}`))
+  if (lastLines.length > 0) lines.push('  its last lines:', ...lastLines.map((line) => `    ${line}`))
   return `${lines.join('\n')}\n`
 }
 

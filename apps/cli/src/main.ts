@@ -1,18 +1,24 @@
 #!/usr/bin/env node
-/** The executable `postgrad`: hands the process's arguments, streams and signals to `cli.ts`, and ends with its exit code. */
+/** The executable `postgrad`: hands the process's arguments, streams, clocks and signals to `commands/cli.ts`, and ends with its exit code. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { main } from './cli.js'
-import type { Surroundings } from './run-command.js'
+import { bridge } from './bridge.js'
+import { main } from './commands/cli.js'
+import { EXIT } from './exit-codes.js'
+import type { Surroundings } from './surroundings.js'
 
 // The library's own, found by its name: where this file lies differs between the repository and the package that users install.
 const manifest = createRequire(import.meta.url).resolve('postgrad/package.json')
 const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
 
 const around: Surroundings = {
+  stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
+  env: process.env,
+  pid: process.pid,
   now: () => performance.now(),
+  wallMs: () => Date.now(),
   onSignal: (fn) => {
     process.on('SIGINT', fn).on('SIGTERM', fn)
     return () => process.off('SIGINT', fn).off('SIGTERM', fn)
@@ -28,18 +34,19 @@ const around: Surroundings = {
       for (const other of others) process.on('warning', other)
     }
   },
+  onExit: (fn) => {
+    process.on('exit', fn)
+    return () => process.off('exit', fn)
+  },
   exit: (code) => process.exit(code),
 }
-
-/** 128 + SIGPIPE's number, as shells have it. */
-const EXIT_BY_PIPE = 141
 
 // Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(EXIT_BY_PIPE)
+    if (error.code === 'EPIPE') process.exit(EXIT.byPipe)
     throw error
   })
 }
 
-process.exitCode = await main(process.argv.slice(2), version, around)
+process.exitCode = await main(process.argv.slice(2), version, around, bridge)

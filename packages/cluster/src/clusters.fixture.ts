@@ -24,5 +24,5 @@ export function launcher(processes = Number(process.env.POSTGRAD_TEST_PROCESSES 
 /** Of workers that are none the launch itself speaks. */
 function countOf(workers: readonly string[] | number): number {
   const count = typeof workers === 'number' ? workers : Object(workers).length
-  return count >= 1 ? count : 1
+  return Math.max(count, 1)
 }

@@ -46,9 +46,9 @@ describe('every public name', () => {
   })
 
   test('a name in two doors is one value', () => {
+    // `init` of postgrad/nn is PyTorch's `nn.init`, that of the root makes this process a worker.
     for (const door of DOORS)
       for (const [name, value] of Object.entries(door))
-        // `init` of postgrad/nn is PyTorch's `nn.init`, that of the root makes this process a worker.
         if (name in index && name !== 'init') expect([name, (index as Record<string, unknown>)[name] === value]).toEqual([name, true])
   })
 })

@@ -38,7 +38,7 @@ export interface Link {
   open(receiver: LinkReceiver): void
   /**
    * Queues a frame and takes ownership of its bytes: the caller must not write to them again (a segment that fills its whole buffer is
-   * moved, and reads as empty afterwards; anything else is copied). Posts at the latest at the end of this turn's microtasks, several
+   * moved, and reads as empty afterwards; a large segment of shared memory may be read until the peer has had it; anything else is copied). Posts at the latest at the end of this turn's microtasks, several
    * frames to a post. May be called before `open`.
    * @throws LINK_CLOSED when either end has closed; the frame is then still the caller's.
    */

@@ -12,7 +12,7 @@ import type { Clock, Timer } from './clock.js'
 import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
-import { type SessionHead, SessionKind, SessionHeadReader, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
+import { type SessionHead, SessionHeadReader, SessionKind, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
 
 export interface SessionOptions {
   readonly clock: Clock
@@ -369,8 +369,9 @@ export class Session implements Link {
       this.isAckDue = true
       return
     }
-    // What is ready and not delivered, since the link was not opened yet, takes of the window.
-    if (seq > this.received + this.windowFrames - this.ready.length) {
+    // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes ahead of its turn
+    // but from a peer that wants it kept here.
+    if (seq > this.received + (this.carrierLoses ? this.windowFrames - this.ready.length : 1)) {
       this.counts.refused++
       return
     }
@@ -379,7 +380,13 @@ export class Session implements Link {
       this.early.set(seq, new SessionFrame(head, frame))
       return
     }
-    if (head.kind === SessionKind.DATA && this.early.size === 0 && this.ready.length === 0 && this.reason === null && this.receiver !== null) {
+    if (
+      head.kind === SessionKind.DATA &&
+      this.early.size === 0 &&
+      this.ready.length === 0 &&
+      this.reason === null &&
+      this.receiver !== null
+    ) {
       // Nearly always. The rest of this method would do the same in more steps.
       this.received++
       this.unanswered++

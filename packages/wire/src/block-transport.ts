@@ -17,6 +17,8 @@ export interface BlockTransport {
   give(tensor: Tensor): BlockName | null
   /** The bytes of the elements, row by row, as they lie in memory, which stay as they are until the receiver has read the message; null: they are copied. */
   lend?(tensor: Tensor): Uint8Array | null
+  /** A tensor over the bytes of a segment, where the link has read them into memory of the transport's; null: elsewhere. */
+  over?(segment: Uint8Array, dtype: DType, shape: readonly number[], numel: number): Tensor | null
   /**
    * The tensor that the other end named. Nothing in the name is trusted.
    * @throws HEAP_BLOCK_STALE when the sender does not hold that block (any more), or the elements do not lie within it

@@ -159,7 +159,8 @@ export class ValueReader {
     if (!Number.isSafeInteger(length)) throw corrupt("a tensor's shape")
     let tensor: Tensor
     if (length > INLINE_BYTES_MAX) {
-      tensor = fromSegment(dtype, shape, this.segment(length))
+      const segment = this.segment(length)
+      tensor = this.blocks?.over?.(segment, dtype, shape, numel) ?? fromSegment(dtype, shape, segment)
     } else {
       const at = this.inline(length)
       tensor = readElements(dtype, shape, numel, this.viewsOf(this.header), this.header.byteOffset + at)

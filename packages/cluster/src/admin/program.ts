@@ -1,5 +1,7 @@
 /** What a program may have besides what it exposes: a default export that `postgrad run` starts on every worker. */
+import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
+import { importModule, locateModule } from '@postgrad/base/internal'
 
 /** What the default export of a program gets. */
 export interface MainContext {
@@ -25,6 +27,23 @@ export function mainOf(module: Readonly<Record<string, unknown>>, url: string): 
     expected: 'a function as the default export',
     got: main === undefined ? 'none' : typeof main,
     remedy: 'Write `export default async function main({ name, rank, worldSize, args }) { … }` in the program.',
+    values: { program: url },
+  })
+}
+
+/**
+ * Imports a program in this thread, as a worker's thread does, TypeScript too, and gives its default export: for a process that joins a group (`init`).
+ * @param program a `file:` URL, or a path from the working directory
+ * @throws (rejects) PROGRAM_NOT_FOUND, MAIN_MISSING, TYPESCRIPT_LOADER_MISSING, or whatever the program throws
+ */
+export async function importMain(program: URL | string): Promise<Main> {
+  const { url, isThere } = locateModule(program)
+  if (isThere) return mainOf(await importModule(url, null), url)
+  throw new PostgradError('PROGRAM_NOT_FOUND', {
+    op: 'program',
+    expected: 'a file: URL or a path that exists',
+    got: url.startsWith('file:') ? fileURLToPath(url) : url,
+    remedy: `Check the path, which counts from ${process.cwd()}.`,
     values: { program: url },
   })
 }

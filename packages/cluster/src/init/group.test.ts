@@ -15,12 +15,13 @@ const arrival = (rank: number, id: number): Arrival => ({
   rank,
   worldSize: 2,
   addresses: [],
+  visitor: id,
 })
 
 function setUp() {
   const store = new HashStore(clock)
   const group = (rank: number) =>
-    new Group(new GroupLog(store), { meeting: { kind: 'file', path: '' }, rank, worldSize: 2 }, clock, WAIT_MS)
+    new Group(new GroupLog(store), { meeting: { kind: 'file', path: '' }, rank, worldSize: 2, round: 0 }, clock, WAIT_MS)
   return { log: new GroupLog(store), group }
 }
 

@@ -2,15 +2,16 @@
  * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
  * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store. `init.ts` above makes it.
  */
-import { PostgradError, type WorkerId } from '@postgrad/base'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import { PeerLinks } from '../membership/peer-links.js'
 import type { PeerInfo } from '../membership/roster.js'
 import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
-import type { Place } from './init-method.js'
+import { type Place, whereOf } from './init-method.js'
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
@@ -24,6 +25,8 @@ export class Group {
   /** Who has come and not gone, by rank. */
   private readonly living = new Map<number, Arrival>()
   private readonly gone: WorkerInfo[] = []
+  /** The ids of all that have ever come, which no other has again. */
+  private readonly known = new Set<number>()
   private readonly closing = new AbortController()
   private following: Promise<void> | null = null
   private exchange: Exchange | null = null
@@ -37,6 +40,10 @@ export class Group {
     this.place = place
     this.clock = clock
     this.successionMs = successionMs
+  }
+
+  get worldSize(): number {
+    return this.place.worldSize ?? this.living.size
   }
 
   /** How many others are there. */
@@ -54,7 +61,7 @@ export class Group {
     if (before > 0) await this.succeed(self, before, Math.min(left(), this.successionMs))
     this.self = self
     await this.log.append(self)
-    const { worldSize } = this.place
+    const worldSize = this.place.worldSize ?? 0
     while (this.living.size < worldSize || this.living.get(self.rank)?.id !== self.id) {
       const entry = await this.next(left(), timeoutMs)
       this.note(entry)
@@ -62,12 +69,12 @@ export class Group {
     }
   }
 
-  /** Opens the links, and follows the log from now on. */
-  begin(runtime: WorkerRuntime, exchange: Exchange): Promise<void> {
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. */
+  begin(runtime: WorkerRuntime, exchange: Exchange, transport: () => HeapTransport | null): Promise<void> {
     this.exchange = exchange
     this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
       link: exchange.link(info, () => addresses.map(parseAddress)),
-      transport: null,
+      transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
     const peers = [...this.living.values()].filter(({ id }) => id !== this.self!.id).map(peerOf)
@@ -76,8 +83,8 @@ export class Group {
   }
 
   /** A process has ended without a word, as whoever serves the store has noticed. */
-  async noteGone(name: string): Promise<void> {
-    const arrival = [...this.living.values()].find((one) => one.name === name)
+  async noteGone(visitor: number): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => one.visitor === visitor)
     if (arrival === undefined || this.closing.signal.aborted) return
     await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' })
   }
@@ -116,7 +123,7 @@ export class Group {
       try {
         entry = await this.log.read({ timeoutMs: Math.max(1, endMs - this.clock.now()) })
       } catch (error) {
-        if ((error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
+        if (!isPostgradError(error, 'STORE_TIMEOUT')) throw error
         if (former === undefined) return
         throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
       }
@@ -129,14 +136,16 @@ export class Group {
     try {
       return await this.log.read({ timeoutMs: Number.isFinite(leftMs) ? leftMs : 0 })
     } catch (error) {
-      if ((error as { code?: unknown }).code !== 'STORE_TIMEOUT') throw error
-      throw this.notAll(timeoutMs)
+      throw isPostgradError(error, 'STORE_TIMEOUT') ? this.notAll(timeoutMs) : error
     }
   }
 
   private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
-      throw conflict(`one world size`, `${self.worldSize} here and ${worldSize} at '${name}' (rank ${rank})`, { worldSize, rank })
+      throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
+        worldSize,
+        rank,
+      })
     }
     if (name === self.name && id !== self.id) {
       throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })
@@ -145,6 +154,7 @@ export class Group {
 
   private note(entry: GroupEntry): void {
     if (entry.what === 'joined') {
+      this.known.add(entry.id)
       this.living.set(entry.rank, entry)
       return
     }
@@ -158,7 +168,9 @@ export class Group {
   private async follow(): Promise<void> {
     try {
       for (;;) {
-        const entry = await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+        const entry = await this.nextSound()
+        // Who is known has come once: whoever says so again is another, under an id that it has not got.
+        if (entry.what === 'joined' && this.known.has(entry.id)) continue
         this.note(entry)
         if (entry.what === 'died' && entry.id === this.self!.id) {
           this.givenUp(entry.detail)
@@ -178,13 +190,24 @@ export class Group {
     for (const { id } of this.living.values()) this.exchange!.ended(id, `the group has given this process up: ${detail}`)
   }
 
+  /** What is no entry was written by none of us, and keeps nobody from reading on. */
+  private async nextSound(): Promise<GroupEntry> {
+    for (;;) {
+      try {
+        return await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+      } catch (error) {
+        if (!isPostgradError(error, 'GROUP_LOG_INVALID')) throw error
+      }
+    }
+  }
+
   private notAll(timeoutMs: number): PostgradError {
-    const { worldSize, meeting } = this.place
+    const { meeting } = this.place
+    const worldSize = this.place.worldSize ?? 1
     const missing = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !this.living.has(rank))
-    const where = meeting.kind === 'tcp' ? `${meeting.host}:${meeting.port}` : meeting.path
     return new PostgradError('RENDEZVOUS_TIMEOUT', {
       op: 'init',
-      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${where}; rank ${missing.join(', ')} had not`,
+      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${whereOf(meeting)}; rank ${missing.join(', ')} had not`,
       remedy: 'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs }.',
       values: { missing, worldSize, timeoutMs },
     })

@@ -6,13 +6,23 @@ const TORCHRUN = { MASTER_ADDR: 'node1', MASTER_PORT: '29500', RANK: '2', WORLD_
 
 describe('INI-1 the place of a process', () => {
   test('follows from the variables that torchrun sets', () => {
-    expect(placeOf({}, TORCHRUN)).toEqual({ meeting: { kind: 'tcp', host: 'node1', port: 29500 }, rank: 2, worldSize: 4 })
+    expect(placeOf({}, { ...TORCHRUN, TORCHELASTIC_RESTART_COUNT: '3' })).toEqual({
+      meeting: { kind: 'tcp', host: 'node1', port: 29500 },
+      rank: 2,
+      worldSize: 4,
+      round: 3,
+    })
   })
 
   test('is what the options say, where they do', () => {
     const place = placeOf({ initMethod: 'tcp://[::1]:4000', rank: 0, worldSize: 1 }, TORCHRUN)
-    expect(place).toEqual({ meeting: { kind: 'tcp', host: '::1', port: 4000 }, rank: 0, worldSize: 1 })
+    expect(place).toEqual({ meeting: { kind: 'tcp', host: '::1', port: 4000 }, rank: 0, worldSize: 1, round: 0 })
     expect(placeOf({ initMethod: 'file:///tmp/meet%20here' }, TORCHRUN).meeting).toEqual({ kind: 'file', path: '/tmp/meet here' })
+  })
+
+  test('has no fixed size where none is said', () => {
+    expect(placeOf({ initMethod: 'tcp://a:1' }, {})).toMatchObject({ rank: null, worldSize: null })
+    expect(placeOf({ initMethod: 'tcp://a:1', rank: 0 }, {})).toMatchObject({ rank: 0, worldSize: null })
   })
 
   test.each([

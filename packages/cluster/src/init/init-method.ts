@@ -1,7 +1,7 @@
 /**
  * Where the processes of a group meet, and which of them this is: what PyTorch's `init_method` says. `init.ts` above goes there.
  *
- *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them
+ *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them; TORCHELASTIC_RESTART_COUNT too
  *     tcp://host:port      the process of rank 0 listens there, the others dial it
  *     file:///path         a file that all processes reach, which is not there before the first comes
  */
@@ -16,19 +16,27 @@ export type Meeting =
 /** Which process this is. */
 export interface Place {
   readonly meeting: Meeting
-  /** From 0. */
-  readonly rank: number
-  readonly worldSize: number
+  /** From 0; null: any that is free, in a group of no fixed size. */
+  readonly rank: number | null
+  /** Null: the group has no fixed size; its processes come and go. */
+  readonly worldSize: number | null
+  /** A group that is started again meets in another round. */
+  readonly round: number
 }
 
 /** Of `init`: which process this is, and where they meet. */
 export interface PlaceOptions {
   /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
   readonly initMethod?: string | undefined
-  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. */
+  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. In a group of no fixed size the others need none. */
   readonly rank?: number | undefined
-  /** How many processes there are; default WORLD_SIZE of the environment. */
+  /** How many processes there are; default WORLD_SIZE of the environment. Without either the group has no fixed size: processes come and go as they like. */
   readonly worldSize?: number | undefined
+}
+
+/** As errors name it. */
+export function whereOf(meeting: Meeting): string {
+  return meeting.kind === 'tcp' ? `${meeting.host}:${meeting.port}` : meeting.path
 }
 
 const PORT_MAX = 65_535
@@ -36,9 +44,12 @@ const PORT_MAX = 65_535
 /** @throws INVALID_ARGUMENT, which names the option or the variable that is missing or wrong */
 export function placeOf({ initMethod = 'env://', rank, worldSize }: PlaceOptions, env: NodeJS.ProcessEnv): Place {
   const meeting = meetingOf(initMethod, env)
-  const size = checkCount('worldSize', 'WORLD_SIZE', worldSize ?? numberIn(env, 'WORLD_SIZE'), 1)
-  const place = checkCount('rank', 'RANK', rank ?? numberIn(env, 'RANK'), 0)
-  if (place < size) return { meeting, rank: place, worldSize: size }
+  const [sizeSaid, rankSaid] = [worldSize ?? numberIn(env, 'WORLD_SIZE'), rank ?? numberIn(env, 'RANK')]
+  const size = sizeSaid === undefined ? null : checkCount('worldSize', 'WORLD_SIZE', sizeSaid, 1)
+  // In a group of no fixed size only rank 0 has to know that it is.
+  const place = size === null && rankSaid === undefined ? null : checkCount('rank', 'RANK', rankSaid, 0)
+  const round = checkCount('round', 'TORCHELASTIC_RESTART_COUNT', numberIn(env, 'TORCHELASTIC_RESTART_COUNT') ?? 0, 0)
+  if (size === null || place! < size) return { meeting, rank: place, worldSize: size, round }
   throw invalid('rank', `a whole number below worldSize (${size})`, String(place), 'Ranks count from 0.')
 }
 

@@ -2,24 +2,26 @@
  * `init`: this process becomes a worker of a group, without a launcher: one of several that run the same program, on this machine or on others. They meet by a store
  * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
  */
+import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { WorkerId } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { installKernelPause } from '@postgrad/tensor/internal'
+import { HeapRoom, HeapTransport, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
+import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
 import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
-import { type Place, type PlaceOptions, placeOf } from './init-method.js'
+import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
 import { meet } from './meeting-store.js'
 import { Member } from './member.js'
 
@@ -89,42 +91,44 @@ const ROLE = 'member'
  */
 export async function init(options: InitOptions = {}): Promise<Member> {
   checkNames('init', options, OPTIONS)
+  // First: kernels bind to the heap that they meet. Tensors leave from it and arrive in it without a copy.
+  const heap = sharedHeap()
+  const room = new HeapRoom()
   const place = placeOf(options, process.env)
   const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
-  const [name] = workerNames([options.name ?? `worker${place.rank}`])
+  const name = nameOf(options, place)
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
   const limits = limitsOf(options.connection)
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
-  const self = { cluster, name: name!, role: credentials?.kind === 'key' ? credentials.role : ROLE }
+  const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
-  const onGone = (gone: string): void => void group?.noteGone(gone)
-  const meeting = await meet({
-    place,
-    self: { ...self, id: place.rank },
-    credentials,
-    bind: options.bind,
-    timeoutMs,
-    clock,
-    limits,
-    onGone,
-  })
+  const onGone = (visitor: number): void => void group?.noteGone(visitor)
+  const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
+  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind: options.bind, timeoutMs, clock, limits, onGone })
   const ends: (() => Promise<void>)[] = [() => meeting.close()]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
-    const store = new PrefixStore('postgrad', meeting.store)
+    const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
     group = new Group(new GroupLog(store), place, clock, meeting.graceMs + SUCCESSION_MS)
-    const { id, before } = await claim(store, place)
-    const exchange = new Exchange({ self: { ...self, id }, credentials, clock, limits })
+    const { id, rank, before } = await claim(store, place)
+    const exchange = new Exchange({
+      self: { ...self, id },
+      credentials,
+      clock,
+      limits,
+      checksums: 'network',
+      ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
+    })
     ends.unshift(() => exchange.close())
     const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
     ends.push(async () => rmSync(folder, { recursive: true, force: true }))
     const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
-    const { rank, worldSize } = place
-    await group.come({ what: 'joined', id, name: name!, rank, worldSize, addresses }, before, timeoutMs)
+    const { worldSize } = place
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -133,23 +137,63 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const runtime = makeRuntime({ name: name!, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
+    const runtime = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
     exchange.onPeerIdentity((peer) => {
       if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
     })
     installKernelPause(() => {
       runtime.lookAround()
     })
-    await group.begin(runtime, exchange)
-    return new Member({ runtime, place, store: meeting.store, isServing: meeting.isServed, group, end })
+    await group.begin(runtime, exchange, () => (heap === null ? null : new HeapTransport(heap, room)))
+    return new Member({ runtime, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     await end()
-    throw error
+    throw notMet(error, place)
   }
 }
 
-/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. `before`: how many have wanted the rank before. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<{ readonly id: WorkerId; readonly before: number }> {
-  const before = (await store.add(`rank/${rank}`, 1)) - 1
-  return { id: before === 0 ? rank : worldSize - 1 + (await store.add('successors', 1)), before }
+/** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
+const VISITORS_FROM = 2 ** 15
+
+interface Claim {
+  readonly id: WorkerId
+  readonly rank: number
+  /** How many have wanted the rank before. */
+  readonly before: number
+}
+
+/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
+async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
+  // Whoever is served by rank 0 comes behind it.
+  const place = rank ?? (await store.add('next-rank', 1))
+  const before = (await store.add(`rank/${place}`, 1)) - 1
+  const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
+  return { id: before === 0 ? place : await fresh(), rank: place, before }
+}
+
+/** Where the group has no size, successors have ids that no rank will. */
+const SUCCESSORS_FROM = 2 ** 14
+
+function nameOf({ name }: InitOptions, { rank }: Place): string {
+  if (name === undefined && rank === null) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'init: name',
+      expected: 'a name, where neither rank nor worldSize is given',
+      got: 'none',
+      remedy: "Pass { name: 'trainer3' }, another for each process.",
+    })
+  }
+  return workerNames([name ?? `worker${rank}`])[0]!
+}
+
+/** What a store says that could not be reached, or has ended, is said as what it means here. */
+function notMet(error: unknown, { meeting }: Place): unknown {
+  if (!isPostgradError(error, 'STORE_CLOSED')) return error
+  if (isPostgradError(error.cause)) return error.cause
+  return new PostgradError('RENDEZVOUS_LOST', {
+    op: 'init',
+    message: `the store at ${whereOf(meeting)}, by which the processes meet, has ended before all had come: ${error.message}`,
+    remedy: 'Look at the process of rank 0, which keeps it.',
+    cause: error,
+  })
 }

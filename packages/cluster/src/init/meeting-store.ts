@@ -26,8 +26,8 @@ export interface MeetOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly limits: Partial<SocketLimits>
-  /** The process of this name has let its connection go, and has not come back in time. */
-  readonly onGone: (name: string) => void
+  /** The process that dialled as this has let its connection go, and has not come back in time. */
+  readonly onGone: (visitor: number) => void
 }
 
 /** A store, as long as this process needs it. */
@@ -69,7 +69,7 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
   const graceMs = graceMsOf(limits)
   const server = new StoreServer({ clock })
   const presence = new Presence(clock, graceMs, onGone)
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.name)))
+  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.id)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()
@@ -94,23 +94,23 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, tim
 class Presence {
   private readonly clock: Clock
   private readonly graceMs: number
-  private readonly onGone: (name: string) => void
-  private readonly connections = new Map<string, number>()
-  private readonly missing = new Map<string, Timer>()
+  private readonly onGone: (visitor: number) => void
+  private readonly connections = new Map<number, number>()
+  private readonly missing = new Map<number, Timer>()
   private isClosed = false
 
   /** @param graceMs how long a process that has lost its connection may take to come back */
-  constructor(clock: Clock, graceMs: number, onGone: (name: string) => void) {
+  constructor(clock: Clock, graceMs: number, onGone: (visitor: number) => void) {
     this.clock = clock
     this.graceMs = graceMs
     this.onGone = onGone
   }
 
   /** The same link, whose end is noticed. */
-  over(link: Link, name: string): Link {
-    this.connections.set(name, (this.connections.get(name) ?? 0) + 1)
-    this.missing.get(name)?.cancel()
-    this.missing.delete(name)
+  over(link: Link, visitor: number): Link {
+    this.connections.set(visitor, (this.connections.get(visitor) ?? 0) + 1)
+    this.missing.get(visitor)?.cancel()
+    this.missing.delete(visitor)
     const watched: Link = Object.create(link)
     watched.open = (receiver: LinkReceiver): void =>
       link.open({
@@ -118,7 +118,7 @@ class Presence {
         onTurnEnd: () => receiver.onTurnEnd(),
         onClose: (reason) => {
           receiver.onClose(reason)
-          this.lost(name)
+          this.lost(visitor)
         },
       })
     return watched
@@ -130,15 +130,15 @@ class Presence {
     this.missing.clear()
   }
 
-  private lost(name: string): void {
-    const left = this.connections.get(name)! - 1
-    this.connections.set(name, left)
+  private lost(visitor: number): void {
+    const left = this.connections.get(visitor)! - 1
+    this.connections.set(visitor, left)
     if (left > 0 || this.isClosed) return
     this.missing.set(
-      name,
+      visitor,
       this.clock.setTimer(this.graceMs, () => {
-        this.missing.delete(name)
-        this.onGone(name)
+        this.missing.delete(visitor)
+        this.onGone(visitor)
       }),
     )
   }

@@ -3,11 +3,10 @@ import type { ShutdownOptions, Worker } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Store } from '@postgrad/transport'
 import type { Group } from './group.js'
-import type { Place } from './init-method.js'
 
 export interface MemberParts {
   readonly runtime: WorkerRuntime
-  readonly place: Place
+  readonly rank: number
   readonly store: Store
   /** Others use the store through this process. */
   readonly isServing: boolean
@@ -27,8 +26,6 @@ export class Member {
   readonly store: Store
   /** This process's place, from 0. */
   readonly rank: number
-  /** How many processes there are. */
-  readonly worldSize: number
   /** Resolves when this process is a worker no more, by its own doing. */
   readonly closed: Promise<void>
   private readonly parts: MemberParts
@@ -36,15 +33,19 @@ export class Member {
   private resolveClosed!: () => void
 
   constructor(parts: MemberParts) {
-    const { runtime, store, place } = parts
+    const { runtime, store, rank } = parts
     this.parts = parts
     this.worker = runtime
     this.store = store
-    this.rank = place.rank
-    this.worldSize = place.worldSize
+    this.rank = rank
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve
     })
+  }
+
+  /** How many processes there are: in a group of no fixed size those that are there now. */
+  get worldSize(): number {
+    return this.parts.group.worldSize
   }
 
   /** Runs `fn` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */

@@ -3,13 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
-import { type Heap, HeapTransport } from '@postgrad/tensor/internal'
+import { type Heap, HeapRoom, HeapTransport } from '@postgrad/tensor/internal'
 import { type Address, Exchange, RealClock } from '@postgrad/transport/internal'
 import type { OpenedLink } from '../host/worker-host.js'
 import { type SocketBoot, socketPath } from './process-protocol.js'
 
 const ROLE = 'member'
 const KEY_BYTES = 32
+/** The cluster sees the end of each process, so a worker that stands still is not taken for a dead one. */
+const LIMITS = { deadMs: 2 ** 31 } as const
 const ENDED = 'the cluster has seen its end'
 
 /** Of a new cluster. */
@@ -20,6 +22,7 @@ export function newSockets(folder: string): SocketBoot {
 export class ProcessSockets {
   private readonly exchange: Exchange
   private readonly heap: Heap | null
+  private readonly room: HeapRoom
   /** Those of whose end it was told; some of them have a link yet to be opened. */
   private readonly gone = new Set<WorkerId>()
   private readonly folder: string
@@ -28,10 +31,14 @@ export class ProcessSockets {
   constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, heap: Heap | null) {
     this.folder = folder
     this.heap = heap
+    this.room = new HeapRoom()
     this.exchange = new Exchange({
       self: { cluster, name, id, role: ROLE },
       credentials: { kind: 'key', role: ROLE, keys: { [ROLE]: key } },
       clock: new RealClock(),
+      limits: LIMITS,
+      checksums: 'network',
+      ...(heap === null ? {} : { place: (bytes: number) => this.room.place(bytes) }),
     })
     // Whoever dials before that tries again.
     void this.exchange.listen([this.addressOf(id)])
@@ -40,7 +47,7 @@ export class ProcessSockets {
   link(peer: WorkerInfo): OpenedLink {
     const link = this.exchange.link(peer, () => [this.addressOf(peer.id)])
     if (this.gone.has(peer.id)) this.exchange.ended(peer.id, ENDED)
-    return { link, transport: this.heap === null ? null : new HeapTransport(this.heap, 'bytes') }
+    return { link, transport: this.heap === null ? null : new HeapTransport(this.heap, this.room) }
   }
 
   /** A worker has ended: links to it end behind what was received. */

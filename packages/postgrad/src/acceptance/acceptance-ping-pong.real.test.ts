@@ -2,12 +2,12 @@
 import { expect, test } from '@jest/globals'
 import { cases, casesProgram } from '@postgrad/testing-cases'
 import { launch } from '../index.js'
-import { untilClean } from './acceptance.fixture.js'
+import { PLACES, untilClean } from './acceptance.fixture.js'
 
 const CALLS = 10_000
 
-test(`${CALLS} nested calls that go back and forth between two threads, forward and backward`, async () => {
-  const cluster = await launch(casesProgram, { workers: 2 })
+test.each(PLACES)(`${CALLS} nested calls that go back and forth between two %s, forward and backward`, async (_place, options) => {
+  const cluster = await launch(casesProgram, { workers: 2, ...options })
   try {
     const { y, t } = await cluster.on('worker0').run(cases.longPingPong, CALLS)
     expect(y).toEqual({ dtype: 'float32', shape: [3], data: [1 + CALLS, 2 + CALLS, 3 + CALLS] })

@@ -17,3 +17,9 @@ export async function untilClean(cluster: Cluster): Promise<void> {
   }
   expectClean({ debugInfo })
 }
+
+/** Where the same cases run on real workers: what is added to the options of `launch`. */
+export const PLACES = [
+  ['threads', {}],
+  ['processes', { processes: 2 }],
+] as const

@@ -1,5 +1,5 @@
 /**
- * The acceptance cases on real threads: PyTorch's gradients and the bits of the simulation, the graph's shape, clean-up, and errors. The cases
+ * The acceptance cases on real threads, of one process and of two: PyTorch's gradients and the bits of the simulation, the graph's shape, clean-up, and errors. The cases
  * are those of `packages/testing-cases/src/cases`, unchanged.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
@@ -7,17 +7,18 @@ import { simulate } from '@postgrad/testing'
 import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing-cases'
 import type { Cluster } from '../index.js'
 import { launch } from '../index.js'
-import { untilClean } from './acceptance.fixture.js'
+import { PLACES, untilClean } from './acceptance.fixture.js'
 
 /** Every case runs so many times: threads choose another order each time. */
 const RUNS = 5
 
 const golden = readGolden()
 
-describe('on threads', () => {
+describe.each(PLACES)('on %s', (place, options) => {
+  const runs = place === 'threads' ? RUNS : 2
   let cluster: Cluster
   beforeAll(async () => {
-    cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS })
+    cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS, ...options })
   })
   afterEach(() => untilClean(cluster))
   afterAll(() => cluster.close())
@@ -30,7 +31,7 @@ describe('on threads', () => {
     )('%s', async (_, one) => {
       const { inputs, results } = golden[one.name]!
       const simulation = await simulate({ workers: cases.CASE_WORKERS, seed: 1 }, (sim) => cases.runCase(sim, one, inputs))
-      for (let run = 0; run < RUNS; run++) {
+      for (let run = 0; run < runs; run++) {
         const onThreads = await cases.runCase(cluster, one, inputs)
         expect(differences(onThreads, results)).toEqual([])
         expect(onThreads).toEqual(simulation.result)
@@ -53,7 +54,7 @@ describe('on threads', () => {
     test('all four workers at once: the design note’s example', async () => {
       const { inputs } = golden.design_note!
       const simulation = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(cases.designNote, inputs))
-      for (let run = 0; run < 10 * RUNS; run++) {
+      for (let run = 0; run < 10 * runs; run++) {
         const all = await Promise.all([0, 1, 2, 3].map((i) => cluster.on(i).run(cases.designNoteOn, `worker${(i + 1) % 4}`, inputs)))
         for (const one of all) expect(one).toEqual(simulation.result)
       }
@@ -62,7 +63,7 @@ describe('on threads', () => {
 
   describe('the graph’s shape', () => {
     test.each(cases.graphCases.map((one) => [one.name, one] as const))('%s', async (_, { how, path, expected }) => {
-      for (let run = 0; run < RUNS; run++) {
+      for (let run = 0; run < runs; run++) {
         const report = await cluster.on('worker0').run(cases.graphCase, how, path)
         expect(report).toMatchObject({ byWorker: expected, after: { state: 'CONTEXT_RELEASED', current: 'null' } })
       }
@@ -72,7 +73,7 @@ describe('on threads', () => {
   describe('clean-up', () => {
     test.each(cases.cleanUpCases.map((one) => [one.name, one] as const))('%s', async (_, { kind, workers }) => {
       const everywhere = (state: string) => Object.fromEntries(workers.map((worker) => [worker, state]))
-      for (let run = 0; run < RUNS; run++) {
+      for (let run = 0; run < runs; run++) {
         const report = await cluster.on('worker0').run(cases.cleanUp, kind)
         expect(report).toEqual({ before: everywhere('live'), after: everywhere('CONTEXT_RELEASED') })
       }
@@ -93,7 +94,7 @@ describe('on threads', () => {
   describe('errors', () => {
     const lasting = [...cases.errorCases.filter((one) => !one.endsWorker), ...cases.threadErrorCases]
     test.each(lasting.map((one) => [one.name, one] as const))('%s', async (_, one) => {
-      for (let run = 0; run < RUNS; run++) expect(await errorProblems(cluster, one, { onThreads: true })).toEqual([])
+      for (let run = 0; run < runs; run++) expect(await errorProblems(cluster, one, { onThreads: true })).toEqual([])
       // What failed stands in nobody's way.
       const { inputs, results } = golden.design_note!
       expect(differences(await cluster.on('worker0').run(cases.designNote, inputs), results)).toEqual([])
@@ -101,9 +102,9 @@ describe('on threads', () => {
   })
 })
 
-describe('workers that die, on threads', () => {
+describe.each(PLACES)('workers that die, on %s', (_place, options) => {
   test.each(cases.deathCases.map((one) => [one.name, one] as const))('%s', async (_, { runs, dead }) => {
-    const cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS })
+    const cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS, ...options })
     try {
       const reports = await Promise.all(runs.map(({ on, path, survivor }) => cluster.on(on).run(cases.passOverDead, path, survivor)))
       reports.forEach((report, i) => {

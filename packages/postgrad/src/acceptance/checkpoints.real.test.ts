@@ -14,8 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
-async function onThreads(plan: cases.TrainingPlan): Promise<cases.TrainingReport> {
-  const cluster = await launch(casesProgram, { workers: 3, seed: SEED })
+async function onThreads(plan: cases.TrainingPlan, processes = {}): Promise<cases.TrainingReport> {
+  const cluster = await launch(casesProgram, { workers: 3, seed: SEED, ...processes })
   try {
     return await cluster.on('worker0').run(cases.train, plan)
   } finally {
@@ -27,7 +27,8 @@ test('CP-1 2N steps are N steps, a checkpoint, a new cluster, and N steps; the s
   const plan = { directory, from: 3, to: 6 }
   const whole = await simulate({ workers: 3, dataSeed: SEED }, (sim) => sim.on('worker0').run(cases.train, { ...plan, from: 0 }))
   const first = await onThreads({ directory, from: 0, to: 3, saveAt: [3] })
-  const rest = await onThreads(plan)
+  // Begun on threads, gone on with in processes.
+  const rest = await onThreads(plan, { processes: 3 })
   expect([...first.losses, ...rest.losses]).toEqual(whole.result.losses)
   expect([rest.weights, rest.journal, rest.lr]).toEqual([whole.result.weights, whole.result.journal, whole.result.lr])
   const there = await simulate({ workers: 3, dataSeed: SEED }, (sim) => sim.on('worker0').run(cases.train, plan))

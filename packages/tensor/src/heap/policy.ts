@@ -45,6 +45,12 @@ export class HeapLease {
     release(heap, block)
   }
 
+  /** The same reference for another owner; this lease has none any more. */
+  passOn(): HeapLease {
+    this.#returned = true
+    return new HeapLease(this.heap, this.block)
+  }
+
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
     if (this.#returned) return

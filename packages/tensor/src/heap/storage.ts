@@ -138,6 +138,15 @@ export class Storage {
     return new Storage(dtype, arrayOn(lease, dtype, length, offset * size)).#hold(lease)
   }
 
+  /** Its block as elements of another type, from the begin, in a storage of its own; this one is closed. Null for managed storage. */
+  retyped(dtype: DType, length: number): Storage | null {
+    const lease = this.lease?.passOn()
+    if (lease === undefined) return null
+    this.lease = null
+    this.close()
+    return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
+  }
+
   /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
   close(): void {
     if (this.isClosed) return

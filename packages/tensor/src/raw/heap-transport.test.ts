@@ -6,7 +6,7 @@ import { threadHeap } from '../heap/thread-heap.js'
 import { tensor, withDevice, zeros } from '../index.js'
 import { raw, type Tensor } from '../internal.js'
 import { deferredDevice } from '../tensor/deferred-device.suite.js'
-import { HeapTransport } from './heap-transport.js'
+import { HeapRoom, HeapTransport } from './heap-transport.js'
 
 const here = threadHeap()
 let there: Heap
@@ -165,7 +165,7 @@ describe('a name that is wrong', () => {
 
 describe('to a worker of another process', () => {
   beforeEach(() => {
-    out = new HeapTransport(here, 'bytes')
+    out = new HeapTransport(here, new HeapRoom())
   })
 
   test('HEAP-4 the bytes are lent where they lie, and held until the peer has read the message', () => {
@@ -203,5 +203,27 @@ describe('to a worker of another process', () => {
   test('HEAP-5 a name that comes from there is refused', () => {
     const name = new HeapTransport(here).give(large())!
     expect(() => out.take(name, 'float32', [LENGTH], LENGTH)).toThrow(expect.objectContaining({ code: 'HEAP_NOT_SHARED' }))
+  })
+
+  test('HEAP-4 bytes are read into a block, which becomes a tensor of any type where it lies, and goes back with it', () => {
+    const room = new HeapRoom()
+    const into = new HeapTransport(here, room)
+    const held = here.heldBytes
+    const bytes = room.place(4 * LENGTH)!
+    new Float32Array(bytes.buffer, bytes.byteOffset, LENGTH).forEach((_, i, all) => {
+      all[i] = i
+    })
+    const x = into.over(bytes, 'float32', [2, LENGTH / 2], LENGTH)!
+    expect([x.storage.array.buffer, x.storage.array.byteOffset, x.storage.kind]).toEqual([bytes.buffer, bytes.byteOffset, 'heap'])
+    expect(x.narrow(1, LENGTH / 2 - 1, 1).toArray()).toEqual([[LENGTH / 2 - 1], [LENGTH - 1]])
+    expect(into.over(bytes, 'float32', [LENGTH], LENGTH)).toBeNull()
+    x.storage.close()
+    expect(here.heldBytes).toBe(held)
+    const flags = room.place(LENGTH)!.fill(7)
+    const truths = into.over(flags, 'bool', [LENGTH], LENGTH)!
+    expect(truths.storage.array[LENGTH - 1]).toBe(1)
+    expect(into.over(new Uint8Array(8), 'float32', [2], 2)).toBeNull()
+    expect(room.place(16)).toBeNull()
+    truths.storage.close()
   })
 })

@@ -19,9 +19,36 @@ export type BlockName = readonly [id: number, generation: number, sender: number
 /** Whether the worker at the other end has the same heap, or gets bytes. */
 export type HeapReach = 'shared' | 'bytes'
 
+/** Room in this worker's heap for bytes that come from other processes: what is read into it becomes a tensor where it lies. */
+export class HeapRoom {
+  /** Whoever gives a view up gives up its block. */
+  private readonly storages = new WeakMap<Uint8Array, Storage>()
+
+  /** Null where policy wants managed memory, or the heap has no room. */
+  place(bytes: number): Uint8Array | null {
+    const storage = Storage.inHeap('bool', bytes)
+    if (storage === null) return null
+    const { buffer, byteOffset } = storage.array
+    const view = new Uint8Array(buffer, byteOffset, bytes)
+    this.storages.set(view, storage)
+    return view
+  }
+
+  /** The elements that were read into this view; null if it is none of these. */
+  take(view: Uint8Array, dtype: DType, shape: Shape, numel: number): Tensor | null {
+    const bytes = this.storages.get(view)
+    this.storages.delete(view)
+    const storage = bytes?.retyped(dtype, numel) ?? null
+    if (storage === null) return null
+    if (dtype === 'bool') for (let i = 0; i < numel; i++) if (storage.array[i] !== 0) storage.array[i] = 1
+    return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
+  }
+}
+
 export class HeapTransport {
   readonly reach: HeapReach
   private readonly heap: Heap
+  private readonly room: HeapRoom | null
   /** Whether a block was taken since somebody looked. */
   hasTaken = false
   /** Of all blocks that were named to the peer, and by it. */
@@ -32,10 +59,14 @@ export class HeapTransport {
   /** In the order of messages. */
   private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
 
-  /** @param heap this worker's */
-  constructor(heap: Heap, reach: HeapReach = 'shared') {
+  /**
+   * @param heap this worker's
+   * @param room for bytes that come: then the other end has another heap, and gets bytes
+   */
+  constructor(heap: Heap, room: HeapRoom | null = null) {
     this.heap = heap
-    this.reach = reach
+    this.room = room
+    this.reach = room === null ? 'shared' : 'bytes'
   }
 
   /**
@@ -62,6 +93,11 @@ export class HeapTransport {
     this.writing.push(storage.share(offset)!.token)
     const { buffer, byteOffset } = storage.array
     return new Uint8Array(buffer, byteOffset + byteLength(dtype, offset), byteLength(dtype, numel))
+  }
+
+  /** A tensor over bytes of a message, where they were read into the heap; null: they were not. */
+  over(segment: Uint8Array, dtype: DType, shape: Shape, numel: number): Tensor | null {
+    return this.room?.take(segment, dtype, shape, numel) ?? null
   }
 
   private named(storage: Storage, offset: number, numel: number): BlockName {

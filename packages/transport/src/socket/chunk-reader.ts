@@ -17,6 +17,7 @@ import {
   type FrameLimits,
   HEAD_BYTES,
   isChunkType,
+  isData,
   nextSequence,
   streamOf,
 } from './chunk.js'
@@ -48,6 +49,13 @@ class ReadFrame implements Frame {
   }
 }
 
+/** Where a large segment is read to: memory of so many bytes, at a multiple of 8, which nobody else has. Null: fresh memory. */
+export type Place = (bytes: number) => Uint8Array | null
+
+function freshMemory(bytes: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer)
+}
+
 /** A frame whose bytes are coming. */
 class ComingFrame {
   readonly frame: Frame
@@ -56,7 +64,7 @@ class ComingFrame {
   offset = 0
   left: number
 
-  constructor(headerBytes: number, segmentBytes: readonly number[], total: number) {
+  constructor(headerBytes: number, segmentBytes: readonly number[], total: number, placeOf: Place) {
     // What is small shares one buffer: a peer that announces thousands of empty segments gets no thousands of buffers.
     const isSmall = (bytes: number): boolean => bytes < SEGMENT_MOVED_BYTES_MIN
     const small = segmentBytes.reduce((sum, bytes) => (isSmall(bytes) ? sum + align8(bytes) : sum), align8(headerBytes))
@@ -68,7 +76,7 @@ class ComingFrame {
       return view
     }
     const header = place(headerBytes)
-    const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer)))
+    const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : (placeOf(bytes) ?? freshMemory(bytes))))
     this.frame = new ReadFrame(header, segments)
     this.parts = [header, ...segments]
     this.left = total
@@ -79,6 +87,7 @@ export class ChunkReader {
   /** Bytes that were pushed, ever. */
   bytesPushed = 0
   private readonly limits: FrameLimits
+  private readonly place: Place
   private readonly crc32: Crc = crc32Of()
   /** Before the other end is known nothing is taken but the handshake. */
   private isAdmitted = false
@@ -107,8 +116,9 @@ export class ChunkReader {
   private batchAt = 0
   private batchEnd = 0
 
-  constructor(limits: FrameLimits) {
+  constructor(limits: FrameLimits, place: Place = () => null) {
     this.limits = limits
+    this.place = place
   }
 
   /** The other end is known: frames are taken from now on. */
@@ -199,7 +209,7 @@ export class ChunkReader {
     this.length = length
     this.bodyLeft = length
     this.type = type
-    if (type === ChunkType.DATA) {
+    if (isData(type)) {
       const left = (this.coming as ComingFrame).left
       if (length === 0 || length > left) throw chunkInvalid(`${length} bytes`, `1 to ${left} more bytes of the frame`, { length })
     } else {
@@ -223,7 +233,7 @@ export class ChunkReader {
       return
     }
     if (type === ChunkType.HANDSHAKE) throw chunkInvalid('a handshake', 'one handshake, at the beginning')
-    if (type === ChunkType.DATA) {
+    if (isData(type)) {
       if (this.coming === null) throw chunkInvalid('bytes of a frame', 'the announcement of a frame before its bytes')
     } else if (this.coming !== null && streamOf(type) !== 0) {
       throw chunkInvalid(`type ${type}`, 'the rest of the frame that was announced', { type })
@@ -248,7 +258,7 @@ export class ChunkReader {
 
   /** False if more input is needed. */
   private readBody(): boolean {
-    if (this.type === ChunkType.DATA) return this.readData()
+    if (isData(this.type)) return this.readData()
     const { target } = this
     while (this.bodyLeft > 0) {
       if (!this.hasInput()) return false
@@ -269,7 +279,7 @@ export class ChunkReader {
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
       if (take > 0) {
         const bytes = view(this.input, this.at, take)
-        this.crc = this.crc32(bytes, this.crc)
+        if (this.type === ChunkType.DATA) this.crc = this.crc32(bytes, this.crc)
         part.set(bytes, coming.offset)
       }
       this.at += take
@@ -297,7 +307,7 @@ export class ChunkReader {
       return null
     }
     if (type === ChunkType.LARGE) this.announce(target, targetAt, length)
-    else if (type !== ChunkType.DATA) return new ControlChunk(type as ChunkType, target.subarray(targetAt, targetAt + length))
+    else if (!isData(type)) return new ControlChunk(type as ChunkType, target.subarray(targetAt, targetAt + length))
     const coming = this.coming as ComingFrame
     if (coming.left > 0) return null
     this.coming = null
@@ -319,7 +329,7 @@ export class ChunkReader {
     }
     if (total > frameBytesMax)
       throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
-    this.coming = new ComingFrame(headerBytes, segments, total)
+    this.coming = new ComingFrame(headerBytes, segments, total, this.place)
   }
 
   private nextOfBatch(): Frame {

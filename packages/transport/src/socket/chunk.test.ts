@@ -30,9 +30,10 @@ class Sink implements ChunkSink {
   }
 }
 
-function written(frames: readonly Frame[], limits: SocketLimits = SOCKET_LIMITS): Buffer {
+function written(frames: readonly Frame[], limits: SocketLimits = SOCKET_LIMITS, checksBytes = true): Buffer {
   const sink = new Sink()
   const writer = new ChunkWriter(sink, limits)
+  writer.checksBytes = checksBytes
   for (const each of frames) writer.add(each)
   writer.flush()
   return sink.bytes
@@ -191,6 +192,21 @@ describe('chunks', () => {
       bytes[at]! ^= bit
     }
     expect(readAll([bytes]).got.map(hex)).toEqual(expected)
+  })
+
+  test('CHK-5 where something else guards the bytes of large frames, their heads and all small frames are guarded here', () => {
+    const large = (): Frame[] => [frame('small'), frame('', bytesOf(600_000, 1)), frame('behind')]
+    const expected = large().map(hex)
+    const bytes = written(large(), SOCKET_LIMITS, false)
+    expect(readAll([bytes]).got.map(hex)).toEqual(expected)
+    for (let at = 0; at < bytes.length; at += at > 300 && at < bytes.length - 300 ? 9973 : 1) {
+      bytes[at]! ^= 1
+      const { got, error } = readAll([bytes])
+      // In the middle of the large one, and there alone, nothing is noticed.
+      if (error === null && got.length === 3) expect([got.map(hex)[0], got.map(hex)[2]]).toEqual([expected[0], expected[2]])
+      else if (error !== null) expect(error).toEqual(invalid)
+      bytes[at]! ^= 1
+    }
   })
 
   test('CHK-6 bytes that end anywhere: the frames that are whole, and no more', () => {

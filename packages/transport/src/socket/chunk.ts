@@ -13,8 +13,8 @@
  *     ┌───────────────┬──────────────────┬────────────────────┬──────────────┬───────────┐
  *     │ header length │ segments (count) │ length per segment │ header bytes │ segments… │   and the next frame
  *     └───────────────┴──────────────────┴────────────────────┴──────────────┴───────────┘
- *     LARGE: announces one frame: header length, segments (count), length per segment. Its bytes follow in DATA chunks, header first, without
- *     gaps. Between two of them there may be chunks of stream 0, none other.
+ *     LARGE: announces one frame: header length, segments (count), length per segment. Its bytes follow in DATA (or PLAIN) chunks, header
+ *     first, without gaps. Between two of them there may be chunks of stream 0, none other.
  *
  *     LARGE(h, n, l1 … ln)  DATA(256 KiB)  DATA(256 KiB)  PING  DATA(256 KiB) …  DATA(rest)  FRAMES(f, f, f)
  */
@@ -42,6 +42,8 @@ export const ChunkType = {
   RESUME: 8,
   /** The worker with the smaller id has made this connection the session's. Body: the number of the choice (4 bytes); the greatest holds. */
   ATTACH: 9,
+  /** As DATA, but the checksum is of the head alone: what is below guards the bytes already (TLS, or the memory of one machine). */
+  PLAIN: 10,
 } as const
 
 export type ChunkType = (typeof ChunkType)[keyof typeof ChunkType]
@@ -69,7 +71,7 @@ export const BATCH_BYTES_MAX = 32 * 1024
 /** A DATA body holds at most so many bytes, so that a heartbeat waits for no more. */
 export const DATA_BYTES_MAX = 256 * 1024
 const FIRST_TYPE = ChunkType.HANDSHAKE
-const LAST_TYPE = ChunkType.ATTACH
+const LAST_TYPE = ChunkType.PLAIN
 const LINK_STREAM = 1
 
 /** How large a frame may be. Whoever sends checks it too, so that a frame is refused where it can still be told. */
@@ -81,14 +83,17 @@ export interface FrameLimits {
 
 /** The most bytes that a body of this type may have. */
 export function bodyBytesMax(type: ChunkType, limits: FrameLimits): number {
-  if (type === ChunkType.DATA) return DATA_BYTES_MAX
+  if (isData(type)) return DATA_BYTES_MAX
   if (type === ChunkType.FRAMES) return BATCH_BYTES_MAX
   if (type === ChunkType.LARGE) return 8 + 4 * limits.segmentsMax
   return type === ChunkType.BYE ? BYE_BYTES_MAX : CONTROL_BYTES_MAX
 }
 
 export const streamOf = (type: ChunkType): number =>
-  type === ChunkType.FRAMES || type === ChunkType.LARGE || type === ChunkType.DATA ? LINK_STREAM : 0
+  type === ChunkType.FRAMES || type === ChunkType.LARGE || isData(type) ? LINK_STREAM : 0
+
+/** Whether the body is bytes of the frame that was announced. */
+export const isData = (type: ChunkType | 0): boolean => type === ChunkType.DATA || type === ChunkType.PLAIN
 
 export const isChunkType = (type: number): type is ChunkType => type >= FIRST_TYPE && type <= LAST_TYPE
 

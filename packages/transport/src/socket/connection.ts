@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Clock } from '../clock.js'
 import { ChunkType } from './chunk.js'
+import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
 import { Handshake, type HandshakeOptions } from './handshake.js'
 import type { SocketLimits } from './socket-limits.js'
@@ -27,6 +28,9 @@ export interface EstablishOptions {
   readonly limits: SocketLimits
   readonly timeoutMs: number
   readonly handshake: HandshakeOptions
+  /** The bytes of large frames get a checksum; with TLS never, whose records have a better one. */
+  readonly checksBytes: boolean
+  readonly place: Place | undefined
   /** Throws for a purpose that nobody here serves. */
   readonly admits?: (peer: Identity, purpose: string) => void
   /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
@@ -42,6 +46,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
     clock,
     limits,
     isAdmitted: false,
+    place: options.place,
     onControl: (type, body) => onControl(type, body),
     onEnd: (end) => onEnd(end),
   })
@@ -87,7 +92,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
-      link.admit(purpose === SESSION_PURPOSE)
+      link.admit(purpose === SESSION_PURPOSE, options.checksBytes && options.handshake.credentials?.kind !== 'tls')
       options.onDone({ link, peer, purpose })
     } catch (error) {
       if (isOver) throw error

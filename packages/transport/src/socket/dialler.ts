@@ -7,9 +7,10 @@ import { builtin } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
 import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
+import type { Place } from './chunk-reader.js'
 import { type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
-import type { Attempt } from './socket-errors.js'
+import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
 import { secure } from './tls.js'
 
@@ -21,6 +22,8 @@ export interface Endpoint {
   readonly limits: SocketLimits
   readonly random: (bytes: number) => Uint8Array
   readonly release: string
+  readonly checksums: 'always' | 'network'
+  readonly place: Place | undefined
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -95,8 +98,7 @@ export class Dial {
   private connect(address: Address, timeoutMs: number): void {
     const { clock, credentials, track } = this.end
     const beganMs = clock.now()
-    const { connect } = builtin<typeof import('node:net')>('node:net')
-    const socket = address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
+    const socket = connectTo(address)
     track(socket)
     let isSettled = false
     const failed = (error: Error): void => {
@@ -128,6 +130,8 @@ export class Dial {
       clock,
       limits,
       timeoutMs,
+      checksBytes: checksBytes(this.end, address.kind === 'unix'),
+      place: this.end.place,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {
@@ -141,6 +145,29 @@ export class Dial {
     })
   }
 }
+
+/** What connecting alone says about the process at an address: whether its kernel still takes connections for it. */
+export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (said: string) => void): void {
+  const address = preferred(addresses)[0]
+  if (address === undefined) return
+  const socket = connectTo(address)
+  end.track(socket)
+  const timer = end.clock.setTimer(end.limits.connectMs, () => said('its machine does not answer either'))
+  const said = (what: string): void => {
+    timer.cancel()
+    socket.destroy()
+    onSaid(what)
+  }
+  socket.once('connect', () => said('its process is there and stands still'))
+  socket.once('error', (error) => said(sentenceOf(error)))
+}
+
+function connectTo(address: Address): Socket {
+  const { connect } = builtin<typeof import('node:net')>('node:net')
+  return address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
+}
+
+export const checksBytes = ({ checksums }: Endpoint, isUnix: boolean): boolean => checksums === 'always' || !isUnix
 
 /** Unix sockets that are there first: the same machine. One that is not there is left out, unless there is nothing else. */
 function preferred(addresses: readonly Address[]): readonly Address[] {

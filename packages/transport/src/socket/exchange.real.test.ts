@@ -1,7 +1,9 @@
 /** Exchanges of two workers in one process, over real sockets: links that live through breaks, services, refusals, limits. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { Link } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
@@ -57,6 +59,8 @@ class FaultyWay {
   readonly pairs: [net.Socket, net.Socket][] = []
   connections = 0
   isOpen = true
+  /** In so many pieces that pass, a bit is turned. */
+  damages = 0
   private readonly server: net.Server
   private readonly to: Address & { kind: 'tcp' }
 
@@ -102,7 +106,14 @@ class FaultyWay {
     ] as const) {
       from.on('error', () => to.destroy())
       from.on('close', () => to.destroy())
-      from.pipe(to)
+      from.on('data', (bytes) => {
+        if (this.damages > 0 && bytes.length > 1000) {
+          this.damages--
+          bytes[bytes.length >> 1]! ^= 0x10
+        }
+        if (!to.write(bytes)) from.pause()
+      })
+      to.on('drain', () => from.resume())
     }
   }
 }
@@ -179,6 +190,7 @@ describe('a link of an exchange', () => {
         proxy.cut()
       }
     }, 40)
+    made.push({ close: () => clearInterval(cutting) })
     for (let i = 0; i < count; i++) {
       ofA.send(frame(`${i}`, new Uint8Array(i % 3 === 0 ? 3_000_000 : 100).fill(i)))
       ofB.send(frame(`${i}`, new Uint8Array(i % 5 === 0 ? 2_000_000 : 10).fill(i)))
@@ -252,6 +264,97 @@ describe('a link of an exchange', () => {
     expect(suspicions).toEqual([[2, true]])
     expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('nothing came from the other end for 200 ms') })
     expect(atB.closed?.by).toBe('peer')
+  })
+
+  test('EXC-6 a peer that stands still is told apart from one that is gone: its kernel still takes connections', async () => {
+    const limits = { heartbeatMs: 20, suspectMs: 60, deadMs: 300 }
+    const details: string[] = []
+    for (const isGone of [false, true]) {
+      const [a, b] = [exchange(1, { limits }), exchange(2)]
+      const [at] = await b.listen([TCP])
+      const { proxy, address } = await FaultyWay.to(at!)
+      // Found by the way first, and by the worker's own address when it is suspected.
+      let known: readonly Address[] = [address]
+      const link = a.link(peer(2), () => known)
+      const atA = new Recorder()
+      link.open(atA)
+      b.link(peer(1), () => []).open(new Recorder())
+      link.send(frame('x'))
+      await until(() => a.counts.attached === 1)
+      known = [isGone ? { kind: 'tcp', host: '127.0.0.1', port: 1 } : at!]
+      proxy.stall()
+      await until(() => atA.closed !== null)
+      details.push(atA.closed?.detail ?? '')
+    }
+    expect(details).toEqual([
+      expect.stringContaining('its process is there and stands still'),
+      expect.stringContaining('nobody listens there'),
+    ])
+  })
+
+  test('EXC-4 bits that turn on the way: the connection ends, another brings the rest, and nothing damaged is delivered', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    ofA.open(new Recorder())
+    const got = new Recorder()
+    b.link(peer(1), () => []).open(got)
+    for (let i = 0; i < 40; i++) {
+      if (i % 4 === 0) proxy.damages = 1
+      ofA.send(frame(`${i}`, new Uint8Array(i % 2 === 0 ? 400_000 : 3000).fill(i)))
+      await until(() => got.frames.length === i + 1)
+    }
+    expect(got.texts).toEqual(numbers(40))
+    for (const [i, { segments }] of got.frames.entries())
+      expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
+    expect(proxy.connections).toBeGreaterThan(5)
+  })
+
+  test('EXC-4 a frame that the other end can never read ends the link, after a few connections', async () => {
+    const a = exchange(1)
+    const b = exchange(2, { limits: { frameBytesMax: 100_000 } })
+    const at = await b.listen([TCP])
+    const [ofA, ofB] = [a.link(peer(2), () => at), b.link(peer(1), () => [])]
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    ofA.send(frame('fits'))
+    ofA.send(frame('does not', new Uint8Array(200_000)))
+    await until(() => atA.closed !== null && atB.closed !== null)
+    expect(atB.texts).toEqual(['fits'])
+    expect(atB.closed?.detail).toMatch(/at most 100000 bytes in a frame.*again and again/)
+    expect(atA.closed?.by).toBe('peer')
+  })
+
+  test('EXC-10 who comes back in another role is not let in', async () => {
+    const b = exchange(2, { limits: { graceMs: 300 } })
+    const atB = await b.listen([TCP])
+    const got = new Recorder()
+    b.link(peer(1), () => []).open(got)
+    const first = exchange(1)
+    const of1 = first.link(peer(2), () => atB)
+    of1.open(new Recorder())
+    of1.send(frame('as member'))
+    await until(() => got.frames.length === 1)
+    for (const socket of (first as unknown as { sockets: Set<net.Socket> }).sockets) socket.destroy()
+    first.ended(2, 'killed')
+    const second = exchange(1, { self: { cluster: 'c', name: 'w1', id: 1, role: 'observer' }, limits: { graceMs: 200 } })
+    const at2 = new Recorder()
+    const of2 = second.link(peer(2), () => atB)
+    of2.open(at2)
+    of2.send(frame('as observer'))
+    await until(() => got.closed !== null && at2.closed !== null)
+    expect(got.texts).toEqual(['as member'])
+    expect(at2.closed?.detail).toContain('this is a link to w1 as member')
+  })
+
+  test('EXC-11 a process that only listens ends by itself', async () => {
+    const child = spawn(process.execPath, [fileURLToPath(new URL('./listens.fixture.js', import.meta.url))], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    made.push({ close: () => child.kill() })
+    const [said, [code]] = await Promise.all([once(child.stdout!, 'data'), once(child, 'exit')])
+    expect([String(said[0]).startsWith('listening on tcp://127.0.0.1:'), code]).toEqual([true, 0])
   })
 
   test('EXC-7 a worker that membership learns of later: its connection waits, and nothing of it is lost', async () => {

@@ -8,7 +8,7 @@ import { type Address, checkAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
-import type { Endpoint } from './dialler.js'
+import { checksBytes, type Endpoint } from './dialler.js'
 import { addressInUse, cannotListen } from './socket-errors.js'
 import { secure } from './tls.js'
 
@@ -172,6 +172,8 @@ export class Listener {
       clock,
       limits,
       timeoutMs,
+      checksBytes: checksBytes(end, socket.remoteAddress === undefined),
+      place: end.place,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {

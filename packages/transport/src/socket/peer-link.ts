@@ -19,7 +19,7 @@ import { Bye, ChunkType, chunkInvalid, frameTooLarge } from './chunk.js'
 import type { Established } from './connection.js'
 import { SESSION_PURPOSE } from './connection.js'
 import type { Identity } from './credentials.js'
-import { Dial, type Endpoint } from './dialler.js'
+import { Dial, type Endpoint, probe } from './dialler.js'
 import { type Attempt, attemptsText, isFinal } from './socket-errors.js'
 import type { SocketEnd, SocketLink } from './socket-link.js'
 
@@ -53,6 +53,10 @@ interface Candidate {
 const RESUME_BYTES = 12
 /** After a break, who was dialled leaves the other so long to dial again. */
 const OTHERS_TURN_MS = 300
+/** So often in a row, with nothing delivered in between, a connection may end because of what this end cannot read. */
+const UNREADABLE_MAX = 3
+/** Connections of a peer that wait for its RESUME. Two is what peers have that keep to the protocol, when both dial. */
+const CANDIDATES_MAX = 4
 /** Room for what a session adds to a header. */
 const SESSION_SLACK_BYTES = 1024
 
@@ -82,6 +86,9 @@ export class PeerLink {
   /** Of the last round over the addresses; null before the first. */
   private failures: readonly Attempt[] | null = null
   private lost = ''
+  private probed = ''
+  private unreadable = 0
+  private deliveredBefore = -1
   private endedDetail: string | null = null
   private isOver = false
 
@@ -120,16 +127,19 @@ export class PeerLink {
   /** A connection to or from this peer. The peer's RESUME may have come already. */
   join(established: Established, isOurs: boolean, resume: Buffer | null = null): void {
     const { link, peer } = established
-    if (this.isOver || peer.name !== this.peer.name) {
-      link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}`)
+    // A key says the role, and not which worker of that role: one of another role could take over the session, and with it the rights that it has.
+    if (this.isOver || peer.name !== this.peer.name || (this.identity !== null && this.identity.role !== peer.role)) {
+      link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${this.identity === null ? '' : ` as ${this.identity.role}`}`)
       return
     }
     const candidate: Candidate = { established, isOurs, peerLife: null }
+    const [oldest] = this.candidates
+    if (this.candidates.size >= CANDIDATES_MAX) oldest?.established.link.abort(Bye.REPLACED, 'newer connections wait')
     this.candidates.add(candidate)
     link.hook({
       onControl: (type, body) => this.onControl(candidate, type, body),
       onEnd: (end) => this.onEnd(candidate, end),
-      onSuspected: this.options.onSuspected,
+      onSuspected: (isSuspected) => this.onSuspected(isSuspected),
     })
     const body = Buffer.alloc(RESUME_BYTES)
     body.writeUInt32LE(this.life, 0)
@@ -220,19 +230,25 @@ export class PeerLink {
     if (this.attached === 1) this.options.onIdentity(peer)
   }
 
-  private onEnd(candidate: Candidate, { by, bye, isDead, detail }: SocketEnd): void {
+  private onEnd(candidate: Candidate, { by, bye, isDead, isUnreadable, detail }: SocketEnd): void {
     const { link } = candidate.established
     const wasCarrier = this.carrier === link
     if (wasCarrier) this.carrier = null
     else if (!this.candidates.delete(candidate)) return
     // By self: it was the session that closed its connection, for it is over.
     if (this.isOver || (by === 'self' && wasCarrier)) return
+    if (this.carrier !== null) return
     if (bye === Bye.CLOSED || isDead) {
       // The session is over at the other end: it has said so by END before, or has broken there. Or the other end lives no more.
-      this.session.abandon(this.endedDetail ?? detail)
+      this.session.abandon(this.endedDetail ?? (isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail))
       return
     }
-    if (this.carrier !== null) return
+    if (isUnreadable && wasCarrier && this.isPoisoned()) {
+      this.session.abandon(`${detail}, again and again`)
+      return
+    }
+    // Nobody has said anything yet, and nobody waits for anything.
+    if (this.attached === 0 && this.session.unacknowledged === 0) return
     this.lost = detail
     if (this.endedDetail !== null) {
       this.session.abandon(this.endedDetail)
@@ -243,12 +259,40 @@ export class PeerLink {
     this.retry(candidate.isOurs && bye === null ? 0 : OTHERS_TURN_MS)
   }
 
+  /**
+   * Damage on the way is cured by another connection. What this end cannot read at all (a frame beyond its limits, or its memory) would come again on
+   * each.
+   */
+  private isPoisoned(): boolean {
+    const { delivered } = this.session.counts
+    this.unreadable = delivered === this.deliveredBefore ? this.unreadable + 1 : 1
+    this.deliveredBefore = delivered
+    return this.unreadable >= UNREADABLE_MAX
+  }
+
+  /** A process that stands still leaves its kernel to take connections; one that has ended does not. */
+  private onSuspected(isSuspected: boolean): void {
+    this.options.onSuspected(isSuspected)
+    this.probed = ''
+    if (!isSuspected) return
+    Promise.resolve()
+      .then(this.options.addresses)
+      .then(
+        (addresses) =>
+          probe(this.options.end, addresses, (said) => {
+            this.probed = said
+          }),
+        // No address, no word about it.
+        () => {},
+      )
+  }
+
   // --- dialling
 
   private want(): void {
-    if (this.carrier !== null || this.candidates.size > 0 || this.dial !== null || this.retryTimer !== null || this.isLookingUp) return
-    if (this.isOver || this.endedDetail !== null) return
+    if (this.carrier !== null || this.isOver || this.endedDetail !== null) return
     this.armGrace()
+    if (this.candidates.size > 0 || this.dial !== null || this.retryTimer !== null || this.isLookingUp) return
     this.dialNow()
   }
 

@@ -21,7 +21,7 @@ import { EndOfTurn } from '../end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
-import { ChunkReader, ControlChunk } from './chunk-reader.js'
+import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
@@ -37,6 +37,10 @@ export interface SocketLinkOptions {
   readonly name?: string
   /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until the link has ended. */
   readonly isLent?: boolean
+  /** False: the bytes of large frames are sent without a checksum, for what is below guards them. Default true. */
+  readonly checksBytes?: boolean
+  /** Where large segments are read to. Default: fresh memory. */
+  readonly place?: Place | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
@@ -52,7 +56,9 @@ export interface SocketEnd extends LinkClosed {
   readonly bye: Bye | null
   /** Nothing was received for `deadMs`. */
   readonly isDead: boolean
-  /** What could not be read, if that was it. */
+  /** What came could not be read. */
+  readonly isUnreadable: boolean
+  /** Of the socket, or of what could not be read. */
   readonly error: unknown
 }
 
@@ -99,7 +105,7 @@ export class SocketLink implements Link {
     this.limits = options.limits ?? SOCKET_LIMITS
     this.name = options.name ?? 'socket'
     this.writer = new ChunkWriter(socket, this.limits)
-    this.reader = new ChunkReader(this.limits)
+    this.reader = new ChunkReader(this.limits, options.place)
     this.onControl = options.onControl ?? refuseControl
     this.onEnd = options.onEnd ?? (() => {})
     this.onSuspected = options.onSuspected ?? (() => {})
@@ -109,9 +115,9 @@ export class SocketLink implements Link {
     socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
-    socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, error))
+    socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
     socket.on('close', () => this.onSocketClose())
-    if (options.isAdmitted ?? true) this.admit(options.isLent)
+    if (options.isAdmitted ?? true) this.admit(options.isLent, options.checksBytes)
   }
 
   get closed(): boolean {
@@ -131,10 +137,11 @@ export class SocketLink implements Link {
   }
 
   /** The other end is known: frames are taken from now on, and heartbeats begin. */
-  admit(isLent = false): void {
+  admit(isLent = false, checksBytes = true): void {
     if (this.isAdmitted || this.reason !== null) return
     this.isAdmitted = true
     this.writer.isLent = isLent
+    this.writer.checksBytes = checksBytes
     this.reader.admit()
     this.beat = this.clock.setTimer(this.limits.heartbeatMs, this.onBeat)
   }
@@ -149,7 +156,8 @@ export class SocketLink implements Link {
   send(frame: Frame): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
-    if (writer.queuedBytes > this.limits.queuedBytesMax) {
+    // What is lent is bounded by whoever keeps it.
+    if (writer.queuedBytes > this.limits.queuedBytesMax && !writer.isLent) {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
@@ -194,10 +202,10 @@ export class SocketLink implements Link {
   }
 
   /** Ends the link here and now, as if the connection had broken. The other end is told nothing. */
-  fail(detail: string, error: unknown = null, isDead = false): void {
+  fail(detail: string, end: Partial<SocketEnd> = {}): void {
     this.byeDue = null
     this.writer.drop()
-    this.end({ by: 'peer', detail }, { error, isDead })
+    this.end({ by: 'peer', detail }, end)
     this.socket.destroy()
   }
 
@@ -312,7 +320,7 @@ export class SocketLink implements Link {
       }
     } catch (error) {
       this.reader.drop()
-      this.fail((error as Error).message, error)
+      this.fail((error as Error).message, { error, isUnreadable: true })
       return null
     }
   }
@@ -362,11 +370,9 @@ export class SocketLink implements Link {
     this.hasReceived = false
     const quietMs = this.quietTicks * heartbeatMs
     if (quietMs >= deadMs) {
-      this.fail(
-        `nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`,
-        null,
-        true,
-      )
+      this.fail(`nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`, {
+        isDead: true,
+      })
       return
     }
     if (quietMs >= suspectMs && !this.isSuspected) {
@@ -381,11 +387,11 @@ export class SocketLink implements Link {
 
   // --- ends
 
-  private end(reason: LinkClosed, { bye = null, error = null, isDead = false }: Partial<SocketEnd> = {}): void {
+  private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
     this.scheduleClose()
-    this.onEnd({ ...reason, bye, error, isDead })
+    this.onEnd({ ...reason, bye, error, isDead, isUnreadable })
   }
 
   private onSocketClose(): void {

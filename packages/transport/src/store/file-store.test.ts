@@ -73,7 +73,7 @@ describe('FileStore', () => {
       const writer = new FileStore(path)
       await writer.set('first', '1')
       const kept = statSync(path).size
-      await writer.set('second', 'äb')
+      await writer.set('second', 'ä'.repeat(40))
       writer.close()
       const whole = readFileSync(path)
       for (let end = 0; end < whole.length; end++) {
@@ -91,6 +91,7 @@ describe('FileStore', () => {
           b.close()
           const again = new FileStore(path)
           expect([await again.numKeys(), await again.getText('third')]).toEqual([1 + Number(isFirst) + Number(isSecond), '3'])
+          expect([end, await again.add('third', 1)]).toEqual([end, 4])
           again.close()
         }
       }
@@ -130,6 +131,9 @@ describe('FileStore', () => {
     inFolder(async (path) => {
       expect(() => new FileStore(join(path, 'nowhere', 'store'))).toThrow(expect.objectContaining({ code: 'STORE_FILE_FAILED' }))
       const store = new FileStore(path)
+      for (const wrong of [{ lockMs: -1 }, { pollMs: Number.NaN }]) {
+        expect(() => new FileStore(path, wrong)).toThrow(expect.objectContaining({ code: 'TIMEOUT_INVALID' }))
+      }
       await store.set('k', 'v')
       rmSync(path)
       expect(await failure(store.set('k', 'w'))).toMatchObject({ code: 'STORE_FILE_FAILED', values: { path } })

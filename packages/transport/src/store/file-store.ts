@@ -6,6 +6,7 @@
  *     set ──▸ queue ──lock──▸ read ▸ table ▸ append ──unlock──▸ answer
  *     get ───────────────────▸ read ▸ table ──not there──▸ poll: read ▸ table …
  */
+import { checkTime } from '@postgrad/base/internal'
 import { type Clock, RealClock, type Timer } from '../clock.js'
 import { FileLock } from './file-lock.js'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
@@ -56,11 +57,11 @@ export class FileStore implements Store {
   private pollMs = 1
   private isClosed = false
 
-  /** The lock is `<path>.lock`. @throws STORE_FILE_FAILED when the file can be neither opened nor made */
+  /** The lock is `<path>.lock`. @throws STORE_FILE_FAILED when the file can be neither opened nor made, TIMEOUT_INVALID */
   constructor(path: string, options: FileStoreOptions = {}) {
     this.clock = options.clock ?? new RealClock()
-    this.pollMsMax = options.pollMs ?? 50
-    this.lockMs = options.lockMs ?? 30_000
+    this.pollMsMax = Math.max(1, checkTime('FileStore', options.pollMs ?? 50, 'at least 1'))
+    this.lockMs = checkTime('FileStore', options.lockMs ?? 30_000, '0 for one try')
     this.file = new StoreFile(path)
     this.lock = new FileLock(`${path}.lock`)
     this.table = new StoreTable(this.clock)

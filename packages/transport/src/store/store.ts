@@ -1,7 +1,7 @@
 /**
  * A store is a table of keys that workers share to find each other and to agree: who has come, on which port, in which round. `HashStore` keeps it in
- * memory, `PrefixStore` gives a part of one, rpc reaches one on another worker; TCP will serve one to processes. `store.suite.ts` holds every
- * implementation to what is promised here and in SPEC.md (STO-1 to STO-12). PyTorch: `torch.distributed.Store`.
+ * memory, `FileStore` in a file, `TcpStore` reaches one that a `StoreServer` keeps, `PrefixStore` gives a part of one, rpc reaches one on another worker.
+ * `store.suite.ts` holds every implementation to what is promised here and in SPEC.md (STO-1 to STO-12). PyTorch: `torch.distributed.Store`.
  */
 
 /** Bytes; a string is its UTF-8. */

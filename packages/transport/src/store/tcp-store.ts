@@ -11,7 +11,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { onAbort, timeLimit } from '@postgrad/base/internal'
+import { checkTime, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
 import { STORE_TIMEOUT_MS, type Store, type StoreValue, type StoreWaitOptions } from './store.js'
@@ -96,13 +96,13 @@ export class TcpStore implements Store {
   private lastFailure: unknown = undefined
   private end: { readonly why: string; readonly cause: unknown } | null = null
 
-  /** Dials when it is first used. */
+  /** Dials when it is first used. @throws TIMEOUT_INVALID */
   constructor({ clock, connect, connectMs = 30_000, graceMs = 10_000, answerMs = 30_000, random = randomBytes }: TcpStoreOptions) {
     this.clock = clock
     this.connect = connect
-    this.limitMs = connectMs
-    this.graceMs = graceMs
-    this.answerMs = answerMs
+    this.limitMs = checkTime('TcpStore', connectMs, 'more than 0')
+    this.graceMs = checkTime('TcpStore', graceMs, 'more than 0')
+    this.answerMs = checkTime('TcpStore', answerMs, 'more than 0')
     this.id = Buffer.from(random(16)).toString('hex')
   }
 

@@ -3,37 +3,55 @@
  * stdout carries what the program prints and nothing else.
  */
 import type { Progress } from 'postgrad/jobs'
-import { type Display, progressText, type WorkerState } from './display.js'
+import { errorText } from '../error-text.js'
+import { type Display, progressText, type StreamName, type WorkerState } from './display.js'
 
 /** A log gains nothing from more lines, in ms. The last report is printed when the worker's state changes. */
 const LINE_INTERVAL_MS = 1000
 
 export class PlainDisplay implements Display {
-  private readonly write: (text: string) => void
+  private readonly err: (text: string) => void
   private readonly out: (text: string) => void
+  private readonly prefix: (worker: string, stream: StreamName) => string
   private readonly now: () => number
   private readonly printedMs = new Map<string, number>()
   private readonly unprinted = new Map<string, Progress>()
 
   /**
-   * @param write where its own lines go
-   * @param out where those of the program go
+   * @param err where its own lines go, and what the program prints there
+   * @param out where the program's output goes
    * @param now milliseconds, monotonic
+   * @param prefix before each line of the program
    */
-  constructor(write: (text: string) => void, out: (text: string) => void, now: () => number) {
-    this.write = write
+  constructor(
+    err: (text: string) => void,
+    out: (text: string) => void,
+    now: () => number,
+    prefix: (worker: string, stream: StreamName) => string = () => '',
+  ) {
+    this.err = err
     this.out = out
     this.now = now
+    this.prefix = prefix
   }
 
-  print(line: string): void {
-    this.out(`${line}\n`)
+  print(worker: string, stream: StreamName, line: string): void {
+    const write = stream === 'stdout' ? this.out : this.err
+    write(`${this.prefix(worker, stream)}${line}\n`)
+  }
+
+  note(text: string): void {
+    this.err(`postgrad: ${text}\n`)
+  }
+
+  failure(worker: string | null, error: unknown, lastLines: readonly string[]): void {
+    this.err(errorText(error, worker === null ? null : `worker '${worker}'`, lastLines))
   }
 
   state(worker: string, state: WorkerState): void {
     const last = this.unprinted.get(worker)
     if (last !== undefined) this.report(worker, last)
-    this.write(`[${worker}] ${state}\n`)
+    this.err(`[${worker}] ${state}\n`)
   }
 
   progress(worker: string, progress: Progress): void {
@@ -48,6 +66,6 @@ export class PlainDisplay implements Display {
   private report(worker: string, progress: Progress): void {
     this.unprinted.delete(worker)
     this.printedMs.set(worker, this.now())
-    this.write(`[${worker}] ${progressText(progress)}\n`)
+    this.err(`[${worker}] ${progressText(progress)}\n`)
   }
 }

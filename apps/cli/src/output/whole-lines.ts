@@ -1,27 +1,27 @@
 /**
- * What several workers print at once, by whole lines: a worker writes a line in parts, and parts of others would come between them. `run-command.ts`
+ * What several workers print at once, by whole lines: a worker writes a line in parts, and parts of others would come between them. `screen.ts`
  * puts one before each of its two streams.
  */
 export class WholeLines {
-  private readonly write: (line: string) => void
+  private readonly write: (line: string, worker: string) => void
   /** The line that each worker has begun. */
   private readonly begun = new Map<string, string>()
 
   /** @param write gets lines without their end */
-  constructor(write: (line: string) => void) {
+  constructor(write: (line: string, worker: string) => void) {
     this.write = write
   }
 
   readonly take = (text: string, worker: string): void => {
     const lines = ((this.begun.get(worker) ?? '') + text).split('\n')
     this.begun.set(worker, lines.pop()!)
-    for (const line of lines) this.write(line)
+    for (const line of lines) this.write(line, worker)
   }
 
   /** Whoever has begun a line will not end it. */
   flush(): void {
-    const rest = [...this.begun.values()]
+    const rest = [...this.begun]
     this.begun.clear()
-    for (const line of rest) if (line !== '') this.write(line)
+    for (const [worker, line] of rest) if (line !== '') this.write(line, worker)
   }
 }

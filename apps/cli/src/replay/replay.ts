@@ -1,8 +1,9 @@
 /** `postgrad replay <token>`: the one run of a program that the token is of, in this process, and what happened in it if that is asked for. */
 import { writeFileSync } from 'node:fs'
 import { replayProgram, runTrace } from 'postgrad/testing'
-import { errorText } from './error-text.js'
-import type { Surroundings } from './run-command.js'
+import { errorText } from '../error-text.js'
+import { EXIT } from '../exit-codes.js'
+import type { Surroundings } from '../surroundings.js'
 
 export interface ReplayOptions {
   readonly trace?: true
@@ -10,9 +11,6 @@ export interface ReplayOptions {
   readonly diagram?: string
 }
 
-const EXIT_FAILED = 1
-/** For a token that makes no sense, as for a command line that makes none. */
-const EXIT_USAGE = 2
 const USAGE: ReadonlySet<unknown> = new Set(['REPLAY_TOKEN_INVALID', 'REPLAY_OTHER_TEST', 'PROGRAM_INVALID'])
 
 /** @returns the exit code */
@@ -24,7 +22,7 @@ export async function replay(token: string, options: ReplayOptions, around: Pick
   } catch (error) {
     if (USAGE.has((error as { code?: unknown } | null)?.code)) {
       around.stderr.write(errorText(error, null))
-      return EXIT_USAGE
+      return EXIT.usage
     }
     failure = { error }
     trace = runTrace(error)
@@ -36,7 +34,7 @@ export async function replay(token: string, options: ReplayOptions, around: Pick
       writeFileSync(options.diagram, trace.diagram({ title: `postgrad replay ${token.slice(0, 12)}…`, note }))
     } catch (error) {
       around.stderr.write(errorText(error, null))
-      return EXIT_USAGE
+      return EXIT.usage
     }
   }
   if (failure === null) {
@@ -44,5 +42,5 @@ export async function replay(token: string, options: ReplayOptions, around: Pick
     return 0
   }
   around.stderr.write(errorText(failure.error, null))
-  return EXIT_FAILED
+  return EXIT.failed
 }

@@ -3,7 +3,8 @@
  * goes above them, in the same write that draws them again, so that the terminal never shows the one inside of the other.
  */
 import type { Progress } from 'postgrad/jobs'
-import { type Display, oneLine, type WorkerState } from './display.js'
+import { errorText } from '../error-text.js'
+import { type Display, oneLine, type StreamName, type WorkerState } from './display.js'
 
 const BAR_WIDTH = 24
 const FRAME_MS = 50
@@ -30,6 +31,9 @@ export interface Terminal {
 
 export class LiveDisplay implements Display {
   private readonly terminal: Terminal
+  private readonly err: Terminal
+  private readonly isErrHere: boolean
+  private readonly prefix: (worker: string, stream: StreamName) => string
   private readonly lines = new Map<string, Line>()
   private readonly nameWidth: number
   /** What stands at the foot now. */
@@ -39,19 +43,46 @@ export class LiveDisplay implements Display {
   private frame: NodeJS.Timeout | null = null
   private closed = false
 
-  constructor(terminal: Terminal, workers: readonly string[]) {
+  /**
+   * @param err stderr; null: it is the same terminal
+   * @param prefix before each line of the program
+   */
+  constructor(
+    terminal: Terminal,
+    workers: readonly string[],
+    err: Terminal | null = null,
+    prefix: (worker: string, stream: StreamName) => string = () => '',
+  ) {
     this.terminal = terminal
+    this.err = err ?? terminal
+    this.isErrHere = err === null
+    this.prefix = prefix
     this.nameWidth = Math.max(...workers.map((name) => name.length))
     for (const name of workers) this.lines.set(name, { name, state: 'starting', progress: null })
     this.draw()
   }
 
-  print(line: string): void {
+  print(worker: string, stream: StreamName, line: string): void {
+    const text = `${this.prefix(worker, stream)}${line}`
+    if (stream === 'stdout' || this.isErrHere) this.aboveLines(text)
+    else this.err.write(`${text}\n`)
+  }
+
+  note(text: string): void {
+    this.aboveLines(`postgrad: ${text}`)
+  }
+
+  failure(worker: string | null, error: unknown, lastLines: readonly string[]): void {
+    this.err.write(errorText(error, worker === null ? null : `worker '${worker}'`, lastLines))
+  }
+
+  /** A line between what has scrolled away and the foot. */
+  aboveLines(text: string): void {
     if (this.closed) {
-      this.terminal.write(`${line}\n`)
+      this.terminal.write(`${text}\n`)
       return
     }
-    this.above += `${line}\n`
+    this.above += `${text}\n`
     this.drawSoon()
   }
 

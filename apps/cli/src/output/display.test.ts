@@ -1,8 +1,8 @@
 /** What the displays and error texts say, without a process. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from 'postgrad'
+import { errorText } from '../error-text.js'
 import { progressText } from './display.js'
-import { errorText } from './error-text.js'
 import { footLines, LiveDisplay, lineText } from './live-display.js'
 import { PlainDisplay } from './plain-display.js'
 import { WholeLines } from './whole-lines.js'
@@ -53,7 +53,7 @@ describe('LiveDisplay', () => {
     const screen = new Screen()
     const workers = ['a', 'b', 'c']
     const display = new LiveDisplay(screen, workers)
-    const lines = new WholeLines((line) => display.print(line))
+    const lines = new WholeLines((line, worker) => display.print(worker, 'stdout', line))
     const expected: string[] = []
     for (let i = 0; i < 20; i++) {
       for (const name of workers) lines.take(`${name} part one `, name)

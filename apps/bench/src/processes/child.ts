@@ -1,0 +1,39 @@
+/** A process of the benchmark's own, which answers each message with a number. It ends with this one. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+export class Child {
+  private readonly child: ChildProcess
+
+  /** @param env beside this process's */
+  constructor(entry: URL, env: NodeJS.ProcessEnv = {}) {
+    this.child = fork(fileURLToPath(entry), [], { env: { ...process.env, ...env }, serialization: 'advanced' })
+  }
+
+  /** Rejects when the process ends instead. One question at a time. */
+  async ask(message: object): Promise<number> {
+    this.child.send(message)
+    const settled = new AbortController()
+    const { signal } = settled
+    try {
+      const ended = once(this.child, 'exit', { signal }).then(([code, by]) => {
+        throw new Error(`a process of the benchmark has ended (${code ?? by})`)
+      })
+      const answered = once(this.child, 'message', { signal }).then(([answer]) => (answer as { readonly value: number }).value)
+      // The other of the two is called off, which is no news.
+      void ended.catch(() => {})
+      void answered.catch(() => {})
+      return await Promise.race([answered, ended])
+    } finally {
+      settled.abort()
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return
+    const exit = once(this.child, 'exit')
+    this.child.kill('SIGKILL')
+    await exit
+  }
+}

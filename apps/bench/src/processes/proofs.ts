@@ -1,0 +1,25 @@
+/** What the two ends prove themselves with, where a row asks what that costs: a key that both have, or certificates of an authority made for the run. */
+import type { Credentials } from '@postgrad/transport/internal'
+
+export type Proof = 'none' | 'key' | 'tls'
+
+/** Of the tests of transport, which compile it; it is named here and not imported, since product code has no use for an authority. */
+const AUTHORITY = new URL('../../../../packages/transport/dist/socket/certificates.fixture.js', import.meta.url)
+const ROLE = 'member'
+const KEY_BYTES = 32
+
+interface Signs {
+  credentials(uri: string): Credentials
+}
+
+/** What each worker of those names has, in a cluster of that name. */
+export async function credentialsOf(proof: Proof, cluster: string, names: readonly string[]): Promise<(Credentials | null)[]> {
+  if (proof === 'none') return names.map(() => null)
+  if (proof === 'key') {
+    const key = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
+    return names.map(() => ({ kind: 'key', role: ROLE, keys: { [ROLE]: key } }))
+  }
+  const { Authority } = (await import(AUTHORITY.href)) as { readonly Authority: new (name: string) => Signs }
+  const authority = new Authority(cluster)
+  return names.map((name) => authority.credentials(`postgrad:${cluster}/${name}?role=${ROLE}`))
+}

@@ -1,0 +1,41 @@
+/**
+ * What the command line needs of the runtime below, in one place: a cluster, a process that joins others, a program. Every command gets it passed in, so that a
+ * test puts its own in this place.
+ */
+import { readFileSync } from 'node:fs'
+import { type Cluster, init, type LaunchOptions, launch, type Member, readKeyFile } from 'postgrad'
+import { importMain } from 'postgrad/plugin'
+import type { InitOptions, Main } from 'postgrad/types'
+
+/** What this process proves itself with: files, so that no secret passes through the command line. */
+export type CredentialsFiles =
+  | { readonly kind: 'key'; readonly file: string; readonly role?: string }
+  | { readonly kind: 'tls'; readonly ca: string; readonly cert: string; readonly key: string }
+
+export interface JoinOptions extends Omit<InitOptions, 'credentials'> {
+  readonly credentials?: CredentialsFiles
+}
+
+/** The part of a member that is used here. */
+export type JoinedMember = Pick<Member, 'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed'>
+
+export interface Bridge {
+  launch(program: string, options: LaunchOptions): Promise<Cluster>
+  /** Rejects as `init` does, and with KEY_FILE_UNREADABLE and the like. */
+  join(options: JoinOptions): Promise<JoinedMember>
+  /** Imports a program in this process, as a worker's thread does, and gives its default export. Rejects with MAIN_MISSING, PROGRAM_NOT_FOUND. */
+  importMain(program: string): Promise<Main>
+}
+
+export const bridge: Bridge = {
+  launch,
+  join: async ({ credentials, ...options }) =>
+    init({ ...options, ...(credentials === undefined ? {} : { credentials: read(credentials) }) }),
+  importMain,
+}
+
+function read(files: CredentialsFiles): NonNullable<InitOptions['credentials']> {
+  if (files.kind === 'key') return readKeyFile(files.file, files.role === undefined ? {} : { role: files.role })
+  const [ca, cert, key] = [files.ca, files.cert, files.key].map((path) => readFileSync(path))
+  return { kind: 'tls', ca: ca!, cert: cert!, key: key! }
+}

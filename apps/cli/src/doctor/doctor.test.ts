@@ -1,0 +1,171 @@
+/** What the checks of doctor make of machines other than this one. */
+import { describe, expect, test } from '@jest/globals'
+import { judgeClock } from './clock.js'
+import { type Finding, findingText } from './finding.js'
+import { computeOn, judgeDevice } from './kernels.js'
+import { judgeLauncher } from './launcher.js'
+import { judgeCores, judgeHeap, judgeMemory, judgeNode, judgeOpenFiles, type MachineFacts, readMachine } from './machine.js'
+import { judgeHostname, judgePorts } from './network.js'
+import { judgeTypescript } from './typescript.js'
+
+const GIB = 1024 ** 3
+const FACTS: MachineFacts = {
+  node: '24.3.0',
+  cores: 8,
+  coresLimit: null,
+  memoryBytes: 16 * GIB,
+  freeBytes: 8 * GIB,
+  memoryLimitBytes: null,
+  heapLimitBytes: 4 * GIB,
+  openFiles: 65_536,
+  addressSpaceBytes: null,
+}
+
+/** CLI-70: what is not ok says what it means and what to do. */
+function verdict(finding: Finding): string {
+  if (finding.verdict !== 'ok') {
+    expect(finding.means).toMatch(/\.$/)
+    expect(finding.todo).toBeTruthy()
+  }
+  return finding.verdict
+}
+
+describe('the machine', () => {
+  test.each([
+    ['18.20.0', 'fail'],
+    ['20.20.2', 'warn'],
+    ['22.17.1', 'warn'],
+    ['22.18.0', 'ok'],
+    ['24.0.0', 'ok'],
+  ])('CLI-70 Node %s: %s', (node, expected) => {
+    expect(verdict(judgeNode({ ...FACTS, node }))).toBe(expected)
+  })
+
+  test('CLI-70 cores, as far as a container may use them', () => {
+    expect(verdict(judgeCores(FACTS))).toBe('ok')
+    expect(verdict(judgeCores({ ...FACTS, coresLimit: 1.5 }))).toBe('warn')
+    expect(judgeCores({ ...FACTS, coresLimit: 3.5 })).toMatchObject({ verdict: 'ok', found: '8, of which the container may use 3.5' })
+    expect(judgeCores({ ...FACTS, coresLimit: 64 }).found).toBe('8')
+    expect(verdict(judgeCores({ ...FACTS, cores: 1 }))).toBe('warn')
+  })
+
+  test('CLI-70 memory, as far as a container may use it; open files', () => {
+    expect(verdict(judgeMemory(FACTS))).toBe('ok')
+    expect(verdict(judgeMemory({ ...FACTS, memoryLimitBytes: GIB / 2 }))).toBe('warn')
+    expect(verdict(judgeOpenFiles(FACTS))).toBe('ok')
+    expect(verdict(judgeOpenFiles({ ...FACTS, openFiles: null }))).toBe('ok')
+    expect(verdict(judgeOpenFiles({ ...FACTS, openFiles: 256 }))).toBe('warn')
+  })
+
+  test('CLI-70 limits of containers, of both kinds, and of processes', () => {
+    const read = (files: Record<string, string>): MachineFacts => readMachine((path) => files[path] ?? null)
+    expect(read({})).toMatchObject({ coresLimit: null, memoryLimitBytes: null, openFiles: null, addressSpaceBytes: null })
+    expect(read({ '/sys/fs/cgroup/cpu.max': 'max 100000\n', '/sys/fs/cgroup/memory.max': 'max\n' })).toMatchObject({
+      coresLimit: null,
+      memoryLimitBytes: null,
+    })
+    expect(read({ '/sys/fs/cgroup/cpu.max': '150000 100000\n', '/sys/fs/cgroup/memory.max': '536870912\n' })).toMatchObject({
+      coresLimit: 1.5,
+      memoryLimitBytes: GIB / 2,
+    })
+    const v1 = {
+      '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '200000\n',
+      '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+      '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n',
+    }
+    expect(read(v1)).toMatchObject({ coresLimit: 2, memoryLimitBytes: null })
+    const limits =
+      'Limit Soft Limit Hard Limit Units\nMax open files            1024                 524288               files\nMax address space         unlimited            unlimited            bytes\n'
+    expect(read({ '/proc/self/limits': limits })).toMatchObject({ openFiles: 1024, addressSpaceBytes: null })
+  })
+
+  test('CLI-70 the shared heap: all of it, a part, none', () => {
+    const upTo = (most: number) => (bytes: number) => {
+      if (bytes > most) throw new RangeError('no room')
+    }
+    expect(verdict(judgeHeap(upTo(4 * GIB), FACTS))).toBe('ok')
+    expect(judgeHeap(upTo(GIB), { addressSpaceBytes: 2 * GIB })).toMatchObject({
+      verdict: 'warn',
+      found: '1.0 GiB can be reserved (ulimit -v is 2.0 GiB)',
+    })
+    expect(verdict(judgeHeap(upTo(0), FACTS))).toBe('warn')
+  })
+})
+
+describe('devices', () => {
+  test('CLI-70 those of this machine compute as the reference does', async () => {
+    for (const device of ['wasm', 'gpujs:cpu']) expect(await judgeDevice(device, computeOn)).toMatchObject({ verdict: 'ok' })
+  })
+
+  test('CLI-70 one that throws, and one that is wrong; without wasm little works', async () => {
+    const right = (await computeOn('reference')).slice()
+    const broken = async (device: unknown): Promise<readonly number[]> => {
+      if (device !== 'reference') throw new Error('no SIMD')
+      return right
+    }
+    expect(await judgeDevice('wasm', broken)).toMatchObject({ verdict: 'fail', found: 'does not work: no SIMD' })
+    expect(verdict(await judgeDevice('gpujs:webasm', broken))).toBe('warn')
+    const wrong = async (device: unknown) => (device === 'reference' ? right : right.map((value) => value + 1))
+    expect((await judgeDevice('wasm', wrong)).found).toMatch(/computes something else: off by 1/)
+    expect(verdict(await judgeDevice('wasm', async (device) => (device === 'reference' ? right : [Number.NaN])))).toBe('fail')
+  })
+})
+
+describe('the network', () => {
+  test('CLI-70 ports: all, some, none', async () => {
+    const taken =
+      (...ports: number[]) =>
+      async (port: number) =>
+        ports.includes(port) ? 'in use' : null
+    expect(await judgePorts([5, 7], taken())).toMatchObject({ name: 'ports 5-7', verdict: 'ok', found: 'all 3 are free' })
+    expect(await judgePorts([5, 7], taken(6))).toMatchObject({ verdict: 'warn', found: '2 of 3 are free; not 6 (in use)' })
+    expect((await judgePorts([1, 9], taken(1, 2, 3, 4, 5))).found).toContain('3 (in use) and 2 more')
+    expect(verdict(await judgePorts([5, 5], taken(5)))).toBe('fail')
+  })
+
+  test('CLI-70 the own name', () => {
+    expect(verdict(judgeHostname('me', ['10.0.0.1', '127.0.1.1']))).toBe('ok')
+    expect(verdict(judgeHostname('me', ['127.0.1.1', '::1']))).toBe('warn')
+    expect(judgeHostname('me', null)).toMatchObject({ verdict: 'warn', todo: expect.stringContaining('--advertise') })
+  })
+})
+
+describe('clocks', () => {
+  const clocks = (step: number, wallRate: number, wallBegan = Date.UTC(2026, 0)) => {
+    let now = 0
+    return {
+      now: () => (now += step),
+      wallMs: () => wallBegan + now * wallRate,
+      sleep: async (ms: number) => {
+        now += ms
+      },
+    }
+  }
+  test('CLI-70 one that goes back, one that is being set, one that says 1970', async () => {
+    expect(verdict(await judgeClock(clocks(0, 1)))).toBe('ok')
+    expect(verdict(await judgeClock(clocks(-0.1, 1)))).toBe('fail')
+    expect(verdict(await judgeClock(clocks(0, 1.5)))).toBe('warn')
+    expect(verdict(await judgeClock(clocks(0, 1, 0)))).toBe('warn')
+  })
+})
+
+test('CLI-70 TypeScript', () => {
+  expect(verdict(judgeTypescript({ tsx: null, strips: true }))).toBe('ok')
+  expect(verdict(judgeTypescript({ tsx: '/x', strips: false }))).toBe('ok')
+  expect(judgeTypescript({ tsx: null, strips: false })).toMatchObject({ verdict: 'warn', todo: 'npm install tsx' })
+})
+
+test('CLI-70 what run would take the environment for', () => {
+  expect(verdict(judgeLauncher({}))).toBe('ok')
+  expect(judgeLauncher({ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'a', MASTER_PORT: '1' }).found).toContain(
+    'rank 0 of 2, and meets the others at a:1',
+  )
+  expect(judgeLauncher({ RANK: '0' })).toMatchObject({ verdict: 'warn', found: expect.stringContaining('WORLD_SIZE is missing') })
+})
+
+test('CLI-70 a finding as text, in columns, coloured or not', () => {
+  const finding: Finding = { name: 'x', verdict: 'warn', found: 'little', means: 'It is slow.', todo: 'Wait.' }
+  expect(findingText(finding, 3, false)).toBe('warn  x    little\n           It is slow.\n           Wait.\n')
+  expect(findingText(finding, 3, true)).toContain('\x1b[33mwarn\x1b[0m')
+  expect(findingText({ name: 'x', verdict: 'ok', found: 'much' }, 3, false)).toBe('ok    x    much\n')
+})

@@ -1,0 +1,166 @@
+/** The machine: Node, cores, memory, open files. Facts are read by `readMachine`; what they mean is decided by pure functions of them. */
+import { readFileSync } from 'node:fs'
+import { availableParallelism, freemem, totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+import { bytesText } from '../status/tables.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+const GIB = 1024 ** 3
+const MIB = 1024 ** 2
+
+export interface MachineFacts {
+  /** '20.20.2' */
+  readonly node: string
+  readonly cores: number
+  /** What a container may use of them; null: no limit. */
+  readonly coresLimit: number | null
+  readonly memoryBytes: number
+  readonly freeBytes: number
+  /** Of the container; null: no limit. */
+  readonly memoryLimitBytes: number | null
+  /** Of one thread's JavaScript heap. */
+  readonly heapLimitBytes: number
+  /** Null: the system does not say. */
+  readonly openFiles: number | null
+  /** Of the address space, in bytes; null: no limit. */
+  readonly addressSpaceBytes: number | null
+}
+
+export function readMachine(read: (path: string) => string | null = readIfAny): MachineFacts {
+  const limits = read('/proc/self/limits') ?? ''
+  return {
+    node: process.versions.node,
+    cores: availableParallelism(),
+    coresLimit: coresLimitOf(read),
+    memoryBytes: totalmem(),
+    freeBytes: freemem(),
+    memoryLimitBytes: memoryLimitOf(read),
+    heapLimitBytes: getHeapStatistics().heap_size_limit,
+    openFiles: limitOf(limits, 'Max open files'),
+    addressSpaceBytes: limitOf(limits, 'Max address space'),
+  }
+}
+
+const NODE_MIN = 20
+/** It strips types of TypeScript by itself. */
+const NODE_STRIPS = [22, 18] as const
+
+export function judgeNode({ node }: MachineFacts): Finding {
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  if (major < NODE_MIN) return fail('node', node, 'postgrad needs Node 20.', 'Install Node 24.')
+  const strips = major > NODE_STRIPS[0] || (major === NODE_STRIPS[0] && minor >= NODE_STRIPS[1])
+  if (!strips)
+    return warn(
+      'node',
+      node,
+      'Node 20 gets no more fixes; each await costs more here, and TypeScript needs tsx.',
+      'Install Node 24 when you can.',
+    )
+  return ok('node', node, 'It strips the types of TypeScript by itself.')
+}
+
+export function judgeCores({ cores, coresLimit }: MachineFacts): Finding {
+  const usable = Math.min(cores, coresLimit ?? cores)
+  const found = coresLimit === null || coresLimit >= cores ? `${cores}` : `${cores}, of which the container may use ${coresLimit}`
+  if (usable >= 2) return ok('cores', found, `Up to ${Math.floor(usable)} workers compute at the same time; more take turns.`)
+  return warn('cores', found, 'Workers take turns: nothing is faster than with one.', 'Use a machine, or a limit, of more cores.')
+}
+
+const MEMORY_LITTLE = GIB
+
+export function judgeMemory({ memoryBytes, freeBytes, memoryLimitBytes, heapLimitBytes }: MachineFacts): Finding {
+  const usable = Math.min(memoryBytes, memoryLimitBytes ?? memoryBytes)
+  const limit =
+    memoryLimitBytes === null || memoryLimitBytes >= memoryBytes ? '' : `, of which the container may use ${bytesText(memoryLimitBytes)}`
+  const found = `${bytesText(memoryBytes)}${limit}, ${bytesText(freeBytes)} free; a thread's JavaScript heap at most ${bytesText(heapLimitBytes)}`
+  if (usable >= MEMORY_LITTLE) return ok('memory', found)
+  return warn(
+    'memory',
+    found,
+    'A worker takes some 30 MiB before its first tensor; a container that runs out of memory is killed as a whole.',
+    'Raise the limit, or start fewer workers; resourceLimits of launch bound a thread.',
+  )
+}
+
+/** The heap of tensors that threads share; it is address space, and no memory until it is written. */
+const [HEAP_WANTED, HEAP_MIN] = [4 * GIB, 64 * MIB]
+
+/** @param reserve throws where so many bytes of address space cannot be had */
+export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes }: Pick<MachineFacts, 'addressSpaceBytes'>): Finding {
+  const limit = addressSpaceBytes === null ? '' : ` (ulimit -v is ${bytesText(addressSpaceBytes)})`
+  for (let bytes = HEAP_WANTED; bytes >= HEAP_MIN; bytes /= 2) {
+    try {
+      reserve(bytes)
+    } catch {
+      continue
+    }
+    const found = `${bytesText(bytes)} can be reserved${limit}`
+    if (bytes === HEAP_WANTED) return ok('shared heap', found, 'Threads pass tensors to each other without a copy.')
+    return warn(
+      'shared heap',
+      found,
+      'Tensors beyond that are copied from thread to thread.',
+      'Raise the limit on virtual memory: ulimit -v unlimited',
+    )
+  }
+  return warn(
+    'shared heap',
+    `not even ${bytesText(HEAP_MIN)} can be reserved${limit}`,
+    'Everything works, but tensors are copied from thread to thread.',
+    'Raise the limit on virtual memory: ulimit -v unlimited',
+  )
+}
+
+declare const WebAssembly: { Memory: new (limits: { initial: number; maximum: number; shared: true }) => unknown }
+const PAGE_BYTES = 65_536
+
+/** As the library reserves it. */
+export function reserveHeap(bytes: number): void {
+  const pages = bytes / PAGE_BYTES
+  new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
+}
+
+const FILES_FEW = 1024
+
+export function judgeOpenFiles({ openFiles }: MachineFacts): Finding {
+  if (openFiles === null) return ok('open files', 'the system does not say')
+  if (openFiles >= FILES_FEW) return ok('open files', `${openFiles}`)
+  return warn(
+    'open files',
+    `${openFiles}`,
+    'Each worker of several processes has a connection to each that it calls.',
+    'Raise the limit: ulimit -n 4096',
+  )
+}
+
+/** cgroup v2, then v1: quota and period in µs. */
+function coresLimitOf(read: (path: string) => string | null): number | null {
+  const [quota, period] = (read('/sys/fs/cgroup/cpu.max') ?? '').trim().split(/\s+/)
+  const v1 = Number(read('/sys/fs/cgroup/cpu/cpu.cfs_quota_us') ?? -1) / Number(read('/sys/fs/cgroup/cpu/cpu.cfs_period_us') ?? 1)
+  const limit = period === undefined ? v1 : Number(quota) / Number(period)
+  return Number.isFinite(limit) && limit > 0 ? Math.round(limit * 100) / 100 : null
+}
+
+/** cgroup v1 writes a number near 2^63 where there is none. */
+const NO_LIMIT = 2 ** 60
+
+function memoryLimitOf(read: (path: string) => string | null): number | null {
+  const text = read('/sys/fs/cgroup/memory.max') ?? read('/sys/fs/cgroup/memory/memory.limit_in_bytes')
+  const limit = Number(text?.trim())
+  return text !== null && Number.isFinite(limit) && limit > 0 && limit < NO_LIMIT ? limit : null
+}
+
+/** The soft one, from /proc/self/limits. */
+function limitOf(limits: string, name: string): number | null {
+  const line = limits.split('\n').find((one) => one.startsWith(name))
+  const limit = Number(line?.slice(name.length).trim().split(/\s+/)[0])
+  return Number.isFinite(limit) ? limit : null
+}
+
+function readIfAny(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}

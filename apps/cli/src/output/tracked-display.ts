@@ -1,0 +1,48 @@
+/** Remembers what a display was told of each worker, for `postgrad ps`, and passes it on. */
+import type { Progress } from 'postgrad/jobs'
+import type { Display, StreamName, WorkerState } from './display.js'
+
+/** How far a worker is, as it was last told. */
+export interface Standing {
+  readonly state: WorkerState
+  readonly progress: Progress | null
+}
+
+export class TrackedDisplay implements Display {
+  private readonly display: Display
+  private readonly standings = new Map<string, Standing>()
+
+  constructor(display: Display) {
+    this.display = display
+  }
+
+  standingOf(worker: string): Standing {
+    return this.standings.get(worker) ?? { state: 'starting', progress: null }
+  }
+
+  state(worker: string, state: WorkerState): void {
+    this.standings.set(worker, { ...this.standingOf(worker), state })
+    this.display.state(worker, state)
+  }
+
+  progress(worker: string, progress: Progress): void {
+    this.standings.set(worker, { ...this.standingOf(worker), progress })
+    this.display.progress(worker, progress)
+  }
+
+  print(worker: string, stream: StreamName, line: string): void {
+    this.display.print(worker, stream, line)
+  }
+
+  note(text: string): void {
+    this.display.note(text)
+  }
+
+  failure(worker: string | null, error: unknown, lastLines: readonly string[]): void {
+    this.display.failure(worker, error, lastLines)
+  }
+
+  close(): void {
+    this.display.close()
+  }
+}

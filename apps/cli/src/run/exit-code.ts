@@ -1,0 +1,37 @@
+/** Which exit code an error stands for (`exit-codes.ts` lists them). */
+import { isPostgradError } from 'postgrad'
+import { EXIT } from '../exit-codes.js'
+
+/** Of errors that say that the command line, or the environment that stands for it, is wrong. */
+const USAGE: ReadonlySet<string> = new Set([
+  'LAUNCHER_ENV_INVALID',
+  'NODE_LIST_INVALID',
+  'OPTIONS_CONFLICT',
+  'WORKER_NAME_INVALID',
+  'WORKER_NAME_DUPLICATE',
+  'WORKER_COUNT_INVALID',
+  'CREDENTIALS_REQUIRED',
+])
+/** Of errors that say that others are gone, and not that a program is wrong. */
+const LOST: ReadonlySet<string> = new Set(['WORKER_DIED', 'PEER_FAILED', 'SUPERVISOR_GAVE_UP', 'STORE_CLOSED'])
+const CAUSES_MAX = 8
+
+/** Before any main has begun. */
+export function codeOfStart(error: unknown): number {
+  return codesOf(error).some((code) => USAGE.has(code)) ? EXIT.usage : EXIT.notStarted
+}
+
+/** Of a main, or of what kept the others together. */
+export function codeOfRun(error: unknown): number {
+  if (isPostgradError(error, 'MAIN_MISSING')) return EXIT.notStarted
+  return isPostgradError(error) && LOST.has(error.code) ? EXIT.lost : EXIT.failed
+}
+
+function codesOf(error: unknown): readonly string[] {
+  const codes: string[] = []
+  for (let at = error, depth = 0; at != null && depth < CAUSES_MAX; depth++) {
+    if (isPostgradError(at)) codes.push(at.code)
+    at = (at as { cause?: unknown }).cause
+  }
+  return codes
+}

@@ -1,0 +1,248 @@
+/** A process that joins others, with a runtime of the test's in place of the bridge: what it asks of it, and its exit codes. */
+import { describe, expect, test } from '@jest/globals'
+import { HashStore, type MainContext, PostgradError } from 'postgrad'
+import type { Bridge, JoinedMember, JoinOptions } from '../bridge.js'
+import { surroundings, type TestSurroundings } from '../surroundings.fixture.js'
+import { run } from './run-command.js'
+import type { RunOptions } from './run-options.js'
+
+const FLAGS: RunOptions = { rank: 1, worldSize: 2, master: { host: 'node1', port: 29_500 }, status: false, grace: 10 }
+
+interface Play {
+  readonly main: (context: MainContext) => unknown
+  readonly init?: () => void
+  readonly load?: () => void
+  readonly shutdown?: () => Promise<void>
+}
+
+/** A bridge, and what was asked of it, in order. */
+function bridgeOf({ main, init, load, shutdown }: Play) {
+  const asked: string[] = []
+  let options: JoinOptions | null = null
+  // Nothing of it waits for a time.
+  const store = new HashStore({ now: () => 0, setTimer: () => ({ cancel: () => {} }) } as never)
+  let close: () => void = () => {}
+  const closed = new Promise<void>((resolve) => {
+    close = resolve
+  })
+  const bridge: Bridge = {
+    launch: () => Promise.reject(new Error('nobody asks for that')),
+    importMain: async (program) => {
+      asked.push(`load ${program}`)
+      load?.()
+      return main
+    },
+    join: async (given): Promise<JoinedMember> => {
+      asked.push('init')
+      options = given
+      init?.()
+      return {
+        worker: { info: { name: given.name, id: given.rank }, workers: () => [] } as unknown as JoinedMember['worker'],
+        store,
+        shutdown: async () => {
+          asked.push('shutdown')
+          await shutdown?.()
+        },
+        run: async (fn) => {
+          // Not what watches the others.
+          if (String(fn).includes('main')) asked.push('run')
+          return (await fn()) as never
+        },
+        close: async () => {
+          asked.push('close')
+          close()
+        },
+        closed,
+      }
+    },
+  }
+  return { bridge, asked, store, options: () => options }
+}
+
+const play = (play: Play, options: RunOptions = FLAGS, around: TestSurroundings = surroundings()) => {
+  const { bridge, ...rest } = bridgeOf(play)
+  return { ...rest, around, code: run('p.js', ['x'], options, around, bridge) }
+}
+
+const gone = (): PostgradError =>
+  new PostgradError('WORKER_DIED', { op: 'call', message: 'worker0 is gone', values: { worker: 'worker0' } })
+
+describe('one worker of several processes', () => {
+  test('CLI-40 loads, joins, runs main, waits for the others, leaves', async () => {
+    const contexts: MainContext[] = []
+    const { asked, options, around, code } = play(
+      { main: (context) => contexts.push(context) },
+      {
+        ...FLAGS,
+        key: 'k',
+        role: 'r',
+        bind: '0.0.0.0',
+        advertise: 'me',
+        ports: [5, 6],
+        joinTimeout: 7,
+        seed: 3,
+        device: 'wasm',
+        rpcTimeout: 9,
+      },
+    )
+    expect(await code).toBe(0)
+    expect(asked).toEqual(['load p.js', 'init', 'run', 'shutdown', 'close'])
+    expect(options()).toEqual({
+      name: 'worker1',
+      rank: 1,
+      worldSize: 2,
+      initMethod: 'tcp://node1:29500',
+      credentials: { kind: 'key', file: 'k', role: 'r' },
+      bind: '0.0.0.0',
+      advertise: 'me',
+      ports: [5, 6],
+      timeoutMs: 7,
+      seed: 3,
+      device: 'wasm',
+      rpcTimeoutMs: 9,
+    })
+    expect(contexts).toEqual([{ name: 'worker1', rank: 1, worldSize: 2, args: ['x'] }])
+    expect(around.err()).toContain('postgrad: rank 1 of 2 by flags; meets the others at node1:29500\n')
+  })
+
+  test('CLI-1 by variables, with names of its own, and the launcher’s count of restarts', async () => {
+    const env = { RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: '::1', MASTER_PORT: '5', TORCHELASTIC_RESTART_COUNT: '4' }
+    const { options, around, code } = play({ main: () => {} }, { workers: ['ps', 'trainer'], status: false }, surroundings({ env }))
+    expect(await code).toBe(0)
+    expect(options()).toMatchObject({ name: 'ps', rank: 0, initMethod: 'tcp://[::1]:5' })
+    expect(around.env.POSTGRAD_RESTART_COUNT).toBe('4')
+  })
+
+  test.each<[string, Partial<Play>]>([
+    [
+      'cannot be loaded',
+      {
+        load: () => {
+          throw new PostgradError('PROGRAM_NOT_FOUND', { op: 'program', message: 'no such file' })
+        },
+      },
+    ],
+    [
+      'cannot join',
+      {
+        init: () => {
+          throw new PostgradError('CONNECT_FAILED', { op: 'init', message: 'nobody listens at node1:29500' })
+        },
+      },
+    ],
+  ])('CLI-40 what %s is 3', async (_, parts) => {
+    const { asked, around, code } = play({ main: () => {}, ...parts })
+    expect(await code).toBe(3)
+    expect(asked).not.toContain('run')
+    expect(around.err()).toMatch(/code: (PROGRAM_NOT_FOUND|CONNECT_FAILED)/)
+  })
+
+  test('CLI-3 half of an environment is 2, before anything is loaded', async () => {
+    const { asked, around, code } = play({ main: () => {} }, {}, surroundings({ env: { RANK: '0' } }))
+    expect([await code, asked]).toEqual([2, []])
+    expect(around.err()).toContain('WORLD_SIZE is missing')
+  })
+
+  test('CLI-41 a main that throws is 1, and nobody is waited for', async () => {
+    const { asked, around, code } = play({
+      main: () => {
+        throw new RangeError('too much')
+      },
+    })
+    expect(await code).toBe(1)
+    expect(asked).toEqual(['load p.js', 'init', 'run', 'close'])
+    expect(around.err()).toContain("postgrad: worker 'worker1' failed: RangeError: too much\n")
+  })
+
+  test('CLI-41 lost: main hears of it, or the others die while it waits for their end', async () => {
+    const heard = play({
+      main: () => {
+        throw gone()
+      },
+    })
+    expect(await heard.code).toBe(4)
+    const waiting = play({ main: () => {}, shutdown: () => Promise.reject(gone()) })
+    expect(await waiting.code).toBe(4)
+  })
+
+  test('CLI-44 whoever fails tells the others, with the reason; whoever hears of it ends, though main waits for nobody', async () => {
+    const failing = play({ main: () => Promise.reject(new Error('no data')) })
+    expect(await failing.code).toBe(1)
+    expect(JSON.parse(await failing.store.getText('postgrad run/failed'))).toEqual({ worker: 'worker1', reason: 'no data' })
+
+    const waiting = play({ main: () => new Promise(() => {}) })
+    await waiting.store.set('postgrad run/failed', JSON.stringify({ worker: 'worker0', reason: 'no data' }))
+    expect(await waiting.code).toBe(4)
+    expect(waiting.around.err()).toContain("worker 'worker0' has failed, and the others end with it: no data")
+    expect(waiting.asked).toContain('close')
+  })
+
+  test('CLI-41 --timeout', async () => {
+    const { around, code } = play({ main: () => new Promise(() => {}) }, { ...FLAGS, timeout: 5 })
+    expect(await code).toBe(1)
+    expect(around.err()).toContain('longer than --timeout 5 ms')
+  })
+
+  test('CLI-42 a signal makes it leave; a second one ends the process, and so does one before it has joined', async () => {
+    const around = surroundings()
+    let reject: (error: Error) => void = () => {}
+    const { asked, code } = play(
+      {
+        main: () =>
+          new Promise((_, no) => {
+            reject = no
+          }),
+      },
+      FLAGS,
+      around,
+    )
+    while (!asked.includes('run')) await new Promise(setImmediate)
+    around.signal('SIGTERM')
+    expect(around.exited).toEqual([])
+    around.signal('SIGINT')
+    expect(around.exited).toEqual([130])
+    reject(gone())
+    expect(await code).toBe(143)
+    expect(around.err()).toContain('stopped by SIGTERM')
+
+    const early = surroundings()
+    const starting = play({ main: () => {} }, FLAGS, early)
+    early.signal('SIGINT')
+    expect(early.exited).toEqual([130])
+    await starting.code
+  })
+
+  test('CLI-43 what the program prints here has the prefix, or is a line of JSON; the streams are as before at the end', async () => {
+    for (const [options, expected] of [
+      [{}, '[worker1] hello\n[worker1] rest\n'],
+      [{ prefix: false }, null],
+      [{ output: 'json' }, /"worker":"worker1","stream":"stdout","text":"hello"}\n/],
+    ] as const) {
+      const around = surroundings()
+      const { write } = around.stdout
+      let isCalled = false
+      const { code } = play(
+        {
+          main: async () => {
+            await new Promise<void>((resolve) => around.stdout.write('hel', () => resolve()))
+            around.stdout.write(Buffer.from('lo\nrest'))
+            isCalled = true
+          },
+        },
+        { ...FLAGS, ...options },
+        around,
+      )
+      if (expected === null) {
+        // Passes byte by byte, and this stream calls nobody back.
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        expect([around.out(), isCalled]).toEqual(['hel', false])
+        around.signal('SIGINT')
+        continue
+      }
+      expect(await code).toBe(0)
+      if (typeof expected === 'string') expect(around.out()).toBe(expected)
+      else expect(around.out()).toMatch(expected)
+      expect(around.stdout.write).toBe(write)
+    }
+  })
+})

@@ -1,0 +1,76 @@
+/** What a cluster's workers hold and do, for `ps` and `top`: from `debugInfo`, `metrics` and the inspection stream. */
+import type { Cluster } from 'postgrad'
+import { type Board, countsOf, type StatusSource, type WorkerCounts, type WorkerRow } from './snapshot.js'
+import { TrafficCounts } from './traffic.js'
+
+/** A worker in a long kernel does not answer meanwhile. */
+const ANSWER_MS = 1500
+
+type Asked = Pick<Cluster, 'workers' | 'debugInfo' | 'metrics' | 'inspect'>
+
+export function clusterSource(cluster: Asked, board: Board, restarts: number): StatusSource {
+  return new ClusterSource(cluster, board, restarts)
+}
+
+class ClusterSource implements StatusSource {
+  readonly restarts: number
+  private readonly cluster: Asked
+  private readonly board: Board
+  private readonly traffic = new TrafficCounts()
+  private known: Readonly<Record<string, WorkerCounts>> = {}
+  private stopInspecting: (() => Promise<void>) | null = null
+
+  constructor(cluster: Asked, board: Board, restarts: number) {
+    this.cluster = cluster
+    this.board = board
+    this.restarts = restarts
+  }
+
+  async workers(): Promise<readonly WorkerRow[]> {
+    const fresh = await within(this.ask(), ANSWER_MS)
+    if (fresh !== null) this.known = fresh
+    return this.cluster.workers.map(({ name, id }) => ({
+      name,
+      id,
+      ...this.board.standingOf(name),
+      counts: this.known[name] ?? null,
+      isFresh: fresh !== null && name in fresh,
+      traffic: this.traffic.of(name),
+    }))
+  }
+
+  async watch(): Promise<() => void> {
+    if (this.traffic.begin()) {
+      // A cluster that is closing tells nothing any more.
+      this.stopInspecting = await this.cluster.inspect((event) => this.traffic.tell(event.on, event.kind)).catch(() => null)
+    }
+    return () => {
+      if (!this.traffic.end()) return
+      void this.stopInspecting?.()
+      this.stopInspecting = null
+    }
+  }
+
+  /** Null: the cluster is closing, or a worker does not answer. */
+  private async ask(): Promise<Readonly<Record<string, WorkerCounts>> | null> {
+    try {
+      const [debug, metrics] = await Promise.all([this.cluster.debugInfo(), this.cluster.metrics()])
+      return Object.fromEntries(Object.entries(debug).map(([name, info]) => [name, countsOf(info, metrics[name])]))
+    } catch {
+      return null
+    }
+  }
+}
+
+/** Null when it takes longer. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

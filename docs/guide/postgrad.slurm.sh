@@ -1,0 +1,20 @@
+#!/bin/bash
+# Two machines with four workers each: sbatch postgrad.slurm.sh
+#SBATCH --job-name=postgrad
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=2
+#SBATCH --time=01:00:00
+#SBATCH --signal=TERM@60
+#SBATCH --requeue
+
+set -euo pipefail
+
+# A key that all processes have; the folder is one that all machines see. Made once, readable by you alone.
+KEY="$PWD/postgrad.key"
+[ -f "$KEY" ] || npx postgrad keygen --out "$KEY"
+
+# Each task is one worker. Rank, world size and master come from Slurm's variables.
+# --kill-on-bad-exit: when one fails, Slurm ends the others, which would wait for it.
+srun --kill-on-bad-exit=1 \
+  npx postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@"
