@@ -49,7 +49,7 @@ test('INI-12: a process that was given up while it lived learns that it was, and
   const cut: Round = round(
     { atMs: 0, lastsMs: 0.64 * PATIENT.graceMs, where: 'store', fault: { what: 'cut' } },
     // So long the training goes on.
-    { atMs: 0, lastsMs: 4000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
+    { atMs: 0, lastsMs: 3000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
   )
   const plan = [round(), { ...cut, isRestarted: true }]
   await fire({ rounds: plan.length, seed: SEED, plan, connection: PATIENT, onRound: (line) => lines.push(line) })
