@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import type { Random } from '@postgrad/sim/internal'
 import type { Failure, MemberOptions } from '../fixtures/fire-member.js'
 import { FaultProxy } from './fault-proxy.fixture.js'
-import { CONNECTION, type Place } from './fire-plan.fixture.js'
+import type { Place } from './fire-plan.fixture.js'
 import { FireMember, MemberFailed } from './fire-process.fixture.js'
 
 const HERE = '127.0.0.1'
@@ -90,7 +90,6 @@ export class FireGroup {
       advertise: ADVERTISED,
       ports: [this.ports[rank]!, this.ports[rank]!],
       transports: ['tcp'],
-      connection: CONNECTION,
       rpcTimeoutMs: CALL_MS,
       timeoutMs: JOIN_MS,
       ...this.more,

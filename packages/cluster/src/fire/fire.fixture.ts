@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { Random } from '@postgrad/sim/internal'
 import type { Failure, MemberOptions, Told } from '../fixtures/fire-member.js'
 import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
+import type { ConnectionOptions } from '../init/connections.js'
 import { FireGroup, RANKS } from './fire-group.fixture.js'
 import { CONNECTION, FirePlan, type Round, type Strike } from './fire-plan.fixture.js'
 import { type FireMember, MemberFailed } from './fire-process.fixture.js'
@@ -17,6 +18,8 @@ export interface FireOptions {
   readonly seed: number
   /** Beside what makes the processes a group. */
   readonly init?: Partial<MemberOptions>
+  /** When a connection is given up; default CONNECTION. On a busy machine a process may stand still for longer than that. */
+  readonly connection?: Required<ConnectionOptions>
   /** Instead of the seed's. */
   readonly plan?: readonly Round[]
   /** A weight is changed behind this step, for the test of the test. */
@@ -86,6 +89,7 @@ class Rounds {
   private readonly home = new TrainingAtHome()
   private readonly directory = mkdtempSync(join(tmpdir(), 'postgrad-fire-'))
   private readonly random: Random
+  private readonly connection: Required<ConnectionOptions>
   private readonly startedMs = performance.now()
   private group: FireGroup | null = null
   /** The trainer's state is that of the last step that it has told. */
@@ -101,13 +105,14 @@ class Rounds {
   constructor(options: FireOptions) {
     this.options = options
     this.random = new Random(options.seed + 1)
+    this.connection = options.connection ?? CONNECTION
   }
 
   async begin(): Promise<void> {
     this.isWhole = false
     // Every other one proves itself.
     const key = this.counts.groups++ % 2 === 0 ? {} : { key: KEY }
-    this.group = await FireGroup.start(this.random, { ...key, ...this.options.init })
+    this.group = await FireGroup.start(this.random, { ...key, connection: this.connection, ...this.options.init })
   }
 
   async run(round: Round): Promise<void> {
@@ -236,8 +241,9 @@ class Rounds {
       await this.startAnew()
       return
     }
+    const { graceMs } = this.connection
     // The store's server counts from the end of a connection: who is given up for what has been is so by then.
-    if (strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > CONNECTION.graceMs / 2)) await sleep(CONNECTION.graceMs)
+    if (strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > graceMs / 2)) await sleep(graceMs)
     for (let tries = 0; tries < RANKS; tries++) {
       const lost = await this.lost()
       if (lost.length === 0) return
@@ -280,7 +286,7 @@ class Rounds {
     const living = members.filter(({ isGone }) => !isGone)
     const untilMs = performance.now() + SETTLE_MS
     // What is over is over for all when who serves the store has found it.
-    const soonMs = performance.now() + CONNECTION.graceMs + CONNECTION.deadMs
+    const soonMs = performance.now() + this.connection.graceMs + this.connection.deadMs
     for (;;) {
       const looks = await Promise.all(living.map((member) => member.look(LOOK_MS)))
       const estranged = looks.flatMap(({ workers }, from) =>

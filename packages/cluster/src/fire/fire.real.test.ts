@@ -6,6 +6,8 @@ import type { Round, Strike } from './fire-plan.fixture.js'
 
 const SEED = 1
 const LASTS_MS = 60
+/** Tests beside this one may keep a process from running for a second. */
+const PATIENT = { heartbeatMs: 100, suspectMs: 500, deadMs: 2000, graceMs: 2000, connectMs: 300 }
 const round = (...strikes: readonly Strike[]): Round => ({ strikes, isRestarted: false, joining: null })
 const at = (where: 'worker0' | 'worker2' | 'store', fault: Extract<Strike, { fault: unknown }>['fault']): Strike => ({
   atMs: 10,
@@ -32,13 +34,26 @@ if (why !== null) console.warn(`training under fire is left out: ${why}`)
 const test = why === null ? anyTest : anyTest.skip
 
 test('INI-10: every round ends in the right bits or a typed error, and training goes on from its checkpoint', async () => {
-  const result = await fire({ rounds: ROUNDS.length, seed: SEED, plan: ROUNDS })
+  const result = await fire({ rounds: ROUNDS.length, seed: SEED, plan: ROUNDS, connection: PATIENT })
   expect(result.quiet).toBe(2)
   // Who is killed cannot train, and who needs one that is killed cannot either.
   expect(result.errors.killed).toBe(1)
   expect(result.restarted).toBeGreaterThanOrEqual(2)
   expect(result.resumed).toBeGreaterThanOrEqual(3)
   expect(result.right).toBeGreaterThanOrEqual(2)
+})
+
+test('INI-12: a process that was given up while it lived learns that it was, and why', async () => {
+  const lines: string[] = []
+  // Longer than rank 0 waits for it, and shorter than it looks for the store.
+  const cut: Round = round(
+    { atMs: 0, lastsMs: 0.64 * PATIENT.graceMs, where: 'store', fault: { what: 'cut' } },
+    // So long the training goes on.
+    { atMs: 0, lastsMs: 3000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
+  )
+  const plan = [round(), { ...cut, isRestarted: true }]
+  await fire({ rounds: plan.length, seed: SEED, plan, connection: PATIENT, onRound: (line) => lines.push(line) })
+  expect(lines[1]).toContain('the group has given this process up: its process has let its connection to the store go')
 })
 
 test('the counter-check: one weight that is wrong by its last bit is found', async () => {

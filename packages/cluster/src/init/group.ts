@@ -176,6 +176,10 @@ export class Group {
         // Who is known has come once: whoever says so again is another, under an id that it has not got.
         if (entry.what === 'joined' && this.known.has(entry.id)) continue
         this.note(entry)
+        if (entry.what === 'died' && entry.id === this.self!.id) {
+          this.givenUp(entry.detail)
+          return
+        }
         if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
         else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
         this.onChange()
@@ -183,6 +187,11 @@ export class Group {
     } catch {
       // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
     }
+  }
+
+  /** This process lives, and the others have buried it: none of them listens to it any more. */
+  private givenUp(detail: string): void {
+    for (const { id } of this.living.values()) this.exchange!.ended(id, `the group has given this process up: ${detail}`)
   }
 
   /** What is no entry was written by none of us, and keeps nobody from reading on. */

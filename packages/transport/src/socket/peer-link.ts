@@ -240,7 +240,7 @@ export class PeerLink {
     if (this.carrier !== null) return
     if (bye === Bye.CLOSED || isDead) {
       // The session is over at the other end: it has said so by END before, or has broken there. Or the other end lives no more.
-      this.session.abandon(isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail)
+      this.session.abandon(this.endedDetail ?? (isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail))
       return
     }
     if (isUnreadable && wasCarrier && this.isPoisoned()) {
