@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { call, expose, type RoleRights, type WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { Heap, HeapTransport } from '@postgrad/tensor/internal'
+import { Heap, HeapRoom, HeapTransport } from '@postgrad/tensor/internal'
 import type { Frame, Link } from '@postgrad/transport'
 import { type Address, ChunkType, type Credentials, Exchange, HEAD_BYTES, RealClock, type SocketLimits } from '@postgrad/transport/internal'
 import { makeRuntime } from '../admin/make-runtime.js'
@@ -99,7 +99,7 @@ class Worker {
     this.runtime.connect(
       peer,
       this.exchange.link(peer, () => at),
-      new HeapTransport(Heap.create({ reservedBytes: 2 ** 20 }), 'bytes'),
+      new HeapTransport(Heap.create({ reservedBytes: 2 ** 20 }), new HeapRoom()),
       false,
     )
   }

@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-12. */
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -101,7 +101,7 @@ describe('a group of processes', () => {
   })
 })
 
-describe('INI-12 a store that is kept in a file', () => {
+describe('INI-14 a store that is kept in a file', () => {
   test('outlives rank 0: whoever takes its rank serves it on, and the group goes on', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`
     const json = JSON.stringify({ storeFile: join(folder, 'kept') })
