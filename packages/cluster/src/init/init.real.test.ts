@@ -1,4 +1,5 @@
 /** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14. */
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -126,6 +127,18 @@ describe('INI-4 who cannot meet', () => {
     const port = await freePort()
     const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":500}'))
     expect((lines[0]!.failed as { message: string }).message).toContain(`127.0.0.1:${port}`)
+  })
+
+  test('learns that what listens there does not answer', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as { port: number }
+    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":1500}'))
+    silent.close()
+    expect(lines[0]!.failed).toMatchObject({ code: 'CONNECT_FAILED' })
+    expect((lines[0]!.failed as { message: string }).message).toMatch(
+      new RegExp(`127.0.0.1:${port}: CONNECT_TIMEOUT, no answer within \\d+ ms`),
+    )
   })
 
   test.each([

@@ -82,7 +82,9 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
 }
 
 async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs, limits }: MeetOptions): Promise<MeetingStore> {
-  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], { timeoutMs })).link
+  // So that what it was that did not answer is known before the time is over.
+  const attempt = { timeoutMs: timeoutMs / 2 }
+  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], attempt)).link
   const { graceMs = SOCKET_LIMITS.graceMs } = limits
   const store = new TcpStore({ clock, connect, connectMs: timeoutMs, graceMs })
   const close = async (): Promise<void> => {
