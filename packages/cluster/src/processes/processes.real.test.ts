@@ -54,10 +54,10 @@ describe('a cluster of several processes', () => {
     cluster.onWorkerDeath((worker, error) => deaths.push([worker.name, error.values.cause]))
     const [pidOfA, pidOfC] = await Promise.all(['a', 'c'].map((name) => cluster.on(name).run(program.pid)))
     const waiting = cluster.on('a').run(program.waitFor, 'c')
-    const crashed = cluster.on('d').run(program.crash, 'SIGKILL')
+    const crashed = cluster.on('d').run(program.crash, 'SIGSEGV')
     await expect(waiting).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'c' } })
     await expect(crashed).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'd', cause: 'process-ended' } })
-    expect(cluster.deathOf('c')!.message).toContain(`its process (${pidOfC}) was ended by SIGKILL`)
+    expect(cluster.deathOf('c')!.message).toContain(`its process (${pidOfC}) was ended by SIGSEGV`)
     expect(deaths).toEqual([
       ['c', 'process-ended'],
       ['d', 'process-ended'],
