@@ -125,6 +125,10 @@ export class Group {
       } catch (error) {
         if (!isPostgradError(error, 'STORE_TIMEOUT')) throw error
         if (former === undefined) return
+        if (this.successionMs === 0) {
+          await this.log.append({ what: 'died', id: former.id, detail: 'another process serves the store in its place' })
+          continue
+        }
         throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
       }
       this.note(entry)

@@ -33,6 +33,8 @@ export interface InitOptions extends PlaceOptions {
   readonly cluster?: string
   /** What this process proves itself with. Needed where anything but this machine is listened on or dialled. */
   readonly credentials?: Credentials
+  /** Where rank 0 keeps the store: with it a process that takes rank 0 after the first has died goes on where that was. A group that is new begins with a new file. Default: in its memory. */
+  readonly storeFile?: string
   /** The address that workers listen on for other machines; default loopback if the meeting is on loopback, else all. */
   readonly bind?: string
   /** The name or address by which others reach this machine; default its first that is not loopback. */
@@ -64,6 +66,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   name: true,
   cluster: true,
   credentials: true,
+  storeFile: true,
   bind: true,
   advertise: true,
   ports: true,
@@ -106,14 +109,16 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   let group: Group | null = null
   const onGone = (visitor: number): void => void group?.noteGone(visitor)
   const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
-  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind: options.bind, timeoutMs, clock, limits, onGone })
+  const { bind, storeFile } = options
+  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
   const ends: (() => Promise<void>)[] = [() => meeting.close()]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
     const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
-    group = new Group(new GroupLog(store), place, clock, meeting.graceMs + SUCCESSION_MS)
+    // Whoever had its rank has served the store, and does so no more.
+    group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
     const exchange = new Exchange({
       self: { ...self, id },

@@ -26,6 +26,8 @@ export interface MeetOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly limits: Partial<SocketLimits>
+  /** What rank 0 keeps the store in. */
+  readonly storeFile: string | undefined
   /** The process that dialled as this has let its connection go, and has not come back in time. */
   readonly onGone: (visitor: number) => void
 }
@@ -65,9 +67,9 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
 const graceMsOf = (limits: Partial<SocketLimits>): number => (limits.graceMs ?? SOCKET_LIMITS.graceMs) / 2
 
 async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: MeetOptions): Promise<MeetingStore> {
-  const { bind, clock, onGone, limits } = options
+  const { bind, clock, onGone, limits, storeFile } = options
   const graceMs = graceMsOf(limits)
-  const server = new StoreServer({ clock })
+  const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
   exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.id)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
@@ -80,7 +82,9 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
 }
 
 async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs, limits }: MeetOptions): Promise<MeetingStore> {
-  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], { timeoutMs })).link
+  // So that what it was that did not answer is known before the time is over.
+  const attempt = { timeoutMs: timeoutMs / 2 }
+  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], attempt)).link
   const { graceMs = SOCKET_LIMITS.graceMs } = limits
   const store = new TcpStore({ clock, connect, connectMs: timeoutMs, graceMs })
   const close = async (): Promise<void> => {

@@ -2,12 +2,16 @@
  * Peers that have proven themselves and mean no good: they hold a key, speak the protocol, and take what is not theirs. Whoever they pretend to be, others
  * go on, and what they may cost is bounded. The victim and the honest workers are exchanges of this process.
  */
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
+import tls from 'node:tls'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { frame, Recorder } from '../link.suite.js'
 import { SessionKind, sessionFrame } from '../session-frame.js'
 import type { Address } from './address.js'
+import { Authority } from './certificates.fixture.js'
 import { ChunkType } from './chunk.js'
 import { type Established, establish } from './connection.js'
 import type { Identity, KeyCredentials } from './credentials.js'
@@ -145,5 +149,64 @@ describe('a peer that poses as another', () => {
     ofHonest.send(frame('second'))
     await until(() => got.frames.length >= 2)
     expect([got.texts, victim.identityOf(1)?.name]).toEqual([['first', 'second'], 'w1'])
+  })
+})
+
+describe('who has no credentials, or old ones', () => {
+  test('SEC-1 without credentials no other machine is listened for or dialled, and no socket is made for it', async () => {
+    const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: null, clock })
+    made.push(one)
+    const connect = net.Socket.prototype.connect
+    let connects = 0
+    net.Socket.prototype.connect = function (this: net.Socket, ...given: unknown[]) {
+      connects++
+      return (connect as (...all: unknown[]) => net.Socket).apply(this, given)
+    } as typeof connect
+    try {
+      const elsewhere: Address = { kind: 'tcp', host: '203.0.113.7', port: 9 }
+      await expect(one.dial('store', [elsewhere], { timeoutMs: 2000 })).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      await expect(one.listen([{ kind: 'tcp', host: '0.0.0.0', port: 0 }])).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      // One that is wrong, and none is opened.
+      const { path, remove } = socketFolder()
+      made.push({ close: remove })
+      const both = [{ kind: 'unix', path: join(path, 'a') } as const, { kind: 'tcp', host: '::', port: 0 } as const]
+      await expect(one.listen(both)).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      expect([connects, existsSync(join(path, 'a'))]).toEqual([0, false])
+    } finally {
+      net.Socket.prototype.connect = connect
+    }
+  })
+
+  test('SEC-3 no other version of TLS than 1.3, and nobody without a certificate, at either end', async () => {
+    const authority = new Authority('ours')
+    const ofWorker = (name: string) => authority.credentials(`postgrad:c/${name}?role=member`)
+    const victim = new Exchange({ self: { cluster: 'c', ...peer(2) }, credentials: ofWorker('w2'), clock, limits: { handshakeMs: 1000 } })
+    made.push(victim)
+    victim.serve('store', (link) => link.open(new Recorder()))
+    const [at] = (await victim.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0 }])) as [Address & { kind: 'tcp' }]
+    const { ca, cert, key: own } = ofWorker('w1')
+    const dial = (options: tls.ConnectionOptions) =>
+      new Promise<string>((resolve) => {
+        const socket = tls.connect({ host: at.host, port: at.port, ca, checkServerIdentity: () => undefined, ...options })
+        made.push({ close: () => socket.destroy() })
+        socket.on('error', () => resolve('refused'))
+        socket.on('close', () => resolve('refused'))
+        // With 1.3 a client is told of its certificate behind its own handshake.
+        socket.on('secureConnect', () => setTimeout(() => resolve(socket.destroyed ? 'refused' : `${socket.getProtocol()}`), 100))
+      })
+    expect(await dial({ cert, key: own })).toBe('TLSv1.3')
+    expect(await dial({ cert, key: own, maxVersion: 'TLSv1.2' })).toBe('refused')
+    expect(await dial({})).toBe('refused')
+    const server = tls.createServer({ ca, cert: cert as string, key: own as string, maxVersion: 'TLSv1.2', requestCert: true })
+    server.on('tlsClientError', () => {})
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    made.push({ close: () => server.close() })
+    const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: ofWorker('w1'), clock })
+    made.push(one)
+    const { port } = server.address() as net.AddressInfo
+    await expect(one.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 2000 })).rejects.toMatchObject({
+      code: 'AUTH_FAILED',
+    })
   })
 })
