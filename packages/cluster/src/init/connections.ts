@@ -42,18 +42,17 @@ export interface PlacesOptions {
 }
 
 /** Where a worker listens: for those of its machine on a socket of its own, for others on a port. @throws INVALID_ARGUMENT */
-export function places(options: PlacesOptions, { meeting }: Place, path: string): ListenAddress[] {
+export function places(options: PlacesOptions, { meeting }: Place, path: () => string): ListenAddress[] {
   const { bind, advertise, ports, transports = TRANSPORTS } = options
   if (!Array.isArray(transports) || transports.length === 0 || transports.some((each) => !TRANSPORTS.includes(each))) {
     throw invalidArgument('init', "transports among 'unix' and 'tcp', one at least", JSON.stringify(transports), 'Leave it out for both.')
   }
   const host = bind ?? (meeting.kind === 'file' || isLoopback(meeting.host) ? LOOPBACK : '0.0.0.0')
   const named = advertise ?? (isLoopback(host) ? undefined : ownAddress())
-  const all: readonly ListenAddress[] = [
-    { kind: 'unix', path },
-    { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) },
-  ]
-  return all.filter(({ kind }) => transports.includes(kind))
+  const all: ListenAddress[] = []
+  if (transports.includes('unix')) all.push({ kind: 'unix', path: path() })
+  if (transports.includes('tcp')) all.push({ kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) })
+  return all
 }
 
 /** The machine's first address that is not loopback; undefined if it has none. */

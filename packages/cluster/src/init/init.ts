@@ -129,9 +129,13 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     ends.unshift(() => exchange.close())
-    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
-    ends.push(async () => rmSync(folder, { recursive: true, force: true }))
-    const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
+    // Made only where a socket shall lie in it: a process that is killed leaves it behind.
+    const path = (): string => {
+      const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+      ends.push(async () => rmSync(folder, { recursive: true, force: true }))
+      return socketPath(folder, id)
+    }
+    const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
     const { worldSize } = place
     await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
     const boot = {
