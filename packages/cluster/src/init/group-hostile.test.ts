@@ -34,7 +34,7 @@ const FORGED: readonly (readonly [string, string])[] = [
 ]
 
 describe('a log of a group with forged entries', () => {
-  test('INI-10 none of them ends or stops who reads: what comes behind them is read', async () => {
+  test('INI-13 none of them ends or stops who reads: what comes behind them is read', async () => {
     const thrown: unknown[] = []
     const note = (error: unknown) => thrown.push(error)
     process.on('unhandledRejection', note)
@@ -68,7 +68,7 @@ describe('a log of a group with forged entries', () => {
     expect([thrown, runtime.peers.get(3)?.info.name, runtime.peers.get(5)]).toEqual([[], 'worker3', undefined])
   })
 
-  test.each(FORGED.slice(0, 10))('INI-10 whoever comes while the log is damaged (%s) hears so, in one line', async (_what, text) => {
+  test.each(FORGED.slice(0, 10))('INI-13 whoever comes while the log is damaged (%s) hears so, in one line', async (_what, text) => {
     const store = new HashStore(clock)
     await store.set('entry/0', text)
     const log = new GroupLog(store)
