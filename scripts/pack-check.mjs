@@ -1,7 +1,7 @@
 /**
  * Installs the tarball of `pack.mjs` as a user would, in a fresh folder outside this repository, and tries it: the library and its test tools
  * can be imported, their types resolve under strict settings, the command answers, and a program finds what it loads by place: kernels, the
- * worker's entries, a dataset's module, gpu.js. What an installation takes has a bound, and documents have no dead links. Needs the
+ * entries of workers and processes, a dataset's module, gpu.js. What an installation takes has a bound, and documents have no dead links. Needs the
  * registry; run by `npm run pack:check`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,15 @@ export async function main() {
 }
 expose({ twice, main })
 `,
-  'run.mjs': `import { jobs, launch, ones } from 'postgrad'
+  'member.mjs': `import { init } from 'postgrad'
+import { main } from './program.mjs'
+const member = await init({ initMethod: new URL('./meeting', import.meta.url).href, rank: Number(process.argv[2]), worldSize: 2 })
+if (member.rank === 0) console.log('init', await member.run(main))
+await member.shutdown()
+`,
+  'run.mjs': `import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { jobs, launch, ones } from 'postgrad'
 import { DataLoader, workerDataset } from 'postgrad/data'
 import { main, twice } from './program.mjs'
 import { squares } from './squares.mjs'
@@ -44,6 +52,11 @@ for await (const batch of new DataLoader(dataset, { batchSize: 3, workers: 2 }))
 const cluster = await launch(new URL('./program.mjs', import.meta.url), { workers: ['worker0', 'worker1'] })
 console.log(await cluster.on('worker0').run(main))
 await cluster.close()
+const spread = await launch(new URL('./program.mjs', import.meta.url), { workers: ['worker0', 'worker1'], processes: 2 })
+console.log(await spread.on('worker0').run(main))
+await spread.close()
+const [one] = await Promise.all([0, 1].map((rank) => promisify(execFile)(process.execPath, ['member.mjs', `${rank}`])))
+console.log(one.stdout.trim())
 const pool = jobs(new URL('./program.mjs', import.meta.url), { threads: 1 })
 console.log((await pool.run(twice, [ones([2])])).toArray().join())
 await pool.close()
@@ -122,7 +135,7 @@ const EXPECTED = {
   'one.mjs': ['one library'],
   'wrong-door.mjs': ["it is in 'postgrad/optim'"],
   'run-threads.cjs': ['true', 'true,piscina'],
-  'run.mjs': ['0,1,4', '9,16,25', '524288', '2,2'],
+  'run.mjs': ['0,1,4', '9,16,25', '524288', '524288', 'init 524288', '2,2'],
   'run-kernel.mjs': Array.from({ length: 6 }, () => '1,8,-27,3,12,27,7,10,15,22'),
 }
 

@@ -1,5 +1,6 @@
 /** For sibling packages: the membership of a cluster, whoever its workers are, and the main of a program. */
 export { importMain } from './admin/program.js'
+export { GroupLog } from './init/group-log.js'
 export {
   type Change,
   type MemberControl,

@@ -6,7 +6,7 @@ export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
 export { align8, isMovable } from './post.js'
 export { Session, type SessionOptions } from './session.js'
-export { type SessionHead, SessionKind, sessionHead, sessionPayload } from './session-frame.js'
+export { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session-frame.js'
 export {
   type Address,
   checkAddress,
@@ -18,6 +18,8 @@ export {
   type UnixAddress,
 } from './socket/address.js'
 export { type CertificateIdentity, tlsIdentity } from './socket/certificate.js'
+export { BATCH_BYTES_MAX, ChunkType, controlChunk, DATA_BYTES_MAX, HEAD_BYTES } from './socket/chunk.js'
+export { ChunkReader, ControlChunk } from './socket/chunk-reader.js'
 export {
   type Credentials,
   checkCredentials,
@@ -25,6 +27,7 @@ export {
   type Identity,
   isClusterName,
   isRole,
+  isWorkerName,
   type KeyCredentials,
   requireCredentials,
   type TlsCredentials,
@@ -40,5 +43,6 @@ export { type SocketEnd, SocketLink, type SocketLinkOptions } from './socket/soc
 export { StayAwake } from './stay-awake.js'
 export { STORE_TIMEOUT_MS } from './store/store.js'
 export { storeCancelled, storeTimeout } from './store/store-errors.js'
+export { decodeReply, encodeFrame } from './store/store-protocol.js'
 export { type StoreLimits, StoreServer, type StoreServerOptions } from './store/store-server.js'
 export { TcpStore, type TcpStoreOptions } from './store/tcp-store.js'

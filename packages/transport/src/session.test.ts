@@ -739,6 +739,21 @@ describe('session', () => {
       clock.run()
       expect([atB.texts, a.closed]).toEqual([['y'], false])
     })
+
+    test('SES-22 a frame ahead of its turn, which nothing but malice sends, is refused and not kept', () => {
+      const clock = new ByHand()
+      const [ofA, ofB] = carriers(clock, fine)
+      const b = new Session(ofB, { clock, self: 2, peer: 1, ...lossless })
+      const atB = new Recorder()
+      b.open(atB)
+      const send = (seq: number, name: string) =>
+        ofA.send(sessionFrame({ kind: SessionKind.DATA, from: 1, to: 2, seq, ack: 0 }, frame(name)))
+      for (const seq of [2, 3, 1000, 1024]) send(seq, 'ahead')
+      send(1, 'first')
+      send(2, 'second')
+      clock.run()
+      expect([atB.texts, b.counts.refused, b.counts.early]).toEqual([['first', 'second'], 4, 0])
+    })
   })
 
   test('what a link is told of its end fits LinkClosed', () => {

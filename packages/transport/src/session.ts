@@ -369,8 +369,9 @@ export class Session implements Link {
       this.isAckDue = true
       return
     }
-    // What is ready and not delivered, since the link was not opened yet, takes of the window.
-    if (seq > this.received + this.windowFrames - this.ready.length) {
+    // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes ahead of its turn
+    // but from a peer that wants it kept here.
+    if (seq > this.received + (this.carrierLoses ? this.windowFrames - this.ready.length : 1)) {
       this.counts.refused++
       return
     }

@@ -3,7 +3,9 @@
  * makes links of it. An entry is put by `compareSet` at the first place that is free, so the log has no holes, whoever dies while appending.
  */
 import { PostgradError } from '@postgrad/base'
+import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { Store } from '@postgrad/transport'
+import { isWorkerName, parseAddress } from '@postgrad/transport/internal'
 
 /** A process that has come: its worker, and where it listens. */
 export interface Arrival {
@@ -29,6 +31,8 @@ export interface Departure {
 export type GroupEntry = Arrival | Departure
 
 const decoder = new TextDecoder()
+/** Of one process. */
+const ADDRESSES_MAX = 64
 
 export class GroupLog {
   private readonly store: Store
@@ -48,13 +52,12 @@ export class GroupLog {
     }
   }
 
-  /** The next entry that this has not given yet, when there is one. Rejects as the store does, and with GROUP_LOG_INVALID. */
+  /** The next entry that this has not given yet, when there is one. Rejects as the store does, and with GROUP_LOG_INVALID; then the one behind is the next. */
   async read(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<GroupEntry> {
     const key = keyOf(this.next)
     const text = await this.store.getText(key, options)
-    const entry = entryIn(key, text)
     this.next++
-    return entry
+    return entryIn(key, text)
   }
 }
 
@@ -74,30 +77,37 @@ function entryIn(key: string, text: string): GroupEntry {
 
 function isArrival(value: unknown): value is Arrival {
   const { what, id, name, rank, worldSize, addresses, visitor } = Object(value) as Partial<Arrival>
-  if (!isCount(visitor)) return false
-  const areAddresses = Array.isArray(addresses) && addresses.every((address) => typeof address === 'string')
+  if (what !== 'joined' || !isId(id) || !isWorkerName(name) || !isCount(rank) || !isCount(visitor)) return false
   return (
-    what === 'joined' &&
-    isCount(id) &&
-    typeof name === 'string' &&
-    isCount(rank) &&
-    (worldSize === null || isCount(worldSize)) &&
-    areAddresses
+    (worldSize === null || (isCount(worldSize) && (rank as number) < (worldSize as number))) &&
+    Array.isArray(addresses) &&
+    addresses.length <= ADDRESSES_MAX &&
+    addresses.every(isAddress)
   )
 }
 
 function isDeparture(value: unknown): value is Departure {
   const { what, id, detail } = Object(value) as Partial<Departure>
-  return (what === 'left' || what === 'died') && isCount(id) && typeof detail === 'string'
+  return (what === 'left' || what === 'died') && isId(id) && typeof detail === 'string'
 }
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+
+const isId = (value: unknown): boolean => isCount(value) && (value as number) <= WORKER_ID_MAX
+
+function isAddress(value: unknown): boolean {
+  try {
+    return typeof value === 'string' && parseAddress(value) !== null
+  } catch {
+    return false // whatever is wrong with it
+  }
+}
 
 function invalid(key: string, text: string): PostgradError {
   return new PostgradError('GROUP_LOG_INVALID', {
     op: 'init',
     expected: `who has joined, left or died, under '${key}' of the store`,
-    got: text.slice(0, 100),
+    got: JSON.stringify(text.slice(0, 100)),
     remedy: 'Use a store of its own for each group, and the same version of postgrad in all processes.',
     values: { key },
   })

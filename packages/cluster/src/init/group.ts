@@ -17,16 +17,16 @@ interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
 }
 
-/** How long whoever had a rank before may take to be found dead, in ms: what serves the store waits for it to come back. */
-const SUCCESSION_MS = 7000
-
 export class Group {
   private readonly log: GroupLog
   private readonly place: Place
   private readonly clock: Clock
+  private readonly successionMs: number
   /** Who has come and not gone, by rank. */
   private readonly living = new Map<number, Arrival>()
   private readonly gone: WorkerInfo[] = []
+  /** The ids of all that have ever come, which no other has again. */
+  private readonly known = new Set<number>()
   private readonly closing = new AbortController()
   private following: Promise<void> | null = null
   private exchange: Exchange | null = null
@@ -34,10 +34,12 @@ export class Group {
   private self: Arrival | null = null
   private onChange: () => void = () => {}
 
-  constructor(log: GroupLog, place: Place, clock: Clock) {
+  /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
+  constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
     this.log = log
     this.place = place
     this.clock = clock
+    this.successionMs = successionMs
   }
 
   get worldSize(): number {
@@ -50,13 +52,13 @@ export class Group {
   }
 
   /**
-   * This process comes, and waits for the rest.
+   * This process comes, and waits for the rest. `before`: how many have wanted its rank before it.
    * Rejects with RENDEZVOUS_TIMEOUT, RENDEZVOUS_CONFLICT, and what the store rejects with.
    */
-  async come(self: Arrival, isFirst: boolean, timeoutMs: number): Promise<void> {
+  async come(self: Arrival, before: number, timeoutMs: number): Promise<void> {
     const endMs = this.clock.now() + timeoutMs
     const left = (): number => Math.max(1, endMs - this.clock.now())
-    if (!isFirst) await this.succeed(self, Math.min(left(), SUCCESSION_MS))
+    if (before > 0) await this.succeed(self, before, Math.min(left(), this.successionMs))
     this.self = self
     await this.log.append(self)
     const worldSize = this.place.worldSize ?? 0
@@ -110,22 +112,27 @@ export class Group {
     await this.following
   }
 
-  /** Takes the rank of one that has gone. */
-  private async succeed(self: Arrival, timeoutMs: number): Promise<void> {
+  /** Takes the rank of one that has gone. Of those that have wanted it before, some may have ended before they came. */
+  private async succeed(self: Arrival, before: number, timeoutMs: number): Promise<void> {
     const endMs = this.clock.now() + timeoutMs
-    let hasSeen = false
+    let seen = 0
     for (;;) {
       const former = this.living.get(self.rank)
-      if (hasSeen && former === undefined) return
+      if (seen >= before && former === undefined) return
       let entry: GroupEntry
       try {
         entry = await this.log.read({ timeoutMs: Math.max(1, endMs - this.clock.now()) })
       } catch (error) {
-        if (former === undefined || !isPostgradError(error, 'STORE_TIMEOUT')) throw error
+        if (!isPostgradError(error, 'STORE_TIMEOUT')) throw error
+        if (former === undefined) return
+        if (this.successionMs === 0) {
+          await this.log.append({ what: 'died', id: former.id, detail: 'another process serves the store in its place' })
+          continue
+        }
         throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
       }
       this.note(entry)
-      if (entry.what === 'joined' && entry.rank === self.rank) hasSeen = true
+      if (entry.what === 'joined' && entry.rank === self.rank) seen++
     }
   }
 
@@ -151,6 +158,7 @@ export class Group {
 
   private note(entry: GroupEntry): void {
     if (entry.what === 'joined') {
+      this.known.add(entry.id)
       this.living.set(entry.rank, entry)
       return
     }
@@ -164,14 +172,36 @@ export class Group {
   private async follow(): Promise<void> {
     try {
       for (;;) {
-        const entry = await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+        const entry = await this.nextSound()
+        // Who is known has come once: whoever says so again is another, under an id that it has not got.
+        if (entry.what === 'joined' && this.known.has(entry.id)) continue
         this.note(entry)
+        if (entry.what === 'died' && entry.id === this.self!.id) {
+          this.givenUp(entry.detail)
+          return
+        }
         if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
         else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
         this.onChange()
       }
     } catch {
       // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
+    }
+  }
+
+  /** This process lives, and the others have buried it: none of them listens to it any more. */
+  private givenUp(detail: string): void {
+    for (const { id } of this.living.values()) this.exchange!.ended(id, `the group has given this process up: ${detail}`)
+  }
+
+  /** What is no entry was written by none of us, and keeps nobody from reading on. */
+  private async nextSound(): Promise<GroupEntry> {
+    for (;;) {
+      try {
+        return await this.log.read({ timeoutMs: 0, signal: this.closing.signal })
+      } catch (error) {
+        if (!isPostgradError(error, 'GROUP_LOG_INVALID')) throw error
+      }
     }
   }
 

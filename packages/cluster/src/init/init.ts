@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { networkInterfaces, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
@@ -12,12 +12,13 @@ import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, isLoopback, type ListenAddress, RealClock } from '@postgrad/transport/internal'
+import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
+import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
@@ -32,12 +33,18 @@ export interface InitOptions extends PlaceOptions {
   readonly cluster?: string
   /** What this process proves itself with. Needed where anything but this machine is listened on or dialled. */
   readonly credentials?: Credentials
+  /** Where rank 0 keeps the store: with it a process that takes rank 0 after the first has died goes on where that was. A group that is new begins with a new file. Default: in its memory. */
+  readonly storeFile?: string
   /** The address that workers listen on for other machines; default loopback if the meeting is on loopback, else all. */
   readonly bind?: string
   /** The name or address by which others reach this machine; default its first that is not loopback. */
   readonly advertise?: string
   /** The ports that may be listened on, first and last; default any that is free. */
   readonly ports?: readonly [first: number, last: number]
+  /** The ways in which others may reach this process: 'unix' from its own machine, 'tcp' from any. Default both, and where 'unix' works it is taken. PyTorch: `_transports`. */
+  readonly transports?: readonly GroupTransport[]
+  /** When a connection is given up. */
+  readonly connection?: ConnectionOptions
   /** How long all processes together may take to come, in ms; 0 is no limit. Default 300,000, as PyTorch's. */
   readonly timeoutMs?: number
   /** Where kernels run; default 'wasm'. */
@@ -59,9 +66,12 @@ const OPTIONS: OptionNames<InitOptions> = {
   name: true,
   cluster: true,
   credentials: true,
+  storeFile: true,
   bind: true,
   advertise: true,
   ports: true,
+  transports: true,
+  connection: true,
   timeoutMs: true,
   device: true,
   seed: true,
@@ -70,9 +80,10 @@ const OPTIONS: OptionNames<InitOptions> = {
   mailbox: true,
 }
 
+/** How much longer than who serves the store waits for a process to come back, whoever takes its rank waits for its death. */
+const SUCCESSION_MS = 2000
 const INIT_TIMEOUT_MS = 300_000
 const ROLE = 'member'
-const LOOPBACK = '127.0.0.1'
 
 /**
  * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have come and can be called. What follows runs as the worker
@@ -91,34 +102,42 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const name = nameOf(options, place)
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
+  const limits = limitsOf(options.connection)
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
   const onGone = (visitor: number): void => void group?.noteGone(visitor)
   const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
-  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind: options.bind, timeoutMs, clock, onGone })
+  const { bind, storeFile } = options
+  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
   const ends: (() => Promise<void>)[] = [() => meeting.close()]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
     const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
-    group = new Group(new GroupLog(store), place, clock)
-    const { id, rank, isFirst } = await claim(store, place)
+    // Whoever had its rank has served the store, and does so no more.
+    group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
+    const { id, rank, before } = await claim(store, place)
     const exchange = new Exchange({
       self: { ...self, id },
       credentials,
       clock,
+      limits,
       checksums: 'network',
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     ends.unshift(() => exchange.close())
-    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
-    ends.push(async () => rmSync(folder, { recursive: true, force: true }))
-    const addresses = (await exchange.listen(places(options, place, socketPath(folder, id)))).map(formatAddress)
+    // Made only where a socket shall lie in it: a process that is killed leaves it behind.
+    const path = (): string => {
+      const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+      ends.push(async () => rmSync(folder, { recursive: true, force: true }))
+      return socketPath(folder, id)
+    }
+    const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
     const { worldSize } = place
-    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, isFirst, timeoutMs)
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -127,7 +146,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const runtime = makeRuntime({ name, id }, isFirst ? 0 : id, clock, boot, { roleOf })
+    const runtime = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
     exchange.onPeerIdentity((peer) => {
       if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
     })
@@ -148,17 +167,17 @@ const VISITORS_FROM = 2 ** 15
 interface Claim {
   readonly id: WorkerId
   readonly rank: number
-  /** Nobody has had the rank before. */
-  readonly isFirst: boolean
+  /** How many have wanted the rank before. */
+  readonly before: number
 }
 
 /** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
 async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
   // Whoever is served by rank 0 comes behind it.
   const place = rank ?? (await store.add('next-rank', 1))
-  const isFirst = (await store.add(`rank/${place}`, 1)) === 1
+  const before = (await store.add(`rank/${place}`, 1)) - 1
   const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
-  return { id: isFirst ? place : await fresh(), rank: place, isFirst }
+  return { id: before === 0 ? place : await fresh(), rank: place, before }
 }
 
 /** Where the group has no size, successors have ids that no rank will. */
@@ -186,20 +205,4 @@ function notMet(error: unknown, { meeting }: Place): unknown {
     remedy: 'Look at the process of rank 0, which keeps it.',
     cause: error,
   })
-}
-
-/** Where a worker listens: for those of its machine on a socket of its own, for others on a port. */
-function places({ bind, advertise, ports }: InitOptions, { meeting }: Place, path: string): ListenAddress[] {
-  const host = bind ?? (meeting.kind === 'file' || isLoopback(meeting.host) ? LOOPBACK : '0.0.0.0')
-  const named = advertise ?? (isLoopback(host) ? undefined : ownAddress())
-  return [
-    { kind: 'unix', path },
-    { kind: 'tcp', host, port: ports ?? 0, ...(named === undefined ? {} : { advertise: named }) },
-  ]
-}
-
-/** The machine's first address that is not loopback; undefined if it has none. */
-function ownAddress(): string | undefined {
-  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
-  return (all.find(({ internal, family }) => !internal && family === 'IPv4') ?? all.find(({ internal }) => !internal))?.address
 }

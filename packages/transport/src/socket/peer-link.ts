@@ -55,6 +55,8 @@ const RESUME_BYTES = 12
 const OTHERS_TURN_MS = 300
 /** So often in a row, with nothing delivered in between, a connection may end because of what this end cannot read. */
 const UNREADABLE_MAX = 3
+/** Connections of a peer that wait for its RESUME. Two is what peers have that keep to the protocol, when both dial. */
+const CANDIDATES_MAX = 4
 /** Room for what a session adds to a header. */
 const SESSION_SLACK_BYTES = 1024
 
@@ -125,12 +127,14 @@ export class PeerLink {
   /** A connection to or from this peer. The peer's RESUME may have come already. */
   join(established: Established, isOurs: boolean, resume: Buffer | null = null): void {
     const { link, peer } = established
-    // Whoever has been met in one role does not come back in another: what he may do has been decided.
+    // A key says the role, and not which worker of that role: one of another role could take over the session, and with it the rights that it has.
     if (this.isOver || peer.name !== this.peer.name || (this.identity !== null && this.identity.role !== peer.role)) {
       link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${this.identity === null ? '' : ` as ${this.identity.role}`}`)
       return
     }
     const candidate: Candidate = { established, isOurs, peerLife: null }
+    const [oldest] = this.candidates
+    if (this.candidates.size >= CANDIDATES_MAX) oldest?.established.link.abort(Bye.REPLACED, 'newer connections wait')
     this.candidates.add(candidate)
     link.hook({
       onControl: (type, body) => this.onControl(candidate, type, body),
@@ -236,7 +240,7 @@ export class PeerLink {
     if (this.carrier !== null) return
     if (bye === Bye.CLOSED || isDead) {
       // The session is over at the other end: it has said so by END before, or has broken there. Or the other end lives no more.
-      this.session.abandon(isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail)
+      this.session.abandon(this.endedDetail ?? (isDead && this.probed !== '' ? `${detail} (${this.probed})` : detail))
       return
     }
     if (isUnreadable && wasCarrier && this.isPoisoned()) {

@@ -3,7 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import type { Frame } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
-import { socketLimits } from './socket-limits.js'
+import { ChunkWriter } from './chunk-writer.js'
+import { SOCKET_LIMITS, socketLimits } from './socket-limits.js'
 import { SocketLink, type SocketLinkOptions } from './socket-link.js'
 import { clock, sleep, socketPair, until } from './socket-pair.fixture.js'
 
@@ -185,4 +186,32 @@ describe('the socket link', () => {
       b.destroy()
     }
   })
+
+  test.each(['tcp', 'unix'] as const)(
+    'SOCK-9 over %s: what the other end said before it was gone is heard by one who wrote first',
+    async (kind) => {
+      const sockets = await socketPair(kind)
+      const a = new SocketLink(sockets.a, { clock })
+      const atA = new Recorder()
+      a.open(atA)
+      await sleep(5)
+      // All that follows, up to the wait, is in one turn: nothing is read meanwhile, as in a thread that computes.
+      const writer = new ChunkWriter(sockets.b, SOCKET_LIMITS)
+      for (let i = 0; i < 3; i++) {
+        writer.add(frame(`${i}`, bytesOf(40_000, i)))
+        writer.flush()
+      }
+      sockets.b.destroy()
+      const untilMs = clock.now() + 10
+      while (clock.now() < untilMs);
+      for (const word of ['x', 'y']) {
+        a.send(frame(word))
+        a.flush()
+      }
+      await until(() => atA.closed !== null)
+      expect(atA.texts).toEqual(['0', '1', '2'])
+      expect(atA.frames.every(({ segments }, i) => same(segments[0], bytesOf(40_000, i)))).toBe(true)
+      sockets.dispose()
+    },
+  )
 })

@@ -9,6 +9,10 @@
  *
  * Note [Quiet is counted in ticks]. A thread that computed for a minute, or a process that was stopped, has received nothing in that time
  * because it did not look. So what is counted is not time but heartbeat ticks that this thread has had with nothing in front of them.
+ *
+ * Note [Reading goes first]. Node destroys a socket at the first write that fails, and what has arrived there and was not read is lost. So a thread that
+ * has not looked for a while, since it computed or slept, first reads and then writes: what a peer has said before it died is heard. Two turns
+ * later one whole phase of reading has passed, wherever in a turn of the loop it began.
  */
 import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
@@ -20,6 +24,11 @@ import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
+
+/** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
+const LOOKED_MS = 1
+/** What Node reads at once. Less was all that there was. */
+const READ_BYTES = 65_536
 
 export interface SocketLinkOptions {
   readonly clock: Clock
@@ -79,6 +88,9 @@ export class SocketLink implements Link {
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
   private isPongDue = false
+  private isPingDue = false
+  private lookedMs = Number.NEGATIVE_INFINITY
+  private isLooking = false
   private hasSent = false
   private hasReceived = false
   private quietTicks = 0
@@ -202,8 +214,35 @@ export class SocketLink implements Link {
   private pump(): void {
     const { writer } = this
     if (this.isByeSaid || this.isSocketClosed) return
+    // Whoever has closed does not read any more.
+    if (this.byeDue === null && !this.hasLooked()) return
+    this.writePings()
     if (writer.flush()) this.hasSent = true
     if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
+  }
+
+  /** False: it is pumped again when it has, see Note [Reading goes first]. */
+  private hasLooked(): boolean {
+    const { clock } = this
+    if (clock.now() - this.lookedMs < LOOKED_MS) return true
+    if (!this.isLooking) {
+      this.isLooking = true
+      clock.defer(() => clock.defer(this.onLooked))
+    }
+    return false
+  }
+
+  private readonly onLooked = (): void => {
+    this.isLooking = false
+    this.lookedMs = this.clock.now()
+    this.pump()
+  }
+
+  /** An answer never goes beyond what the other end takes: it could let us hoard answers else. */
+  private writePings(): void {
+    if (this.isPingDue && !this.hasSent) this.control(ChunkType.PING, NO_BODY)
+    if (this.isPongDue && this.socket.writableLength < this.limits.handedBytesMax) this.control(ChunkType.PONG, NO_BODY)
+    this.isPingDue = this.isPongDue = false
   }
 
   private sayBye(bye: Bye, detail: string): void {
@@ -219,6 +258,8 @@ export class SocketLink implements Link {
   private onData(bytes: Buffer): void {
     this.hasReceived = true
     if (this.reason !== null) return
+    const nowMs = this.clock.now()
+    if (bytes.length < READ_BYTES || nowMs - this.lookedMs < LOOKED_MS) this.lookedMs = nowMs
     const { reader } = this
     reader.push(bytes)
     if (!this.isAdmitted && reader.bytesPushed > this.limits.handshakeBytesMax) {
@@ -235,13 +276,6 @@ export class SocketLink implements Link {
       this.isDelivering = false
       this.pump()
     }
-    if (this.isPongDue) this.answerPing()
-  }
-
-  /** Once for all that came together, and never beyond what the other end takes: it could let us hoard answers else. */
-  private answerPing(): void {
-    this.isPongDue = false
-    if (this.socket.writableLength < this.limits.handedBytesMax) this.control(ChunkType.PONG, NO_BODY)
   }
 
   private deliver(): number {
@@ -345,8 +379,9 @@ export class SocketLink implements Link {
       this.isSuspected = true
       this.onSuspected(true)
     }
-    if (!this.hasSent) this.control(ChunkType.PING, NO_BODY)
+    this.isPingDue = !this.hasSent
     this.hasSent = false
+    if (this.isPingDue) this.pump()
     this.beat = this.clock.setTimer(heartbeatMs, this.onBeat)
   }
 

@@ -37,6 +37,8 @@ export interface StoreLimits {
   readonly bytes: number
   /** Of one client at a time. Default 1,024. */
   readonly waits: number
+  /** Keys of all waits of one client together. Default 65,536. */
+  readonly waitKeys: number
   /** Connected, or gone for less than `rememberMs`. Default 4,096. */
   readonly clients: number
 }
@@ -60,7 +62,15 @@ export interface StoreServerOptions {
   readonly random?: (bytes: number) => Uint8Array
 }
 
-const LIMITS: StoreLimits = { keys: 65_536, keyBytes: 2 ** 14, valueBytes: 2 ** 20, bytes: 2 ** 26, waits: 1024, clients: 4096 }
+const LIMITS: StoreLimits = {
+  keys: 65_536,
+  keyBytes: 2 ** 14,
+  valueBytes: 2 ** 20,
+  bytes: 2 ** 26,
+  waits: 1024,
+  waitKeys: 65_536,
+  clients: 4096,
+}
 
 /** So long a link may be open and say nothing. */
 const HELLO_MS = 5_000
@@ -313,6 +323,8 @@ class Connection {
   private readonly link: Link
   private client: Client | null = null
   private readonly waits = new Map<number, AbortController>()
+  /** Of all waits, each as often as it is named. */
+  private waitKeys = 0
   private helloTimer: Timer | null
   private isEnded = false
 
@@ -325,7 +337,12 @@ class Connection {
 
   say(reply: StoreReply, value?: Uint8Array): void {
     if (this.isEnded || this.link.closed) return
-    this.link.send(encodeFrame(reply, value === undefined ? [] : [value]))
+    try {
+      this.link.send(encodeFrame(reply, value === undefined ? [] : [value]))
+    } catch {
+      // The client reads nothing, so that this was too much for its link, which has ended: the client hears of that as of any other cut.
+      this.end()
+    }
   }
 
   refuse(error: unknown): void {
@@ -433,6 +450,12 @@ class Connection {
       this.say({ op: 'error', n, error: errorText(storeLimit(op, 'waits of a client at a time', limits.waits)) })
       return
     }
+    const keys = op === 'get' ? 1 : request.keys.length
+    if (this.waitKeys + keys > limits.waitKeys) {
+      this.say({ op: 'error', n, error: errorText(storeLimit(op, 'keys of a client’s waits', limits.waitKeys)) })
+      return
+    }
+    this.waitKeys += keys
     const controller = new AbortController()
     this.waits.set(n, controller)
     const options = { timeoutMs, signal: controller.signal }
@@ -446,6 +469,7 @@ class Connection {
     } catch (error) {
       reply = [{ op: 'error', n, error: errorText(error) }]
     }
+    this.waitKeys -= keys
     // A wait that was cancelled is not answered.
     if (this.waits.get(n) !== controller) return
     this.waits.delete(n)

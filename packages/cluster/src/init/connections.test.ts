@@ -1,0 +1,27 @@
+/** How a process of a group is reached, as its options say. */
+import { expect, test } from '@jest/globals'
+import { limitsOf, places } from './connections.js'
+
+const PLACE = { meeting: { kind: 'tcp', host: '127.0.0.1', port: 1 }, rank: 0, worldSize: 1 } as unknown as Parameters<typeof places>[1]
+const never = (): never => {
+  throw new Error('no path is needed')
+}
+
+test('INI-9 by a socket and a port, or by what `transports` says', () => {
+  const tcp = { kind: 'tcp', host: '127.0.0.1', port: 0 }
+  const unix = { kind: 'unix', path: '/s' }
+  expect(places({}, PLACE, () => '/s')).toEqual([unix, tcp])
+  expect(places({ transports: ['unix'] }, PLACE, () => '/s')).toEqual([unix])
+  expect(places({ transports: ['tcp'], ports: [4, 9], advertise: 'me' }, PLACE, never)).toEqual([{ ...tcp, port: [4, 9], advertise: 'me' }])
+})
+
+test.each([[[]], [['udp']], ['tcp']])('INI-9 transports %j are refused', (transports) => {
+  expect(() => places({ transports: transports as never }, PLACE, never)).toThrow("transports among 'unix' and 'tcp'")
+})
+
+test('INI-9 one attempt to connect never takes all of the time in which one must succeed', () => {
+  expect(limitsOf()).toEqual({ connectMs: 5000 })
+  expect(limitsOf({ graceMs: 800 })).toEqual({ graceMs: 800, connectMs: 400 })
+  expect(limitsOf({ graceMs: 800, connectMs: 100 })).toEqual({ graceMs: 800, connectMs: 100 })
+  expect(() => limitsOf({ patience: 1 } as never)).toThrow('patience')
+})

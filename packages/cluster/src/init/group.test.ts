@@ -1,0 +1,53 @@
+/** Who takes a rank, by the log alone: without processes and connections. */
+import { describe, expect, test } from '@jest/globals'
+import type { WorkerId } from '@postgrad/base'
+import { HashStore } from '@postgrad/transport'
+import { RealClock } from '@postgrad/transport/internal'
+import { Group } from './group.js'
+import { type Arrival, GroupLog } from './group-log.js'
+
+const clock = new RealClock()
+const WAIT_MS = 50
+const arrival = (rank: number, id: number): Arrival => ({
+  what: 'joined',
+  id: id as WorkerId,
+  name: `worker${rank}`,
+  rank,
+  worldSize: 2,
+  addresses: [],
+  visitor: id,
+})
+
+function setUp() {
+  const store = new HashStore(clock)
+  const group = (rank: number) =>
+    new Group(new GroupLog(store), { meeting: { kind: 'file', path: '' }, rank, worldSize: 2, round: 0 }, clock, WAIT_MS)
+  return { log: new GroupLog(store), group }
+}
+
+describe('INI-6 a rank', () => {
+  test('is taken a third time, when its second holder has died too', async () => {
+    const { log, group } = setUp()
+    for (const entry of [arrival(0, 0), arrival(1, 1)]) await log.append(entry)
+    await log.append({ what: 'died', id: 1, detail: '' })
+    await log.append(arrival(1, 2))
+    await log.append({ what: 'died', id: 2, detail: '' })
+    const third = group(1)
+    await third.come(arrival(1, 3), 2, 1000)
+    expect(third.others).toBe(1)
+  })
+
+  test('is free when whoever wanted it before never came', async () => {
+    const { log, group } = setUp()
+    await log.append(arrival(0, 0))
+    const second = group(1)
+    await second.come(arrival(1, 2), 1, 1000)
+    expect(second.others).toBe(1)
+  })
+
+  test('is not free while its holder lives', async () => {
+    const { log, group } = setUp()
+    for (const entry of [arrival(0, 0), arrival(1, 1)]) await log.append(entry)
+    await expect(group(1).come(arrival(1, 2), 1, 1000)).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT' })
+  })
+})

@@ -1,0 +1,212 @@
+/**
+ * Peers that have proven themselves and mean no good: they hold a key, speak the protocol, and take what is not theirs. Whoever they pretend to be, others
+ * go on, and what they may cost is bounded. The victim and the honest workers are exchanges of this process.
+ */
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import tls from 'node:tls'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { frame, Recorder } from '../link.suite.js'
+import { SessionKind, sessionFrame } from '../session-frame.js'
+import type { Address } from './address.js'
+import { Authority } from './certificates.fixture.js'
+import { ChunkType } from './chunk.js'
+import { type Established, establish } from './connection.js'
+import type { Identity, KeyCredentials } from './credentials.js'
+import { Exchange } from './exchange.js'
+import { readResume } from './peer-link.js'
+import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
+import type { SocketLink } from './socket-link.js'
+import { clock, sleep, socketFolder, until } from './socket-pair.fixture.js'
+
+const key = (byte: number) => new Uint8Array(32).fill(byte)
+const KEYS = { member: key(1), observer: key(2) }
+const of = (role: 'member' | 'observer'): KeyCredentials => ({
+  kind: 'key',
+  role,
+  keys: role === 'member' ? KEYS : { observer: KEYS.observer },
+})
+const words = (...numbers: number[]): Buffer => {
+  const body = Buffer.alloc(4 * numbers.length)
+  for (const [i, n] of numbers.entries()) body.writeUInt32LE(n, 4 * i)
+  return body
+}
+const peer = (id: number) => ({ name: `w${id}`, id })
+
+const made: { close(): unknown }[] = []
+afterEach(async () => {
+  for (const one of made.splice(0).reverse()) await one.close()
+})
+
+function exchange(id: number, limits: Partial<SocketLimits> = {}): Exchange {
+  const one = new Exchange({ self: { cluster: 'c', ...peer(id) }, credentials: of('member'), clock, limits: { lingerMs: 100, ...limits } })
+  made.push(one)
+  return one
+}
+
+/** Two members that are linked, and a way between them that can be cut. */
+async function linked(limits: Partial<SocketLimits> = {}) {
+  const folder = socketFolder()
+  made.push({ close: folder.remove })
+  const at: Address = { kind: 'unix', path: join(folder.path, 'victim') }
+  const [honest, victim] = [exchange(1, limits), exchange(2, limits)]
+  await victim.listen([at])
+  let isOpen = true
+  const through: net.Socket[] = []
+  const way = net.createServer((socket) => {
+    if (!isOpen) {
+      socket.destroy()
+      return
+    }
+    const there = net.connect(at.path)
+    for (const [from, to] of [[socket, there] as const, [there, socket] as const]) {
+      from.on('error', () => to.destroy())
+      from.on('close', () => to.destroy())
+      from.pipe(to)
+      through.push(from)
+    }
+  })
+  const wayAt: Address = { kind: 'unix', path: join(folder.path, 'way') }
+  way.listen(wayAt.path)
+  made.push({ close: () => way.close() })
+  const got = new Recorder()
+  const ofVictim = victim.link(peer(1), () => [])
+  ofVictim.open(got)
+  const ofHonest = honest.link(peer(2), () => [wayAt])
+  ofHonest.open(new Recorder())
+  ofHonest.send(frame('first'))
+  await until(() => got.frames.length === 1)
+  const cut = (): void => {
+    isOpen = false
+    for (const socket of through.splice(0)) socket.destroy()
+  }
+  const heal = (): void => {
+    isOpen = true
+  }
+  return { at, victim, got, ofHonest, cut, heal }
+}
+
+/** A connection for a session of whoever it says that it is, behind its handshake. */
+function posing(
+  at: Address & { kind: 'unix' },
+  self: Identity,
+  credentials: KeyCredentials,
+  onControl: (link: SocketLink, type: ChunkType, body: Buffer) => void = () => {},
+): Promise<Established> {
+  const socket = net.connect(at.path)
+  made.push({ close: () => socket.destroy() })
+  const random = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => 7 * i)
+  return new Promise((resolve, reject) => {
+    establish(socket, {
+      clock,
+      limits: SOCKET_LIMITS,
+      timeoutMs: 2000,
+      checksBytes: true,
+      place: undefined,
+      handshake: { side: 'dialler', self, credentials, random, wants: peer(2) },
+      onDone: (established) => {
+        const { link } = established
+        link.hook({ onControl: (type, body) => onControl(link, type, body) })
+        resolve(established)
+      },
+      onFailed: reject,
+    })
+  })
+}
+
+describe('a peer that poses as another', () => {
+  test('EXC-18 whoever has proven another role does not take over the session of a worker, whose name, id and life it says', async () => {
+    const { at, victim, got, ofHonest, cut, heal } = await linked()
+    expect(victim.identityOf(1)?.role).toBe('member')
+    cut()
+    let isAttached = false
+    // The victim says in its RESUME which life of the member it knows: all that there is to know.
+    const { link } = await posing(at, { cluster: 'c', ...peer(1), role: 'observer' }, of('observer'), (mine, type, body) => {
+      if (type !== ChunkType.RESUME) return
+      const { life, known, seen } = readResume(body)
+      mine.control(ChunkType.RESUME, words(known, life, seen))
+      mine.control(ChunkType.ATTACH, words(seen + 1))
+      isAttached = true
+      mine.send(sessionFrame({ kind: SessionKind.DATA, from: known, to: life, seq: 2, ack: 0 }, frame('forged')))
+      mine.flush()
+    })
+    link.open(new Recorder())
+    await until(() => link.closed || isAttached)
+    await sleep(20)
+    heal()
+    ofHonest.send(frame('second'))
+    await until(() => got.frames.length >= 2)
+    expect([got.texts, victim.identityOf(1)?.role, link.closed]).toEqual([['first', 'second'], 'member', true])
+  })
+
+  test('EXC-18 connections that never say which life they join are few: the oldest makes room, and the session goes on', async () => {
+    const { at, victim, got, ofHonest } = await linked()
+    const idle = await Promise.all(Array.from({ length: 24 }, () => posing(at, { cluster: 'c', ...peer(1), role: 'member' }, of('member'))))
+    await until(() => idle.filter(({ link }) => link.closed).length >= 16)
+    expect(idle.filter(({ link }) => !link.closed).length).toBeLessThanOrEqual(8)
+    ofHonest.send(frame('second'))
+    await until(() => got.frames.length >= 2)
+    expect([got.texts, victim.identityOf(1)?.name]).toEqual([['first', 'second'], 'w1'])
+  })
+})
+
+describe('who has no credentials, or old ones', () => {
+  test('SEC-1 without credentials no other machine is listened for or dialled, and no socket is made for it', async () => {
+    const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: null, clock })
+    made.push(one)
+    const connect = net.Socket.prototype.connect
+    let connects = 0
+    net.Socket.prototype.connect = function (this: net.Socket, ...given: unknown[]) {
+      connects++
+      return (connect as (...all: unknown[]) => net.Socket).apply(this, given)
+    } as typeof connect
+    try {
+      const elsewhere: Address = { kind: 'tcp', host: '203.0.113.7', port: 9 }
+      await expect(one.dial('store', [elsewhere], { timeoutMs: 2000 })).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      await expect(one.listen([{ kind: 'tcp', host: '0.0.0.0', port: 0 }])).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      // One that is wrong, and none is opened.
+      const { path, remove } = socketFolder()
+      made.push({ close: remove })
+      const both = [{ kind: 'unix', path: join(path, 'a') } as const, { kind: 'tcp', host: '::', port: 0 } as const]
+      await expect(one.listen(both)).rejects.toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
+      expect([connects, existsSync(join(path, 'a'))]).toEqual([0, false])
+    } finally {
+      net.Socket.prototype.connect = connect
+    }
+  })
+
+  test('SEC-3 no other version of TLS than 1.3, and nobody without a certificate, at either end', async () => {
+    const authority = new Authority('ours')
+    const ofWorker = (name: string) => authority.credentials(`postgrad:c/${name}?role=member`)
+    const victim = new Exchange({ self: { cluster: 'c', ...peer(2) }, credentials: ofWorker('w2'), clock, limits: { handshakeMs: 1000 } })
+    made.push(victim)
+    victim.serve('store', (link) => link.open(new Recorder()))
+    const [at] = (await victim.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0 }])) as [Address & { kind: 'tcp' }]
+    const { ca, cert, key: own } = ofWorker('w1')
+    const dial = (options: tls.ConnectionOptions) =>
+      new Promise<string>((resolve) => {
+        const socket = tls.connect({ host: at.host, port: at.port, ca, checkServerIdentity: () => undefined, ...options })
+        made.push({ close: () => socket.destroy() })
+        socket.on('error', () => resolve('refused'))
+        socket.on('close', () => resolve('refused'))
+        // With 1.3 a client is told of its certificate behind its own handshake.
+        socket.on('secureConnect', () => setTimeout(() => resolve(socket.destroyed ? 'refused' : `${socket.getProtocol()}`), 100))
+      })
+    expect(await dial({ cert, key: own })).toBe('TLSv1.3')
+    expect(await dial({ cert, key: own, maxVersion: 'TLSv1.2' })).toBe('refused')
+    expect(await dial({})).toBe('refused')
+    const server = tls.createServer({ ca, cert: cert as string, key: own as string, maxVersion: 'TLSv1.2', requestCert: true })
+    server.on('tlsClientError', () => {})
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    made.push({ close: () => server.close() })
+    const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: ofWorker('w1'), clock })
+    made.push(one)
+    const { port } = server.address() as net.AddressInfo
+    await expect(one.dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 2000 })).rejects.toMatchObject({
+      code: 'AUTH_FAILED',
+    })
+  })
+})
