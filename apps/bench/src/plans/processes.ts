@@ -65,8 +65,9 @@ export function processRows(stage: ProcessStage, withTorch: TorchWork): RowPlan[
     ...OVER.flatMap(([over, name]) => rowsOver(stage, over, name, withTorch)),
     ...costRows(stage),
     ...SIZES.flatMap((size) => [
-      startRow(`launch of ${size} processes until ready`, size, launchSeconds, withTorch),
-      startRow(`init of ${size} processes until ready`, size, initSeconds, withTorch),
+      startRow(`launch of ${size} processes until ready`, size, launchSeconds, withTorch('launch', 1, size, TORCH_START_MAX)),
+      // Beside what PyTorch takes in the row above.
+      startRow(`init of ${size} processes until ready`, size, initSeconds, {}),
     ]),
   ]
 }
@@ -139,13 +140,13 @@ function costRows(stage: ProcessStage): RowPlan[] {
   ]
 }
 
-function startRow(name: string, size: number, ours: (size: number) => Promise<number>, withTorch: TorchWork): RowPlan {
+function startRow(name: string, size: number, ours: (size: number) => Promise<number>, peers: RowPlan['peers']): RowPlan {
   return {
     name,
     ...{ unit: 'ms', n: 1, turnsMax: STARTS_TURNS_MAX, figure: milliseconds, higherIsBetter: false },
     ours: () => ours(size),
     limit: () => bareSeconds(size),
-    peers: withTorch('launch', 1, size, TORCH_START_MAX),
+    peers,
     aim: () => null,
   }
 }
