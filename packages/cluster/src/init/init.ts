@@ -24,6 +24,7 @@ import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
 import { meet } from './meeting-store.js'
 import { Member } from './member.js'
+import type { Visitor } from './presence.js'
 
 /** Of `init`. */
 export interface InitOptions extends PlaceOptions {
@@ -107,7 +108,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
-  const onGone = (visitor: number): void => void group?.noteGone(visitor)
+  const onGone = (gone: Visitor): void => void group?.noteGone(gone)
   const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
   const { bind, storeFile } = options
   const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
@@ -149,7 +150,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     installKernelPause(() => {
       runtime.lookAround()
     })
-    await group.begin(runtime, exchange, () => (heap === null ? null : new HeapTransport(heap, room)))
+    const transport = () => (heap === null ? null : new HeapTransport(heap, room))
+    await group.begin(runtime, exchange, transport, (visitor) => meeting.expect(visitor))
     return new Member({ runtime, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     await end()
