@@ -95,7 +95,8 @@ export class Group {
   async noteGone({ name, id }: Visitor): Promise<void> {
     const arrival = [...this.living.values()].find((one) => one.visitor === id && one.name === name)
     if (arrival === undefined || this.closing.signal.aborted) return
-    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' })
+    // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
+    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' }).catch(() => {})
   }
 
   /** Says that this worker is no member any more. */
@@ -182,8 +183,8 @@ export class Group {
     try {
       for (;;) {
         const entry = await this.nextSound()
-        // Who is known has come once: whoever says so again is another, under an id that it has not got.
-        if (entry.what === 'joined' && this.known.has(entry.id)) continue
+        // Who is known has come once: whoever says so again is another, under an id that it has not got. Whoever has this worker's name learns that for itself.
+        if (entry.what === 'joined' && (this.known.has(entry.id) || entry.name === this.self!.name)) continue
         this.note(entry)
         if (entry.what === 'died' && entry.id === this.self!.id) {
           this.givenUp(entry.detail)
