@@ -10,7 +10,7 @@ export { attachThreadHeap, currentHeap, threadHeap } from './heap/thread-heap.js
 export { type HeapStats, heapStats, verifyHeap } from './heap/verify.js'
 export { BACKENDS } from './kernels/backends.js'
 export * from './kernels/table/table.js'
-export { installKernelPause } from './kernels/wasm/pause.js'
+export { hasKernelPause, installKernelPause } from './kernels/wasm/pause.js'
 export { operations as rawOperations } from './operations.js'
 export type {
   ActivationOps,

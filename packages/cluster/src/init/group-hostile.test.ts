@@ -28,6 +28,7 @@ const FORGED: readonly (readonly [string, string])[] = [
   ['10,000 addresses', joined(5, { addresses: Array(10_000).fill('unix:/tmp/x') })],
   ['the reader itself', joined(0)],
   ['the reader under another name', joined(0, { name: 'other' })],
+  ['another under the reader’s name', joined(6, { name: 'worker0' })],
   ['who is here already', joined(3)],
   ['who is here already, elsewhere', joined(3, { name: 'other', addresses: ['unix:/tmp/elsewhere'] })],
   ['nested 20,000 deep', `${'['.repeat(20_000)}${']'.repeat(20_000)}`],

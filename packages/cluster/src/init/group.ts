@@ -12,6 +12,7 @@ import { PeerLinks } from '../membership/peer-links.js'
 import type { PeerInfo } from '../membership/roster.js'
 import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
 import { type Place, whereOf } from './init-method.js'
+import type { Visitor } from './presence.js'
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
@@ -32,6 +33,7 @@ export class Group {
   private exchange: Exchange | null = null
   private links: PeerLinks<Peer> | null = null
   private self: Arrival | null = null
+  private expect: (visitor: Visitor) => void = () => {}
   private onChange: () => void = () => {}
 
   /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
@@ -69,24 +71,32 @@ export class Group {
     }
   }
 
-  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. */
-  begin(runtime: WorkerRuntime, exchange: Exchange, transport: () => HeapTransport | null): Promise<void> {
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `expect` is told of each process that is there. */
+  begin(
+    runtime: WorkerRuntime,
+    exchange: Exchange,
+    transport: () => HeapTransport | null,
+    expect: (visitor: Visitor) => void = () => {},
+  ): Promise<void> {
     this.exchange = exchange
+    this.expect = expect
     this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
       link: exchange.link(info, () => addresses.map(parseAddress)),
       transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
-    const peers = [...this.living.values()].filter(({ id }) => id !== this.self!.id).map(peerOf)
+    const others = [...this.living.values()].filter(({ id }) => id !== this.self!.id)
+    for (const other of others) expect(visitorOf(other))
     this.following = this.follow()
-    return this.links.connect(peers, [])
+    return this.links.connect(others.map(peerOf), [])
   }
 
   /** A process has ended without a word, as whoever serves the store has noticed. */
-  async noteGone(visitor: number): Promise<void> {
-    const arrival = [...this.living.values()].find((one) => one.visitor === visitor)
+  async noteGone({ name, id }: Visitor): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => one.visitor === id && one.name === name)
     if (arrival === undefined || this.closing.signal.aborted) return
-    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' })
+    // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
+    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' }).catch(() => {})
   }
 
   /** Says that this worker is no member any more. */
@@ -173,15 +183,17 @@ export class Group {
     try {
       for (;;) {
         const entry = await this.nextSound()
-        // Who is known has come once: whoever says so again is another, under an id that it has not got.
-        if (entry.what === 'joined' && this.known.has(entry.id)) continue
+        // Who is known has come once: whoever says so again is another, under an id that it has not got. Whoever has this worker's name learns that for itself.
+        if (entry.what === 'joined' && (this.known.has(entry.id) || entry.name === this.self!.name)) continue
         this.note(entry)
         if (entry.what === 'died' && entry.id === this.self!.id) {
           this.givenUp(entry.detail)
           return
         }
-        if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
-        else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
+        if (entry.what === 'joined') {
+          this.expect(visitorOf(entry))
+          void this.links!.connect([peerOf(entry)], [])
+        } else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
         this.onChange()
       }
     } catch {
@@ -220,6 +232,10 @@ export class Group {
 
 function peerOf({ name, id, addresses }: Arrival): Peer {
   return { info: { name, id }, isGuest: false, addresses }
+}
+
+function visitorOf({ name, visitor }: Arrival): Visitor {
+  return { name, id: visitor }
 }
 
 function conflict(expected: string, got: string, values: Readonly<Record<string, unknown>>): PostgradError {

@@ -330,8 +330,8 @@ describe('a worker that is attacked', () => {
     ])
     await until(() => turnedAway.every(({ closed }) => closed), 'all of them are turned away')
     expect(turnedAway.map(({ bye }) => bye)).toEqual([
-      'honest is here in another role',
-      'this is a link to honest',
+      'this is a link to honest as member',
+      'this is a link to honest as member',
       'the worker is not known here',
     ])
     expect(victim.exchange.identityOf(HONEST.id)).toEqual(memberAs(HONEST))

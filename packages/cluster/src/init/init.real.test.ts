@@ -6,7 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { currentWorker } from '@postgrad/rpc'
+import { PrefixStore } from '@postgrad/transport'
 import { type ScriptEnd, script } from '../script.fixture.js'
+import { GroupLog } from './group-log.js'
+import { init } from './init.js'
 
 const MEMBER = new URL('../fixtures/group-member.js', import.meta.url)
 let folder: string
@@ -149,6 +153,28 @@ describe('INI-4 who cannot meet', () => {
     const json = (args: string[]): string => JSON.stringify({ timeoutMs: 4000, ...JSON.parse(args[2] ?? '{}') })
     const ends = await Promise.all([a, b].map((args) => script(MEMBER, 'together', method, args[0]!, args[1]!, json(args))))
     expect(ends.map(read).map(({ lines }) => (lines[0]!.failed as { code: string }).code)).toContain('RENDEZVOUS_CONFLICT')
+  })
+
+  test('in a group of no fixed size: whoever has the name of another is told so and leaves, and the other goes on', async () => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    const first = await init({ initMethod, rank: 0, name: 'one' })
+    await expect(init({ initMethod, name: 'two' })).rejects.toMatchObject({ code: 'ALREADY_A_WORKER' })
+    const come = async (name: string) =>
+      read(await script(MEMBER, 'together', initMethod, '', '', JSON.stringify({ rank: null, worldSize: null, name })))
+    expect((await come('one')).lines).toMatchObject([{ failed: { code: 'RENDEZVOUS_CONFLICT' } }])
+    const log = new GroupLog(new PrefixStore('postgrad/0', first.store))
+    const said = []
+    for (let i = 0; i < 3; i++) said.push(await log.read({ timeoutMs: 1000 }))
+    expect(said.map(({ what, id }) => [what, id])).toEqual([
+      ['joined', 0],
+      ['joined', 1],
+      ['left', 1],
+    ])
+    await first.close()
+    // A thread that is a worker no more may be one again.
+    const again = await init({ initMethod, rank: 0, worldSize: 1 })
+    expect(await again.run(() => currentWorker().workers().length)).toBe(1)
+    await again.close()
   })
 
   test('with a rank that lives is told so', async () => {

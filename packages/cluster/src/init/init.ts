@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { HeapRoom, HeapTransport, installKernelPause } from '@postgrad/tensor/internal'
+import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore, type Store } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
@@ -24,6 +25,7 @@ import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
 import { meet } from './meeting-store.js'
 import { Member } from './member.js'
+import type { Visitor } from './presence.js'
 
 /** Of `init`. */
 export interface InitOptions extends PlaceOptions {
@@ -88,7 +90,7 @@ const ROLE = 'member'
 /**
  * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have come and can be called. What follows runs as the worker
  * in `member.run(fn)`; `member.shutdown()` ends all together.
- * @throws (rejects) INVALID_ARGUMENT, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED, RENDEZVOUS_TIMEOUT with the missing ranks,
+ * @throws (rejects) INVALID_ARGUMENT, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED, RENDEZVOUS_TIMEOUT with the missing ranks,
  * RENDEZVOUS_CONFLICT where two have one rank or name, or another world size. PyTorch: `torch.distributed.rpc.init_rpc`
  * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
  */
@@ -107,15 +109,21 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
-  const onGone = (visitor: number): void => void group?.noteGone(visitor)
+  const onGone = (gone: Visitor): void => void group?.noteGone(gone)
   const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
   const { bind, storeFile } = options
-  const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
-  const ends: (() => Promise<void>)[] = [() => meeting.close()]
+  if (hasKernelPause()) throw alreadyWorker()
+  let runtime: WorkerRuntime | null = null
+  const removePause = installKernelPause(() => {
+    runtime?.lookAround()
+  })
+  const ends: (() => unknown)[] = [removePause]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
   }
   try {
+    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
+    ends.unshift(() => meeting.close())
     const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
     // Whoever had its rank has served the store, and does so no more.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
@@ -128,11 +136,20 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       checksums: 'network',
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
-    ends.unshift(() => exchange.close())
+    const joined = group
+    ends.unshift(
+      () => joined.close(),
+      () => exchange.close(),
+    )
     // Made only where a socket shall lie in it: a process that is killed leaves it behind.
     const path = (): string => {
       const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
-      ends.push(async () => rmSync(folder, { recursive: true, force: true }))
+      const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
+      process.once('exit', removeFolder)
+      ends.push(() => {
+        process.off('exit', removeFolder)
+        removeFolder()
+      })
       return socketPath(folder, id)
     }
     const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
@@ -146,16 +163,17 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const runtime = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
+    const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
     exchange.onPeerIdentity((peer) => {
-      if (runtime.peers.get(peer.id) !== undefined) runtime.setPeerRole(peer.id, peer.role)
+      if (made.peers.get(peer.id) !== undefined) made.setPeerRole(peer.id, peer.role)
     })
-    installKernelPause(() => {
-      runtime.lookAround()
-    })
-    await group.begin(runtime, exchange, () => (heap === null ? null : new HeapTransport(heap, room)))
-    return new Member({ runtime, rank, group, store: meeting.store, isServing: meeting.isServed, end })
+    runtime = made
+    const transport = () => (heap === null ? null : new HeapTransport(heap, room))
+    await group.begin(made, exchange, transport, (visitor) => meeting.expect(visitor))
+    return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
+    // Others may have read that it has come.
+    if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})
     await end()
     throw notMet(error, place)
   }
@@ -193,6 +211,15 @@ function nameOf({ name }: InitOptions, { rank }: Place): string {
     })
   }
   return workerNames([name ?? `worker${rank}`])[0]!
+}
+
+function alreadyWorker(): PostgradError {
+  return new PostgradError('ALREADY_A_WORKER', {
+    op: 'init',
+    expected: 'a thread that is no worker',
+    got: 'one that is, by init or by a cluster',
+    remedy: 'Close the member before, or use another process.',
+  })
 }
 
 /** What a store says that could not be reached, or has ended, is said as what it means here. */

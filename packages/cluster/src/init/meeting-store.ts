@@ -1,8 +1,8 @@
 /**
  * The store by which the processes of a group meet: rank 0 serves it where all dial, or it is a file. Whoever serves it also notices which process has gone, since
- * each keeps a connection to it. `init.ts` above uses it.
+ * each keeps a connection to it (`presence.ts`). `init.ts` above uses it.
  */
-import type { Clock, Link, LinkReceiver, Store, Timer } from '@postgrad/transport'
+import type { Clock, Link, Store } from '@postgrad/transport'
 import { FileStore } from '@postgrad/transport'
 import {
   type Credentials,
@@ -14,6 +14,7 @@ import {
   TcpStore,
 } from '@postgrad/transport/internal'
 import type { Meeting, Place } from './init-method.js'
+import { Presence, type Visitor } from './presence.js'
 
 /** Of `meet`. */
 export interface MeetOptions {
@@ -29,7 +30,7 @@ export interface MeetOptions {
   /** What rank 0 keeps the store in. */
   readonly storeFile: string | undefined
   /** The process that dialled as this has let its connection go, and has not come back in time. */
-  readonly onGone: (visitor: number) => void
+  readonly onGone: (visitor: Visitor) => void
 }
 
 /** A store, as long as this process needs it. */
@@ -39,6 +40,8 @@ export interface MeetingStore {
   readonly isServed: boolean
   /** How long whoever serves it waits for a process that has let its connection go, in ms. */
   readonly graceMs: number
+  /** A process has come that dials as this: whoever serves the store waits for its connection from now on. */
+  expect(visitor: Visitor): void
   close(): Promise<void>
 }
 
@@ -52,7 +55,7 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
   const { meeting, rank } = place
   if (meeting.kind === 'file') {
     const store = new FileStore(meeting.path, { clock })
-    return { store, isServed: false, graceMs: graceMsOf(limits), close: async () => store.close() }
+    return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close: async () => store.close() }
   }
   const exchange = new Exchange({ self, credentials, clock, limits })
   try {
@@ -71,14 +74,14 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
   const graceMs = graceMsOf(limits)
   const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer.id)))
+  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()
     server.close()
     await exchange.close()
   }
-  return { store: server.store, isServed: true, graceMs, close }
+  return { store: server.store, isServed: true, graceMs, expect: (visitor) => presence.expect(visitor), close }
 }
 
 async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs, limits }: MeetOptions): Promise<MeetingStore> {
@@ -91,59 +94,5 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, tim
     store.close()
     await exchange.close()
   }
-  return { store, isServed: false, graceMs: graceMsOf(limits), close }
-}
-
-/** Which of the processes have a connection here. */
-class Presence {
-  private readonly clock: Clock
-  private readonly graceMs: number
-  private readonly onGone: (visitor: number) => void
-  private readonly connections = new Map<number, number>()
-  private readonly missing = new Map<number, Timer>()
-  private isClosed = false
-
-  /** @param graceMs how long a process that has lost its connection may take to come back */
-  constructor(clock: Clock, graceMs: number, onGone: (visitor: number) => void) {
-    this.clock = clock
-    this.graceMs = graceMs
-    this.onGone = onGone
-  }
-
-  /** The same link, whose end is noticed. */
-  over(link: Link, visitor: number): Link {
-    this.connections.set(visitor, (this.connections.get(visitor) ?? 0) + 1)
-    this.missing.get(visitor)?.cancel()
-    this.missing.delete(visitor)
-    const watched: Link = Object.create(link)
-    watched.open = (receiver: LinkReceiver): void =>
-      link.open({
-        onFrame: (frame) => receiver.onFrame(frame),
-        onTurnEnd: () => receiver.onTurnEnd(),
-        onClose: (reason) => {
-          receiver.onClose(reason)
-          this.lost(visitor)
-        },
-      })
-    return watched
-  }
-
-  close(): void {
-    this.isClosed = true
-    for (const timer of this.missing.values()) timer.cancel()
-    this.missing.clear()
-  }
-
-  private lost(visitor: number): void {
-    const left = this.connections.get(visitor)! - 1
-    this.connections.set(visitor, left)
-    if (left > 0 || this.isClosed) return
-    this.missing.set(
-      visitor,
-      this.clock.setTimer(this.graceMs, () => {
-        this.missing.delete(visitor)
-        this.onGone(visitor)
-      }),
-    )
-  }
+  return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close }
 }

@@ -11,7 +11,7 @@ export interface MemberParts {
   /** Others use the store through this process. */
   readonly isServing: boolean
   readonly group: Group
-  /** Ends connections and the store. */
+  /** Ends the reading of the group's log, connections and the store. */
   readonly end: () => Promise<void>
 }
 
@@ -88,7 +88,6 @@ export class Member {
       // The store may be gone already, with whoever served it.
       await group.leave().catch(() => {})
       if (isServing) await group.untilAlone(LAST_MS)
-      await group.close()
       await end()
       this.resolveClosed()
     }

@@ -60,6 +60,9 @@ export class ChunkWriter {
   checksBytes = true
   /** Bytes that wait for room in the socket. */
   queuedBytes = 0
+  /** Bytes that were handed over, ever; and as many of them as end with the last that were only lent. */
+  private handed = 0
+  private lentEnd = 0
   private readonly sink: ChunkSink
   private readonly limits: SocketLimits
   private readonly crc32: Crc = crc32Of()
@@ -78,6 +81,11 @@ export class ChunkWriter {
   /** Something waits for `flush`, or for room. */
   get isWaiting(): boolean {
     return this.used > this.start || this.queue.length > 0
+  }
+
+  /** Bytes that were only lent lie in the socket and have not left: it would still read them. */
+  get isLentOut(): boolean {
+    return this.handed - this.sink.writableLength < this.lentEnd
   }
 
   /** @throws FRAME_TOO_LARGE; the frame is then still the caller's */
@@ -123,7 +131,7 @@ export class ChunkWriter {
 
   /** Ahead of everything that waits. */
   control(type: ChunkType, body: Uint8Array): void {
-    this.sink.write(controlChunk(type, body, this.sequence))
+    this.hand(controlChunk(type, body, this.sequence))
     this.sequence = nextSequence(this.sequence)
   }
 
@@ -189,7 +197,7 @@ export class ChunkWriter {
     writeHead(batch, 0, ChunkType.FRAMES, batch.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
     batch.writeUInt32LE(this.crc32(batch.subarray(4)), 0)
-    this.sink.write(batch)
+    this.hand(batch)
   }
 
   private addLarge({ header, segments }: Frame, bytes: number): void {
@@ -228,8 +236,9 @@ export class ChunkWriter {
       }
     }
     head.writeUInt32LE(crc, 0)
-    this.sink.write(head)
-    for (const view of views) this.sink.write(view)
+    this.hand(head)
+    for (const view of views) this.hand(view)
+    if (this.isLent) this.lentEnd = this.handed
     frame.left -= length
     this.queuedBytes -= length
   }
@@ -245,6 +254,11 @@ export class ChunkWriter {
     writeHead(chunk, 0, ChunkType.LARGE, chunk.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
     chunk.writeUInt32LE(this.crc32(chunk.subarray(4)), 0)
-    this.sink.write(chunk)
+    this.hand(chunk)
+  }
+
+  private hand(bytes: Uint8Array): void {
+    this.handed += bytes.length
+    this.sink.write(bytes)
   }
 }

@@ -64,6 +64,26 @@ describe('the socket link', () => {
     dispose()
   })
 
+  test.each([600_000, 8_000_000])(
+    'SOCK-2 what was lent is its owner’s again at `close`: of %d bytes no changed one is delivered',
+    async (bytes) => {
+      const { a, b, sockets, dispose } = await linkPair('unix', { isLent: true, checksBytes: false })
+      const atB = new Recorder()
+      b.open(atB)
+      await sleep(5)
+      sockets.b.pause()
+      const lent = new Uint8Array(new SharedArrayBuffer(bytes)).fill(1)
+      a.send(frame('x', lent))
+      await sleep(20)
+      a.close()
+      lent.fill(2)
+      sockets.b.resume()
+      await until(() => atB.closed !== null)
+      expect(atB.frames.filter(({ segments }) => segments[0]!.includes(2))).toEqual([])
+      dispose()
+    },
+  )
+
   test('SOCK-3 what the other end does not read waits in the link, and a heartbeat goes ahead of it', async () => {
     const limits = socketLimits({ heartbeatMs: 20, handedBytesMax: 300_000 })
     const { a, sockets, dispose } = await linkPair('tcp', { limits })

@@ -35,7 +35,7 @@ export interface SocketLinkOptions {
   readonly limits?: SocketLimits
   /** Appears in errors: who is at the other end. */
   readonly name?: string
-  /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until the link has ended. */
+  /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until it is closed. So `close` drops what has not left. */
   readonly isLent?: boolean
   /** False: the bytes of large frames are sent without a checksum, for what is below guards them. Default true. */
   readonly checksBytes?: boolean
@@ -189,6 +189,13 @@ export class SocketLink implements Link {
     this.end(CLOSED_BY_SELF)
     this.reader.drop()
     this.held = null
+    const { writer } = this
+    // What was lent may be written to from now on, and the other end must not get that for what was sent.
+    if (writer.isLent) writer.drop()
+    if (writer.isLentOut) {
+      this.socket.destroy()
+      return
+    }
     // What still comes is read and dropped, see Note [The end of a socket].
     this.socket.resume()
     this.pump()

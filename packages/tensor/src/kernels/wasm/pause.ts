@@ -27,6 +27,11 @@ export function installKernelPause(pause: () => void): () => void {
   }
 }
 
+/** Whether a worker lives in this thread. */
+export function hasKernelPause(): boolean {
+  return hook !== null
+}
+
 /** Asserted where a kernel takes scratch: what is staged for the kernel that pauses must survive. */
 export function assertNotPausing(): void {
   assert(!isPausing, 'a kernel was called from the kernel pause')

@@ -1,0 +1,77 @@
+/** Who is there by his connections, over links in memory. */
+import { describe, expect, test } from '@jest/globals'
+import type { LinkReceiver } from '@postgrad/transport'
+import { memoryLinkPair, RealClock } from '@postgrad/transport/internal'
+import { Presence, type Visitor } from './presence.js'
+
+const clock = new RealClock()
+const GRACE_MS = 20
+const ONE: Visitor = { name: 'one', id: 40_000 }
+
+function setUp() {
+  const gone: Visitor[] = []
+  const presence = new Presence(clock, GRACE_MS, (visitor) => gone.push(visitor))
+  const connect = (visitor: Visitor) => {
+    const [there, here] = memoryLinkPair(clock)
+    const ends: string[] = []
+    const receiver: LinkReceiver = { onFrame() {}, onTurnEnd() {}, onClose: ({ by }) => ends.push(by) }
+    const link = presence.over(here, visitor)
+    link.open(receiver)
+    there.open({ ...receiver, onClose() {} })
+    return { there, here, link, ends }
+  }
+  return { presence, gone, connect }
+}
+
+const wait = (ms: number) => new Promise<void>((resolve) => clock.setTimer(ms, resolve))
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let looks = 0; looks < 500 && !isSo(); looks++) await wait(5)
+  expect(isSo()).toBe(true)
+}
+
+describe('INI-5 who serves the store', () => {
+  test('hears of a process that has let its last connection go, once', async () => {
+    const { gone, connect } = setUp()
+    const [first, second] = [connect(ONE), connect(ONE)]
+    first.there.close()
+    await wait(3 * GRACE_MS)
+    expect(gone).toEqual([])
+    second.there.close()
+    await until(() => gone.length > 0)
+    await wait(3 * GRACE_MS)
+    expect(gone).toEqual([ONE])
+  })
+
+  test('does not take a process for gone whose former connection it has ended itself, since there is another', async () => {
+    const { gone, connect } = setUp()
+    const [former] = [connect(ONE), connect(ONE)]
+    former.link.close()
+    expect([former.link.closed, former.here.closed]).toEqual([true, true])
+    await wait(3 * GRACE_MS)
+    expect([former.ends, gone]).toEqual([['self'], []])
+  })
+
+  test('tells two processes of one id apart by their names', async () => {
+    const { gone, connect } = setUp()
+    const other = { ...ONE, name: 'two' }
+    const [one] = [connect(ONE), connect(other)]
+    one.there.close()
+    await until(() => gone.length > 0)
+    expect(gone).toEqual([ONE])
+  })
+
+  test('INI-14 expects those that came before it served', async () => {
+    const { presence, gone, connect } = setUp()
+    const back = { name: 'back', id: 7 }
+    for (const visitor of [ONE, back]) presence.expect(visitor)
+    connect(back)
+    await until(() => gone.length > 0)
+    await wait(3 * GRACE_MS)
+    expect(gone).toEqual([ONE])
+    presence.expect(ONE)
+    presence.close()
+    await wait(3 * GRACE_MS)
+    expect(gone).toEqual([ONE])
+  })
+})

@@ -1,0 +1,110 @@
+/**
+ * Which of the processes of a group have a connection to whoever serves their store: that one notices by it who has gone without a word. `meeting-store.ts`
+ * above has one where it serves.
+ */
+import type { Clock, Link, LinkReceiver, Timer } from '@postgrad/transport'
+
+/** As which a process dials whoever serves the store. Ids are drawn at random, so two processes may have one; names differ. */
+export interface Visitor {
+  readonly name: string
+  readonly id: number
+}
+
+export class Presence {
+  private readonly clock: Clock
+  private readonly graceMs: number
+  private readonly onGone: (visitor: Visitor) => void
+  private readonly connections = new Map<string, number>()
+  private readonly missing = new Map<string, Timer>()
+  private isClosed = false
+
+  /** @param graceMs how long a process that has no connection may take to come back */
+  constructor(clock: Clock, graceMs: number, onGone: (visitor: Visitor) => void) {
+    this.clock = clock
+    this.graceMs = graceMs
+    this.onGone = onGone
+  }
+
+  /** The same link, whose end is noticed. */
+  over(link: Link, visitor: Visitor): Link {
+    const key = keyOf(visitor)
+    this.connections.set(key, (this.connections.get(key) ?? 0) + 1)
+    this.missing.get(key)?.cancel()
+    this.missing.delete(key)
+    return new WatchedLink(link, () => this.lost(visitor))
+  }
+
+  /** It lives, as far as is known: where it has no connection it has to come in time. */
+  expect(visitor: Visitor): void {
+    const key = keyOf(visitor)
+    if (this.isClosed || this.connections.has(key) || this.missing.has(key)) return
+    this.missing.set(
+      key,
+      this.clock.setTimer(this.graceMs, () => {
+        this.missing.delete(key)
+        this.onGone(visitor)
+      }),
+    )
+  }
+
+  close(): void {
+    this.isClosed = true
+    for (const timer of this.missing.values()) timer.cancel()
+    this.missing.clear()
+  }
+
+  private lost(visitor: Visitor): void {
+    const key = keyOf(visitor)
+    const left = this.connections.get(key)! - 1
+    if (left > 0) {
+      this.connections.set(key, left)
+      return
+    }
+    this.connections.delete(key)
+    this.expect(visitor)
+  }
+}
+
+const keyOf = ({ name, id }: Visitor): string => `${name}#${id}`
+
+/** A link of which somebody else hears too when it has ended. */
+class WatchedLink implements Link {
+  private readonly link: Link
+  private readonly onEnd: () => void
+
+  constructor(link: Link, onEnd: () => void) {
+    this.link = link
+    this.onEnd = onEnd
+  }
+
+  get closed(): boolean {
+    return this.link.closed
+  }
+
+  open(receiver: LinkReceiver): void {
+    this.link.open({
+      onFrame: (frame) => receiver.onFrame(frame),
+      onTurnEnd: () => receiver.onTurnEnd(),
+      onClose: (reason) => {
+        receiver.onClose(reason)
+        this.onEnd()
+      },
+    })
+  }
+
+  send(frame: Parameters<Link['send']>[0]): void {
+    this.link.send(frame)
+  }
+
+  flush(): void {
+    this.link.flush()
+  }
+
+  poll(): number {
+    return this.link.poll()
+  }
+
+  close(): void {
+    this.link.close()
+  }
+}
