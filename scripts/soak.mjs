@@ -18,7 +18,7 @@ npm run soak -- --programs 100000 testing/dist/programs                 random d
 npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef protocol against its model
 npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
 npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state
-npm run soak -- --hostile 5000000 hostile                               hostile inputs to every reader of what comes from a socket; 5,000,000 is its own count
+npm run soak -- --hostile 5000000 testing/dist/hostile               hostile inputs to every reader of what comes from a socket; 5,000,000 is its own count
 npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads that end in the middle of work
 npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed
 

@@ -27,7 +27,8 @@ const READERS: readonly ((text: string) => unknown)[] = [
   async (text) => {
     const entry = await new GroupLog(storeOf(text)).read({ timeoutMs: 1 })
     promised(
-      entry.what !== 'joined' || (entry.id <= 65_535 && (entry.worldSize === null || entry.rank < entry.worldSize) && entry.addresses.length <= 64),
+      entry.what !== 'joined' ||
+        (entry.id <= 65_535 && (entry.worldSize === null || entry.rank < entry.worldSize) && entry.addresses.length <= 64),
       'an arrival in its bounds',
     )
   },

@@ -152,6 +152,34 @@ describe('a peer that poses as another', () => {
   })
 })
 
+test('SEC-5 connections of one address, known ones too, are no more than may be, and others have room', async () => {
+  const victim = exchange(2, { connectionsPerAddressMax: 5 })
+  victim.serve('store', (link) => link.open(new Recorder()))
+  const folder = socketFolder()
+  made.push({ close: folder.remove })
+  const [tcp, unix] = (await victim.listen([
+    { kind: 'tcp', host: '127.0.0.1', port: 0 },
+    { kind: 'unix', path: join(folder.path, 'victim') },
+  ])) as [Address, Address]
+  const one = exchange(1)
+  const dial = (at: Address) =>
+    one.dial('store', [at], { timeoutMs: 2000 }).then(
+      ({ link }) => link,
+      () => null,
+    )
+  const links = []
+  for (let i = 0; i < 8; i++) links.push(await dial(tcp))
+  expect(links.map((link) => link !== null)).toEqual([true, true, true, true, true, false, false, false])
+  expect((await dial(unix))?.closed).toBe(false)
+  links[0]!.close()
+  let again: Awaited<ReturnType<typeof dial>> = null
+  for (let i = 0; i < 100 && again === null; i++) {
+    await sleep(10)
+    again = await dial(tcp)
+  }
+  expect(again?.closed).toBe(false)
+})
+
 describe('who has no credentials, or old ones', () => {
   test('SEC-1 without credentials no other machine is listened for or dialled, and no socket is made for it', async () => {
     const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: null, clock })
