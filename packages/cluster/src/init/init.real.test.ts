@@ -1,54 +1,20 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14. */
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14; who is refused: `init-refused.real.test.ts`. */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { currentWorker } from '@postgrad/rpc'
-import { PrefixStore } from '@postgrad/transport'
-import { type ScriptEnd, script } from '../script.fixture.js'
-import { GroupLog } from './group-log.js'
-import { init } from './init.js'
+import { script } from '../script.fixture.js'
+import { freePort, group, MEMBER, read } from './init.fixture.js'
 
-const MEMBER = new URL('../fixtures/group-member.js', import.meta.url)
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'init-test-'))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A port that was free a moment ago. */
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-type Line = Readonly<Record<string, unknown>>
-interface Ended {
-  readonly code: number | null
-  readonly err: string
-  readonly lines: readonly Line[]
-}
-
-const read = ({ code, out, err }: ScriptEnd): Ended => ({
-  code,
-  err,
-  lines: out
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line)),
-})
-
-function group(scenario: string, method: string, worldSize: number, options: object = {}): Promise<Ended[]> {
-  const start = async (rank: number) => read(await script(MEMBER, scenario, method, `${rank}`, `${worldSize}`, JSON.stringify(options)))
-  return Promise.all(Array.from({ length: worldSize }, (_, rank) => start(rank)))
-}
+/** A process that has gone is missed for half of it. */
+const QUICK = { connection: { graceMs: 2000 } }
 
 describe('a group of processes', () => {
   test.each(['tcp', 'file', 'tcp alone'])('INI-2 INI-3 meets by %s, calls, differentiates and ends together', async (kind) => {
@@ -76,7 +42,7 @@ describe('a group of processes', () => {
   })
 
   test('INI-5 a process that is killed is dead for those who wait for it, by name, and for those who never spoke with it', async () => {
-    const ends = await group('death', `tcp://127.0.0.1:${await freePort()}`, 3)
+    const ends = await group('death', `tcp://127.0.0.1:${await freePort()}`, 3, QUICK)
     for (const rank of [0, 2]) {
       const { lines, err } = ends[rank]!
       expect({ err, lines }).toMatchObject({
@@ -91,9 +57,9 @@ describe('a group of processes', () => {
 
   test('INI-6 a process takes the rank of one that died, under a fresh id', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`
-    const first = script(MEMBER, 'succession', method, '0', '2', '{}')
-    await script(MEMBER, 'succession', method, '1', '2', '{}')
-    const again = read(await script(MEMBER, 'succession', method, '1', '2', '{}'))
+    const first = script(MEMBER, 'succession', method, '0', '2', JSON.stringify(QUICK))
+    await script(MEMBER, 'succession', method, '1', '2', JSON.stringify(QUICK))
+    const again = read(await script(MEMBER, 'succession', method, '1', '2', JSON.stringify(QUICK)))
     expect(again).toMatchObject({ code: 0, err: '', lines: [{ rank: 1, id: 2 }] })
     const { lines, err } = read(await first)
     expect({ err, lines }).toMatchObject({ err: '', lines: [{ id: 0 }, { sum: 7 }] })
@@ -116,117 +82,5 @@ describe('INI-14 a store that is kept in a file', () => {
     const heir = read(await script(MEMBER, 'heir', method, '0', '2', json))
     expect(heir).toMatchObject({ code: 0, err: '', lines: [{ rank: 0, id: 2 }] })
     expect(read(await other)).toMatchObject({ code: 0, err: '', lines: [{ sums: [3, 7] }] })
-  })
-})
-
-describe('INI-4 who cannot meet', () => {
-  test('learns which ranks are missing, and where it waited', async () => {
-    const port = await freePort()
-    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '0', '3', '{"timeoutMs":300}'))
-    expect(lines[0]!.failed).toMatchObject({ code: 'RENDEZVOUS_TIMEOUT', values: { missing: [1, 2] } })
-    expect((lines[0]!.failed as { message: string }).message).toContain(`1 of 3 processes had come to 127.0.0.1:${port}; rank 1, 2 had not`)
-  })
-
-  test('learns that nobody listens there, within its time', async () => {
-    const port = await freePort()
-    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":500}'))
-    expect((lines[0]!.failed as { message: string }).message).toContain(`127.0.0.1:${port}`)
-  })
-
-  test('learns that what listens there does not answer', async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const { port } = silent.address() as { port: number }
-    const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":1500}'))
-    silent.close()
-    expect(lines[0]!.failed).toMatchObject({ code: 'CONNECT_FAILED' })
-    expect((lines[0]!.failed as { message: string }).message).toMatch(
-      new RegExp(`127.0.0.1:${port}: CONNECT_TIMEOUT, no answer within \\d+ ms`),
-    )
-  })
-
-  test.each([
-    ['another world size', ['0', '2'], ['1', '3']],
-    ['the name of another', ['0', '2', '{"name":"one"}'], ['1', '2', '{"name":"one"}']],
-  ])('with %s is told so', async (_what, a, b) => {
-    const method = `tcp://127.0.0.1:${await freePort()}`
-    const json = (args: string[]): string => JSON.stringify({ timeoutMs: 4000, ...JSON.parse(args[2] ?? '{}') })
-    const ends = await Promise.all([a, b].map((args) => script(MEMBER, 'together', method, args[0]!, args[1]!, json(args))))
-    expect(ends.map(read).map(({ lines }) => (lines[0]!.failed as { code: string }).code)).toContain('RENDEZVOUS_CONFLICT')
-  })
-
-  test('in a group of no fixed size: whoever has the name of another is told so and leaves, and the other goes on', async () => {
-    const initMethod = `tcp://127.0.0.1:${await freePort()}`
-    const first = await init({ initMethod, rank: 0, name: 'one' })
-    await expect(init({ initMethod, name: 'two' })).rejects.toMatchObject({ code: 'ALREADY_A_WORKER' })
-    const come = async (name: string) =>
-      read(await script(MEMBER, 'together', initMethod, '', '', JSON.stringify({ rank: null, worldSize: null, name })))
-    expect((await come('one')).lines).toMatchObject([{ failed: { code: 'RENDEZVOUS_CONFLICT' } }])
-    const log = new GroupLog(new PrefixStore('postgrad/0', first.store))
-    const said = []
-    for (let i = 0; i < 3; i++) said.push(await log.read({ timeoutMs: 1000 }))
-    expect(said.map(({ what, id }) => [what, id])).toEqual([
-      ['joined', 0],
-      ['joined', 1],
-      ['left', 1],
-    ])
-    await first.close()
-    // A thread that is a worker no more may be one again.
-    const again = await init({ initMethod, rank: 0, worldSize: 1 })
-    expect(await again.run(() => currentWorker().workers().length)).toBe(1)
-    await again.close()
-  })
-
-  test('with a rank that lives is told so', async () => {
-    const method = `tcp://127.0.0.1:${await freePort()}`
-    // The third process of two ranks: whoever claims rank 1 last waits for the other's end, and less long.
-    const come = async (rank: string, timeoutMs: number) =>
-      read(await script(MEMBER, 'together', method, rank, '3', JSON.stringify({ timeoutMs })))
-    const ends = [come('0', 6000), come('1', 6000), new Promise((resolve) => setTimeout(resolve, 1500)).then(() => come('1', 1000))]
-    const failed = (await Promise.all(ends)).map(({ lines }) => lines[0]!.failed as { code: string; message: string })
-    const codes = failed.map(({ code }) => code).toSorted()
-    expect(codes[0]).toBe('RENDEZVOUS_CONFLICT')
-  })
-})
-
-describe('INI-8 with keys', () => {
-  const keyFile = (name: string, lines: readonly string[]): string => {
-    const path = join(folder, name)
-    writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
-    return path
-  }
-  const MEMBERS = `member = ${Buffer.alloc(32, 1).toString('base64')}`
-  const OBSERVERS = `observer = ${Buffer.alloc(32, 2).toString('base64')}`
-
-  test('whoever has the right one is let in, and whoever has another is told', async () => {
-    const right = keyFile('right', [MEMBERS])
-    const method = `tcp://127.0.0.1:${await freePort()}`
-    expect((await group('together', method, 2, { keyFile: right })).map(({ code }) => code)).toEqual([0, 0])
-    const wrong = keyFile('wrong', [`member = ${Buffer.alloc(32, 3).toString('base64')}`])
-    const other = `tcp://127.0.0.1:${await freePort()}`
-    const [, refused] = await Promise.all([
-      script(MEMBER, 'together', other, '0', '2', JSON.stringify({ keyFile: right, timeoutMs: 2500 })),
-      script(MEMBER, 'together', other, '1', '2', JSON.stringify({ keyFile: wrong, timeoutMs: 2500 })),
-    ])
-    expect(refused.out).toContain('AUTH_FAILED')
-    expect(refused.out).not.toContain(Buffer.alloc(32, 3).toString('base64').slice(0, 12))
-  })
-
-  test('a role may have done what its rights list, and nothing else', async () => {
-    const all = keyFile('all', [MEMBERS, OBSERVERS])
-    const one = keyFile('one', [OBSERVERS])
-    const method = `tcp://127.0.0.1:${await freePort()}`
-    const rights = { observer: { call: ['add'] } }
-    const [agent, observer] = await Promise.all([
-      script(MEMBER, 'rights', method, '0', '2', JSON.stringify({ keyFile: all, role: 'member', rights })),
-      script(MEMBER, 'rights', method, '1', '2', JSON.stringify({ keyFile: one, role: 'observer' })),
-    ])
-    expect([agent.out, agent.err, agent.code]).toEqual(['', '', 0])
-    expect(read(observer).lines).toMatchObject([{ allowed: 3, refused: { code: 'NOT_PERMITTED' } }])
-  })
-
-  test('without them only this machine is listened on', async () => {
-    const { lines } = read(await script(MEMBER, 'together', 'tcp://192.0.2.1:4000', '0', '2', '{"timeoutMs":1000}'))
-    expect(lines[0]!.failed).toMatchObject({ code: 'CREDENTIALS_REQUIRED' })
   })
 })
