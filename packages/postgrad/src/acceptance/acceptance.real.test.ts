@@ -15,7 +15,7 @@ const RUNS = 5
 const golden = readGolden()
 
 describe.each(PLACES)('on %s', (place, options) => {
-  const runs = place === 'threads' ? RUNS : 2
+  const runs = place === 'threads' ? RUNS : 1
   let cluster: Cluster
   beforeAll(async () => {
     cluster = await launch(casesProgram, { workers: cases.CASE_WORKERS, ...options })
