@@ -10,6 +10,7 @@ import type { CertificateIdentity } from './certificate.js'
 import type { Place } from './chunk-reader.js'
 import { type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
+import type { ReadBuffer } from './read-buffer.js'
 import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
 import { secure } from './tls.js'
@@ -24,6 +25,7 @@ export interface Endpoint {
   readonly release: string
   readonly checksums: 'always' | 'network'
   readonly place: Place | undefined
+  readonly reads: ReadBuffer
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -132,6 +134,7 @@ export class Dial {
       timeoutMs,
       checksBytes: checksBytes(this.end, address.kind === 'unix'),
       place: this.end.place,
+      reads: this.end.reads,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {

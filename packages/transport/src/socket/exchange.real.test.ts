@@ -139,6 +139,33 @@ for (const kind of ['tcp', 'unix'] as const) {
 }
 
 describe('a link of an exchange', () => {
+  test.each(['tcp', 'unix'] as const)('SOCK-10 the sockets of an exchange emit no bytes over %s, handshake included', async (kind) => {
+    const { a, b, ofA, ofB } = await two(kind)
+    let events = 0
+    for (const one of [a, b]) {
+      const { end } = one as unknown as { end: { track(socket: net.Socket): void } }
+      const { track } = end
+      // Before anybody else has the socket.
+      end.track = (socket) => {
+        track(socket)
+        const emit = socket.emit.bind(socket) as (...args: unknown[]) => boolean
+        Object.assign(socket, {
+          emit: (...args: unknown[]) => {
+            if (args[0] === 'data') events++
+            return emit(...args)
+          },
+        })
+      }
+    }
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    atB.onEach = () => ofB.send(frame('back', new Uint8Array(300_000)))
+    ofA.send(frame('there', new Uint8Array(300_000)))
+    await until(() => atA.frames.length === 1)
+    expect([atA.texts, atB.texts, events]).toEqual([['back'], ['there'], 0])
+  })
+
   test('EXC-2 nothing is dialled before something is sent; then the other end answers on the same connection', async () => {
     const { a, b, ofA, ofB } = await two('tcp')
     const [atA, atB] = [new Recorder(), new Recorder()]

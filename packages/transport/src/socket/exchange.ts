@@ -23,6 +23,7 @@ import { Dial, type Endpoint } from './dialler.js'
 import { refuse } from './handshake-errors.js'
 import { type ListenAddress, Listener } from './listener.js'
 import { type Addresses, linkExists, PeerLink, type PeerName, readResume } from './peer-link.js'
+import { ReadBuffer } from './read-buffer.js'
 import { connectFailed, exchangeClosed, isFinal } from './socket-errors.js'
 import { type SocketLimits, socketLimits } from './socket-limits.js'
 import { ownIdentity } from './tls.js'
@@ -96,6 +97,7 @@ export class Exchange {
       release,
       checksums: options.checksums ?? 'always',
       place: options.place,
+      reads: new ReadBuffer(),
       track: (socket) => this.track(socket),
     }
     this.listener = new Listener({

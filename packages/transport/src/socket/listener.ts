@@ -174,6 +174,7 @@ export class Listener {
       timeoutMs,
       checksBytes: checksBytes(end, socket.remoteAddress === undefined),
       place: end.place,
+      reads: end.reads,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {
