@@ -13,12 +13,14 @@ import { type Credentials, type Identity, requireCredentials } from './credentia
 import type { ReadBuffer } from './read-buffer.js'
 import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
-import { secure } from './tls.js'
+import type { TlsEnds } from './tls.js'
 
 /** What both ends of every connection of an exchange have in common. */
 export interface Endpoint {
   readonly self: Identity
   readonly credentials: Credentials | null
+  /** With credentials of TLS, and then always. */
+  readonly tls: TlsEnds | null
   readonly clock: Clock
   readonly limits: SocketLimits
   readonly random: (bytes: number) => Uint8Array
@@ -98,7 +100,7 @@ export class Dial {
   }
 
   private connect(address: Address, timeoutMs: number): void {
-    const { clock, credentials, track } = this.end
+    const { clock, tls, track } = this.end
     const beganMs = clock.now()
     const socket = connectTo(address)
     track(socket)
@@ -120,8 +122,8 @@ export class Dial {
     socket.on('error', failed)
     socket.once('connect', () => {
       if (isSettled) return
-      if (credentials?.kind === 'tls') secure(socket, 'dialler', credentials, connected, failed)
-      else connected(socket, null)
+      if (tls === null) connected(socket, null)
+      else tls.secure(socket, 'dialler', connected, failed)
     })
   }
 
