@@ -48,6 +48,6 @@ export class Authority {
     )
     const signature = sign('sha256', body, this.keys.privateKey)
     const base64 = sequence(body, ECDSA_SHA256, bits(signature)).toString('base64')
-    return `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`
+    return `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`
   }
 }

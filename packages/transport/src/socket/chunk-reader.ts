@@ -136,6 +136,18 @@ export class ChunkReader {
     }
   }
 
+  /** What was pushed last is its owner's again: what of it is unread is copied. */
+  keep(): void {
+    const { inputs } = this
+    const last = inputs.at(-1)
+    if (last !== undefined) {
+      inputs[inputs.length - 1] = Buffer.from(last)
+      return
+    }
+    this.input = this.at === this.input.length ? NO_BYTES : Buffer.from(this.input.subarray(this.at))
+    this.at = 0
+  }
+
   /** What is complete and was not returned yet, in order; null if there is nothing. @throws CHUNK_INVALID, after which nothing is right any more */
   next(): Frame | ControlChunk | null {
     for (;;) {

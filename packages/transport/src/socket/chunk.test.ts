@@ -138,6 +138,32 @@ describe('chunks', () => {
     )
   })
 
+  test('CHK-11 what was pushed is its owner’s again behind keep, wherever the reading has stopped', () => {
+    const bytes = written(Array.from({ length: 4 }, mixed).flat())
+    const steps = fc.array(fc.record({ bytes: fc.integer({ min: 1, max: 12_000 }), reads: fc.nat(4) }), { minLength: 1 })
+    fc.assert(
+      fc.property(steps, (order) => {
+        const from = reader()
+        const got: (Frame | ControlChunk)[] = []
+        const take = (most: number): void => {
+          for (let next = most > 0 ? from.next() : null; next !== null; next = got.length < most ? from.next() : null) got.push(next)
+        }
+        for (let at = 0, i = 0; at < bytes.length; i++) {
+          const step = order[i % order.length] as { bytes: number; reads: number }
+          const lent = Buffer.from(bytes.subarray(at, at + step.bytes))
+          at += lent.length
+          from.push(lent)
+          take(step.reads === 0 ? 0 : got.length + step.reads)
+          from.keep()
+          lent.fill(0xee)
+        }
+        take(Number.POSITIVE_INFINITY)
+        expect(got.map(hex)).toEqual(Array.from({ length: 4 }, mixed).flat().map(hex))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
   test('CHK-3 small frames of one turn leave in one write; a large segment is written from where it lies', () => {
     const sink = new Sink()
     const writer = new ChunkWriter(sink, SOCKET_LIMITS)

@@ -9,6 +9,7 @@ import { ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
 import { Handshake, type HandshakeOptions } from './handshake.js'
+import type { ReadBuffer } from './read-buffer.js'
 import type { SocketLimits } from './socket-limits.js'
 import { type SocketEnd, SocketLink } from './socket-link.js'
 import { isOfTls, tlsRefused } from './tls.js'
@@ -31,6 +32,7 @@ export interface EstablishOptions {
   /** The bytes of large frames get a checksum; with TLS never, whose records have a better one. */
   readonly checksBytes: boolean
   readonly place: Place | undefined
+  readonly reads?: ReadBuffer
   /** Throws for a purpose that nobody here serves. */
   readonly admits?: (peer: Identity, purpose: string) => void
   /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
@@ -47,6 +49,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
     limits,
     isAdmitted: false,
     place: options.place,
+    reads: options.reads,
     onControl: (type, body) => onControl(type, body),
     onEnd: (end) => onEnd(end),
   })

@@ -155,6 +155,6 @@ const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.leng
 
 const quoted = (value: unknown): string => (typeof value === 'string' ? JSON.stringify(value.slice(0, 64)) : typeof value)
 
-function credentialsInvalid(expected: string, got: string, remedy: string): PostgradError {
+export function credentialsInvalid(expected: string, got: string, remedy: string): PostgradError {
   return new PostgradError('CREDENTIALS_INVALID', { op: 'credentials', expected, got, remedy })
 }

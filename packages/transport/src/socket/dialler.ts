@@ -10,20 +10,24 @@ import type { CertificateIdentity } from './certificate.js'
 import type { Place } from './chunk-reader.js'
 import { type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
+import type { ReadBuffer } from './read-buffer.js'
 import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
-import { secure } from './tls.js'
+import type { TlsEnds } from './tls.js'
 
 /** What both ends of every connection of an exchange have in common. */
 export interface Endpoint {
   readonly self: Identity
   readonly credentials: Credentials | null
+  /** With credentials of TLS, and then always. */
+  readonly tls: TlsEnds | null
   readonly clock: Clock
   readonly limits: SocketLimits
   readonly random: (bytes: number) => Uint8Array
   readonly release: string
   readonly checksums: 'always' | 'network'
   readonly place: Place | undefined
+  readonly reads: ReadBuffer
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -96,7 +100,7 @@ export class Dial {
   }
 
   private connect(address: Address, timeoutMs: number): void {
-    const { clock, credentials, track } = this.end
+    const { clock, tls, track } = this.end
     const beganMs = clock.now()
     const socket = connectTo(address)
     track(socket)
@@ -118,8 +122,8 @@ export class Dial {
     socket.on('error', failed)
     socket.once('connect', () => {
       if (isSettled) return
-      if (credentials?.kind === 'tls') secure(socket, 'dialler', credentials, connected, failed)
-      else connected(socket, null)
+      if (tls === null) connected(socket, null)
+      else tls.secure(socket, 'dialler', connected, failed)
     })
   }
 
@@ -132,6 +136,7 @@ export class Dial {
       timeoutMs,
       checksBytes: checksBytes(this.end, address.kind === 'unix'),
       place: this.end.place,
+      reads: this.end.reads,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {

@@ -3,12 +3,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
 import { join } from 'node:path'
+import tls from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { Link } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { Address } from './address.js'
 import { Authority } from './certificates.fixture.js'
+import { Bye, ChunkType, controlChunk } from './chunk.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeOptions } from './exchange.js'
 import type { ListenAddress } from './listener.js'
@@ -139,6 +141,33 @@ for (const kind of ['tcp', 'unix'] as const) {
 }
 
 describe('a link of an exchange', () => {
+  test.each(['tcp', 'unix'] as const)('SOCK-10 the sockets of an exchange emit no bytes over %s, handshake included', async (kind) => {
+    const { a, b, ofA, ofB } = await two(kind)
+    let events = 0
+    for (const one of [a, b]) {
+      const { end } = one as unknown as { end: { track(socket: net.Socket): void } }
+      const { track } = end
+      // Before anybody else has the socket.
+      end.track = (socket) => {
+        track(socket)
+        const emit = socket.emit.bind(socket) as (...args: unknown[]) => boolean
+        Object.assign(socket, {
+          emit: (...args: unknown[]) => {
+            if (args[0] === 'data') events++
+            return emit(...args)
+          },
+        })
+      }
+    }
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    atB.onEach = () => ofB.send(frame('back', new Uint8Array(300_000)))
+    ofA.send(frame('there', new Uint8Array(300_000)))
+    await until(() => atA.frames.length === 1)
+    expect([atA.texts, atB.texts, events]).toEqual([['back'], ['there'], 0])
+  })
+
   test('EXC-2 nothing is dialled before something is sent; then the other end answers on the same connection', async () => {
     const { a, b, ofA, ofB } = await two('tcp')
     const [atA, atB] = [new Recorder(), new Recorder()]
@@ -650,5 +679,113 @@ describe('an exchange with TLS', () => {
     expect(await dial(exchange(4, { credentials: of('w1') }))).toMatch(/^AUTH_FAILED: /)
     expect(await dial(exchange(5, { credentials: of('w5', 'member', 'other') }))).toMatch(/^AUTH_FAILED: /)
     expect(await dial(exchange(6, { credentials: null }))).toMatch(/^(CONNECT_FAILED|AUTH_FAILED): /)
+  })
+
+  /** An alert, or a socket that was closed before it could be read. */
+  const REFUSED = /^(ERR_SSL_TLSV1\w*_ALERT_\w+|ECONNRESET|EPIPE)$/
+
+  interface RawEnd {
+    ended: string
+    isReused: boolean
+    session?: Buffer
+  }
+
+  /** Connects as no dialler of ours does, says goodbye, and waits until the other end closes. @returns how it ended, and the session that might be resumed */
+  function dialRaw(port: number, options: tls.ConnectionOptions): Promise<RawEnd> {
+    return new Promise((resolve) => {
+      const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+      const got: RawEnd = { ended: 'closed', isReused: false }
+      socket.on('secureConnect', () => {
+        got.isReused = socket.isSessionReused()
+        socket.write(controlChunk(ChunkType.BYE, Buffer.from([Bye.CLOSED]), 0))
+      })
+      socket.on('session', (session) => {
+        got.session = session
+      })
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        got.ended = error.code ?? error.message
+      })
+      socket.on('close', () => resolve(got))
+      socket.resume()
+    })
+  }
+
+  test('EXC-17 all connections of an exchange are checked alike: no certificate, another authority, an older TLS, before and behind good ones', async () => {
+    const b = exchange(2, { credentials: of('w2') })
+    b.serve('store', (link) => link.open(new Recorder()))
+    const at = await b.listen([TCP])
+    const { port } = at[0] as { port: number }
+    const { ca, cert, key } = of('w1')
+    const other = of('w1', 'member', 'c', new Authority('ours'))
+    for (let round = 0; round < 2; round++) {
+      expect((await dialRaw(port, { ca })).ended).toMatch(REFUSED)
+      // It takes the listener for what it is, and would be let in by its name.
+      const forged = exchange(1, { credentials: { kind: 'tls', ca, cert: other.cert, key: other.key } })
+      await expect(forged.dial('store', at, { timeoutMs: 5000 })).rejects.toMatchObject({
+        code: expect.stringMatching(/^(CONNECT_FAILED|AUTH_FAILED)$/),
+      })
+      expect((await dialRaw(port, { ca, cert, key, maxVersion: 'TLSv1.2' })).ended).toMatch(REFUSED)
+      const { peer: who } = await exchange(1, { credentials: { kind: 'tls', ca, cert, key } }).dial('store', at, { timeoutMs: 5000 })
+      expect(who.name).toBe('w2')
+    }
+  })
+
+  test('EXC-17 no session is resumed: each connection shows its certificate', async () => {
+    const b = exchange(2, { credentials: of('w2') })
+    const [at] = await b.listen([TCP])
+    const { port } = at as { port: number }
+    const { ca, cert, key } = of('w1')
+    const { ended, session } = await dialRaw(port, { ca, cert, key })
+    expect([ended, session === undefined]).toEqual(['closed', false])
+    const resuming = session === undefined ? {} : { session }
+    expect(await dialRaw(port, { ca, cert, key, ...resuming })).toMatchObject({ ended: 'closed', isReused: false })
+    expect(await dialRaw(port, { ca, ...resuming })).toMatchObject({ ended: expect.stringMatching(REFUSED), isReused: false })
+  })
+
+  test('EXC-17 a dialler takes no certificate of another authority, and no older TLS', async () => {
+    const other = of('w2', 'member', 'c', new Authority('ours'))
+    const ours = of('w2')
+    for (const options of [
+      { cert: other.cert, key: other.key },
+      { cert: ours.cert, key: ours.key, maxVersion: 'TLSv1.2' },
+    ] as const) {
+      let connections = 0
+      const server = tls.createServer(options, () => connections++)
+      server.on('tlsClientError', () => {})
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      made.push(server)
+      const { port } = server.address() as net.AddressInfo
+      const dialled = exchange(1, { credentials: of('w1') }).dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 3000 })
+      await expect(dialled).rejects.toMatchObject({ code: 'AUTH_FAILED' })
+      expect(connections).toBe(0)
+    }
+  })
+
+  test('EXC-17 many at once: each connection is the one that it was dialled as', async () => {
+    const b = exchange(99, { credentials: of('w99') })
+    b.serve('store', (link, { name }) => {
+      link.open(new Recorder())
+      link.send(frame(name))
+    })
+    for (const where of [TCP, { kind: 'unix', path: join(folder(), 'b') } as const]) {
+      const at = await b.listen([where])
+      const ids = Array.from({ length: 12 }, (_, i) => i + 1)
+      const names = ids.map(async (id) => {
+        const { link } = await exchange(id, { credentials: of(`w${id}`) }).dial('store', at, { timeoutMs: 10_000 })
+        const got = new Recorder()
+        link.open(got)
+        await until(() => got.frames.length === 1)
+        return got.texts[0]
+      })
+      expect(await Promise.all(names)).toEqual(ids.map((id) => `w${id}`))
+    }
+  })
+
+  test('EXC-17 a key of another certificate is refused at once, and not shown', () => {
+    const credentials = { ...of('w1'), key: of('w1').key }
+    expect(() => exchange(1, { credentials })).toThrow(
+      expect.objectContaining({ code: 'CREDENTIALS_INVALID', message: expect.not.stringContaining('PRIVATE') }),
+    )
   })
 })

@@ -23,9 +23,10 @@ import { Dial, type Endpoint } from './dialler.js'
 import { refuse } from './handshake-errors.js'
 import { type ListenAddress, Listener } from './listener.js'
 import { type Addresses, linkExists, PeerLink, type PeerName, readResume } from './peer-link.js'
+import { ReadBuffer } from './read-buffer.js'
 import { connectFailed, exchangeClosed, isFinal } from './socket-errors.js'
 import { type SocketLimits, socketLimits } from './socket-limits.js'
-import { ownIdentity } from './tls.js'
+import { ownIdentity, TlsEnds } from './tls.js'
 
 export interface ExchangeOptions {
   /** Who this worker is. The role is that of the credentials; without any it is 'member' unless said otherwise. */
@@ -86,16 +87,19 @@ export class Exchange {
   constructor(options: ExchangeOptions) {
     const { self, credentials, clock, random, release = '' } = options
     if (credentials !== null) checkCredentials(credentials)
+    const tls = credentials?.kind === 'tls' ? new TlsEnds(credentials) : null
     this.self = { cluster: self.cluster, name: self.name, id: self.id, role: roleOf(options) }
     this.end = {
       self: this.self,
       credentials,
+      tls,
       clock,
       limits: socketLimits(options.limits),
       random: random ?? ((bytes) => builtin<typeof import('node:crypto')>('node:crypto').randomBytes(bytes)),
       release,
       checksums: options.checksums ?? 'always',
       place: options.place,
+      reads: new ReadBuffer(),
       track: (socket) => this.track(socket),
     }
     this.listener = new Listener({

@@ -10,7 +10,6 @@ import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
 import { checksBytes, type Endpoint } from './dialler.js'
 import { addressInUse, cannotListen } from './socket-errors.js'
-import { secure } from './tls.js'
 
 /** Where to listen. */
 export type ListenAddress =
@@ -119,7 +118,7 @@ export class Listener {
 
   private onSocket(socket: Socket): void {
     const { end } = this.options
-    const { limits, credentials } = end
+    const { limits, tls } = end
     const from = socket.remoteAddress ?? 'unix'
     const halfOpen = this.halfOpen.get(from) ?? 0
     const open = this.open.get(from) ?? 0
@@ -149,7 +148,7 @@ export class Listener {
       known()
       decrement(this.open, from)
     })
-    if (credentials?.kind !== 'tls') {
+    if (tls === null) {
       this.shakeHands(socket, null, limits.handshakeMs, known)
       return
     }
@@ -159,7 +158,7 @@ export class Listener {
       timer.cancel()
       this.shakeHands(made, peer, Math.max(1, Math.ceil(beganMs + limits.handshakeMs - end.clock.now())), known)
     }
-    secure(socket, 'listener', credentials, secured, () => {
+    tls.secure(socket, 'listener', secured, () => {
       timer.cancel()
       this.counts.failed++
     })
@@ -174,6 +173,7 @@ export class Listener {
       timeoutMs,
       checksBytes: checksBytes(end, socket.remoteAddress === undefined),
       place: end.place,
+      reads: end.reads,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {

@@ -4,12 +4,17 @@ import type { Frame } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
 import { ChunkWriter } from './chunk-writer.js'
+import { READ_BYTES, ReadBuffer } from './read-buffer.js'
 import { SOCKET_LIMITS, socketLimits } from './socket-limits.js'
 import { SocketLink, type SocketLinkOptions } from './socket-link.js'
 import { clock, sleep, socketPair, until } from './socket-pair.fixture.js'
 
-async function linkPair(kind: 'tcp' | 'unix', options: Partial<SocketLinkOptions> = {}) {
+/** All links of a thread share one. */
+const reads = new ReadBuffer()
+
+async function linkPair(kind: 'tcp' | 'unix', more: Partial<SocketLinkOptions> = {}) {
   const sockets = await socketPair(kind)
+  const options = { reads, ...more }
   const a = new SocketLink(sockets.a, { clock, name: 'a', ...options })
   const b = new SocketLink(sockets.b, { clock, name: 'b', ...options })
   return { a, b, sockets, dispose: sockets.dispose }
@@ -23,6 +28,14 @@ for (const kind of ['tcp', 'unix'] as const) {
     arrivesAtOnce: false,
   })
 }
+
+// As on a Node that lacks the other way, and as over TLS.
+describeLink(`SOCK-1 the socket link over tcp by 'data' events`, {
+  make: () => linkPair('tcp', { reads: undefined }),
+  until,
+  turns: () => sleep(5),
+  arrivesAtOnce: false,
+})
 
 const bytesOf = (length: number, first: number): Uint8Array => {
   const bytes = new Uint8Array(length)
@@ -234,4 +247,118 @@ describe('the socket link', () => {
       sockets.dispose()
     },
   )
+
+  test.each(['tcp', 'unix'] as const)('SOCK-10 over %s, dialled or accepted: no read brings memory of its own', async (kind) => {
+    const sockets = await socketPair(kind)
+    const given: { readonly memory: ArrayBufferLike; readonly bytes: number }[] = []
+    const watched: Pick<ReadBuffer, 'take'> = {
+      take: (socket, onBytes) =>
+        reads.take(socket, (bytes) => {
+          given.push({ memory: bytes.buffer, bytes: bytes.length })
+          onBytes(bytes)
+        }),
+    }
+    const [a, b] = [sockets.a, sockets.b].map((socket) => new SocketLink(socket, { clock, reads: watched })) as [SocketLink, SocketLink]
+    let events = 0
+    for (const socket of [sockets.a, sockets.b]) socket.on('data', () => events++)
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      const got = new Recorder()
+      to.open(got)
+      from.send(frame('x', bytesOf(1_000_000, 1)))
+      await until(() => got.frames.length === 1)
+      expect(same(got.frames[0]!.segments[0], bytesOf(1_000_000, 1))).toBe(true)
+    }
+    expect(events).toBe(0)
+    expect(given.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(2_000_000)
+    expect(new Set(given.map(({ memory }) => memory)).size).toBe(1)
+    sockets.dispose()
+  })
+
+  test('SOCK-10 what has come before the link was made is read, too', async () => {
+    const sockets = await socketPair('unix')
+    sockets.b.on('readable', () => {})
+    new SocketLink(sockets.a, { clock, reads }).send(frame('early', bytesOf(100, 1)))
+    await until(() => sockets.b.readableLength > 0)
+    sockets.b.removeAllListeners('readable')
+    const b = new SocketLink(sockets.b, { clock, reads })
+    const got = new Recorder()
+    b.open(got)
+    await until(() => got.frames.length === 1)
+    expect(got.texts).toEqual(['early'])
+    sockets.dispose()
+  })
+
+  test('SOCK-10 what waits for open stays what it is while other links read into the same buffer', async () => {
+    const pairs = await Promise.all([linkPair('unix'), linkPair('tcp'), linkPair('unix')])
+    for (const [i, { a }] of pairs.entries()) {
+      for (let k = 0; k < 50; k++) a.send(frame(`${i}:${k}`, bytesOf(1000, i + k)))
+      a.flush()
+    }
+    await sleep(50)
+    const busy = await linkPair('tcp')
+    const noise = new Recorder()
+    busy.b.open(noise)
+    busy.a.send(frame('noise', new Uint8Array(1_000_000).fill(0xee)))
+    await until(() => noise.frames.length === 1)
+    for (const [i, { b, dispose }] of pairs.entries()) {
+      const got = new Recorder()
+      b.open(got)
+      await until(() => got.frames.length === 50)
+      expect(got.texts).toEqual(Array.from({ length: 50 }, (_, k) => `${i}:${k}`))
+      expect(got.frames.every(({ segments }, k) => same(segments[0], bytesOf(1000, i + k)))).toBe(true)
+      dispose()
+    }
+    busy.dispose()
+  })
+
+  test('SOCK-10 what is behind a receiver that threw stays what it is', async () => {
+    const { a, dispose } = await socketPair('unix')
+    let read: (bytes: Buffer) => void = () => {}
+    const link = new SocketLink(a, {
+      clock,
+      reads: {
+        take: (_, onBytes) => {
+          read = onBytes
+          return true
+        },
+      },
+    })
+    const got = new Recorder()
+    got.onEach = ({ header }) => {
+      if (text(header) === '1') throw new Error('of the receiver')
+    }
+    link.open(got)
+    await sleep(5)
+    const written: Uint8Array[] = []
+    const sink = { writableLength: 0, write: (bytes: Uint8Array) => written.push(bytes) > 0, cork() {}, uncork() {} }
+    const writer = new ChunkWriter(sink, SOCKET_LIMITS)
+    // Frames of a chunk each, so that most are unread when the receiver throws.
+    for (let i = 0; i < 8; i++) {
+      writer.add(frame(`${i}`, bytesOf(500, i)))
+      writer.flush()
+    }
+    const bytes = Buffer.concat(written)
+    const shared = Buffer.alloc(READ_BYTES)
+    const lend = (from: number, to: number): void => {
+      const length = bytes.copy(shared, 0, from, to)
+      try {
+        read(shared.subarray(0, length))
+      } finally {
+        shared.fill(0xee)
+      }
+    }
+    // The second and third come before the rest of the first is delivered.
+    const [first, second] = [Math.floor(bytes.length / 2) + 3, Math.floor((3 * bytes.length) / 4) + 3]
+    expect(() => lend(0, first)).toThrow('of the receiver')
+    lend(first, second)
+    lend(second, bytes.length)
+    expect(got.frames.length).toBe(2)
+    await until(() => got.frames.length === 8)
+    expect(got.texts).toEqual(Array.from({ length: 8 }, (_, i) => `${i}`))
+    expect(got.frames.every(({ segments }, i) => same(segments[0], bytesOf(500, i)))).toBe(true)
+    dispose()
+  })
 })

@@ -23,12 +23,11 @@ import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
+import { READ_BYTES, type ReadBuffer } from './read-buffer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
 const LOOKED_MS = 1
-/** What Node reads at once. Less was all that there was. */
-const READ_BYTES = 65_536
 
 export interface SocketLinkOptions {
   readonly clock: Clock
@@ -41,6 +40,8 @@ export interface SocketLinkOptions {
   readonly checksBytes?: boolean
   /** Where large segments are read to. Default: fresh memory. */
   readonly place?: Place | undefined
+  /** What a plain socket reads into. Default: a buffer for each read. */
+  readonly reads?: Pick<ReadBuffer, 'take'> | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
@@ -112,7 +113,7 @@ export class SocketLink implements Link {
     this.isAdmitted = false
     // A small frame is worth nothing late.
     socket.setNoDelay(true)
-    socket.on('data', (bytes: Buffer) => this.onData(bytes))
+    if (options.reads?.take(socket, (bytes) => this.onLent(bytes)) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
@@ -261,6 +262,15 @@ export class SocketLink implements Link {
   }
 
   // --- reading
+
+  /** The bytes are another's when this returns, however it does. */
+  private onLent(bytes: Buffer): void {
+    try {
+      this.onData(bytes)
+    } finally {
+      this.reader.keep()
+    }
+  }
 
   private onData(bytes: Buffer): void {
     this.hasReceived = true

@@ -1,53 +1,110 @@
-/** TLS 1.3 with certificates at both ends, around sockets that are connected already. `certificate.ts` reads who they belong to. */
+/**
+ * TLS 1.3 with certificates at both ends, around sockets that are connected already. `certificate.ts` reads who they belong to.
+ *
+ * Note [What is parsed once]. Certificates and key are parsed for an exchange, not for a connection, which took nearly half of a connection's time. For that all accepted
+ * connections have one server, which checks certificates as Node does; which socket one of its connections is around is in `_parent`, a field of Node's own. Were
+ * it missing, no connection would be let in.
+ *
+ * Note [No tickets]. A server that lives on could resume a session, and then asks for no certificate: so it gives out no tickets. Each connection shows its
+ * certificate.
+ */
 import type { Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
+import type { SecureContext, Server, TLSSocket } from 'node:tls'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { type CertificateIdentity, tlsIdentity } from './certificate.js'
-import type { TlsCredentials } from './credentials.js'
+import { credentialsInvalid, type TlsCredentials } from './credentials.js'
 
 const tls = () => builtin<typeof import('node:tls')>('node:tls')
 
-/** Calls one of the two, once. Who is at the other end is checked by the handshake, against the certificate: host names say nothing here. */
-export function secure(
-  socket: Socket,
-  side: 'dialler' | 'listener',
-  { ca, cert, key }: TlsCredentials,
-  onSecure: (secured: TLSSocket, peer: CertificateIdentity) => void,
-  onFailed: (error: Error) => void,
-): void {
-  let isOver = false
-  const failed = (error: Error): void => {
-    if (isOver) return
-    isOver = true
-    socket.destroy()
-    onFailed(isOfSystem(error) ? error : tlsRefused(error))
-  }
-  const secured = (made: TLSSocket): void => {
-    if (isOver) return
+/** What comes of a handshake of TLS. */
+interface Outcome {
+  readonly secured: (made: TLSSocket) => void
+  readonly failed: (error: Error) => void
+}
+
+/** Both ends of the connections of one exchange. */
+export class TlsEnds {
+  private readonly options: object
+  private readonly context: SecureContext
+  private server: Server | null = null
+  /** By the sockets that were accepted. */
+  private readonly outcomes = new WeakMap<object, Outcome>()
+
+  /** @throws CREDENTIALS_INVALID */
+  constructor({ ca, cert, key }: TlsCredentials) {
+    const { constants } = builtin<typeof import('node:crypto')>('node:crypto')
+    this.options = { ca, cert, key, minVersion: 'TLSv1.3', secureOptions: constants.SSL_OP_NO_TICKET }
     try {
-      const peer = tlsIdentity(made.getPeerCertificate())
-      isOver = true
-      onSecure(made, peer)
+      this.context = tls().createSecureContext(this.options)
     } catch (error) {
-      failed(error as Error)
+      throw credentialsInvalid(
+        'certificates, and the key of `cert`, that TLS can read',
+        String(codeOf(error) ?? 'something else'),
+        'Check that `key` belongs to `cert`, and that no passphrase protects it.',
+      )
     }
   }
-  const shared = { ca, cert, key, minVersion: 'TLSv1.3', rejectUnauthorized: true } as const
-  socket.on('error', failed)
-  socket.on('close', () =>
-    failed(Object.assign(new Error('the connection was closed during the handshake of TLS'), { code: 'ECONNRESET' })),
-  )
-  if (side === 'dialler') {
-    const made = tls().connect({ ...shared, socket, checkServerIdentity: () => undefined })
+
+  /** Calls one of the two, once. Who is at the other end is checked by the handshake, against the certificate: host names say nothing here. */
+  secure(
+    socket: Socket,
+    side: 'dialler' | 'listener',
+    onSecure: (secured: TLSSocket, peer: CertificateIdentity) => void,
+    onFailed: (error: Error) => void,
+  ): void {
+    let isOver = false
+    const failed = (error: Error): void => {
+      if (isOver) return
+      isOver = true
+      socket.destroy()
+      onFailed(isOfSystem(error) ? error : tlsRefused(error))
+    }
+    const secured = (made: TLSSocket): void => {
+      if (isOver) return
+      try {
+        const peer = tlsIdentity(made.getPeerCertificate())
+        isOver = true
+        onSecure(made, peer)
+      } catch (error) {
+        failed(error as Error)
+      }
+    }
+    socket.on('error', failed)
+    socket.on('close', () =>
+      failed(Object.assign(new Error('the connection was closed during the handshake of TLS'), { code: 'ECONNRESET' })),
+    )
+    if (side === 'listener') {
+      this.outcomes.set(socket, { secured, failed })
+      this.server ??= this.createServer()
+      this.server.emit('connection', socket)
+      return
+    }
+    const { context } = this
+    const made = tls().connect({ socket, secureContext: context, rejectUnauthorized: true, checkServerIdentity: () => undefined })
     made.on('error', failed)
     made.on('secureConnect', () => secured(made))
-    return
   }
-  // A server of its own for each: it says which of its sockets it was.
-  const server = tls().createServer({ ...shared, requestCert: true }, secured)
-  server.on('tlsClientError', failed)
-  server.emit('connection', socket)
+
+  /** It listens nowhere. */
+  private createServer(): Server {
+    const server = tls().createServer({ ...this.options, requestCert: true, rejectUnauthorized: true })
+    server.on('secureConnection', (made) => {
+      const outcome = this.outcomeOf(made)
+      if (outcome === undefined) made.destroy()
+      else outcome.secured(made)
+    })
+    server.on('tlsClientError', (error, made) => {
+      made.destroy()
+      this.outcomeOf(made)?.failed(error)
+    })
+    return server
+  }
+
+  private outcomeOf(made: TLSSocket): Outcome | undefined {
+    const { _parent: parent } = made as unknown as { readonly _parent?: object }
+    return parent === undefined ? undefined : this.outcomes.get(parent)
+  }
 }
 
 /** What the network said, not TLS. */

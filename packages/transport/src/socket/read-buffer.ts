@@ -1,0 +1,48 @@
+/**
+ * One buffer into which plain sockets, TCP and Unix, read for good. Without it each read brings a buffer of its own, 64 KiB that V8 has to give and
+ * free: of 64 MiB that is half of the receiver's work. Reads are synchronous, so all sockets of a thread share one, and what was read is gone
+ * with the next: whoever is called keeps nothing of it when it returns.
+ *
+ * Note [Reading into one buffer]. `net.connect` has an option for it, `onread`; a socket that a server has accepted has none. So both are told in the way in which
+ * `onread` tells the socket's handle. That is Node's own and may change: where a part of it is missing, and for TLS, which allocates by itself, the socket emits
+ * 'data' as ever. The tests of SOCK-10 fail on a Node where plain ones do.
+ */
+import type { Socket } from 'node:net'
+
+/** What Node reads at once. Less was all that there was. */
+export const READ_BYTES = 65_536
+
+interface Handle {
+  useUserBuffer?(buffer: Uint8Array): void
+}
+
+export class ReadBuffer {
+  /** Memory of its own, made when it is first needed. A handle knows its address alone: the socket, by its field, keeps it alive. */
+  private buffer: Buffer | null = null
+
+  /**
+   * From now on what the socket reads is given to `onBytes`, and not emitted. `pause` and `resume` are as before.
+   * @returns false if this socket can only emit 'data'
+   */
+  take(socket: Socket, onBytes: (bytes: Buffer) => void): boolean {
+    const handle = (socket as unknown as { _handle?: Handle | null })._handle
+    const fields = Object.getOwnPropertySymbols(socket)
+    const field = (name: string): symbol | undefined => fields.find(({ description }) => description === name)
+    const [bufferField, callbackField] = [field('kBuffer'), field('kBufferCb')]
+    // What has come already is in the socket, and would stay there.
+    const isPlain = !('encrypted' in socket) && socket.readableLength === 0
+    if (!isPlain || typeof handle?.useUserBuffer !== 'function' || bufferField === undefined || callbackField === undefined) return false
+    this.buffer ??= Buffer.allocUnsafeSlow(READ_BYTES)
+    const { buffer } = this
+    Object.assign(socket, {
+      [bufferField]: buffer,
+      [callbackField]: (bytes: number) => {
+        onBytes(bytes === READ_BYTES ? buffer : buffer.subarray(0, bytes))
+        return true
+      },
+    })
+    handle.useUserBuffer(buffer)
+    socket.resume()
+    return true
+  }
+}
