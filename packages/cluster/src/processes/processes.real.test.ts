@@ -98,6 +98,13 @@ describe('a cluster of several processes', () => {
     await expect(frozen).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'b', cause: 'killed' } })
   })
 
+  test('CLU-94 a worker that is busy when another first speaks to it, for longer than a connection may take, is no death', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2, stallMs: 0 })
+    const busy = cluster.on('b').run(program.block, 12_000)
+    expect(await cluster.on('a').run(program.everybody, 1)).toBe(1)
+    await busy
+  })
+
   test('CLU-95 nothing stays behind: no process, no folder of sockets, also when the process of the cluster is killed', async () => {
     // A folder of its own: other tests run beside this one.
     const own = mkdtempSync(join(tmpdir(), 'processes-test-'))
