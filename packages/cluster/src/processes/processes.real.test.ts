@@ -126,6 +126,16 @@ describe('a cluster of several processes', () => {
     expect(existsSync(folder!)).toBe(false)
   })
 
+  test('CLU-92 where no process can be started the launch is refused with the reason', async () => {
+    const { code, out, err } = await script(new URL('../fixtures/no-process.js', import.meta.url))
+    expect([code, err, out.trim().split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])
+  })
+
+  test('CLU-92 a process that ends with several workers while they are started fails the launch alone', async () => {
+    const started = launch(new URL('../fixtures/crashes-at-start.js', import.meta.url), { workers: 3, processes: 1 })
+    await expect(started).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: { values: { cause: 'process-ended' } } })
+  })
+
   test('CLU-65 a number of processes that cannot be is refused', async () => {
     for (const processes of [0, 3, 1.5, Number.NaN]) {
       const refused = launch(PROGRAM, { workers: 2, processes })
