@@ -120,6 +120,20 @@ export function describeHost(name: string, makeHost: () => WorkerHost): void {
       await until(() => worker.heard.includes('closed by peer'))
     })
 
+    test('an end that is sent to a worker that has ended closes the other', async () => {
+      const host = make()
+      host.admit(A)
+      host.admit(B)
+      const [ofA, ofB] = host.link(A, B)
+      const [a, b] = [start(host, A, [ofA]), start(host, B)]
+      a.order({ opens: 0 })
+      b.order({ asks: 'boot' })
+      await until(() => b.heard.length === 1)
+      await b.kill()
+      b.control.postMessage({ echo: 'nobody hears this' }, [ofB])
+      await until(() => a.heard.includes('closed by peer'))
+    })
+
     test('opens an end on this side', async () => {
       const host = make()
       host.admit(A)

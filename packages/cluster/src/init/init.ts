@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
-import type { MailboxOptions, RoleRights, WorkerInfo } from '@postgrad/rpc'
+import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
@@ -137,9 +137,13 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
+    const transports: HeapTransport[] = []
     ends.unshift(
       () => joined.close(),
       () => exchange.close(),
+      () => {
+        for (const transport of transports) transport.close()
+      },
     )
     // Made only where a socket shall lie in it: a process that is killed leaves it behind.
     const path = (): string => {
@@ -162,13 +166,20 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       access,
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
-    const roleOf = (peer: WorkerInfo): string => exchange.identityOf(peer.id)?.role ?? ROLE
-    const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf })
+    const roles = new Map<number, string>()
+    const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf: (peer) => roles.get(peer.id) ?? ROLE })
     exchange.onPeerIdentity((peer) => {
+      // Kept: its link may have ended before it is opened here, and what it has sent is still read.
+      roles.set(peer.id, peer.role)
       if (made.peers.get(peer.id) !== undefined) made.setPeerRole(peer.id, peer.role)
     })
     runtime = made
-    const transport = () => (heap === null ? null : new HeapTransport(heap, room))
+    const transport = (): HeapTransport => {
+      // Where not all are trusted alike, large tensors are copied for each message: a peer that lies about what it has read would see what comes into their place.
+      const made = new HeapTransport(heap, room, access === null)
+      transports.push(made)
+      return made
+    }
     await group.begin(made, exchange, transport, (visitor) => meeting.expect(visitor))
     return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {

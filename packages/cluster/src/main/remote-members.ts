@@ -175,7 +175,10 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
 
   /** Nobody asks any more for threads that have ended and whose names others have. */
   private sweep(): void {
-    for (const [id, thread] of this.threadsById)
-      if (thread.dead && !this.workers.some((worker) => worker.id === id)) this.threadsById.delete(id)
+    const { roster } = this.members
+    for (const [id, thread] of this.threadsById) {
+      // Of several that end at once each is asked for until its own end has been noted.
+      if (thread.dead && roster.standingOf(id) === 'gone' && !this.workers.some((worker) => worker.id === id)) this.threadsById.delete(id)
+    }
   }
 }

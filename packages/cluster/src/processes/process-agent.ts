@@ -77,7 +77,11 @@ class ProcessAgent {
         return
       case 'control': {
         const hosted = this.hosted.get(message.id)
-        if (hosted === undefined) return
+        if (hosted === undefined) {
+          // It has ended, and the cluster did not know yet: who has the other end hears of it by that.
+          for (const [, end] of this.keyed(message.ends)) end.close()
+          return
+        }
         this.giveEnds(hosted.worker, message.ends)
         hosted.worker.control.postMessage(withOwnBuffers(message.message))
         return
@@ -128,6 +132,7 @@ class ProcessAgent {
         onExit: (exit) => this.ended(id, exit),
       })
     } catch (error) {
+      for (const [, end] of keyed) end.close()
       tell({ tell: 'exit', id, exitCode: 1, thrown: this.payloads.encodeError(error) })
       return
     }

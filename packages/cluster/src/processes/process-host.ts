@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { WorkerId } from '@postgrad/base'
+import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Clock } from '@postgrad/transport'
 import { runPayloads } from '../admin/run-payloads.js'
@@ -136,7 +136,8 @@ interface Worker {
 /** One process, from its start until its end. */
 class WorkerProcess {
   hasEnded = false
-  private readonly child: ChildProcess
+  /** Null: the machine gave none. */
+  private readonly child: ChildProcess | null
   private readonly clock: Clock
   private readonly payloads = runPayloads(null)
   private readonly workers = new Map<WorkerId, Worker>()
@@ -148,8 +149,13 @@ class WorkerProcess {
   constructor({ entry, clock }: ProcessHostOptions, sockets: SocketBoot, onWorkerEnd: (id: WorkerId) => void) {
     this.clock = clock
     this.onWorkerEnd = onWorkerEnd
-    this.child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
-    const { child } = this
+    const child = forked(entry)
+    this.child = 'error' in child ? null : child
+    this.gone = 'error' in child ? child.error.then((error) => this.onFailed(error)) : this.untilGone(child)
+    this.say({ do: 'begin', sockets })
+  }
+
+  private async untilGone(child: ChildProcess): Promise<void> {
     child.on('message', (message) => this.hear(message as FromProcess))
     // What could not be sent any more: its end follows.
     child.on('error', () => {})
@@ -158,13 +164,13 @@ class WorkerProcess {
     })
     // What it has said before its end comes first.
     const silence = new Promise<void>((resolve) => child.once('disconnect', resolve))
-    this.gone = Promise.all([exit, silence]).then(([[code, signal]]) => this.onGone(code, signal))
-    this.say({ do: 'begin', sockets })
+    const [[code, signal]] = await Promise.all([exit, silence])
+    this.onGone(child.pid ?? 0, code, signal)
   }
 
   say(message: ToProcess): void {
     if (message.do === 'admit') this.admitted.add(message.worker.id)
-    if (this.child.connected) this.child.send(message)
+    if (this.child?.connected) this.child.send(message)
   }
 
   release(id: WorkerId): void {
@@ -177,7 +183,7 @@ class WorkerProcess {
   async end(): Promise<void> {
     this.hasEnded = true
     this.say({ do: 'end' })
-    const timer = this.clock.setTimer(KILL_MS, () => this.child.kill('SIGKILL'))
+    const timer = this.clock.setTimer(KILL_MS, () => this.child?.kill('SIGKILL'))
     await this.gone
     timer.cancel()
   }
@@ -219,7 +225,7 @@ class WorkerProcess {
     if (!this.workers.has(id)) return
     this.say({ do: 'kill', id })
     // The process itself may stand still.
-    const timer = this.clock.setTimer(KILL_MS, () => this.child.kill('SIGKILL'))
+    const timer = this.clock.setTimer(KILL_MS, () => this.child?.kill('SIGKILL'))
     await ended
     timer.cancel()
   }
@@ -266,11 +272,35 @@ class WorkerProcess {
     worker.resolveEnded()
   }
 
-  private onGone(code: number | null, signal: NodeJS.Signals | null): void {
+  private onFailed(error: Error): void {
     this.hasEnded = true
-    const ofProcess = { pid: this.child.pid ?? 0, signal }
+    for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: 1, thrown: processFailed(error) })
+  }
+
+  private onGone(pid: number, code: number | null, signal: NodeJS.Signals | null): void {
+    this.hasEnded = true
+    const ofProcess = { pid, signal }
     for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: code ?? 1, thrown: undefined, ofProcess })
   }
+}
+
+/** A process, or why there is none: nothing may be sent to that, for Node fails on it. */
+function forked(entry: URL): ChildProcess | { readonly error: Promise<Error> } {
+  try {
+    const child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
+    return child.pid === undefined ? { error: new Promise((resolve) => child.once('error', resolve)) } : child
+  } catch (error) {
+    return { error: Promise.resolve(error as Error) }
+  }
+}
+
+function processFailed(cause: Error): PostgradError {
+  return new PostgradError('PROCESS_FAILED', {
+    op: 'launch',
+    message: `a process could not be started: ${cause.message}`,
+    remedy: 'The machine may allow no more processes or open files (ulimit -u, ulimit -n), or have no memory left.',
+    cause,
+  })
 }
 
 /** Messages to a worker of another process, and from it. */

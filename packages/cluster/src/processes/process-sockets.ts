@@ -10,8 +10,8 @@ import { type SocketBoot, socketPath } from './process-protocol.js'
 
 const ROLE = 'member'
 const KEY_BYTES = 32
-/** The cluster sees the end of each process, so a worker that stands still is not taken for a dead one. */
-const LIMITS = { deadMs: 2 ** 31 } as const
+/** The cluster sees the end of each process, so a worker that stands still, or is too busy to be dialled, is not taken for a dead one. */
+const LIMITS = { deadMs: 2 ** 31, graceMs: 2 ** 31 } as const
 const ENDED = 'the cluster has seen its end'
 
 /** Of a new cluster. */
@@ -23,6 +23,7 @@ export class ProcessSockets {
   private readonly exchange: Exchange
   private readonly heap: Heap | null
   private readonly room: HeapRoom
+  private readonly transports: HeapTransport[] = []
   /** Those of whose end it was told; some of them have a link yet to be opened. */
   private readonly gone = new Set<WorkerId>()
   private readonly folder: string
@@ -47,7 +48,9 @@ export class ProcessSockets {
   link(peer: WorkerInfo): OpenedLink {
     const link = this.exchange.link(peer, () => [this.addressOf(peer.id)])
     if (this.gone.has(peer.id)) this.exchange.ended(peer.id, ENDED)
-    return { link, transport: this.heap === null ? null : new HeapTransport(this.heap, this.room) }
+    const transport = new HeapTransport(this.heap, this.room)
+    this.transports.push(transport)
+    return { link, transport }
   }
 
   /** A worker has ended: links to it end behind what was received. */
@@ -56,8 +59,9 @@ export class ProcessSockets {
     this.exchange.ended(id, ENDED)
   }
 
-  close(): Promise<void> {
-    return this.exchange.close()
+  async close(): Promise<void> {
+    await this.exchange.close()
+    for (const transport of this.transports) transport.close()
   }
 
   private addressOf(id: WorkerId): Address & { readonly kind: 'unix' } {

@@ -98,6 +98,13 @@ describe('a cluster of several processes', () => {
     await expect(frozen).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'b', cause: 'killed' } })
   })
 
+  test('CLU-94 a worker that is busy when another first speaks to it, for longer than a connection may take, is no death', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2, stallMs: 0 })
+    const busy = cluster.on('b').run(program.block, 12_000)
+    expect(await cluster.on('a').run(program.everybody, 1)).toBe(1)
+    await busy
+  })
+
   test('CLU-95 nothing stays behind: no process, no folder of sockets, also when the process of the cluster is killed', async () => {
     // A folder of its own: other tests run beside this one.
     const own = mkdtempSync(join(tmpdir(), 'processes-test-'))
@@ -117,6 +124,16 @@ describe('a cluster of several processes', () => {
     expect(pids).toHaveLength(2)
     await until(() => pids.every((pid) => !isAlive(Number(pid))))
     expect(existsSync(folder!)).toBe(false)
+  })
+
+  test('CLU-92 where no process can be started the launch is refused with the reason', async () => {
+    const { code, out, err } = await script(new URL('../fixtures/no-process.js', import.meta.url))
+    expect([code, err, out.trim().split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])
+  })
+
+  test('CLU-92 a process that ends with several workers while they are started fails the launch alone', async () => {
+    const started = launch(new URL('../fixtures/crashes-at-start.js', import.meta.url), { workers: 3, processes: 1 })
+    await expect(started).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: { values: { cause: 'process-ended' } } })
   })
 
   test('CLU-65 a number of processes that cannot be is refused', async () => {

@@ -30,7 +30,7 @@ import { mailboxFull } from './call-credits.js'
 import type { Gate, Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
 import { type Peer, Standing } from './peer.js'
-import { isCall } from './peer-ledger.js'
+import { bytesOf, isCall } from './peer-ledger.js'
 import type { Peers } from './peers.js'
 import type { Activity } from './pending-calls.js'
 import { Progress } from './progress.js'
@@ -138,21 +138,24 @@ export class MessagePath implements Taker {
     for (const interceptor of this.interceptors) interceptor.unsent?.(out)
   }
 
-  /** @throws WIRE_TOO_LARGE */
+  /** @throws WIRE_TOO_LARGE, and what the link refuses it with */
   send(peer: Peer, out: OutgoingMessage): void {
     const { link, env, ledger } = peer
     const { observer, pump, activity } = this.host
     ledger.onWriting()
     try {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
+      const bytes = bytesOf(frame)
+      // First: what the link refuses, since no peer would take so much, the peer will not count either.
+      if (link !== null) link.send(frame)
       if (observer !== null) observer.sent(peer.info.name, out)
-      const number = ledger.onSent(out.type, frame)
+      const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
       if (link === null) {
         // What arrives is the callee's, though it was sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
         pump.wake()
-      } else link.send(frame)
+      }
       if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
     } catch (error) {
       ledger.onUnsent()

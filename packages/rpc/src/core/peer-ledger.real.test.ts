@@ -4,6 +4,7 @@
  */
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { PostgradError } from '@postgrad/base'
 import { memoryScope, type Tensor, zeros } from '@postgrad/tensor'
 import { HeapTransport, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
@@ -100,6 +101,24 @@ test('RPC-16 a reference is known to have left with its message, also when anoth
   const both = Promise.allSettled([arriving, departing])
   expect(a.runtime.debugInfo().forks).toBe(1)
   expect((await both).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+})
+
+test('CRE-14 a message that the link refuses has not left: neither end counts it, and nothing of it is held', async () => {
+  const { inFlight } = heap
+  const { send } = a.link
+  a.link.send = () => {
+    throw new PostgradError('FRAME_TOO_LARGE', { op: 'link.send', message: 'too large', remedy: 'Send it in parts.' })
+  }
+  const value = a.runtime.run(() => rref('value'))
+  for (let i = 0; i < 3; i++) {
+    await expect(a.runtime.call(1, keep, [large(), value])).rejects.toMatchObject({ code: 'FRAME_TOO_LARGE' })
+  }
+  a.link.send = send
+  expect([heap.inFlight - inFlight, a.runtime.debugInfo().forks]).toEqual([0, 0])
+  await a.runtime.call(1, keep, [large()])
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  const ledgers = [a.runtime.peers.get(1)!.ledger, b.runtime.peers.get(0)!.ledger] as const
+  expect([ledgers[0].sent - ledgers[1].received, ledgers[0].outgoing.calls, a.transport.inFlight]).toEqual([0, 0, 0])
 })
 
 test('what a worker sends to itself within a memoryScope is not closed with the scope', async () => {

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { Clock, Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { checkMailbox } from './call-credits.js'
-import { PeerLedger } from './peer-ledger.js'
+import { bytesOf, PeerLedger } from './peer-ledger.js'
 
 const CLOCK: Clock = { now: () => 0, setTimer: () => ({ cancel: () => {} }), defer: () => {} }
 const FRAME: Frame = { header: new Uint8Array(10), segments: [] }
@@ -15,7 +15,7 @@ function pair(callsMax: number) {
   /** A message from `a` to `b`; returns what it counts at `b`. */
   const pass = (type: MessageType, isReadable = true): number => {
     a.onWriting()
-    a.onSent(type, FRAME)
+    a.onSent(type, bytesOf(FRAME))
     b.onReading()
     const bytes = b.onRead(type, FRAME, isReadable)
     b.incomingOf(type)?.onReceived(bytes)
@@ -76,7 +76,7 @@ test('HEAP-4: while a message to the peer is written, nothing else is said to it
   b.onWriting()
   b.onTaken(7, 16)
   expect(b.take()).toBeNull()
-  b.onSent(RESULT, FRAME)
+  b.onSent(RESULT, bytesOf(FRAME))
   expect(b.take()).toEqual([0, 0, 0, 0, 0, [[7, 16]]])
 })
 

@@ -78,14 +78,14 @@ export class PeerLedger {
     if (this.transport !== null) this.givenBytes = this.transport.givenBytes
   }
 
-  /** The message leaves now. Returns its number. */
-  onSent(type: MessageType, frame: Frame): number {
+  /** The message has left, in a frame of so many bytes. Returns its number. */
+  onSent(type: MessageType, bytes: number): number {
     this.isWriting = false
     this.sent++
     if (type === MessageType.GROUP_UPDATE) this.groupSent++
     const { transport } = this
     const account = this.outgoingOf(type)
-    if (account !== null) account.onSent(bytesOf(frame) + (transport === null ? 0 : transport.givenBytes - this.givenBytes))
+    if (account !== null) account.onSent(bytes + (transport === null ? 0 : transport.givenBytes - this.givenBytes))
     transport?.sent(this.sent)
     return this.sent
   }
@@ -165,7 +165,8 @@ export function isCall(type: MessageType): boolean {
   return type === MessageType.CALL || type === MessageType.REMOTE_CALL
 }
 
-function bytesOf({ header, segments }: Frame): number {
+/** Before it is sent: a link takes buffers away. */
+export function bytesOf({ header, segments }: Frame): number {
   let bytes = header.length
   for (let i = 0; i < segments.length; i++) bytes += segments[i]!.length
   return bytes

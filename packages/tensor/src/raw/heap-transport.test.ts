@@ -192,6 +192,24 @@ describe('to a worker of another process', () => {
     out.taken(1)
   })
 
+  test('HEAP-4 what was lent when this worker closes is held until the link has let it go', () => {
+    const inFlight = here.inFlight
+    out.lend(large())
+    out.sent(1)
+    out.end()
+    expect(here.inFlight).toBe(inFlight + 1)
+    out.close()
+    expect(here.inFlight).toBe(inFlight)
+  })
+
+  test('nothing is lent to a peer that is not to be believed, nor without a heap', () => {
+    const x = large()
+    expect(new HeapTransport(here, new HeapRoom(), false).lend(x)).toBeNull()
+    const without = new HeapTransport(null, new HeapRoom())
+    expect([without.lend(x), without.lend(zeros([3])), without.give(x)]).toEqual([null, null, null])
+    expect([without.reach, without.inFlight]).toEqual(['bytes', 0])
+  })
+
   test('what does not lie so in the heap is not lent, and nothing is named', () => {
     const x = large()
     expect(out.give(x)).toBeNull()

@@ -47,8 +47,9 @@ export class HeapRoom {
 
 export class HeapTransport {
   readonly reach: HeapReach
-  private readonly heap: Heap
+  private readonly heap: Heap | null
   private readonly room: HeapRoom | null
+  private readonly lends: boolean
   /** Whether a block was taken since somebody looked. */
   hasTaken = false
   /** Of all blocks that were named to the peer, and by it. */
@@ -60,12 +61,14 @@ export class HeapTransport {
   private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
 
   /**
-   * @param heap this worker's
+   * @param heap this worker's; null: it has none, and hears of what it is lent all the same
    * @param room for bytes that come: then the other end has another heap, and gets bytes
+   * @param lends false: the peer may say that it has read what it has not, and must not see what lies in a block after that
    */
-  constructor(heap: Heap, room: HeapRoom | null = null) {
+  constructor(heap: Heap | null, room: HeapRoom | null = null, lends = true) {
     this.heap = heap
     this.room = room
+    this.lends = lends
     this.reach = room === null ? 'shared' : 'bytes'
   }
 
@@ -74,7 +77,7 @@ export class HeapTransport {
    * Null: the heap has no room, or the copy would be made by a device that computes late; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
-    if (this.reach === 'bytes') return null
+    if (this.reach === 'bytes' || this.heap === null) return null
     if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset, tensor.numel)
     const storage = currentDevice().synchronous ? Storage.inHeap(tensor.dtype, tensor.numel) : null
     if (storage === null) return null
@@ -89,7 +92,7 @@ export class HeapTransport {
 
   /** The tensor's bytes where they lie, which nobody writes to before the peer has read the message: who does copies them first. Null: they do not lie so in the heap. */
   lend({ storage, dtype, offset, numel, isContiguous }: Tensor): Uint8Array | null {
-    if (this.reach !== 'bytes' || !isContiguous || storage.lease?.heap !== this.heap) return null
+    if (this.reach !== 'bytes' || !this.lends || !isContiguous || storage.lease === null || storage.lease.heap !== this.heap) return null
     this.writing.push(storage.share(offset)!.token)
     const { buffer, byteOffset } = storage.array
     return new Uint8Array(buffer, byteOffset + byteLength(dtype, offset), byteLength(dtype, numel))
@@ -116,7 +119,7 @@ export class HeapTransport {
 
   /** The message that was being written will not leave. */
   unsent(): void {
-    for (const token of this.writing) this.heap.acknowledge(token)
+    for (const token of this.writing) this.heap!.acknowledge(token)
     this.writing = []
   }
 
@@ -124,7 +127,7 @@ export class HeapTransport {
   taken(message: number): void {
     let count = 0
     while (count < this.onTheWay.length && this.onTheWay[count]!.message <= message) count++
-    for (const { token } of this.onTheWay.splice(0, count)) this.heap.acknowledge(token)
+    for (const { token } of this.onTheWay.splice(0, count)) this.heap!.acknowledge(token)
   }
 
   /** How many blocks are held for the peer. */
@@ -135,24 +138,23 @@ export class HeapTransport {
   /** The link is gone: what is on its way will not be taken. What was lent nobody reads any more either, as the link has let its frames go. */
   close(): void {
     this.unsent()
-    for (const { token } of this.onTheWay.splice(0)) this.heap.acknowledge(token)
+    for (const { token } of this.onTheWay.splice(0)) this.heap!.acknowledge(token)
   }
 
   /** This worker closes: whoever has not read yet what is on its way finds that its sender has ended. */
   end(): void {
     if (this.reach === 'bytes') {
-      // The link goes on sending for a moment. What it was lent goes back with the worker's slot.
+      // The link goes on sending for a moment. What it was lent goes back by `close`, or with the worker's slot.
       this.unsent()
-      this.onTheWay.length = 0
       return
     }
-    if (this.inFlight > 0) this.heap.noteEnd()
+    if (this.inFlight > 0) this.heap!.noteEnd()
     this.close()
   }
 
   /** A tensor over the elements that the peer named. @throws HEAP_BLOCK_STALE */
   take([id, generation, sender, epoch, offset]: BlockName, dtype: DType, shape: Shape, numel: number): Tensor {
-    if (this.reach === 'bytes') throw notShared()
+    if (this.reach === 'bytes' || this.heap === null) throw notShared()
     const storage = Storage.adopt(this.heap, dtype, numel, { id, generation, sender, epoch, offset })
     this.hasTaken = true
     this.takenBytes += byteLength(dtype, numel)

@@ -68,6 +68,11 @@ export class Listener {
 
   private async listenUnix(path: string): Promise<Address> {
     const { chmodSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
+    // A pipe of Windows is no file: it has no mode, and goes with its process.
+    if (process.platform === 'win32') {
+      await this.startAt(path)
+      return { kind: 'unix', path }
+    }
     try {
       await this.start({ path })
     } catch (error) {
@@ -75,13 +80,19 @@ export class Listener {
       // What a process leaves behind that was killed: nobody listens there any more.
       if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
       rmSync(path, { force: true })
-      await this.start({ path }).catch((again: NodeJS.ErrnoException) => {
-        throw codeOf(again) === 'EADDRINUSE' ? addressInUse(`unix:${path}`, 'EADDRINUSE') : cannotListen(path, again)
-      })
+      await this.startAt(path)
     }
     chmodSync(path, 0o600)
     this.paths.push(path)
     return { kind: 'unix', path }
+  }
+
+  private async startAt(path: string): Promise<void> {
+    try {
+      await this.start({ path })
+    } catch (error) {
+      throw codeOf(error) === 'EADDRINUSE' ? addressInUse(`unix:${path}`, 'EADDRINUSE') : cannotListen(path, error as NodeJS.ErrnoException)
+    }
   }
 
   private async listenTcp({ host, port, advertise }: ListenAddress & { kind: 'tcp' }): Promise<Address> {
