@@ -93,6 +93,7 @@ class ProcessAgent {
         this.hosted.get(message.id)?.worker.taken.add()
         return
       case 'kill':
+        tell({ tell: 'ending', id: message.id })
         void this.hosted.get(message.id)?.worker.kill()
         return
       case 'close-end':

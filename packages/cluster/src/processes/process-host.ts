@@ -10,10 +10,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { Clock } from '@postgrad/transport'
+import type { Clock, Timer } from '@postgrad/transport'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import type { Control, Counter, HostedExit, HostedWorker, LinkEnd, OpenedLink, SpawnOptions, WorkerHost } from '../host/worker-host.js'
+import { flagsFor } from './node-flags.js'
 import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
@@ -72,7 +73,7 @@ export class ProcessHost implements WorkerHost {
 
   open(end: LinkEnd): OpenedLink {
     const { token } = end as TokenEnd
-    this.own ??= new ProcessSockets(this.sockets, this.options.main, sharedHeap())
+    this.own ??= new ProcessSockets(this.sockets, this.options.main, sharedHeap(), warn)
     return this.own.link((token as ProcessEndToken & { readonly kind: 'socket' }).peer)
   }
 
@@ -137,6 +138,8 @@ interface Worker {
 class WorkerProcess {
   hasEnded = false
   /** Null: the machine gave none. */
+  /** Of a `kill` that the process has not heard yet. */
+  private unanswered: Timer | null = null
   private readonly child: ChildProcess | null
   private readonly clock: Clock
   private readonly payloads = runPayloads(null)
@@ -224,14 +227,21 @@ class WorkerProcess {
   private async kill(id: WorkerId, ended: Promise<void>): Promise<void> {
     if (!this.workers.has(id)) return
     this.say({ do: 'kill', id })
-    // The process itself may stand still.
-    const timer = this.clock.setTimer(KILL_MS, () => this.child?.kill('SIGKILL'))
+    // The process itself may stand still; one that answers ends its worker, however long that takes, and the others in it go on.
+    this.unanswered ??= this.clock.setTimer(KILL_MS, () => this.child?.kill('SIGKILL'))
     await ended
-    timer.cancel()
+  }
+
+  private answered(): void {
+    this.unanswered?.cancel()
+    this.unanswered = null
   }
 
   private hear(message: FromProcess): void {
     switch (message.tell) {
+      case 'ending':
+        this.answered()
+        return
       case 'control':
         this.workers.get(message.id)?.control.deliver(message.message)
         return
@@ -278,6 +288,7 @@ class WorkerProcess {
   }
 
   private onGone(pid: number, code: number | null, signal: NodeJS.Signals | null): void {
+    this.answered()
     this.hasEnded = true
     const ofProcess = { pid, signal }
     for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: code ?? 1, thrown: undefined, ofProcess })
@@ -287,7 +298,7 @@ class WorkerProcess {
 /** A process, or why there is none: nothing may be sent to that, for Node fails on it. */
 function forked(entry: URL): ChildProcess | { readonly error: Promise<Error> } {
   try {
-    const child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
+    const child = fork(fileURLToPath(entry), [], { serialization: 'advanced', execArgv: flagsFor(process.execArgv) })
     return child.pid === undefined ? { error: new Promise((resolve) => child.once('error', resolve)) } : child
   } catch (error) {
     return { error: Promise.resolve(error as Error) }
@@ -345,4 +356,9 @@ class ProcessControl implements Control {
 /** Buffers are copied on this way; ends are named. */
 function tokensOf(moved: readonly object[]): ProcessEndToken[] {
   return moved.flatMap((one) => (one as Partial<TokenEnd>).token ?? [])
+}
+
+/** Calls of the main thread go on, and those of workers to it do not. */
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error))
 }

@@ -58,6 +58,8 @@ export type ToProcess =
 
 /** From a process. */
 export type FromProcess =
+  /** It has heard that a worker is to be killed. */
+  | { readonly tell: 'ending'; readonly id: WorkerId }
   | { readonly tell: 'control'; readonly id: WorkerId; readonly message: unknown }
   | { readonly tell: 'output'; readonly id: WorkerId; readonly stream: 'stdout' | 'stderr'; readonly text: string }
   | { readonly tell: 'beats'; readonly beats: readonly (readonly [id: WorkerId, value: number])[] }

@@ -28,8 +28,11 @@ export class ProcessSockets {
   private readonly gone = new Set<WorkerId>()
   private readonly folder: string
 
-  /** @param heap the worker's own, which tensors leave from */
-  constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, heap: Heap | null) {
+  /**
+   * @param heap the worker's own, which tensors leave from
+   * @param onDeaf nobody can dial it, and why
+   */
+  constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, heap: Heap | null, onDeaf: (error: unknown) => void) {
     this.folder = folder
     this.heap = heap
     this.room = new HeapRoom()
@@ -42,7 +45,7 @@ export class ProcessSockets {
       ...(heap === null ? {} : { place: (bytes: number) => this.room.place(bytes) }),
     })
     // Whoever dials before that tries again.
-    void this.exchange.listen([this.addressOf(id)])
+    this.exchange.listen([this.addressOf(id)]).catch(onDeaf)
   }
 
   link(peer: WorkerInfo): OpenedLink {

@@ -16,7 +16,7 @@ export function workerSide(): WorkerSide {
 
 function processSide(side: WorkerSide): WorkerSide {
   const { boot, worker, sockets: socketBoot, ends } = side.boot as InProcess
-  const sockets = new ProcessSockets(socketBoot, worker, side.heap)
+  const sockets = new ProcessSockets(socketBoot, worker, side.heap, dies)
   const ports = new Map<string, LinkEnd>()
   const keep = (keyed: readonly KeyedEnd[]): void => {
     for (const [key, end] of keyed) ports.set(key, end)
@@ -36,4 +36,11 @@ function processSide(side: WorkerSide): WorkerSide {
     return side.open(port)
   }
   return { ...side, boot, open }
+}
+
+/** Others would wait for ever for a worker that cannot be dialled. */
+function dies(error: unknown): void {
+  setImmediate(() => {
+    throw error
+  })
 }

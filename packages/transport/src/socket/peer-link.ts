@@ -106,6 +106,8 @@ export class PeerLink {
       self: this.life,
       peer: null,
       name: `${peer.name} (${peer.id})`,
+      // What waits is bounded by its bytes: a peer that is busy for long gets many small frames, as over a port.
+      keptFramesMax: Number.POSITIVE_INFINITY,
       keptBytesMax: limits.keptBytesMax,
       reconnectMs: Number.POSITIVE_INFINITY,
       carrierLoses: false,
