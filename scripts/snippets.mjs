@@ -1,11 +1,11 @@
 /**
  * Runs what README.md, the guide and docs/testing.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
- * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks.
+ * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks. A block with variables is run whole.
  * A block that no command reaches fails. Needs the registry; `npm run pack:check` runs it last.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { capture, root, timed } from './setup.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
@@ -74,18 +74,23 @@ async function runDocument(path) {
   }
   write(join(place, 'tsconfig.json'), { compilerOptions })
   write(join(place, 'package.json'), { private: true, type: 'module' })
-  const commands = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, block]) =>
-    [...block.matchAll(/^npx ([^#\n]+)/gm)].map(([, command]) => command.trim().split(/\s+/)),
-  )
+  const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
+  const commands = blocks.flatMap((block) => [...block.matchAll(/^npx ([^#\n]+)/gm)].map(([, command]) => command.trim().split(/\s+/)))
+  // Commands that need variables, or run beside each other, are run by a shell as they stand.
+  const together = blocks.filter((block) => /^(\w+=\S+ )+npx /m.test(block))
   const programs = commands.filter((command) => command.some((word) => files.has(word)))
   const tests = [...files.keys()].filter((name) => name.endsWith('.test.ts'))
-  const reached = reach(files, [...tests, ...programs.flat().filter((word) => files.has(word))])
+  const words = [...programs.flat(), ...together.flatMap((block) => block.split(/\s+/))]
+  const reached = reach(files, [...tests, ...words.filter((word) => files.has(word))])
   for (const name of files.keys()) if (!reached.has(name)) failed.push(`${path}: nothing runs ${name}`)
   const run = ([command, ...args]) =>
     step(`${path}: npx ${[command, ...args].join(' ')}`, join(folder, 'node_modules/.bin', command), args, cwd)
   await run(['tsc', '-p', '.'])
   if (tests.length > 0) await run(['vitest', 'run'])
   for (const program of programs) await run(program)
+  const PATH = [join(folder, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+  for (const block of together)
+    await step(`${path}: ${block.trim().split('\n').at(-1)}`, 'bash', ['-ec', `${block.replaceAll('npx ', '')}\nwait`], cwd, { PATH })
 }
 
 /** The files that `starts` import, and load by URL. */
@@ -103,9 +108,9 @@ function write(path, text) {
   writeFileSync(join(folder, path), typeof text === 'string' ? text : JSON.stringify(text))
 }
 
-async function step(title, command, args, cwd) {
+async function step(title, command, args, cwd, more = {}) {
   const done = timed(console.log, `snippets: ${title}`)
-  const env = { ...process.env, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
+  const env = { ...process.env, ...more, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
   const { code, output } = await capture(command, args, { cwd, env, shell: process.platform === 'win32' })
   done(code === 0 ? 'passed' : 'FAILED')
   if (code === 0) return
