@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Frame } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
+import type { StayAwake } from '../stay-awake.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
 import { ChunkWriter } from './chunk-writer.js'
 import { READ_BYTES, ReadBuffer } from './read-buffer.js'
@@ -45,6 +46,29 @@ const bytesOf = (length: number, first: number): Uint8Array => {
 const same = (x: Uint8Array | undefined, y: Uint8Array): boolean => x !== undefined && Buffer.compare(x, y) === 0
 
 describe('the socket link', () => {
+  test('AWK-6 frames that leave and arrive keep their threads awake, and heartbeats do not', async () => {
+    const told: string[] = []
+    const stayAwake = { onSend: () => told.push('sent'), onArrival: () => {}, onRead: () => told.push('read') } as unknown as StayAwake
+    const limits = socketLimits({ heartbeatMs: 5 })
+    const { a, b, dispose } = await linkPair('unix', { stayAwake, limits })
+    const atB = new Recorder()
+    a.open(new Recorder())
+    b.open(atB)
+    let beats = 0
+    const ping = a.control.bind(a)
+    a.control = (type, body) => {
+      beats++
+      ping(type, body)
+    }
+    await until(() => beats > 3)
+    expect(told).toEqual([])
+    a.send(frame('one'))
+    a.send(frame('two'))
+    await until(() => atB.frames.length === 2)
+    expect(told).toEqual(['sent', 'read'])
+    dispose()
+  })
+
   test('SOCK-2 a large frame is moved, not copied, and arrives whole, whatever stands around it', async () => {
     const { a, b, dispose } = await linkPair('tcp')
     const atB = new Recorder()

@@ -20,6 +20,7 @@ import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
+import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
@@ -42,6 +43,8 @@ export interface SocketLinkOptions {
   readonly place?: Place | undefined
   /** What a plain socket reads into. Default: a buffer for each read. */
   readonly reads?: Pick<ReadBuffer, 'take'> | undefined
+  /** This thread's, told of what leaves and arrives. Default: it sleeps in between. */
+  readonly stayAwake?: StayAwake | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
@@ -74,6 +77,7 @@ export class SocketLink implements Link {
   private onControl: (type: ChunkType, body: Buffer) => void
   private onEnd: (end: SocketEnd) => void
   private onSuspected: (isSuspected: boolean) => void
+  private readonly stayAwake: StayAwake | null
   private isAdmitted: boolean
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
@@ -88,6 +92,8 @@ export class SocketLink implements Link {
   private isDelivering = false
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
+  /** A frame is to leave, whose answer may be near. */
+  private isFrameDue = false
   private isPongDue = false
   private isPingDue = false
   private lookedMs = Number.NEGATIVE_INFINITY
@@ -110,6 +116,7 @@ export class SocketLink implements Link {
     this.onControl = options.onControl ?? refuseControl
     this.onEnd = options.onEnd ?? (() => {})
     this.onSuspected = options.onSuspected ?? (() => {})
+    this.stayAwake = options.stayAwake ?? null
     this.isAdmitted = false
     // A small frame is worth nothing late.
     socket.setNoDelay(true)
@@ -163,6 +170,7 @@ export class SocketLink implements Link {
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
     writer.add(frame)
+    this.isFrameDue = true
     if (!this.isDelivering) this.endOfTurn.arm()
   }
 
@@ -225,7 +233,11 @@ export class SocketLink implements Link {
     // Whoever has closed does not read any more.
     if (this.byeDue === null && !this.hasLooked()) return
     this.writePings()
-    if (writer.flush()) this.hasSent = true
+    if (writer.flush()) {
+      this.hasSent = true
+      if (this.isFrameDue) this.stayAwake?.onSend(0)
+      this.isFrameDue = false
+    }
     if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
   }
 
@@ -284,6 +296,7 @@ export class SocketLink implements Link {
       return
     }
     if (this.isRestDue) return
+    this.stayAwake?.onArrival()
     this.isDelivering = true
     let frames = 0
     try {
@@ -292,6 +305,7 @@ export class SocketLink implements Link {
     } finally {
       this.isDelivering = false
       this.pump()
+      if (frames > 0) this.stayAwake?.onRead()
     }
   }
 
