@@ -33,7 +33,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
   await worker0.run(touchMemory)
-  const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, await simdPeak()]
+  const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]

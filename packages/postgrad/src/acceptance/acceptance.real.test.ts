@@ -84,7 +84,7 @@ describe.each(PLACES)('on %s', (place, options) => {
     test.each([...cases.contextCases, ...cases.loadCases, ...cases.failingCases].map((one) => [one.name, one] as const))(
       '%s',
       async (_, one) => {
-        for (let run = 0; run < (one.seeds === 1 ? 1 : 2); run++) {
+        for (let run = 0; run < (one.seeds === 1 ? 1 : Math.ceil(runs / 2)); run++) {
           for (const result of await cases.runScenario(cluster, one)) expect(result).toEqual(one.expected)
         }
       },

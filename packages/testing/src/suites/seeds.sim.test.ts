@@ -98,13 +98,13 @@ test('collections at random moments change nothing: references that nobody dispo
   let finalized = 0
   const run = () =>
     simulate({ workers: 2, seed: 5 }, async (sim) => {
-      await sim.on('worker0').run(dropReferences, 16)
+      await sim.on('worker0').run(dropReferences, 24)
       finalized = sim.on('worker0').runtime.rrefs.finalized
     })
-  expect(await withCollections(5, run)).toBeGreaterThan(3)
+  expect(await withCollections(5, run)).toBeGreaterThan(2)
   // Without this the test would not notice that nothing had been collected.
   expect(finalized).toBeGreaterThan(0)
-  expect((await run()).debugInfo.worker1).toMatchObject({ ownerRRefs: 16, forks: 16 })
+  expect((await run()).debugInfo.worker1).toMatchObject({ ownerRRefs: 24, forks: 24 })
 })
 
 /** V8's own collection, which Node hides unless it is asked for. */
