@@ -1,6 +1,6 @@
 /**
  * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
- * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store. `init.ts` above makes it.
+ * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store, or by the keeper. `init.ts` above makes it.
  */
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -13,6 +13,12 @@ import type { PeerInfo } from '../membership/roster.js'
 import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
 import { type Place, whereOf } from './init-method.js'
 import type { Visitor } from './presence.js'
+
+/** Why a process is taken for dead, by how all meet. */
+const LET_GO = {
+  tcp: 'its process has let its connection to the store go',
+  file: 'its process has let its connection to the keeper go, or was the keeper and could not be reached',
+} as const
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
@@ -33,8 +39,9 @@ export class Group {
   private exchange: Exchange | null = null
   private links: PeerLinks<Peer> | null = null
   private self: Arrival | null = null
-  private expect: (visitor: Visitor) => void = () => {}
+  private see: (living: readonly Arrival[]) => void = () => {}
   private onChange: () => void = () => {}
+  private onStoreLost: (error: PostgradError) => void = () => {}
 
   /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
   constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
@@ -71,32 +78,39 @@ export class Group {
     }
   }
 
-  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `expect` is told of each process that is there. */
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `see` is told who lives, now and at each change, in the order in which they came. */
   begin(
     runtime: WorkerRuntime,
     exchange: Exchange,
     transport: () => HeapTransport | null,
-    expect: (visitor: Visitor) => void = () => {},
+    see: (living: readonly Arrival[]) => void = () => {},
   ): Promise<void> {
     this.exchange = exchange
-    this.expect = expect
+    this.see = see
     this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
       link: exchange.link(info, () => addresses.map(parseAddress)),
       transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
     const others = [...this.living.values()].filter(({ id }) => id !== this.self!.id)
-    for (const other of others) expect(visitorOf(other))
+    see([...this.living.values()])
     this.following = this.follow()
     return this.links.connect(others.map(peerOf), [])
   }
 
-  /** A process has ended without a word, as whoever serves the store has noticed. */
+  /** A process has ended without a word, as whoever serves the store has noticed, or the keeper, or of it whoever had a connection to it. */
   async noteGone({ name, id }: Visitor): Promise<void> {
     const arrival = [...this.living.values()].find((one) => one.visitor === id && one.name === name)
     if (arrival === undefined || this.closing.signal.aborted) return
     // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
-    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' }).catch(() => {})
+    await this.log
+      .append({ what: 'died', id: arrival.id, detail: this.place.meeting.kind === 'file' ? LET_GO.file : LET_GO.tcp })
+      .catch(() => {})
+  }
+
+  /** `listener` is told when nobody tells this process of arrivals and deaths any more. */
+  whenStoreLost(listener: (error: PostgradError) => void): void {
+    this.onStoreLost = listener
   }
 
   /** Says that this worker is no member any more. */
@@ -190,14 +204,14 @@ export class Group {
           this.givenUp(entry.detail)
           return
         }
-        if (entry.what === 'joined') {
-          this.expect(visitorOf(entry))
-          void this.links!.connect([peerOf(entry)], [])
-        } else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
+        this.see([...this.living.values()])
+        if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
+        else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
         this.onChange()
       }
-    } catch {
-      // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
+    } catch (error) {
+      // Links tell of their own ends as before.
+      if (!this.closing.signal.aborted) this.onStoreLost(storeLost(this.place, error))
     }
   }
 
@@ -234,8 +248,14 @@ function peerOf({ name, id, addresses }: Arrival): Peer {
   return { info: { name, id }, isGuest: false, addresses }
 }
 
-function visitorOf({ name, visitor }: Arrival): Visitor {
-  return { name, id: visitor }
+function storeLost({ meeting }: Place, cause: unknown): PostgradError {
+  return new PostgradError('STORE_LOST', {
+    op: 'init',
+    message: `the store at ${whereOf(meeting)} has ended for this process: it hears no more who joins the group, and who dies it hears only where it has a connection`,
+    remedy: 'Calls to those it knows go on. To hear of others again it has to come again, as a new process.',
+    values: { store: whereOf(meeting) },
+    cause,
+  })
 }
 
 function conflict(expected: string, got: string, values: Readonly<Record<string, unknown>>): PostgradError {

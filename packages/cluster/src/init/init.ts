@@ -23,6 +23,7 @@ import { type ConnectionOptions, type GroupTransport, limitsOf, places } from '.
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
+import { Keeper } from './keeper.js'
 import { meet } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
@@ -110,7 +111,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
   const onGone = (gone: Visitor): void => void group?.noteGone(gone)
-  const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
+  const stranger = randomInt(VISITORS_FROM, WORKER_ID_MAX)
   const { bind, storeFile } = options
   if (hasKernelPause()) throw alreadyWorker()
   let runtime: WorkerRuntime | null = null
@@ -122,7 +123,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     for (const one of ends) await one()
   }
   try {
-    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
+    const meeting = await meet({ place, self: { ...self, id: stranger }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
     ends.unshift(() => meeting.close())
     const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
     // Whoever had its rank has served the store, and does so no more.
@@ -137,8 +138,12 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
+    // What it dials the keeper as is its worker.
+    const visitor = meeting.isWatched ? stranger : id
+    const keeper = meeting.isWatched ? null : new Keeper({ id, exchange, clock, graceMs: meeting.graceMs, onGone })
     const transports: HeapTransport[] = []
     ends.unshift(
+      () => keeper?.close(),
       () => joined.close(),
       () => exchange.close(),
       () => {
@@ -180,7 +185,10 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       transports.push(made)
       return made
     }
-    await group.begin(made, exchange, transport, (visitor) => meeting.expect(visitor))
+    await group.begin(made, exchange, transport, (living) => {
+      keeper?.see(living)
+      for (const { name, visitor } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor })
+    })
     return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     // Others may have read that it has come.

@@ -1,6 +1,6 @@
 /**
  * The store by which the processes of a group meet: rank 0 serves it where all dial, or it is a file. Whoever serves it also notices which process has gone, since
- * each keeps a connection to it (`presence.ts`). `init.ts` above uses it.
+ * each keeps a connection to it (`presence.ts`); where it is a file, `keeper.ts` does. `init.ts` above uses it.
  */
 import type { Clock, Link, Store } from '@postgrad/transport'
 import { FileStore } from '@postgrad/transport'
@@ -38,7 +38,9 @@ export interface MeetingStore {
   readonly store: Store
   /** Whether others use it through this process. */
   readonly isServed: boolean
-  /** How long whoever serves it waits for a process that has let its connection go, in ms. */
+  /** Whether somebody serves it, and notices by that who has gone; else the processes keep watch themselves (`keeper.ts`). */
+  readonly isWatched: boolean
+  /** How long a process that has let its connection go is waited for, in ms: by whoever serves the store, and else at most. */
   readonly graceMs: number
   /** A process has come that dials as this: whoever serves the store waits for its connection from now on. */
   expect(visitor: Visitor): void
@@ -55,7 +57,8 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
   const { meeting, rank } = place
   if (meeting.kind === 'file') {
     const store = new FileStore(meeting.path, { clock })
-    return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close: async () => store.close() }
+    const { graceMs = SOCKET_LIMITS.graceMs } = limits
+    return { store, isServed: false, isWatched: false, graceMs, expect: () => {}, close: async () => store.close() }
   }
   const exchange = new Exchange({ self, credentials, clock, limits })
   try {
@@ -81,7 +84,7 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
     server.close()
     await exchange.close()
   }
-  return { store: server.store, isServed: true, graceMs, expect: (visitor) => presence.expect(visitor), close }
+  return { store: server.store, isServed: true, isWatched: true, graceMs, expect: (visitor) => presence.expect(visitor), close }
 }
 
 async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs, limits }: MeetOptions): Promise<MeetingStore> {
@@ -94,5 +97,5 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, tim
     store.close()
     await exchange.close()
   }
-  return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close }
+  return { store, isServed: false, isWatched: true, graceMs: graceMsOf(limits), expect: () => {}, close }
 }
