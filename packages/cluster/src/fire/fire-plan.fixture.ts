@@ -5,6 +5,10 @@ import type { Fault } from './fault-proxy.fixture.js'
 /** In front of a worker's port, or of the store's. */
 export type Place = 'worker0' | 'worker1' | 'worker2' | 'store'
 
+/** How a group's processes meet, and what they prove themselves with: at rank 0 with nothing, with a key or with certificates; or by a file, with nothing. */
+export type World = 'tcp' | 'key' | 'tls' | 'file'
+export const WORLDS: readonly World[] = ['tcp', 'key', 'tls', 'file']
+
 export interface NetworkStrike {
   readonly atMs: number
   readonly lastsMs: number
@@ -36,13 +40,20 @@ const BEGIN_MS_MAX = 80
 const SHORT_MS = [10, 200] as const
 const LONG_MS = [800, 1200] as const
 /** Of 100 rounds. */
-const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 2, joining: 40, long: 10 } as const
+const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 8, joining: 40, long: 10 } as const
 
 export class FirePlan {
   private readonly random: Random
+  private readonly worlds: World[] = []
 
   constructor(seed: number) {
     this.random = new Random(seed)
+  }
+
+  /** Of the next group. All have had their turn when one comes again. */
+  world(): World {
+    if (this.worlds.length === 0) this.worlds.push(...WORLDS)
+    return this.worlds.splice(this.random.below(this.worlds.length), 1)[0]!
   }
 
   next(): Round {
