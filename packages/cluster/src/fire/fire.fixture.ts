@@ -61,6 +61,8 @@ const DEADLINE_MS = 20_000
 /** A group knows of its deaths, and has cleaned up, long before. */
 const SETTLE_MS = 10_000
 const LOOK_MS = 5000
+/** What one that was given up had sent before may still be on its way to those that are connected with it: the exchange's `lingerMs`, and some. */
+const LINGER_MS = 1100
 
 /** @throws with the seed and the plan, at the first thing that is not as it must be */
 export async function fire(options: FireOptions): Promise<FireResult> {
@@ -252,7 +254,8 @@ class Rounds {
     }
     const { graceMs } = this.connection
     // Who is given up for what has been is so by then. It is waited for half of `graceMs`, and may dial just before the fault is over and then not before that time is.
-    if (strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > graceMs / 4)) await sleep(graceMs)
+    const isOfLength = (ms: number): boolean => strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > ms)
+    if (isOfLength(graceMs / 4)) await sleep(graceMs + LINGER_MS)
     for (let tries = 0; tries < RANKS; tries++) {
       const lost = await this.lost()
       if (lost.length === 0) return
