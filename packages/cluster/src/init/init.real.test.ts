@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14; who is refused: `init-refused.real.test.ts`. */
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-15; who is refused: `init-refused.real.test.ts`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
