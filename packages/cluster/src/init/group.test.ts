@@ -16,6 +16,7 @@ const arrival = (rank: number, id: number): Arrival => ({
   worldSize: 2,
   addresses: [],
   visitor: id,
+  role: 'member',
 })
 
 function setUp() {

@@ -6,24 +6,25 @@ import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
-import { PrefixStore, type Store } from '@postgrad/transport'
+import { PrefixStore } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
+import { claim } from './claim.js'
 import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
-import { meet } from './meeting-store.js'
+import { meet, prefixOf } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
 
@@ -122,9 +123,9 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     for (const one of ends) await one()
   }
   try {
-    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
+    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone, rights: access?.rights ?? {} })
     ends.unshift(() => meeting.close())
-    const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
+    const store = new PrefixStore(prefixOf(place), meeting.store)
     // Whoever had its rank has served the store, and does so no more.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
@@ -158,7 +159,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
     const { worldSize } = place
-    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor, role: exchange.self.role }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -192,25 +193,6 @@ export async function init(options: InitOptions = {}): Promise<Member> {
 
 /** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
 const VISITORS_FROM = 2 ** 15
-
-interface Claim {
-  readonly id: WorkerId
-  readonly rank: number
-  /** How many have wanted the rank before. */
-  readonly before: number
-}
-
-/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
-  // Whoever is served by rank 0 comes behind it.
-  const place = rank ?? (await store.add('next-rank', 1))
-  const before = (await store.add(`rank/${place}`, 1)) - 1
-  const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
-  return { id: before === 0 ? place : await fresh(), rank: place, before }
-}
-
-/** Where the group has no size, successors have ids that no rank will. */
-const SUCCESSORS_FROM = 2 ** 14
 
 function nameOf({ name }: InitOptions, { rank }: Place): string {
   if (name === undefined && rank === null) {
