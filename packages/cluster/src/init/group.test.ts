@@ -72,6 +72,9 @@ describe('INI-4 a name', () => {
     const coming = group(1).come(arrival(1, 1), 0, 5000)
     while (!(await log.read({ timeoutMs: 1000 })).what.startsWith('joined'));
     await log.append({ what: 'died', id: 1, detail: 'its name is that of another' })
-    await expect(coming).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT', message: expect.stringContaining('its name is that of another') })
+    await expect(coming).rejects.toMatchObject({
+      code: 'RENDEZVOUS_CONFLICT',
+      message: expect.stringContaining('its name is that of another'),
+    })
   })
 })

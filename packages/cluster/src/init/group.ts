@@ -69,7 +69,11 @@ export class Group {
       const entry = await this.next(left(), timeoutMs)
       this.note(entry)
       if (entry.what === 'joined') this.check(self, entry)
-      else if (entry.id === self.id) throw conflict('a name and a rank that nobody else has', `'${self.name}' at rank ${self.rank}: ${entry.detail}`, { name: self.name, rank: self.rank })
+      else if (entry.id === self.id)
+        throw conflict('a name and a rank that nobody else has', `'${self.name}' at rank ${self.rank}: ${entry.detail}`, {
+          name: self.name,
+          rank: self.rank,
+        })
     }
   }
 
@@ -167,7 +171,10 @@ export class Group {
     if (this.living.get(self.rank)?.id !== self.id) return
     const other = [...this.living.values()].find((one) => one.name === self.name && one.id !== self.id)
     if (other === undefined) return
-    throw conflict(`a name for each process`, `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`, { name: self.name, rank: other.rank })
+    throw conflict(`a name for each process`, `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`, {
+      name: self.name,
+      rank: other.rank,
+    })
   }
 
   private note(entry: GroupEntry): void {

@@ -56,7 +56,7 @@ export interface InitOptions extends PlaceOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
   readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
@@ -123,7 +123,18 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     for (const one of ends) await one()
   }
   try {
-    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone, rights: access?.rights ?? {} })
+    const meeting = await meet({
+      place,
+      self: { ...self, id: visitor },
+      credentials,
+      bind,
+      storeFile,
+      timeoutMs,
+      clock,
+      limits,
+      onGone,
+      rights: access?.rights ?? {},
+    })
     ends.unshift(() => meeting.close())
     const store = new PrefixStore(prefixOf(place), meeting.store)
     // Whoever had its rank has served the store, and does so no more.

@@ -116,6 +116,7 @@ describe('INI-15 whoever visits the store of a group', () => {
     ]
     for (const entry of forged) expect([entry, codeOf(() => one.put(1, entry))]).toEqual([entry, NO])
     one.append(own)
+    expect(codeOf(() => one.put(2, { what: 'died', id: 1, detail: '' }))).toBe(NO)
     one.append({ what: 'left', id: 1, detail: '' })
     expect(codeOf(() => one.put(3, { what: 'left', id: 1, detail: 'again' }))).toBe(NO)
     expect(log()).toEqual(['joined 2', 'joined 1', 'left 1'])
@@ -140,8 +141,8 @@ describe('INI-15 whoever visits the store of a group', () => {
       () => one.put(1, '{"what":"joined"}'),
     ]
     for (const [i, attempt] of tries.entries()) expect([i, codeOf(attempt)]).toEqual([i, NO])
-    // What is there stays, and is told.
-    expect([one.put(0, own), log()]).toEqual([there, ['joined 2']])
+    // What is there stays, and is told, whatever should have been there.
+    expect([one.put(0, own), one.put(0, 'x'), log()]).toEqual([there, there, ['joined 2']])
   })
 
   test('in a role that is not restricted uses the rest of the store as it likes', () => {
@@ -205,10 +206,19 @@ describe('INI-15 whoever is in a restricted role', () => {
     const own = arrivalOf(WATCHER, 1)
     expect(codeOf(() => one.put(0, own))).toBe(NO)
     one.add('rank/1')
-    for (const wrong of [{ id: 2 }, { id: 4 }, { rank: 2 }, { worldSize: 5 }, { worldSize: null }, { addresses: ['unix:/'.padEnd(2000, 'x')] }])
+    for (const wrong of [
+      { id: 2 },
+      { id: 4 },
+      { rank: 2 },
+      { worldSize: 5 },
+      { worldSize: null },
+      { addresses: Array(60).fill('tcp://host.example:1000') },
+    ])
       expect([wrong, codeOf(() => one.put(0, { ...own, ...wrong }))]).toEqual([wrong, NO])
     one.append(own)
     expect([codeOf(() => one.put(1, own)), log()]).toEqual([NO, ['joined 1']])
+    one.append({ what: 'left', id: 1, detail: '' })
+    expect([codeOf(() => one.put(2, own)), log()]).toEqual([NO, ['joined 1', 'left 1']])
   })
 
   test('takes the rank of one of its role that has died, with an id that is new', () => {
@@ -254,9 +264,9 @@ describe('INI-15 whoever is in a restricted role', () => {
     const { as, log } = setUp()
     const early = as(WATCHER)
     early.add('rank/1')
-    as(MEMBER).join(1)
+    as(MEMBER).add('rank/1')
     expect(codeOf(() => early.append(arrivalOf(WATCHER, 1)))).toBe(NO)
-    expect(log()).toEqual(['joined 4'])
+    expect(log()).toEqual([])
   })
 
   test('puts nobody out of those that are not restricted, and none of its own role', () => {
@@ -272,7 +282,8 @@ describe('INI-15 whoever is in a restricted role', () => {
     const { as, table } = setUp(null)
     let last = ''
     let visits = 0
-    for (; last !== 'STORE_LIMIT' && visits < 20_000; visits++) last = codeOf(() => as({ ...WATCHER, id: 40_000 + visits }).add('next-rank'))
+    for (; last !== 'STORE_LIMIT' && visits < 20_000; visits++)
+      last = codeOf(() => as({ ...WATCHER, id: 40_000 + visits }).add('next-rank'))
     expect([visits, last, table.numKeys()]).toEqual([16_385, 'STORE_LIMIT', 1])
     as(MEMBER).join(null)
     expect(table.numKeys()).toBe(3)

@@ -111,12 +111,8 @@ export class MeetingGuard {
       if (!this.hasStores(visitor)) throw refused(visitor, op)
       return
     }
-    const keys = op === 'wait' || op === 'check' ? request.keys : [request.key]
-    for (const key of keys) {
-      if (!key.startsWith(RESERVED)) {
-        if (!this.hasStores(visitor)) throw refused(visitor, op, key)
-      } else if (!key.startsWith(this.prefix)) throw refused(visitor, op, key)
-      else if (!isChange(request) && placeIn(key.slice(this.prefix.length)) === null) throw refused(visitor, op, key)
+    for (const key of op === 'wait' || op === 'check' ? request.keys : [request.key]) {
+      if (!this.isReached(visitor, request, key)) throw refused(visitor, op, key)
     }
     if (!isChange(request) || !request.key.startsWith(this.prefix)) return
     if (this.changes >= CHANGES_MAX) throw full(visitor, op)
@@ -131,6 +127,12 @@ export class MeetingGuard {
       if (entry.what === 'joined') this.checkArrival(visitor, request, entry)
     }
     this.changes++
+  }
+
+  /** What is the program's, with the right to it; the log of its own group. What it changes there is looked at behind this. */
+  private isReached(visitor: Visitor, request: GuardedRequest, key: string): boolean {
+    if (!key.startsWith(RESERVED)) return this.hasStores(visitor)
+    return key.startsWith(this.prefix) && (isChange(request) || placeIn(key.slice(this.prefix.length)) !== null)
   }
 
   private hasStores({ role }: Visitor): boolean {

@@ -210,7 +210,9 @@ describe('EXC-19 a link to a worker in a role', () => {
     link.open(got)
     link.send(frame('for the worker alone'))
     await until(() => got.closed !== null)
-    expect(got.closed!.detail).toMatch(/whoever answers for w1 is there as observer, and not as member; no connection to w1 \(1\) within 300 ms/)
+    expect(got.closed!.detail).toMatch(
+      /whoever answers for w1 is there as observer, and not as member; no connection to w1 \(1\) within 300 ms/,
+    )
   })
 
   test('comes about, when the one that was meant answers there at last', async () => {
