@@ -1,4 +1,4 @@
-export { processAwakeWords } from './awake-threads.js'
+export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
 export { callListener } from './call-listener.js'
 export { RealClock } from './clock.js'
 export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'

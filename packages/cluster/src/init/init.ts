@@ -13,7 +13,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
+import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
@@ -140,12 +140,14 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     // Whoever had its rank has served the store, and does so no more.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
+    oneOfSeveral()
     const exchange = new Exchange({
       self: { ...self, id },
       credentials,
       clock,
       limits,
       checksums: 'network',
+      stayAwake: new StayAwake(),
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
