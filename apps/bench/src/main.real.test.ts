@@ -27,7 +27,7 @@ function bench(...args: readonly string[]): Promise<Ended> {
 }
 
 test('--json writes one object a line and nothing else', async () => {
-  const { code, out } = await bench('--json', '--only', 'local', '--turns', '1')
+  const { code, out } = await bench('--json', '--no-peers', '--only', 'local', '--turns', '1')
   expect(code).toBe(0)
   const rows = out
     .trimEnd()
@@ -43,7 +43,7 @@ test('--json writes one object a line and nothing else', async () => {
 
 test.each([
   [['--onyl', 'x'], /Unknown option '--onyl'/],
-  [['--only', 'no such row'], /there are: round trip of an empty call; /],
+  [['--no-peers', '--only', 'no such row'], /there are: round trip of an empty call; /],
 ])('%j is refused', async (args, message) => {
   const { code, out, err } = await bench(...args)
   expect([code, out]).toEqual([2, ''])

@@ -23,17 +23,17 @@ import { simulationRows } from './plans/simulation.js'
 import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
 import { measure, type Row } from './row.js'
-import { HELP, readSettings, UsageError } from './settings.js'
+import { HELP, readSettings, type Settings, UsageError } from './settings.js'
 import { rowText, tableHead } from './table.js'
 
 const EXIT_USAGE = 2
 
-async function bench({ json, only, turns }: { json: boolean; only: readonly string[]; turns: number }): Promise<void> {
+async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peers' | 'only' | 'turns'>): Promise<void> {
   const say = (line: string) => process.stderr.write(`${line}\n`)
   await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
   await worker0.run(touchMemory)
-  const [torch, tfjs, peak] = [await TorchPeer.start(say), await TfjsPeer.start(say), await simdPeak()]
+  const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, await simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
@@ -103,10 +103,10 @@ async function main(): Promise<number> {
       console.log(HELP)
       return 0
     }
-    const { json, only, turns, plots, minutes, seed, folder } = settings
+    const { only, turns, plots, minutes, seed, folder } = settings
     if (minutes !== null) await watch(minutes, seed, plots ? folder : null)
     else if (plots) await draw(only, turns, folder)
-    else await bench({ json, only, turns })
+    else await bench(settings)
     return 0
   } catch (error) {
     const usage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true

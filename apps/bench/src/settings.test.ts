@@ -4,6 +4,7 @@ import { HELP, readSettings } from './settings.js'
 
 test('defaults, and what is given', () => {
   expect(readSettings([])).toMatchObject({ json: false, only: [''], turns: 15, plots: false, minutes: null, seed: 1 })
+  expect([readSettings([])?.peers, readSettings(['--no-peers'])?.peers]).toEqual([true, false])
   expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5 })
   expect(readSettings(['--heap', '0.5', '--seed', '3'])).toMatchObject({ minutes: 0.5, seed: 3 })
   expect(readSettings(['--help'])).toBeNull()
@@ -14,6 +15,7 @@ test.each([
   [['--onyl', 'x'], "Unknown option '--onyl'"],
   [['--turns', '0'], "--turns: expected a whole number from 1, got '0'"],
   [['--out', 'x'], '--out: goes with --plots'],
+  [['--no-peers', '--plots'], '--no-peers: goes with rows'],
   [['--heap', '0'], "--heap: expected a number of minutes above 0, got '0'"],
   [['--heap', '1', '--seed', 'x'], "--seed: expected a whole number, got 'x'"],
   [['--seed', '1'], '--seed: goes with --heap'],

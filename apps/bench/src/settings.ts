@@ -9,6 +9,7 @@ Options:
   --json         one JSON object a line: name, unit, ours, limit, peers, aim, met, warm (how often ours had done its work
                  before; 0: never) (use npm run --silent bench)
   --only NAME    rows whose name contains NAME; may be repeated
+  --no-peers     us and the raw limits alone: ready seconds earlier
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
@@ -27,6 +28,8 @@ export class UsageError extends Error {}
 
 export interface Settings {
   readonly json: boolean
+  /** Whether PyTorch and others are measured beside us. */
+  readonly peers: boolean
   readonly only: readonly string[]
   readonly turns: number
   readonly plots: boolean
@@ -43,6 +46,7 @@ export function readSettings(argv: readonly string[]): Settings | null {
     args: [...argv],
     options: {
       json: { type: 'boolean', default: false },
+      'no-peers': { type: 'boolean', default: false },
       only: { type: 'string', multiple: true, default: [''] },
       turns: { type: 'string' },
       plots: { type: 'boolean', default: false },
@@ -57,6 +61,8 @@ export function readSettings(argv: readonly string[]): Settings | null {
   const turns = values.turns === undefined ? (plots ? PLOT_TURNS : ROW_TURNS) : Number(values.turns)
   if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
   if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
+  const peers = !values['no-peers']
+  if (!peers && (plots || values.heap !== undefined)) throw new UsageError('--no-peers: goes with rows')
   if (plots && json) throw new UsageError('--json: the plots write their figures beside the pictures')
   const minutes = values.heap === undefined ? null : Number(values.heap)
   if (minutes !== null && !(minutes > 0)) throw new UsageError(`--heap: expected a number of minutes above 0, got '${values.heap}'`)
@@ -64,5 +70,5 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
   const folder = out === undefined ? PLOTS : resolve(FROM, out)
-  return { json, only, turns, plots, minutes, seed, folder }
+  return { json, peers, only, turns, plots, minutes, seed, folder }
 }

@@ -2,7 +2,8 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from '@jest/globals'
-import { AwakeThreads, type AwakeWords, LEASE_US, makeAwakeWords, processAwakeWords } from './awake-threads.js'
+import { AwakeThreads, type AwakeWords, LEASE_US, makeAwakeWords, oneOfSeveral, processAwakeWords } from './awake-threads.js'
+import { MachineCores } from './machine-cores.js'
 
 const threadsOf = (words: AwakeWords, count: number): AwakeThreads[] => Array.from({ length: count }, () => new AwakeThreads(words))
 
@@ -77,6 +78,22 @@ test('AWK-2 of two that share a word neither counts for the other', () => {
   expect(threads[1]!.hasCore(0)).toBe(false)
 })
 
+test('AWK-6 one of several processes has a core only while the machine has one, whoever else runs there', () => {
+  const words = makeAwakeWords(4)
+  let running = 5
+  const machine = new MachineCores(4, () => `0.00 0.00 0.00 ${running}/99 1`)
+  const thread = new AwakeThreads(words, machine)
+  expect(thread.hasCore(0)).toBe(true)
+  oneOfSeveral(words)
+  expect(thread.hasCore(1000)).toBe(false)
+  running = 4
+  expect(thread.hasCore(2000)).toBe(true)
+  for (const other of threadsOf(words, 4)) other.renew(2000)
+  expect(thread.hasCore(2000)).toBe(false)
+})
+
+const FREE = new MachineCores(1, () => '')
+
 /** Another thread of this process: it counts as awake from 0 on, and ends without taking that back. */
 const DIES_AWAKE = `
   import { parentPort, workerData } from 'node:worker_threads'
@@ -94,7 +111,8 @@ afterEach(async () => {
 test('AWK-2 AWK-4 the words are those of the whole process, and one that dies awake does not count for ever', async () => {
   const words = processAwakeWords()
   expect(processAwakeWords()).toBe(words)
-  const here = new AwakeThreads(words)
+  // Another file of this process may have made it one of several.
+  const here = new AwakeThreads(words, FREE)
   const cores = availableParallelism()
   for (let i = 0; i < cores; i++) {
     const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(DIES_AWAKE)}`), {

@@ -6,13 +6,15 @@
  * core cannot; the thread renews it while it turns, and takes it back before it sleeps. A count that threads raise and lower would stay
  * too high for ever when one dies awake. A word runs out by itself, so nobody has to tell of the dead.
  *
- *     cores │ threads so far │ word of thread 0 │ of thread 1 │ … of the last thread
+ *     cores │ threads so far │ 1: of several processes │ word of thread 0 │ of thread 1 │ … of the last thread
  *
- * Further threads share the words of others, and are counted too few. Times are µs, which wrap after 71 minutes: a word that is older than half
+ * Where this process is one of several, threads of the others are awake too, and no word says so: then a core of the machine must be free as well
+ * (`machine-cores.ts`). Further threads share the words of others, and are counted too few. Times are µs, which wrap after 71 minutes: a word that is older than half
  * of that may count once more, for two leases.
  */
 import { availableParallelism } from 'node:os'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { MachineCores } from './machine-cores.js'
 
 export type AwakeWords = Int32Array<SharedArrayBuffer>
 
@@ -21,7 +23,7 @@ export const LEASE_US = 4000
 /** Every thread reads all words whenever it asks, so they are few. */
 const THREADS_MIN = 32
 const PER_CORE = 2
-const [CORES, THREADS, FIRST] = [0, 1, 2]
+const [CORES, THREADS, SEVERAL, FIRST] = [0, 1, 2, 3]
 const KEY = '@postgrad/transport: threads that are awake'
 
 export function makeAwakeWords(cores: number): AwakeWords {
@@ -41,14 +43,21 @@ export function processAwakeWords(): AwakeWords {
   return words
 }
 
+/** This process is one of several whose workers call each other. */
+export function oneOfSeveral(words = processAwakeWords()): void {
+  Atomics.store(words, SEVERAL, 1)
+}
+
 /** One thread's part in them. `nowUs` is a whole number on a clock that all threads read alike, modulo 2³². */
 export class AwakeThreads {
   /** Its word; never 0, which in a post says that the sender has none. */
   readonly own: number
   private readonly words: AwakeWords
+  private readonly machine: MachineCores
 
-  constructor(words: AwakeWords) {
+  constructor(words: AwakeWords, machine = new MachineCores(Atomics.load(words, CORES))) {
     this.words = words
+    this.machine = machine
     this.own = FIRST + (Atomics.add(words, THREADS, 1) % (words.length - FIRST))
   }
 
@@ -67,9 +76,10 @@ export class AwakeThreads {
     if (this.restUs(word, nowUs) === 0) Atomics.store(this.words, word, nowUs + LEASE_US)
   }
 
-  /** Whether fewer others are awake than there are cores. */
+  /** Whether fewer others are awake than there are cores; for one of several processes, whether one of the machine's is free too. */
   hasCore(nowUs: number): boolean {
     const { words, own } = this
+    if (Atomics.load(words, SEVERAL) === 1 && !this.machine.hasCore(nowUs)) return false
     const end = Math.min(FIRST + Atomics.load(words, THREADS), words.length)
     let free = Atomics.load(words, CORES)
     for (let word = FIRST; word < end && free > 0; word++) {

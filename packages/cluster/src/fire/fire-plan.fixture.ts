@@ -39,12 +39,15 @@ const BEGIN_MS_MAX = 80
 /** Within what is healed, and beyond it. */
 const SHORT_MS = [10, 200] as const
 const LONG_MS = [800, 1200] as const
+/** A group has so many rounds at most: each world has its turn within four times that. */
+const GROUP_ROUNDS_MAX = 12
 /** Of 100 rounds. */
-const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 8, joining: 40, long: 10 } as const
+const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 2, joining: 40, long: 10 } as const
 
 export class FirePlan {
   private readonly random: Random
   private readonly worlds: World[] = []
+  private roundsOfGroup = 0
 
   constructor(seed: number) {
     this.random = new Random(seed)
@@ -57,7 +60,8 @@ export class FirePlan {
   }
 
   next(): Round {
-    const isRestarted = this.isDrawn(PERCENT.restarted)
+    const isRestarted = this.isDrawn(PERCENT.restarted) || this.roundsOfGroup === GROUP_ROUNDS_MAX
+    this.roundsOfGroup = isRestarted ? 0 : this.roundsOfGroup + 1
     const joining = this.isDrawn(PERCENT.joining) ? this.joining() : null
     if (this.isDrawn(PERCENT.quiet)) return { strikes: [], isRestarted, joining }
     const strikes: Strike[] = []

@@ -21,6 +21,7 @@ export function threadSide(): WorkerSide {
     beats: new SharedCounter(beats),
     taken: new SharedCounter(taken),
     heap,
+    stayAwake,
     usage: threadUsage,
     open: (end) => openPort(end as PortEnd, heap, stayAwake),
   }

@@ -8,6 +8,7 @@ import type { WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapTransport } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
+import type { StayAwake } from '@postgrad/transport/internal'
 import { transfer } from 'comlink'
 import type { ThreadUsage } from './usage.js'
 
@@ -91,6 +92,8 @@ export interface WorkerSide {
   readonly taken: Counter
   /** What it shares with other workers; null: nothing, and its tensors are managed. */
   readonly heap: Heap | null
+  /** The thread's, for all its links. */
+  readonly stayAwake: StayAwake
   /** What it holds of the machine. */
   usage(): ThreadUsage
   open(end: LinkEnd): OpenedLink

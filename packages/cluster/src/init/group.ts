@@ -10,7 +10,7 @@ import type { Clock } from '@postgrad/transport'
 import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import { PeerLinks } from '../membership/peer-links.js'
 import type { PeerInfo } from '../membership/roster.js'
-import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
+import { type Arrival, type GroupEntry, type GroupLog, isSaidBy } from './group-log.js'
 import { type Place, whereOf } from './init-method.js'
 import type { Visitor } from './presence.js'
 
@@ -22,6 +22,7 @@ const LET_GO = {
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
+  readonly role: string
 }
 
 export class Group {
@@ -75,6 +76,11 @@ export class Group {
       const entry = await this.next(left(), timeoutMs)
       this.note(entry)
       if (entry.what === 'joined') this.check(self, entry)
+      else if (entry.id === self.id)
+        throw conflict('a name and a rank that nobody else has', `'${self.name}' at rank ${self.rank}: ${entry.detail}`, {
+          name: self.name,
+          rank: self.rank,
+        })
     }
   }
 
@@ -87,8 +93,8 @@ export class Group {
   ): Promise<void> {
     this.exchange = exchange
     this.see = see
-    this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
-      link: exchange.link(info, () => addresses.map(parseAddress)),
+    this.links = new PeerLinks<Peer>(runtime, ({ info, addresses, role }) => ({
+      link: exchange.link(info, () => addresses.map(parseAddress), role),
       transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
@@ -99,8 +105,8 @@ export class Group {
   }
 
   /** A process has ended without a word, as whoever serves the store has noticed, or the keeper, or of it whoever had a connection to it. */
-  async noteGone({ name, id }: Visitor): Promise<void> {
-    const arrival = [...this.living.values()].find((one) => one.visitor === id && one.name === name)
+  async noteGone(visitor: Visitor): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => isSaidBy(one, visitor))
     if (arrival === undefined || this.closing.signal.aborted) return
     // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
     await this.log
@@ -168,16 +174,21 @@ export class Group {
     }
   }
 
-  private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
+  /** Names are looked at from this one's own arrival on: whoever had this one's name before may be gone by then. */
+  private check(self: Arrival, { name, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
       throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
         worldSize,
         rank,
       })
     }
-    if (name === self.name && id !== self.id) {
-      throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })
-    }
+    if (this.living.get(self.rank)?.id !== self.id) return
+    const other = [...this.living.values()].find((one) => one.name === self.name && one.id !== self.id)
+    if (other === undefined) return
+    throw conflict(`a name for each process`, `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`, {
+      name: self.name,
+      rank: other.rank,
+    })
   }
 
   private note(entry: GroupEntry): void {
@@ -244,8 +255,8 @@ export class Group {
   }
 }
 
-function peerOf({ name, id, addresses }: Arrival): Peer {
-  return { info: { name, id }, isGuest: false, addresses }
+function peerOf({ name, id, addresses, role }: Arrival): Peer {
+  return { info: { name, id }, isGuest: false, addresses, role }
 }
 
 function storeLost({ meeting }: Place, cause: unknown): PostgradError {

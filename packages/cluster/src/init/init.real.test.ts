@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-15; who is refused: `init-refused.real.test.ts`. */
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-16; who is refused: `init-refused.real.test.ts`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ describe('a group of processes', () => {
     ])
   })
 
-  test('INI-15 a process that goes on without the store is told so', async () => {
+  test('INI-16 a process that goes on without the store is told so', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`
     const [, orphan] = await group('orphan', method, 2, { connection: { graceMs: 500 } })
     expect(orphan).toMatchObject({ code: 0, err: '', lines: [{ code: 'STORE_LOST', values: { store: method.slice('tcp://'.length) } }] })

@@ -4,26 +4,27 @@
  */
 import { randomInt } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
-import { PrefixStore, type Store } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, RealClock } from '@postgrad/transport/internal'
+import { PrefixStore } from '@postgrad/transport'
+import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
 import { makeSocketFolder } from '../processes/socket-folder.js'
+import { claim } from './claim.js'
 import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
 import { Keeper } from './keeper.js'
-import { meet } from './meeting-store.js'
+import { meet, prefixOf } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
 
@@ -55,7 +56,7 @@ export interface InitOptions extends PlaceOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
   readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
@@ -122,18 +123,31 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     for (const one of ends) await one()
   }
   try {
-    const meeting = await meet({ place, self: { ...self, id: stranger }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
+    const meeting = await meet({
+      place,
+      self: { ...self, id: stranger },
+      credentials,
+      bind,
+      storeFile,
+      timeoutMs,
+      clock,
+      limits,
+      onGone,
+      rights: access?.rights ?? {},
+    })
     ends.unshift(() => meeting.close())
-    const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
+    const store = new PrefixStore(prefixOf(place), meeting.store)
     // Whoever had its rank has served the store, and does so no more.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
+    oneOfSeveral()
     const exchange = new Exchange({
       self: { ...self, id },
       credentials,
       clock,
       limits,
       checksums: 'network',
+      stayAwake: new StayAwake(),
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
@@ -162,7 +176,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
     const { worldSize } = place
-    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor, role: exchange.self.role }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -186,7 +200,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     await group.begin(made, exchange, transport, (living) => {
       keeper?.see(living)
-      for (const { name, visitor } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor })
+      for (const { name, visitor, role } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor, role })
     })
     return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
@@ -199,25 +213,6 @@ export async function init(options: InitOptions = {}): Promise<Member> {
 
 /** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
 const VISITORS_FROM = 2 ** 15
-
-interface Claim {
-  readonly id: WorkerId
-  readonly rank: number
-  /** How many have wanted the rank before. */
-  readonly before: number
-}
-
-/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
-  // Whoever is served by rank 0 comes behind it.
-  const place = rank ?? (await store.add('next-rank', 1))
-  const before = (await store.add(`rank/${place}`, 1)) - 1
-  const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
-  return { id: before === 0 ? place : await fresh(), rank: place, before }
-}
-
-/** Where the group has no size, successors have ids that no rank will. */
-const SUCCESSORS_FROM = 2 ** 14
 
 function nameOf({ name }: InitOptions, { rank }: Place): string {
   if (name === undefined && rank === null) {

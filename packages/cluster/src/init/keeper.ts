@@ -52,7 +52,7 @@ export class Keeper {
       if (keeper.id !== id) void this.watch(keeper, this.watching.signal)
     }
     if (keeper.id !== id) return
-    for (const { name, visitor } of living) if (visitor !== id) this.presence.expect({ name, id: visitor })
+    for (const { name, visitor, role } of living) if (visitor !== id) this.presence.expect({ name, id: visitor, role })
   }
 
   close(): void {
@@ -61,26 +61,27 @@ export class Keeper {
     this.presence.close()
   }
 
-  private async watch({ name, id, visitor, addresses }: Arrival, signal: AbortSignal): Promise<void> {
+  private async watch({ name, id, visitor, role, addresses }: Arrival, signal: AbortSignal): Promise<void> {
     const { exchange, clock, graceMs, onGone } = this.options
     const places = addresses.map(parseAddress)
     try {
       for (;;) {
         const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: graceMs, signal, retry: true })
         const end = untilEnd(link)
+        // Where the keeper has listened there may be another by now.
+        const isIt = peer.id === id && peer.role === role
         const close = (): void => link.close()
         signal.addEventListener('abort', close)
-        // Where the keeper has listened there may be another by now.
-        if (signal.aborted || peer.id !== id) close()
+        if (signal.aborted || !isIt) close()
         await end
         signal.removeEventListener('abort', close)
-        if (signal.aborted || peer.id !== id) break
+        if (signal.aborted || !isIt) break
         await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
       }
     } catch {
       // It could not be reached for all that time, or has refused: what is to be said of it is the same.
     }
-    if (!signal.aborted) onGone({ name, id: visitor })
+    if (!signal.aborted) onGone({ name, id: visitor, role })
   }
 }
 

@@ -23,7 +23,7 @@ const LAST_MS = 5000
 export class Member {
   /** What this process is to the others. In `run` it is `currentWorker()`. */
   readonly worker: Worker
-  /** The group's store, by which its processes may agree on what they like. PyTorch: the default store. */
+  /** The group's store, by which its processes may agree on what they like, those in a role that `rights` name only with `stores`. PyTorch: the default store. */
   readonly store: Store
   /** This process's place, from 0. */
   readonly rank: number

@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs'
 import type { WorkerId } from '@postgrad/base'
 import { ownFile } from '@postgrad/base/internal'
-import { processAwakeWords } from '@postgrad/transport/internal'
+import { oneOfSeveral } from '@postgrad/transport/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
@@ -64,8 +64,8 @@ class ProcessAgent {
   private hear(message: ToProcess): void {
     switch (message.do) {
       case 'begin':
-        // Before the first thread, which inherits them.
-        processAwakeWords()
+        // Before the first thread, which inherits that.
+        oneOfSeveral()
         this.host = new ThreadHost(this.entry, sharedHeap())
         this.sockets = message.sockets
         return

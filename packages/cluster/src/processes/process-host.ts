@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Clock, Timer } from '@postgrad/transport'
+import { oneOfSeveral, StayAwake } from '@postgrad/transport/internal'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import type { Control, Counter, HostedExit, HostedWorker, LinkEnd, OpenedLink, SpawnOptions, WorkerHost } from '../host/worker-host.js'
@@ -43,6 +44,7 @@ export class ProcessHost implements WorkerHost {
 
   constructor(options: ProcessHostOptions) {
     this.options = options
+    oneOfSeveral()
     const folder = makeSocketFolder()
     this.sockets = newSockets(folder)
     this.removeFolder = () => rmSync(folder, { recursive: true, force: true })
@@ -72,7 +74,7 @@ export class ProcessHost implements WorkerHost {
 
   open(end: LinkEnd): OpenedLink {
     const { token } = end as TokenEnd
-    this.own ??= new ProcessSockets(this.sockets, this.options.main, sharedHeap(), warn)
+    this.own ??= new ProcessSockets(this.sockets, this.options.main, { heap: sharedHeap(), stayAwake: new StayAwake() }, warn)
     return this.own.link((token as ProcessEndToken & { readonly kind: 'socket' }).peer)
   }
 

@@ -5,7 +5,7 @@ import type { WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { type Heap, HeapRoom, HeapTransport } from '@postgrad/tensor/internal'
 import { type Address, Exchange, RealClock } from '@postgrad/transport/internal'
-import type { OpenedLink } from '../host/worker-host.js'
+import type { OpenedLink, WorkerSide } from '../host/worker-host.js'
 import { type SocketBoot, socketPath } from './process-protocol.js'
 
 const ROLE = 'member'
@@ -19,6 +19,8 @@ export function newSockets(folder: string): SocketBoot {
   return { cluster: basename(folder), folder, key: randomBytes(KEY_BYTES) }
 }
 
+type OfThread = Pick<WorkerSide, 'heap' | 'stayAwake'>
+
 export class ProcessSockets {
   private readonly exchange: Exchange
   private readonly heap: Heap | null
@@ -29,10 +31,11 @@ export class ProcessSockets {
   private readonly folder: string
 
   /**
-   * @param heap the worker's own, which tensors leave from
+   * @param ofThread its heap is what tensors leave from
    * @param onDeaf nobody can dial it, and why
    */
-  constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, heap: Heap | null, onDeaf: (error: unknown) => void) {
+  constructor({ cluster, folder, key }: SocketBoot, { name, id }: WorkerInfo, ofThread: OfThread, onDeaf: (error: unknown) => void) {
+    const { heap, stayAwake } = ofThread
     this.folder = folder
     this.heap = heap
     this.room = new HeapRoom()
@@ -42,6 +45,7 @@ export class ProcessSockets {
       clock: new RealClock(),
       limits: LIMITS,
       checksums: 'network',
+      stayAwake,
       ...(heap === null ? {} : { place: (bytes: number) => this.room.place(bytes) }),
     })
     // Whoever dials before that tries again.

@@ -16,7 +16,7 @@ export function workerSide(): WorkerSide {
 
 function processSide(side: WorkerSide): WorkerSide {
   const { boot, worker, sockets: socketBoot, ends } = side.boot as InProcess
-  const sockets = new ProcessSockets(socketBoot, worker, side.heap, dies)
+  const sockets = new ProcessSockets(socketBoot, worker, side, dies)
   const ports = new Map<string, LinkEnd>()
   const keep = (keyed: readonly KeyedEnd[]): void => {
     for (const [key, end] of keyed) ports.set(key, end)

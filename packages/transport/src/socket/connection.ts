@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Clock } from '../clock.js'
+import type { StayAwake } from '../stay-awake.js'
 import { ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
@@ -33,6 +34,7 @@ export interface EstablishOptions {
   readonly checksBytes: boolean
   readonly place: Place | undefined
   readonly reads?: ReadBuffer
+  readonly stayAwake?: StayAwake | undefined
   /** Throws for a purpose that nobody here serves. */
   readonly admits?: (peer: Identity, purpose: string) => void
   /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
@@ -50,6 +52,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
     isAdmitted: false,
     place: options.place,
     reads: options.reads,
+    stayAwake: options.stayAwake,
     onControl: (type, body) => onControl(type, body),
     onEnd: (end) => onEnd(end),
   })

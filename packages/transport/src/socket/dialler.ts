@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
+import type { StayAwake } from '../stay-awake.js'
 import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import type { Place } from './chunk-reader.js'
@@ -28,6 +29,7 @@ export interface Endpoint {
   readonly checksums: 'always' | 'network'
   readonly place: Place | undefined
   readonly reads: ReadBuffer
+  readonly stayAwake: StayAwake | undefined
   /** Every socket, from its beginning; it is let go when it has closed. */
   readonly track: (socket: Socket) => void
 }
@@ -137,6 +139,7 @@ export class Dial {
       checksBytes: checksBytes(this.end, address.kind === 'unix'),
       place: this.end.place,
       reads: this.end.reads,
+      stayAwake: this.end.stayAwake,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },
       onDone: (established) => {
         if (this.isOver) {

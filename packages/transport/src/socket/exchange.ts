@@ -14,6 +14,7 @@ import { builtin, onAbort } from '@postgrad/base/internal'
 import { callListener } from '../call-listener.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Link } from '../link.js'
+import type { StayAwake } from '../stay-awake.js'
 import type { Address } from './address.js'
 import { Bye, ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
@@ -44,6 +45,8 @@ export interface ExchangeOptions {
   readonly checksums?: 'always' | 'network'
   /** Where large segments are read to; what it gives is the receiver's with the frame. Default: fresh memory. */
   readonly place?: Place
+  /** This thread's; see `SocketLinkOptions`. */
+  readonly stayAwake?: StayAwake
   /** Nonces, lives and jitter. Default: `crypto.randomBytes`; nothing else is safe with credentials. */
   readonly random?: (bytes: number) => Uint8Array
 }
@@ -100,6 +103,7 @@ export class Exchange {
       checksums: options.checksums ?? 'always',
       place: options.place,
       reads: new ReadBuffer(),
+      stayAwake: options.stayAwake,
       track: (socket) => this.track(socket),
     }
     this.listener = new Listener({
@@ -121,14 +125,16 @@ export class Exchange {
 
   /**
    * The link to a worker, at once: it dials when something is first sent, or takes what the other has dialled. One at a time.
+   * @param role the role that it must have proven; null: any, and then the link stays with that in which it first comes
    * @throws LINK_EXISTS, EXCHANGE_CLOSED
    */
-  link(peer: PeerName, addresses: Addresses): Link {
+  link(peer: PeerName, addresses: Addresses, role: string | null = null): Link {
     if (this.closing !== null) throw exchangeClosed('exchange.link')
     if (this.peers.has(peer.id)) throw linkExists(peer)
     const made = new PeerLink({
       end: this.end,
       peer,
+      role,
       addresses,
       onIdentity: (identity) => this.onIdentity(identity),
       onSuspected: (isSuspected) => this.onSuspicion(peer, isSuspected),

@@ -185,6 +185,7 @@ export class Listener {
       checksBytes: checksBytes(end, socket.remoteAddress === undefined),
       place: end.place,
       reads: end.reads,
+      stayAwake: end.stayAwake,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {

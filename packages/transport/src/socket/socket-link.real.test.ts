@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Frame } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
+import type { StayAwake } from '../stay-awake.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
 import { ChunkWriter } from './chunk-writer.js'
 import { READ_BYTES, ReadBuffer } from './read-buffer.js'
@@ -45,6 +46,29 @@ const bytesOf = (length: number, first: number): Uint8Array => {
 const same = (x: Uint8Array | undefined, y: Uint8Array): boolean => x !== undefined && Buffer.compare(x, y) === 0
 
 describe('the socket link', () => {
+  test('AWK-6 frames that leave and arrive keep their threads awake, and heartbeats do not', async () => {
+    const told: string[] = []
+    const stayAwake = { onSend: () => told.push('sent'), onArrival: () => {}, onRead: () => told.push('read') } as unknown as StayAwake
+    const limits = socketLimits({ heartbeatMs: 5 })
+    const { a, b, dispose } = await linkPair('unix', { stayAwake, limits })
+    const atB = new Recorder()
+    a.open(new Recorder())
+    b.open(atB)
+    let beats = 0
+    const ping = a.control.bind(a)
+    a.control = (type, body) => {
+      beats++
+      ping(type, body)
+    }
+    await until(() => beats > 3)
+    expect(told).toEqual([])
+    a.send(frame('one'))
+    a.send(frame('two'))
+    await until(() => atB.frames.length === 2)
+    expect(told).toEqual(['sent', 'read'])
+    dispose()
+  })
+
   test('SOCK-2 a large frame is moved, not copied, and arrives whole, whatever stands around it', async () => {
     const { a, b, dispose } = await linkPair('tcp')
     const atB = new Recorder()
@@ -247,6 +271,30 @@ describe('the socket link', () => {
       sockets.dispose()
     },
   )
+
+  test('SOCK-11 a burst leaves while it is made; in a turn that has lasted long it waits until what came has been read', async () => {
+    const { a, b, sockets, dispose } = await linkPair('unix')
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    a.open(atA)
+    b.open(atB)
+    const leaves: number[] = []
+    const burst = (): void => {
+      const before = sockets.a.bytesWritten
+      for (let i = 0; i < 11; i++) a.send(frame('x', bytesOf(1000, i)))
+      leaves.push(sockets.a.bytesWritten - before)
+    }
+    atA.onEach = () => {
+      burst()
+      const untilMs = clock.now() + 10
+      while (clock.now() < untilMs);
+      burst()
+    }
+    b.send(frame('go'))
+    await until(() => atB.frames.length === 22)
+    expect([leaves[0]! > 8000, leaves[0]! < 9000, leaves[1]]).toEqual([true, true, 0])
+    expect(atB.frames.every(({ segments }, i) => same(segments[0], bytesOf(1000, i % 11)))).toBe(true)
+    dispose()
+  })
 
   test.each(['tcp', 'unix'] as const)('SOCK-10 over %s, dialled or accepted: no read brings memory of its own', async (kind) => {
     const sockets = await socketPair(kind)

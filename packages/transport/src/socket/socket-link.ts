@@ -12,7 +12,7 @@
  *
  * Note [Reading goes first]. Node destroys a socket at the first write that fails, and what has arrived there and was not read is lost. So a thread that
  * has not looked for a while, since it computed or slept, first reads and then writes: what a peer has said before it died is heard. Two turns
- * later one whole phase of reading has passed, wherever in a turn of the loop it began.
+ * later one whole phase of reading has passed, wherever in a turn of the loop it began. A burst leaves in its own turn (`EARLY_BYTES`), as long as that is short.
  */
 import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
@@ -20,6 +20,7 @@ import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
+import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
@@ -28,6 +29,12 @@ import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
 const LOOKED_MS = 1
+/**
+ * So many bytes of small frames do not wait for the end of the turn: the other end begins while this one goes on. 200,000 calls a second came of 150,000 when
+ * each turn sends a thousand. In the middle of a turn nothing is read, so it may have looked longer ago.
+ */
+const EARLY_BYTES = 4096
+const EARLY_LOOKED_MS = 5
 
 export interface SocketLinkOptions {
   readonly clock: Clock
@@ -42,6 +49,8 @@ export interface SocketLinkOptions {
   readonly place?: Place | undefined
   /** What a plain socket reads into. Default: a buffer for each read. */
   readonly reads?: Pick<ReadBuffer, 'take'> | undefined
+  /** This thread's, told of what leaves and arrives. Default: it sleeps in between. */
+  readonly stayAwake?: StayAwake | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
@@ -74,6 +83,7 @@ export class SocketLink implements Link {
   private onControl: (type: ChunkType, body: Buffer) => void
   private onEnd: (end: SocketEnd) => void
   private onSuspected: (isSuspected: boolean) => void
+  private readonly stayAwake: StayAwake | null
   private isAdmitted: boolean
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
@@ -88,6 +98,8 @@ export class SocketLink implements Link {
   private isDelivering = false
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
+  /** A frame is to leave, whose answer may be near. */
+  private isFrameDue = false
   private isPongDue = false
   private isPingDue = false
   private lookedMs = Number.NEGATIVE_INFINITY
@@ -110,6 +122,7 @@ export class SocketLink implements Link {
     this.onControl = options.onControl ?? refuseControl
     this.onEnd = options.onEnd ?? (() => {})
     this.onSuspected = options.onSuspected ?? (() => {})
+    this.stayAwake = options.stayAwake ?? null
     this.isAdmitted = false
     // A small frame is worth nothing late.
     socket.setNoDelay(true)
@@ -163,7 +176,9 @@ export class SocketLink implements Link {
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
     writer.add(frame)
-    if (!this.isDelivering) this.endOfTurn.arm()
+    this.isFrameDue = true
+    if (writer.gatheredBytes >= EARLY_BYTES && this.clock.now() - this.lookedMs < EARLY_LOOKED_MS) this.write()
+    else if (!this.isDelivering) this.endOfTurn.arm()
   }
 
   /** A chunk of stream 0, ahead of the frames that wait. */
@@ -220,12 +235,19 @@ export class SocketLink implements Link {
   // --- writing
 
   private pump(): void {
-    const { writer } = this
     if (this.isByeSaid || this.isSocketClosed) return
     // Whoever has closed does not read any more.
-    if (this.byeDue === null && !this.hasLooked()) return
+    if (this.byeDue !== null || this.hasLooked()) this.write()
+  }
+
+  private write(): void {
+    const { writer } = this
     this.writePings()
-    if (writer.flush()) this.hasSent = true
+    if (writer.flush()) {
+      this.hasSent = true
+      if (this.isFrameDue) this.stayAwake?.onSend(0)
+      this.isFrameDue = false
+    }
     if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
   }
 
@@ -284,6 +306,7 @@ export class SocketLink implements Link {
       return
     }
     if (this.isRestDue) return
+    this.stayAwake?.onArrival()
     this.isDelivering = true
     let frames = 0
     try {
@@ -292,6 +315,7 @@ export class SocketLink implements Link {
     } finally {
       this.isDelivering = false
       this.pump()
+      if (frames > 0) this.stayAwake?.onRead()
     }
   }
 
