@@ -101,6 +101,8 @@ class Rounds {
   private group: FireGroup | null = null
   /** The trainer's state is that of the last step that it has told. */
   private isWhole = false
+  /** By some that live. */
+  private isRank0GivenUp = false
   private step = 0
   private savedStep = 0
   private readonly counts = { right: 0, quiet: 0, compared: 0, resumed: 0, saved: 0, restarted: 0, groups: 0 }
@@ -259,6 +261,8 @@ class Rounds {
     for (let tries = 0; tries < RANKS; tries++) {
       const lost = await this.lost()
       if (lost.length === 0) return
+      // Where nobody serves the store, one that was given up may be rank 0 itself, and of several that end at once nobody may be left who notices.
+      if (!group.endsWithRank0 && (this.isRank0GivenUp || lost.length > 1)) break
       await Promise.all(lost.map((rank) => group.members[rank]!.kill()))
       const obstacle = joining === null || tries > 0 ? null : this.strike(joining)
       // Together: a new process waits until all ranks are there.
@@ -304,6 +308,7 @@ class Rounds {
       const estranged = looks.flatMap(({ workers }, from) =>
         living.filter(({ id, rank }) => workers[`worker${rank}`] !== id).map(({ rank }) => Math.max(living[from]!.rank, rank)),
       )
+      this.isRank0GivenUp = estranged.length > 0 && looks.some(({ workers }) => workers.worker0 !== members[0]!.id)
       const isBusy = looks.some(({ workers: _, ...counts }) => Object.values(counts).some((count) => count > 0))
       const nowMs = performance.now()
       if ((estranged.length === 0 && !isBusy) || (estranged.length > 0 && nowMs > soonMs)) return [...new Set([...dead, ...estranged])]

@@ -20,7 +20,7 @@ export interface KeeperOptions {
 }
 
 const PURPOSE = 'keeper'
-/** Between two connections, if the keeper ends each at once. */
+/** Between two connections, or refusals. */
 const REST_MS = 100
 
 export class Keeper {
@@ -64,24 +64,29 @@ export class Keeper {
   private async watch({ name, id, visitor, role, addresses }: Arrival, signal: AbortSignal): Promise<void> {
     const { exchange, clock, graceMs, onGone } = this.options
     const places = addresses.map(parseAddress)
-    try {
-      for (;;) {
-        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: graceMs, signal, retry: true })
+    let untilMs = clock.now() + graceMs
+    while (!signal.aborted) {
+      const leftMs = untilMs - clock.now()
+      if (leftMs <= 0) {
+        onGone({ name, id: visitor, role })
+        return
+      }
+      try {
+        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: leftMs, signal, retry: true })
         const end = untilEnd(link)
-        // Where the keeper has listened there may be another by now.
-        const isIt = peer.id === id && peer.role === role
         const close = (): void => link.close()
         signal.addEventListener('abort', close)
+        // Where the keeper has listened there may be another by now.
+        const isIt = peer.id === id && peer.role === role
         if (signal.aborted || !isIt) close()
         await end
         signal.removeEventListener('abort', close)
-        if (signal.aborted || !isIt) break
-        await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
+        if (isIt) untilMs = clock.now() + graceMs
+      } catch {
+        // What was damaged on the way may look like a refusal: it is tried for all that time.
       }
-    } catch {
-      // It could not be reached for all that time, or has refused: what is to be said of it is the same.
+      await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
     }
-    if (!signal.aborted) onGone({ name, id: visitor, role })
   }
 }
 
