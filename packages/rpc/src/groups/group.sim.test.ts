@@ -53,7 +53,8 @@ const callBack = async (times: number): Promise<void> => {
 }
 expose({ gatherFor, roundFor, askLater, echo, never, sleep, note, hop, callBack })
 
-const SEEDS = 20
+/** `npm run soak -- --seeds 1000 groups/group` takes more. */
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 8)
 
 /** Runs `main` on every worker at once. */
 async function everywhere(cluster: Cluster, main: (worker: WorkerRuntime) => Promise<unknown>): Promise<void> {
