@@ -78,6 +78,11 @@ export class ChunkWriter {
     this.limits = limits
   }
 
+  /** Bytes of the open batch. */
+  get gatheredBytes(): number {
+    return this.used - this.start
+  }
+
   /** Something waits for `flush`, or for room. */
   get isWaiting(): boolean {
     return this.used > this.start || this.queue.length > 0

@@ -272,6 +272,30 @@ describe('the socket link', () => {
     },
   )
 
+  test('SOCK-11 a burst leaves while it is made; in a turn that has lasted long it waits until what came has been read', async () => {
+    const { a, b, sockets, dispose } = await linkPair('unix')
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    a.open(atA)
+    b.open(atB)
+    const leaves: number[] = []
+    const burst = (): void => {
+      const before = sockets.a.bytesWritten
+      for (let i = 0; i < 11; i++) a.send(frame('x', bytesOf(1000, i)))
+      leaves.push(sockets.a.bytesWritten - before)
+    }
+    atA.onEach = () => {
+      burst()
+      const untilMs = clock.now() + 10
+      while (clock.now() < untilMs);
+      burst()
+    }
+    b.send(frame('go'))
+    await until(() => atB.frames.length === 22)
+    expect([leaves[0]! > 8000, leaves[0]! < 9000, leaves[1]]).toEqual([true, true, 0])
+    expect(atB.frames.every(({ segments }, i) => same(segments[0], bytesOf(1000, i % 11)))).toBe(true)
+    dispose()
+  })
+
   test.each(['tcp', 'unix'] as const)('SOCK-10 over %s, dialled or accepted: no read brings memory of its own', async (kind) => {
     const sockets = await socketPair(kind)
     const given: { readonly memory: ArrayBufferLike; readonly bytes: number }[] = []

@@ -12,7 +12,7 @@
  *
  * Note [Reading goes first]. Node destroys a socket at the first write that fails, and what has arrived there and was not read is lost. So a thread that
  * has not looked for a while, since it computed or slept, first reads and then writes: what a peer has said before it died is heard. Two turns
- * later one whole phase of reading has passed, wherever in a turn of the loop it began.
+ * later one whole phase of reading has passed, wherever in a turn of the loop it began. A burst leaves in its own turn (`EARLY_BYTES`), as long as that is short.
  */
 import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
@@ -29,6 +29,12 @@ import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
 const LOOKED_MS = 1
+/**
+ * So many bytes of small frames do not wait for the end of the turn: the other end begins while this one goes on. 200,000 calls a second came of 150,000 when
+ * each turn sends a thousand. In the middle of a turn nothing is read, so it may have looked longer ago.
+ */
+const EARLY_BYTES = 4096
+const EARLY_LOOKED_MS = 5
 
 export interface SocketLinkOptions {
   readonly clock: Clock
@@ -171,7 +177,8 @@ export class SocketLink implements Link {
     }
     writer.add(frame)
     this.isFrameDue = true
-    if (!this.isDelivering) this.endOfTurn.arm()
+    if (writer.gatheredBytes >= EARLY_BYTES && this.clock.now() - this.lookedMs < EARLY_LOOKED_MS) this.write()
+    else if (!this.isDelivering) this.endOfTurn.arm()
   }
 
   /** A chunk of stream 0, ahead of the frames that wait. */
@@ -228,10 +235,13 @@ export class SocketLink implements Link {
   // --- writing
 
   private pump(): void {
-    const { writer } = this
     if (this.isByeSaid || this.isSocketClosed) return
     // Whoever has closed does not read any more.
-    if (this.byeDue === null && !this.hasLooked()) return
+    if (this.byeDue !== null || this.hasLooked()) this.write()
+  }
+
+  private write(): void {
+    const { writer } = this
     this.writePings()
     if (writer.flush()) {
       this.hasSent = true
