@@ -4,16 +4,17 @@ import { runSeed, SABOTAGES, seedsToFind } from './rref-model.suite.js'
 
 /** `POSTGRAD_RREF_SEED=17 npm test -- testing/dist/rref-model` runs that one. */
 const ONLY = process.env.POSTGRAD_RREF_SEED
-const SEEDS = 60
+/** The first, and those around the one that meets a reference that is released while its child is not confirmed (`docs/mutations.md`). */
+const CHOSEN = Array.from({ length: 60 }, (_, at) => (at < 40 ? at : at + 45))
 /** Of protocols that are broken. */
 const SEEDS_TO_FIND = 600
 
-test(`RREF-10 RREF-11 RREF-26 ${SEEDS} random programs on four workers with faults: G1, G2, at most once, no wait without end, nothing left`, async () => {
+test(`RREF-10 RREF-11 RREF-26 ${CHOSEN.length} random programs on four workers with faults: G1, G2, at most once, no wait without end, nothing left`, async () => {
   const began = performance.now()
-  const seeds = ONLY === undefined ? Array.from({ length: SEEDS }, (_, seed) => seed) : [Number(ONLY)]
+  const seeds = ONLY === undefined ? CHOSEN : [Number(ONLY)]
   for (const seed of seeds) await runSeed(seed)
   const perMinute = Math.round(seeds.length / ((performance.now() - began) / 60_000))
-  console.log(`RRef model: seeds ${seeds[0]} to ${seeds.at(-1)} hold, ${perMinute} a minute`)
+  console.log(`RRef model: ${seeds.length} seeds from ${seeds[0]} to ${seeds.at(-1)} hold, ${perMinute} a minute`)
 })
 
 /** Where the search begins for what few seeds meet, shortly before the first of them. */
