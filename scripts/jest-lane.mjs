@@ -20,12 +20,6 @@ const HEAP_MAX = '300MB'
 /** Tests on threads and processes wait for a part of their time: with one process more than there are cores two cores took 123 and 138 s for those of threads, and 150 and 158 without. */
 const processesOf = (lane) => Math.min(4, lane === 'real' ? cores + 2 : cores)
 
-/**
- * Where no threads are tested: garbage is a fifth of the work, and with all cores taken the threads that help to collect it cost more than they give.
- * Without them, and with more room for what is young, simulated tests take a tenth less of the processor. Tests of threads run as users' programs do.
- */
-const FLAGS_OF_ONE_THREAD = ['--single-threaded-gc', '--min-semi-space-size=32', '--max-semi-space-size=32']
-
 /** Tests are found in dist; whoever names a source file means its output. */
 const toPattern = (arg, tree) =>
   arg.startsWith('-')
@@ -47,7 +41,6 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(results, { force: true })
   const command = [
-    ...(lane === 'unit' || lane === 'sim' ? FLAGS_OF_ONE_THREAD : []),
     join(root, 'node_modules/jest/bin/jest.js'),
     `--selectProjects=${lane}`,
     `--maxWorkers=${processesOf(lane)}`,
