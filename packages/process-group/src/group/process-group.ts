@@ -71,6 +71,8 @@ export interface CollectiveSpec<T> {
   readonly timedOut?: (missing: readonly number[], timeoutMs: number, sequence: number) => PostgradError
 }
 
+/** Bytes that a rank sends in one step of allReduce, beyond which slices are faster. Measured. */
+const SMALL_BYTES_MAX = 64 * 1024
 /** Heads of so many collectives that have ended are kept, for errors. */
 const RECENT = 64
 /** Of these, errors of a group with debug 'info' show so many. */
@@ -92,6 +94,8 @@ export class ProcessGroup implements CollectiveHost {
   readonly timeoutMs: number
   /** See `initProcessGroup`. */
   readonly debug: DebugLevel
+  /** @internal See `Place`; another only in tests, of all ranks. */
+  smallBytesMax = SMALL_BYTES_MAX
   /** @internal */
   readonly runtime: WorkerRuntime
   private readonly onDestroyed: (group: ProcessGroup) => void
