@@ -60,7 +60,16 @@ export class Draw {
 }
 
 const DTYPES: readonly DType[] = ['float32', 'float64', 'int32', 'bool']
-const REDUCTIONS = [ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR] as const
+const REDUCTIONS = [
+  ReduceOp.SUM,
+  ReduceOp.AVG,
+  ReduceOp.PRODUCT,
+  ReduceOp.MIN,
+  ReduceOp.MAX,
+  ReduceOp.BAND,
+  ReduceOp.BOR,
+  ReduceOp.BXOR,
+] as const
 type Reduction = (typeof REDUCTIONS)[number]
 
 function reductionFor(draw: Draw, dtype: DType): Reduction {
@@ -171,7 +180,7 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
   const draw = new Draw(seed)
   const digest: string[] = []
   const groups = [group]
-  let open: Begun[] = []
+  const open: Begun[] = []
   const settle = async (): Promise<void> => {
     const ends = new Draw(seed + open.length)
     while (open.length > 0) {
@@ -188,7 +197,7 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
       else groups.push(made)
     }
     const at = groups[draw.below(groups.length)]!
-    at.smallBytesMax = draw.below(2) === 0 ? 0 : 64 * 1024
+    at.smallBytesMax = draw.below(2) === 0 ? 0 : 512 * 1024
     const begun = begin(draw, at, seed * 1000 + step, numelMax, digest)
     if (begun !== null) open.push(begun)
     if (draw.below(3) === 0) await settle()
@@ -218,7 +227,13 @@ function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, 
   const output = (like: readonly number[] = shape): Tensor => laid(own, dtype, like, new Array<number>(numelOf(like)).fill(0))
   const reduced = (index = 0): number[] => {
     const all = ranks.map((_, of) => put(of, index))
-    return Array.from({ length: numel }, (_, i) => formula(op, dtype, all.map((values) => values[i]!)))
+    return Array.from({ length: numel }, (_, i) =>
+      formula(
+        op,
+        dtype,
+        all.map((values) => values[i]!),
+      ),
+    )
   }
   const what = `seed ${seed}, rank ${rank} of ${size}, kind ${kind}, ${op}, ${dtype} [${shape}], root ${root}`
   const options = { group }
@@ -252,7 +267,11 @@ function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, 
     case 4: {
       const x = input()
       const before = flatOf(x)
-      return { what, work: reduce(x, src, { ...options, op }), check: () => expectSame(what, flatOf(x), rank === root ? reduced() : before) }
+      return {
+        what,
+        work: reduce(x, src, { ...options, op }),
+        check: () => expectSame(what, flatOf(x), rank === root ? reduced() : before),
+      }
     }
     case 5: {
       const x = input()
@@ -281,7 +300,16 @@ function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, 
     case 8: {
       const isStacked = !stacked || own.below(2) === 0
       const out = output(isStacked ? [size, ...shape] : [size * shape[0]!, ...shape.slice(1)])
-      return { what, work: allGatherIntoTensor(out, input(), options), check: () => expectSame(what, flatOf(out), ranks.flatMap((_, of) => put(of))) }
+      return {
+        what,
+        work: allGatherIntoTensor(out, input(), options),
+        check: () =>
+          expectSame(
+            what,
+            flatOf(out),
+            ranks.flatMap((_, of) => put(of)),
+          ),
+      }
     }
     case 9: {
       const lists = ranks.map(() => Array.from({ length: count }, () => output()))
@@ -322,7 +350,12 @@ function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, 
       const x = output()
       const isStacked = !stacked || own.below(2) === 0
       const large = isStacked ? [size, ...shape] : [size * shape[0]!, ...shape.slice(1)]
-      const all = laid(own, dtype, large, ranks.flatMap((_, to) => put(rank, to)))
+      const all = laid(
+        own,
+        dtype,
+        large,
+        ranks.flatMap((_, to) => put(rank, to)),
+      )
       return { what, work: reduceScatterTensor(x, all, { ...options, op }), check: () => expectSame(what, flatOf(x), reduced(rank)) }
     }
     case 14: {
@@ -341,11 +374,21 @@ function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, 
       const outputSplits = rows.map((row) => row[rank]!)
       const sum = (splits: readonly number[]): number => splits.reduce((a, b) => a + b, 0)
       const out = output([sum(outputSplits), 2])
-      const all = laid(own, dtype, [sum(inputSplits), 2], inputSplits.flatMap((split, to) => put(rank, to, split * 2)))
+      const all = laid(
+        own,
+        dtype,
+        [sum(inputSplits), 2],
+        inputSplits.flatMap((split, to) => put(rank, to, split * 2)),
+      )
       return {
         what,
         work: allToAllSingle(out, all, { ...options, inputSplits, outputSplits }),
-        check: () => expectSame(what, flatOf(out), outputSplits.flatMap((split, from) => put(from, rank, split * 2))),
+        check: () =>
+          expectSame(
+            what,
+            flatOf(out),
+            outputSplits.flatMap((split, from) => put(from, rank, split * 2)),
+          ),
       }
     }
     case 16: {

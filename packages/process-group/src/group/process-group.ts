@@ -72,7 +72,7 @@ export interface CollectiveSpec<T> {
 }
 
 /** Bytes that a rank sends in one step of allReduce, beyond which slices are faster. Measured. */
-const SMALL_BYTES_MAX = 64 * 1024
+const SMALL_BYTES_MAX = 512 * 1024
 /** Heads of so many collectives that have ended are kept, for errors. */
 const RECENT = 64
 /** Of these, errors of a group with debug 'info' show so many. */
@@ -409,7 +409,8 @@ export class ProcessGroup implements CollectiveHost {
       case What.part:
         return this.onPart(from, sequence, step, head, values)
       case What.send:
-        this.direct.onArrival({ from, tag: sequence, head, values })
+        if (this.brokenBy === null) this.direct.onArrival({ from, tag: sequence, head, values })
+        else dropValues(values)
         return null
       case What.failed:
         this.break(sequence, `${rankText(this, from)} has given up number ${sequence}`, error)
@@ -505,8 +506,9 @@ export class ProcessGroup implements CollectiveHost {
     this.beginNext()
   }
 
-  /** Of what will not be called any more. */
+  /** What will not be asked for any more. */
   private dropAhead(): void {
+    for (const { values } of this.direct.clear()) dropValues(values)
     for (const parts of this.ahead.values()) for (const { values } of parts) dropValues(values)
     this.ahead.clear()
   }
@@ -528,7 +530,6 @@ export class ProcessGroup implements CollectiveHost {
     this.state = 'destroyed'
     const running = [...this.running.values()]
     for (const collective of running) this.forget(collective)
-    for (const { values } of this.direct.clear()) dropValues(values)
     this.dropAhead()
     for (const { op, work } of running) work.reject(error(op))
     this.direct.fail(ALL, () => error('recv'))

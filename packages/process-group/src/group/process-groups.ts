@@ -120,7 +120,7 @@ export class ProcessGroups {
         return
       }
       this.refuse(body, from, 'no such group')
-      if (what === What.part || what === What.send) {
+      if (what !== What.left && what !== What.unknown) {
         this.runtime.messages.postIfReachable(from.id, MessageType.COLLECTIVE, [id, What.unknown, 0, 0, '', NOTHING, null])
       }
       return
