@@ -464,6 +464,14 @@ export class ProcessGroup implements CollectiveHost {
     }
   }
 
+  /** @internal Something of a member is lost, and nobody knows of which of the groups that it is in. */
+  onUnreadable(worker: number, error: unknown): void {
+    const rank = this.rankOf(worker)
+    if (rank < 0 || rank === this.rank) return
+    const lost = [...this.running.values()].find((collective) => collective.isWaitingFor(rank))
+    this.break(lost?.sequence ?? this.next, `a message of ${rankText(this, rank)} could not be read`, error)
+  }
+
   /** @internal A member has died. */
   onDeath(worker: number, error: PostgradError): void {
     const rank = this.rankOf(worker)

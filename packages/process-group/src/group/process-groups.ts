@@ -43,6 +43,9 @@ export class ProcessGroups {
   constructor(runtime: WorkerRuntime) {
     this.runtime = runtime
     runtime.handle(MessageType.COLLECTIVE, (message, from) => this.onMessage(message, from))
+    runtime.messages.handleUnreadable(MessageType.COLLECTIVE, ({ peer, error }) => {
+      for (const group of this.values()) group.onUnreadable(peer.info.id, error)
+    })
     runtime.onPeerDeath((peer, error) => this.onPeerDeath(peer.id, error))
     runtime.onClose((closedBy) => this.onClose(closedBy))
     runtime.contribute(() => ({
