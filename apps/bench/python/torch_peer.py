@@ -16,6 +16,7 @@ import threading
 import time
 
 import torch
+import torch.distributed as dist
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
@@ -422,6 +423,25 @@ def server_steps(n, batch):
     return timed(n, made[batch])
 
 
+def all_reduces_here(n, length, rank, world, port):
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
+    x = torch.ones(length)
+    dist.barrier()
+    return timed(n, lambda: dist.all_reduce(x))
+
+
+def all_reduces(n, length):
+    if "port" not in made:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            made["port"] = probe.getsockname()[1]
+    world = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    there = [rpc.rpc_async(f"worker{rank}", all_reduces_here, args=(n, length, rank, world, made["port"]), timeout=0) for rank in range(1, world)]
+    here = all_reduces_here(n, length, 0, world, made["port"])
+    return max([here, *torch.futures.wait_all(there)])
+
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -553,6 +573,7 @@ WORK = {
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips, tensors_one_way,
         launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps, remote_parameter_steps,
+        all_reduces,
     )
 }
 
