@@ -12,6 +12,7 @@ const DOORS = [
   ['testing', 'postgrad/testing'],
   ['types', 'postgrad/types'],
   ['jobs', 'postgrad/jobs'],
+  ['distributed', 'postgrad/distributed'],
   ['data', 'postgrad/data'],
   ['optim', 'postgrad/optim'],
   ['nn', 'postgrad/nn'],

@@ -29,6 +29,7 @@ const ROWS = {
   data: 4,
   rpc: 4,
   'dist-autograd': 5,
+  'process-group': 5,
   parallel: 6,
   cluster: 7,
   'testing-cases': 7,

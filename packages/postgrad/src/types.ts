@@ -11,6 +11,27 @@ export type * from '@postgrad/nn'
 export type * from '@postgrad/parallel'
 // Of two of this name, a checkpoint's.
 export type { Stateful } from '@postgrad/parallel'
+// Four of its functions have the names of others; this is about types.
+export type {
+  AllReduceOptions,
+  AllToAllOptions,
+  CollectiveOptions,
+  DebugLevel,
+  FromRankOptions,
+  GatherObjectOptions,
+  GatherOptions,
+  MonitoredBarrierOptions,
+  NewGroupOptions,
+  P2POp,
+  PremulSum,
+  ProcessGroup,
+  ProcessGroupOptions,
+  ReduceOp,
+  ScatterOptions,
+  Subgroups,
+  TagOptions,
+  Work,
+} from '@postgrad/process-group'
 export type * from '@postgrad/rpc'
 export type * from '@postgrad/tensor'
 export type * from '@postgrad/transport'

@@ -58,6 +58,8 @@ export const MessageType = {
    * more; calls begun, with their bytes, fetches begun and items of streams taken, so that there is room for others.
    */
   PROGRESS: 0x23,
+  /** What one rank of a process group sends another: its part of a collective, a tensor of its own accord, or that it goes on no more; see process-group's `protocol.ts`. */
+  COLLECTIVE: 0x30,
 } as const
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
@@ -103,6 +105,15 @@ export interface MessageBodies {
     fetchesBegun: number,
     fetchBytes: number,
     streams: readonly (readonly [requestId: number, items: number])[],
+  ]
+  [MessageType.COLLECTIVE]: readonly [
+    group: bigint,
+    what: number,
+    sequence: number,
+    step: number,
+    head: string,
+    values: readonly unknown[],
+    error: unknown | null,
   ]
 }
 
@@ -278,6 +289,15 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     ['fetchesBegun', count],
     ['fetchBytes', count],
     ['streams', items],
+  ]),
+  [MessageType.COLLECTIVE]: row('COLLECTIVE', gradient, null, [
+    ['group', id],
+    ['what', count],
+    ['sequence', count],
+    ['step', count],
+    ['head', name],
+    ['values', values],
+    ['error', errorOrNull],
   ]),
 }
 

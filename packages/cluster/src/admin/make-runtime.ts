@@ -1,6 +1,7 @@
 /** The runtime of a worker of a cluster, on its thread or on the main one. */
 import { PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { installProcessGroups } from '@postgrad/process-group/internal'
 import { type RoleRights, rolePolicy } from '@postgrad/rpc'
 import { threadRegistry, type WorkerInfo, type WorkerOptions, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
@@ -52,6 +53,7 @@ export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: 
   })
   if (access !== null) runtime.onPeerConnect((peer) => runtime.setPeerRole(peer.id, roleOf(peer)))
   installDistAutograd(runtime)
+  installProcessGroups(runtime)
   return runtime
 }
 

@@ -48,6 +48,8 @@ const RULES: { readonly [T in MessageType]: Rule } = {
   // That it leaves, and that it has heard of another's leaving, concerns itself.
   [MessageType.GROUP_UPDATE]: (_check, { type, body: [what] }) =>
     what === GroupWhat.LEAVE || what === GroupWhat.SEEN ? null : { kind: 'built-in', name: nameOf(type), isOwn: true },
+  // Whether it is a member of that group is looked at there.
+  [MessageType.COLLECTIVE]: (_check, { type }) => ({ kind: 'built-in', name: nameOf(type), isOwn: true }),
   [MessageType.PROPAGATE_GRADIENTS]: ofPass,
   [MessageType.PASS_REPORT]: ofPass,
   [MessageType.PASS_ERROR]: ofPass,

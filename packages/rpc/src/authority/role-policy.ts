@@ -20,7 +20,7 @@ export interface RoleRights {
   readonly watch?: boolean
   /** Whether it may stop actors, and link them: one that is linked ends with another. Default false. */
   readonly stop?: boolean
-  /** Whether it may meet others in `allGather` and `barrier`, and end the group with them. Default false: it should be a guest. */
+  /** Whether it may meet others in `allGather` and `barrier`, in process groups, and end the group with them. Default false: it should be a guest. */
   readonly groups?: boolean
   /** Whether it may use stores. Default false. */
   readonly stores?: boolean
@@ -53,6 +53,7 @@ const BEHIND: Readonly<Record<string, Switch>> = {
   [UNLINK_ACTOR]: 'stop',
   [ARRIVE]: 'groups',
   GROUP_UPDATE: 'groups',
+  COLLECTIVE: 'groups',
   [STORE_CALL]: 'stores',
   // Behind `rref.backward`.
   'postgrad.rrefBackward': 'backward',

@@ -20,7 +20,7 @@ export interface Want {
    * - `remote`: run it, or make an instance of the exposed class, and keep the value here. Of a method: keep its result.
    * - `method`: call the method `name`, written `Class.method`, of a value that is here.
    * - `fetch`: get a value that is here, or wait for it.
-   * - `built-in`: what the library itself exposes (`postgrad.whereis`), and words about the group (`GROUP_UPDATE`).
+   * - `built-in`: what the library itself exposes (`postgrad.whereis`), and words about the group (`GROUP_UPDATE`) or in a process group (`COLLECTIVE`).
    * - `context`: take part in a distributed backward pass or its context; `name` is the kind of message.
    * - `reference`: use or hand over a reference that the worker with the value has not given to the caller itself.
    */

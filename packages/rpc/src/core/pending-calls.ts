@@ -62,7 +62,7 @@ export interface PendingCall {
 
 /** What is waited for that is no request. */
 export interface WaitAbout {
-  readonly kind: 'value' | 'room' | 'pass'
+  readonly kind: 'value' | 'room' | 'pass' | 'collective'
   readonly what: string
   /** Whose doing would end it; default nobody's that is known. */
   readonly on?: readonly WorkerInfo[]

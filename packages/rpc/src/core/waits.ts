@@ -16,7 +16,7 @@ export interface CallKey {
 
 /** Something that is waited for. */
 export interface Wait {
-  readonly kind: 'call' | 'stream' | 'value' | 'room' | 'gather' | 'pass' | 'job'
+  readonly kind: 'call' | 'stream' | 'value' | 'room' | 'gather' | 'pass' | 'job' | 'collective'
   /** For a reader: the function, or what else. */
   readonly what: string
   /** Whose doing would end it; empty: nobody's that is known here. */

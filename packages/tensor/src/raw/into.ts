@@ -4,10 +4,10 @@
  * from a user: shapes and dtypes are the caller's own. Nothing is recorded, no version raised: `out` is the node's own until it is done.
  */
 import assert from 'node:assert'
-import type { BinaryKernel, BinaryOp, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table/table.js'
+import type { BinaryKernel, BinaryOp, CopyKernel, GradKernel, GradOp, MatmulKernel, UnaryKernel, UnaryOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
-import type { TypedArray } from '../values/dtype.js'
+import { allocate, type TypedArray } from '../values/dtype.js'
 
 /** out dense, of x's shape; may be x itself. */
 export function unaryInto(op: UnaryOp, x: Tensor, out: Tensor): void {
@@ -24,6 +24,22 @@ export function binaryInto(op: BinaryOp, a: Tensor, b: Tensor, out: Tensor): voi
   const [x, y, z] = [a.storage.array, b.storage.array, out.storage.array]
   if (a.isContiguous && b.isContiguous && out.isContiguous) kernel.flat(out.numel, x, a.offset, 1, y, b.offset, 1, z, out.offset)
   else kernel.strided(out.shape, x, a.offset, a.strides, y, b.offset, b.strides, z, out.offset, out.strides)
+}
+
+/** a and out dense, of one shape; out may be a itself. */
+export function binaryScalarInto(op: BinaryOp, a: Tensor, scalar: number, out: Tensor): void {
+  assert(a.isContiguous && out.isContiguous && a.numel === out.numel && a.dtype === out.dtype)
+  const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
+  const one = allocate(a.dtype, 1)
+  one[0] = scalar
+  kernel.flat(out.numel, a.storage.array, a.offset, 1, one, 0, 0, out.storage.array, out.offset)
+}
+
+/** Both dense, of one dtype and number of elements, apart from each other. */
+export function copyInto(x: Tensor, out: Tensor): void {
+  assert(x.isContiguous && out.isContiguous && x.numel === out.numel && x.dtype === out.dtype)
+  const kernel = currentKernels().copy[out.dtype] as CopyKernel<TypedArray>
+  kernel.flat(out.numel, x.storage.array, x.offset, out.storage.array, out.offset)
 }
 
 /** out = g times the slope where the result was y; all dense, of one shape; out may be g itself. */

@@ -22,6 +22,8 @@ const HELD: Readonly<Record<string, string>> = {
   actors: 'dispose() of every reference to an actor; it ends with the last',
   monitors: 'dispose() of every monitor, or what it watches must have ended',
   watchers: 'somebody watches an actor of this worker, which has not ended',
+  collectives: 'await every collective; not every rank has come to it, or a recv waits for what nobody sends',
+  collectivesUnread: 'ranks have sent what this one has not called: all call the same collectives, and a recv for each send',
   gathers: 'not every member has come to a barrier or allGather',
   pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended; see the dead letters of the worker',

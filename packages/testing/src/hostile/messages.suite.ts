@@ -75,6 +75,10 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
   [MessageType.ACTOR_DOWN]: [[7, false, failure()]],
   [MessageType.ACTOR_UNWATCH]: [[7]],
   [MessageType.PROGRESS]: [[300, 8192, 70_000, 5, 200, [[5, 16]]]],
+  [MessageType.COLLECTIVE]: [
+    [A, 0, 7, 1, 'allReduce(sum) float32 [2, 3]', [x, large], null],
+    [A, 2, 7, 0, '', values(), failure()],
+  ],
 }
 
 interface Seed {

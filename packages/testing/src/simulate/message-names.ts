@@ -65,12 +65,24 @@ export class MessageNamer implements FrameNamer {
         }
       case MessageType.PROPAGATE_GRADIENTS:
         return { label: `gradients of message ${idText(outline.autogradId)}${passText(outline)}`, family: 'gradient' }
+      case MessageType.COLLECTIVE:
+        return { label: collectiveText(body), family: body[1] === COLLECTIVE_FAILED ? 'error' : 'group' }
       case MessageType.CLEANUP_CONTEXT:
         return { label: `release${within}`.replace(',', ''), family: 'context' }
       default:
         return { label: `${words(name)}${idsOf(outline)}${passText(outline)}`, family: familyOf(name) }
     }
   }
+}
+
+/** See process-group's `protocol.ts`. */
+const COLLECTIVE_WORDS = ['', 'send', 'failed', 'left the group', 'no such group']
+const COLLECTIVE_FAILED = 2
+
+/** "allReduce(sum) float32 [3], number 2, step 1" */
+function collectiveText([, what, sequence, step, head]: readonly unknown[]): string {
+  const word = COLLECTIVE_WORDS[Number(what)] ?? 'collective'
+  return word === '' ? `${String(head)}, number ${String(sequence)}, step ${String(step)}` : `${word} ${String(head)} (${String(sequence)})`
 }
 
 /** "add", "method bump", "stream of upTo" */

@@ -7,6 +7,7 @@ import { workerDied } from '@postgrad/base/internal'
 import type { Birth } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
+import { installProcessGroups } from '@postgrad/process-group/internal'
 import type { MailboxOptions, ReferenceLeak, Target, WorkerInfo } from '@postgrad/rpc'
 import { RPC_TIMEOUT_MS, referenceLeaks, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import type { FaultKind, SimWorldOptions, Trace } from '@postgrad/sim'
@@ -307,6 +308,7 @@ export class SimulatedWorkers implements SimCluster {
       ...(mailbox === undefined ? {} : { mailbox }),
     })
     installDistAutograd(runtime)
+    installProcessGroups(runtime)
     this.ledger?.attach(runtime)
     useCheckpointDisk(runtime, syncDisk)
     this.jobs.attach(runtime, life)

@@ -104,7 +104,7 @@ class Graph {
     const makers = rrefId === undefined ? [] : this.served.filter((each) => each.worker === worker && each.call.rrefId === rrefId)
     this.edge(from, [...makers.map(({ id }) => id), ...on.map(({ id }) => activity(id, null))])
     this.lines.push(
-      `${here} waits for ${what}${kind === 'pass' && on.length > 0 ? `, and for ${on.map(({ name }) => name).join(', ')}` : ''}`,
+      `${here} waits for ${what}${(kind === 'pass' || kind === 'collective') && on.length > 0 ? `, and for ${on.map(({ name }) => name).join(', ')}` : ''}`,
     )
   }
 

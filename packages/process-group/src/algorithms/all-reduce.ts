@@ -1,0 +1,85 @@
+/**
+ * allReduce, in two ways with the same bits (rule ORDER in `combine.ts`). Small tensors: each rank sends all of it to each other, and all compute the same. Large ones: rank s
+ * gets slice s of all others and reduces it, then each sends its slice to all.
+ *
+ *     small   n (W − 1) bytes sent by each rank, W n added, one step
+ *     large   2 n (W − 1) / W bytes sent, n added, two steps, and a third in which all say that they have read
+ *
+ * Note [Slices that are lent]
+ *
+ * Within a process a message names the block where a slice lies, and its bytes are not copied. So that a rank may write slices into its own tensor while others still
+ * hold its block, nobody reads a slice that another writes: slice s of a rank is read by rank s alone until the second step, and written by that rank alone from when
+ * rank s has sent its part of the second step. Before the first step the block is nobody else's (`prepareWrite`); afterwards writes go past the copy that
+ * a block in other hands would cost. The third step comes behind what says that the blocks were read: who writes to its tensor after the collective finds it its own.
+ */
+import type { Tensor } from '@postgrad/tensor'
+import { copyInto, wrote } from '@postgrad/tensor/internal'
+import type { Algorithm, Place } from '../common/step.js'
+import { EMPTY, exchange } from '../common/step.js'
+import { combine, run } from './combine.js'
+import { flat, release, tensorsOf, write } from './parts.js'
+import type { ReduceName } from './reduce-op.js'
+import { intoOne } from './reductions.js'
+
+/** Bytes that a rank would send the small way, beyond which the large one is faster. Measured. */
+export const SMALL_BYTES_MAX = 64 * 1024
+
+/** Slices begin at multiples of so many elements: whole lines of a cache. */
+const ALIGNED = 16
+
+/** Where slice `index` of `size` begins, and how long it is. */
+export function sliceOf(numel: number, index: number, size: number): readonly [start: number, length: number] {
+  const each = Math.ceil(numel / size / ALIGNED) * ALIGNED
+  const start = Math.min(numel, index * each)
+  return [start, Math.min(numel, start + each) - start]
+}
+
+export function* allReduce(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[], bytes: number): Algorithm<void> {
+  if (bytes * (place.size - 1) <= SMALL_BYTES_MAX) yield* inOneStep(place, op, name, tensors)
+  else yield* bySlices(place, op, name, tensors)
+}
+
+function* inOneStep(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {
+  const own = tensors.map(flat)
+  const came = (yield exchange(place, () => own)).map((values, rank) => (rank === place.rank ? own : tensorsOf(values, own, rank)))
+  if (place.size === 1) came.push(own)
+  for (const [i, out] of tensors.entries()) {
+    intoOne(
+      op,
+      name,
+      came.map((each) => each[i]!),
+      out,
+    )
+  }
+  for (const [rank, parts] of came.entries()) if (rank !== place.rank) release(parts)
+}
+
+function* bySlices(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {
+  const { rank, size } = place
+  const own = tensors.map(flat)
+  for (const { storage } of own) storage.prepareWrite()
+  const slices = (of: number): Tensor[] => own.map((each) => run(each, ...sliceOf(each.numel, of, size)))
+  const mine = slices(rank)
+  const came = (yield exchange(place, slices)).map((values, from) => (from === rank ? mine : tensorsOf(values, mine, from)))
+  for (const [i, into] of mine.entries()) {
+    combine(
+      name,
+      came.map((each) => each[i]!),
+      into,
+    )
+  }
+  for (const [from, parts] of came.entries()) if (from !== rank) release(parts)
+  const reduced = yield exchange(place, () => mine)
+  for (const [from, values] of reduced.entries()) {
+    if (from === rank) continue
+    const into = slices(from)
+    const parts = tensorsOf(values, into, from)
+    for (const [i, part] of parts.entries()) copyInto(part, into[i]!)
+    release(parts)
+  }
+  for (const [i, out] of tensors.entries()) {
+    if (own[i]!.storage === out.storage) wrote(op, out)
+    else write(op, own[i]!, out)
+  }
+  yield exchange(place, EMPTY)
+}

@@ -1,0 +1,57 @@
+/**
+ * The reduction itself. Rule ORDER: each element is ((r0 ∘ r1) ∘ r2) ∘ …, in the order of the ranks, whatever the algorithm, the size and the places of the
+ * workers; AVG divides once at the end. So the bits are the same everywhere.
+ */
+import assert from 'node:assert'
+import { Tensor } from '@postgrad/tensor'
+import { binaryInto, binaryScalarInto, copyInto, giveBack, isFloating } from '@postgrad/tensor/internal'
+import { KERNELS, type ReduceName } from './reduce-op.js'
+
+/** What is between two ranks stays in the cache: elements at a time. */
+const CHUNK = 16 * 1024
+
+/**
+ * `parts` by rank, and `out`, which may be one of them: dense, of one dtype and number of elements. `size` is the number of ranks. Nothing is said of what
+ * `out` holds on a throw.
+ */
+export function combine(name: ReduceName, parts: readonly Tensor[], out: Tensor): void {
+  const { numel } = out
+  assert(parts.length > 0)
+  if (parts.length === 1) {
+    if (parts[0] !== out) copyInto(parts[0]!, out)
+    return
+  }
+  const kernel = KERNELS[name]
+  const between = parts.length === 2 ? null : Tensor.uninitialized(out.dtype, [Math.min(numel, CHUNK)])
+  // Of two nothing is between, and one call does it.
+  const step = between === null ? Math.max(numel, 1) : CHUNK
+  for (let start = 0; start < numel; start += step) {
+    const length = Math.min(step, numel - start)
+    const into = run(out, start, length)
+    let sum = run(parts[0]!, start, length)
+    for (let rank = 1; rank < parts.length; rank++) {
+      const to = rank === parts.length - 1 ? into : run(between!, 0, length)
+      binaryInto(kernel, sum, run(parts[rank]!, start, length), to)
+      sum = to
+    }
+    if (name === 'avg') divide(into, parts.length)
+  }
+  if (between !== null) giveBack(between.storage)
+}
+
+/** PyTorch's integers are divided towards 0. */
+function divide(x: Tensor, by: number): void {
+  if (isFloating(x.dtype)) {
+    binaryScalarInto('div', x, by, x)
+    return
+  }
+  const { array } = x.storage
+  for (let i = x.offset; i < x.offset + x.numel; i++) array[i] = Math.trunc(array[i]! / by)
+}
+
+/** `length` elements of a dense tensor from `start` on, as a dense tensor of one dimension. */
+export function run({ storage, offset }: Tensor, start: number, length: number): Tensor {
+  return new Tensor(storage, [length], ONE, offset + start, length, true)
+}
+
+const ONE = Object.freeze([1])

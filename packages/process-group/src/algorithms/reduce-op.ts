@@ -1,0 +1,80 @@
+/** How the elements of all ranks become one: PyTorch's reductions, and which dtypes have them. */
+import { PostgradError } from '@postgrad/base'
+import type { DType } from '@postgrad/tensor'
+import { argumentText, isFloating } from '@postgrad/tensor/internal'
+
+/** PyTorch: `torch.distributed.ReduceOp`. Of bool SUM and MAX are or, PRODUCT and MIN are and; AVG of int32 rounds towards 0; bits are int32's and bool's. */
+export const ReduceOp = {
+  SUM: 'sum',
+  /** The sum divided by the number of ranks. */
+  AVG: 'avg',
+  PRODUCT: 'product',
+  MIN: 'min',
+  MAX: 'max',
+  BAND: 'band',
+  BOR: 'bor',
+  BXOR: 'bxor',
+} as const
+
+/** A sum of what each rank multiplies with its own factor first; `premulSum` makes one. */
+export interface PremulSum {
+  readonly kind: 'premulSum'
+  readonly factor: number
+}
+
+export type ReduceOp = (typeof ReduceOp)[keyof typeof ReduceOp] | PremulSum
+
+/** The sum of all ranks' tensors, each times the factor of its rank, in one step. PyTorch: `_make_nccl_premul_sum`. */
+export function premulSum(factor: number): PremulSum {
+  if (typeof factor === 'number' && Number.isFinite(factor)) return { kind: 'premulSum', factor }
+  throw new PostgradError('INVALID_ARGUMENT', {
+    op: 'premulSum',
+    expected: 'a finite number',
+    got: argumentText(factor),
+    remedy: 'It is what the tensor of this rank is multiplied with.',
+  })
+}
+
+/** The kernel that takes two elements to one. */
+export const KERNELS = {
+  sum: 'add',
+  avg: 'add',
+  premulSum: 'add',
+  product: 'mul',
+  min: 'minimum',
+  max: 'maximum',
+  band: 'bitwiseAnd',
+  bor: 'bitwiseOr',
+  bxor: 'bitwiseXor',
+} as const
+
+export type ReduceName = keyof typeof KERNELS
+
+export function nameOfOp(op: ReduceOp): ReduceName {
+  return typeof op === 'object' ? op.kind : op
+}
+
+const BITS: ReadonlySet<ReduceName> = new Set(['band', 'bor', 'bxor'])
+
+/** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+export function checkOp(fn: string, op: ReduceOp, dtype: DType): void {
+  const isPremul = typeof op === 'object' && op !== null && op.kind === 'premulSum'
+  if (!isPremul && !(typeof op === 'string' && Object.hasOwn(KERNELS, op) && (op as string) !== 'premulSum')) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: fn,
+      expected: `one of ReduceOp.${Object.keys(ReduceOp).join(', ')} as { op }`,
+      got: argumentText(op),
+      remedy: 'Write { op: ReduceOp.MAX }, or premulSum(factor).',
+    })
+  }
+  const name = nameOfOp(op)
+  const refused = (BITS.has(name) && isFloating(dtype)) || (dtype === 'bool' && (name === 'avg' || name === 'premulSum'))
+  if (!refused) return
+  throw new PostgradError('DTYPE_MISMATCH', {
+    op: fn,
+    expected: BITS.has(name) ? `int32 or bool for ${name}` : `numbers for ${name}`,
+    got: dtype,
+    remedy: BITS.has(name) ? "Convert with to('int32') first." : "Convert with to('float32') or to('int32') first.",
+    values: { dtype, reduction: name },
+  })
+}

@@ -1,0 +1,36 @@
+/** What users write to wait for each other. */
+import * as algorithms from '../algorithms/barriers.js'
+import { barrierFailed } from '../common/errors.js'
+import type { CollectiveOptions } from '../group/process-group.js'
+import type { Work } from '../group/work.js'
+import { groupOf } from './checks.js'
+import { attempt } from './reductions.js'
+
+/** Of `monitoredBarrier`. */
+export interface MonitoredBarrierOptions extends CollectiveOptions {
+  /** Name all ranks that are missing when the time is over, not the first alone. Default false. */
+  readonly waitAllRanks?: boolean
+}
+
+/** Ends when all ranks have called it, and all collectives that this rank has called before have ended. PyTorch: `barrier`. @throws (rejects) as `allReduce` */
+export function barrier(options: CollectiveOptions = {}): Work<void> {
+  return attempt(() =>
+    groupOf('barrier', options).start({ op: 'barrier', head: 'barrier', algorithm: algorithms.barrier, isBehindAll: true }, options),
+  )
+}
+
+/**
+ * A barrier in which rank 0 says who is missing: there it fails with COLLECTIVE_TIMEOUT, "rank 2 (worker2) failed to pass monitoredBarrier", elsewhere with
+ * GROUP_BROKEN, whose cause that is. PyTorch: `monitored_barrier`.
+ * @throws (rejects) as `allReduce`
+ */
+export function monitoredBarrier(options: MonitoredBarrierOptions = {}): Work<void> {
+  return attempt(() => {
+    const group = groupOf('monitoredBarrier', options, ['waitAllRanks'])
+    const { waitAllRanks = false } = options
+    const timedOut = (missing: readonly number[], timeoutMs: number, sequence: number) =>
+      barrierFailed(group, waitAllRanks ? missing : missing.slice(0, 1), timeoutMs, sequence)
+    const spec = { op: 'monitoredBarrier', head: 'monitoredBarrier', algorithm: algorithms.monitoredBarrier, isBehindAll: true }
+    return group.start(group.rank === 0 ? { ...spec, timedOut } : spec, options)
+  })
+}

@@ -1,0 +1,175 @@
+/** What users write to make groups, to ask about them, and to end them. */
+import { checkTime } from '@postgrad/base/internal'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { formDefault, formSubgroups } from '../group/form.js'
+import type { CollectiveOptions, DebugLevel, ProcessGroup } from '../group/process-group.js'
+import { currentProcessGroups, type ProcessGroups } from '../group/process-groups.js'
+import { groupOf, groupOrDefault } from './checks.js'
+
+/** Of `initProcessGroup`. */
+export interface ProcessGroupOptions {
+  /** Names the meeting, so that groups of the same workers that are made at once are not mixed up. Default 'default'. */
+  readonly name?: string
+  /** The members, by name, in the order of their ranks. Default: all workers, in the order of their ids. */
+  readonly ranks?: readonly string[]
+  /** Default deadline of its collectives, and of this call, in ms; default 30 minutes, as gloo's; 0 is no limit. */
+  readonly timeoutMs?: number
+  /** 'info': errors say what was called before. 'detail': ranks also say what they call before anything of a collective begins. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
+  readonly debug?: DebugLevel
+}
+
+/** Of `newGroup` and its kin. */
+export interface NewGroupOptions extends CollectiveOptions {
+  /** Default deadline of the new group's collectives in ms; default the default group's; 0 is no limit. */
+  readonly groupTimeoutMs?: number
+}
+
+/** PyTorch's default of gloo, in ms. */
+export const GROUP_TIMEOUT_MS = 30 * 60 * 1000
+const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
+
+/**
+ * Makes this worker's default group, together with all other members, which call the same. PyTorch: `init_process_group`.
+ * @throws (rejects) PROCESS_GROUP_EXISTS, GROUP_TIMEOUT with who is missing, WORKER_DIED, COLLECTIVE_MISMATCH, UNKNOWN_WORKER, INVALID_ARGUMENT, TIMEOUT_INVALID
+ * @example await initProcessGroup({ timeoutMs: 10_000 })
+ */
+export async function initProcessGroup(options: ProcessGroupOptions = {}): Promise<ProcessGroup> {
+  const op = 'initProcessGroup'
+  checkOptions(op, options, ['name', 'ranks', 'timeoutMs', 'debug'])
+  const { name = 'default', ranks, timeoutMs = GROUP_TIMEOUT_MS, debug = 'off' } = options
+  if (typeof name !== 'string' || name === '') throw invalidArgument(op, 'a non-empty string as { name }', argumentText(name))
+  if (!DEBUG_LEVELS.includes(debug)) throw invalidArgument(op, "'off', 'info' or 'detail' as { debug }", argumentText(debug))
+  checkTime(op, timeoutMs, '0 for no limit')
+  const groups = currentProcessGroups()
+  const workers = membersOf(groups, ranks)
+  return groups.initialize(() => formDefault(groups, name, workers, timeoutMs, debug))
+}
+
+/** @throws UNKNOWN_WORKER, INVALID_ARGUMENT */
+function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefined): WorkerInfo[] {
+  const op = 'initProcessGroup'
+  if (names === undefined) return runtime.workers().sort((a, b) => a.id - b.id)
+  if (!Array.isArray(names) || names.length === 0) throw invalidArgument(op, 'the names of workers as { ranks }', argumentText(names))
+  const workers = names.map((name) => runtime.resolve(name, op))
+  if (new Set(workers.map(({ id }) => id)).size < workers.length)
+    throw invalidArgument(op, 'each worker once in { ranks }', names.join(', '))
+  if (!workers.some(({ id }) => id === runtime.info.id)) {
+    throw invalidArgument(
+      op,
+      `worker '${runtime.info.name}', which calls it, among { ranks }`,
+      names.join(', '),
+      'Only members call it, and every member does.',
+    )
+  }
+  return workers
+}
+
+/**
+ * Makes a group of some ranks of the default group. All of its ranks call it, in the same order; where this one is no member, the handle has the rank -1. PyTorch: `new_group`.
+ * @param ranks default all
+ * @throws (rejects) as `allReduce`
+ */
+export async function newGroup(ranks?: readonly number[], options: NewGroupOptions = {}): Promise<ProcessGroup> {
+  const op = 'newGroup'
+  const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
+  const [group] = await form(op, parent, [ranks === undefined ? [...parent.ranks] : checkRanks(op, ranks, parent.size)], options)
+  return group!
+}
+
+/** What `newSubgroups` gives. */
+export interface Subgroups {
+  /** That of this rank; null: it is in none. */
+  readonly current: ProcessGroup | null
+  readonly all: readonly ProcessGroup[]
+}
+
+/** Cuts the default group into groups of `size` ranks that follow each other. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce` */
+export async function newSubgroups(size: number, options: NewGroupOptions = {}): Promise<Subgroups> {
+  const op = 'newSubgroups'
+  const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
+  if (!Number.isSafeInteger(size) || size < 1) throw invalidArgument(op, 'an integer ≥ 1 as the size', argumentText(size))
+  if (size > parent.size) throw invalidArgument(op, `a size that does not exceed the world size, ${parent.size}`, size)
+  if (parent.size % size !== 0) throw invalidArgument(op, `a size by which the world size, ${parent.size}, is divisible`, size)
+  const lists = Array.from({ length: parent.size / size }, (_, i) => Array.from({ length: size }, (__, j) => i * size + j))
+  return subgroups(await form(op, parent, lists, options))
+}
+
+/** Makes a group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two, and as `allReduce` */
+export async function newSubgroupsByEnumeration(lists: readonly (readonly number[])[], options: NewGroupOptions = {}): Promise<Subgroups> {
+  const op = 'newSubgroupsByEnumeration'
+  const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
+  if (!Array.isArray(lists) || lists.length === 0) throw invalidArgument(op, 'a non-empty array of arrays of ranks', argumentText(lists))
+  const checked = lists.map((ranks) => checkRanks(op, ranks, parent.size))
+  const seen = new Set<number>()
+  for (const rank of checked.flat()) {
+    if (seen.has(rank)) throw invalidArgument(op, 'each rank in one subgroup at most', `rank ${rank} in two`)
+    seen.add(rank)
+  }
+  return subgroups(await form(op, parent, checked, options))
+}
+
+function subgroups(all: readonly ProcessGroup[]): Subgroups {
+  return { current: all.find(({ rank }) => rank >= 0) ?? null, all }
+}
+
+function form(op: string, parent: ProcessGroup, lists: readonly (readonly number[])[], options: NewGroupOptions): Promise<ProcessGroup[]> {
+  const { groupTimeoutMs = parent.timeoutMs } = options
+  checkTime(op, groupTimeoutMs, '0 for no limit')
+  if (options.group !== undefined) throw invalidArgument(op, 'no { group }', 'one', 'It is always a part of the default group.')
+  return formSubgroups(currentProcessGroups(), parent, op, lists, groupTimeoutMs, options)
+}
+
+/** As PyTorch does it, sorted. @throws INVALID_ARGUMENT */
+function checkRanks(op: string, ranks: readonly number[], size: number): number[] {
+  if (!Array.isArray(ranks) || ranks.length === 0) throw invalidArgument(op, 'a non-empty array of ranks', argumentText(ranks))
+  for (const rank of ranks) {
+    if (!Number.isSafeInteger(rank) || rank < 0 || rank >= size) {
+      throw invalidArgument(op, `ranks of the default group, from 0 to ${size - 1}`, argumentText(rank))
+    }
+  }
+  if (new Set(ranks).size < ranks.length) throw invalidArgument(op, 'each rank once', ranks.join(', '))
+  return [...ranks].sort((a, b) => a - b)
+}
+
+/**
+ * Ends a group on this worker, or all of its groups: what is under way here fails with PROCESS_GROUP_DESTROYED, and where others wait for this rank they get
+ * GROUP_BROKEN. PyTorch: `destroy_process_group`.
+ * @throws PROCESS_GROUP_NOT_INITIALIZED without a default group
+ */
+export function destroyProcessGroup(group?: ProcessGroup): void {
+  const one = groupOrDefault('destroyProcessGroup', group)
+  const groups = currentProcessGroups()
+  for (const each of group === undefined || one === groups.defaultGroup ? groups.values() : [one]) each.destroy()
+}
+
+/** Whether this worker has a default group. PyTorch: `is_initialized`. */
+export function isInitialized(): boolean {
+  return currentProcessGroups().defaultGroup !== null
+}
+
+/** This worker's rank in a group, by default the default one; -1 where it is no member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+export function getRank(group?: ProcessGroup): number {
+  return groupOrDefault('getRank', group).rank
+}
+
+/** How many ranks a group has; -1 where this worker is no member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+export function getWorldSize(group?: ProcessGroup): number {
+  const { rank, size } = groupOrDefault('getWorldSize', group)
+  return rank < 0 ? -1 : size
+}
+
+/** The rank in the default group of a rank of a group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT */
+export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
+  const rank = groupOrDefault('getGlobalRank', group).ranks[groupRank]
+  if (rank === undefined)
+    throw invalidArgument('getGlobalRank', `a rank of the group, from 0 to ${group.size - 1}`, argumentText(groupRank))
+  return rank
+}
+
+/** The rank in a group of a rank of the default group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT where it is no member */
+export function getGroupRank(group: ProcessGroup, globalRank: number): number {
+  const rank = groupOrDefault('getGroupRank', group).ranks.indexOf(globalRank)
+  if (rank < 0) throw invalidArgument('getGroupRank', `a member of the group, one of ${group.ranks.join(', ')}`, argumentText(globalRank))
+  return rank
+}

@@ -1,0 +1,213 @@
+/** What users write to hand tensors from rank to rank. */
+import type { Tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument, raw } from '@postgrad/tensor/internal'
+import * as algorithms from '../algorithms/moves.js'
+import type { Algorithm, Place } from '../common/step.js'
+import type { CollectiveOptions } from '../group/process-group.js'
+import type { Work } from '../group/work.js'
+import { checkCount, checkDense, checkLike, checkList, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+import { attempt, slicesOf } from './reductions.js'
+
+/** Of `gather`. */
+export interface GatherOptions extends CollectiveOptions {
+  /** Who gets them, a rank of the default group; default 0. */
+  readonly dst?: number
+  /** On `dst` alone: one tensor for each rank, into which they are written. */
+  readonly gatherList?: readonly Tensor[]
+}
+
+/** Of `scatter`. */
+export interface ScatterOptions extends CollectiveOptions {
+  /** Who gives them, a rank of the default group; default 0. */
+  readonly src?: number
+  /** On `src` alone: one tensor for each rank. */
+  readonly scatterList?: readonly Tensor[]
+}
+
+/** Of `allToAllSingle`. */
+export interface AllToAllOptions extends CollectiveOptions {
+  /** How many rows go to each rank; default equal parts. */
+  readonly inputSplits?: readonly number[]
+  /** How many rows come from each rank; default equal parts. */
+  readonly outputSplits?: readonly number[]
+}
+
+/**
+ * Writes the tensor of the rank `src` (of the default group) into that of each other. PyTorch: `broadcast`.
+ * @throws (rejects) as `allReduce`
+ */
+export function broadcast(tensor: Tensor, src: number, options: CollectiveOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('broadcast', options)
+    checkDense('broadcast', 'the tensor', tensor)
+    const root = rankIn('broadcast', 'src', group, src)
+    const algorithm = (place: Place) => withValue(algorithms.broadcast(place, 'broadcast', root, [tensor]), tensor)
+    return group.start({ op: 'broadcast', head: `broadcast(src ${src}) ${tensorText(tensor)}`, algorithm }, options)
+  })
+}
+
+/** The same of several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce` */
+export function broadcastCoalesced(tensors: readonly Tensor[], src: number, options: CollectiveOptions = {}): Work<readonly Tensor[]> {
+  return attempt(() => {
+    const group = groupOf('broadcastCoalesced', options)
+    if (!Array.isArray(tensors)) throw invalidArgument('broadcastCoalesced', 'an array of tensors', argumentText(tensors))
+    for (const tensor of tensors) checkDense('broadcastCoalesced', 'each of the tensors', tensor)
+    const root = rankIn('broadcastCoalesced', 'src', group, src)
+    const algorithm = (place: Place) => withValue(algorithms.broadcast(place, 'broadcastCoalesced', root, tensors), tensors)
+    return group.start({ op: 'broadcastCoalesced', head: `broadcastCoalesced(src ${src}) ${listText(tensors)}`, algorithm }, options)
+  })
+}
+
+/** Writes the tensor of rank r into `tensorList[r]` on all ranks. PyTorch: `all_gather`. @throws (rejects) as `allReduce` */
+export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options: CollectiveOptions = {}): Work<readonly Tensor[]> {
+  return attempt(() => {
+    const group = groupOf('allGather', options)
+    checkDense('allGather', 'the tensor', tensor)
+    checkPerRank('allGather', 'the outputs', tensorList, group, tensor)
+    const outs = tensorList.map((out) => [out])
+    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGather', outs, [tensor]), tensorList)
+    return group.start({ op: 'allGather', head: `allGather ${tensorText(tensor)}`, algorithm }, options)
+  })
+}
+
+/**
+ * The same into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
+ * @throws (rejects) as `allReduce`
+ */
+export function allGatherIntoTensor(output: Tensor, input: Tensor, options: CollectiveOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('allGatherIntoTensor', options)
+    checkDense('allGatherIntoTensor', 'the output', output)
+    checkDense('allGatherIntoTensor', 'the input', input)
+    const outs = slicesOf('allGatherIntoTensor', 'the output', output, input, group).map((slice) => [slice])
+    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGatherIntoTensor', outs, [input]), output)
+    return group.start({ op: 'allGatherIntoTensor', head: `allGatherIntoTensor ${tensorText(input)}`, algorithm }, options)
+  })
+}
+
+/** Of several tensors at once: that number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce` */
+export function allGatherCoalesced(
+  lists: readonly (readonly Tensor[])[],
+  tensors: readonly Tensor[],
+  options: CollectiveOptions = {},
+): Work<readonly (readonly Tensor[])[]> {
+  return attempt(() => {
+    const group = groupOf('allGatherCoalesced', options)
+    checkList('allGatherCoalesced', 'the tensors', tensors)
+    if (
+      !Array.isArray(lists) ||
+      lists.length !== group.size ||
+      lists.some((list) => !Array.isArray(list) || list.length !== tensors.length)
+    ) {
+      throw invalidArgument('allGatherCoalesced', `${group.size} lists of ${tensors.length} tensors as the outputs`, argumentText(lists))
+    }
+    for (const list of lists) {
+      for (const [i, out] of list.entries()) {
+        checkDense('allGatherCoalesced', 'each of the outputs', out)
+        checkLike('allGatherCoalesced', `output ${i}`, out, tensors[i]!)
+      }
+    }
+    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGatherCoalesced', lists, tensors), lists)
+    return group.start({ op: 'allGatherCoalesced', head: `allGatherCoalesced ${listText(tensors)}`, algorithm }, options)
+  })
+}
+
+/**
+ * Writes the tensor of rank r into `gatherList[r]` on `dst`. The work gives that list there, and null elsewhere. PyTorch: `gather`.
+ * @throws (rejects) as `allReduce`
+ */
+export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readonly Tensor[] | null> {
+  return attempt(() => {
+    const group = groupOf('gather', options, ['dst', 'gatherList'])
+    const { dst = group.ranks[0]!, gatherList = null } = options
+    checkDense('gather', 'the tensor', tensor)
+    const root = rankIn('gather', 'dst', group, dst)
+    if (group.rank === root) checkPerRank('gather', 'gatherList on dst', gatherList, group, tensor)
+    else requireNone('gather', 'gatherList', 'dst', gatherList)
+    const algorithm = (place: Place) => withValue(algorithms.gather(place, 'gather', root, gatherList, tensor), gatherList)
+    return group.start({ op: 'gather', head: `gather(dst ${dst}) ${tensorText(tensor)}`, algorithm }, options)
+  })
+}
+
+/** Writes `scatterList[r]` of the rank `src` into the tensor of rank r. PyTorch: `scatter`. @throws (rejects) as `allReduce` */
+export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('scatter', options, ['src', 'scatterList'])
+    const { src = group.ranks[0]!, scatterList = null } = options
+    checkDense('scatter', 'the tensor', tensor)
+    const root = rankIn('scatter', 'src', group, src)
+    if (group.rank === root) checkPerRank('scatter', 'scatterList on src', scatterList, group, tensor)
+    else requireNone('scatter', 'scatterList', 'src', scatterList)
+    const algorithm = (place: Place) => withValue(algorithms.scatter(place, 'scatter', root, tensor, scatterList), tensor)
+    return group.start({ op: 'scatter', head: `scatter(src ${src}) ${tensorText(tensor)}`, algorithm }, options)
+  })
+}
+
+/** Gives `inputs[r]` to rank r and writes what comes from rank r into `outputs[r]`; shapes may differ, as long as both sides say the same. PyTorch: `all_to_all`. @throws (rejects) as `allReduce` */
+export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], options: CollectiveOptions = {}): Work<readonly Tensor[]> {
+  return attempt(() => {
+    const group = groupOf('allToAll', options)
+    checkCount('allToAll', 'the outputs', outputs, group)
+    checkCount('allToAll', 'the inputs', inputs, group)
+    checkLike('allToAll', 'the output of this rank', outputs[group.rank]!, inputs[group.rank]!)
+    const algorithm = (place: Place) => withValue(algorithms.allToAll(place, 'allToAll', outputs, inputs), outputs)
+    return group.start({ op: 'allToAll', head: `allToAll ${inputs[0]!.dtype}`, algorithm }, options)
+  })
+}
+
+/** The same of rows of one tensor: equal parts of the first dimension, or as many as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce` */
+export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('allToAllSingle', options, ['inputSplits', 'outputSplits'])
+    checkDense('allToAllSingle', 'the output', output)
+    checkDense('allToAllSingle', 'the input', input)
+    const outs = partsOf('outputSplits', output, options.outputSplits, group.size)
+    const ins = partsOf('inputSplits', input, options.inputSplits, group.size)
+    const [own] = [outs[group.rank]!]
+    checkLike('allToAllSingle', 'the rows from this rank', own, ins[group.rank]!)
+    const algorithm = (place: Place) => withValue(algorithms.allToAll(place, 'allToAllSingle', outs, ins), output)
+    return group.start(
+      {
+        op: 'allToAllSingle',
+        head: `allToAllSingle ${input.dtype} [*${input.shape
+          .slice(1)
+          .map((n) => `, ${n}`)
+          .join('')}]`,
+        algorithm,
+      },
+      options,
+    )
+  })
+}
+
+/** @throws INVALID_ARGUMENT, SHAPE_MISMATCH */
+function partsOf(option: string, x: Tensor, splits: readonly number[] | undefined, size: number): Tensor[] {
+  const rows = x.shape[0] ?? 0
+  if (x.shape.length === 0) throw shapeError('allToAllSingle', 'a tensor with rows', '[]')
+  if (splits === undefined && rows % size !== 0) {
+    throw shapeError('allToAllSingle', `a number of rows that ${size} ranks divide, or { ${option} }`, `${rows} rows`)
+  }
+  const counts = splits ?? new Array<number>(size).fill(rows / size)
+  const isRight =
+    Array.isArray(counts) &&
+    counts.length === size &&
+    counts.every((count) => Number.isSafeInteger(count) && count >= 0) &&
+    counts.reduce((sum, count) => sum + count, 0) === rows
+  if (!isRight)
+    throw invalidArgument('allToAllSingle', `${size} numbers of rows whose sum is ${rows} as { ${option} }`, argumentText(splits))
+  let start = 0
+  return counts.map((count) => {
+    start += count
+    return raw.narrow(x, 0, start - count, count)
+  })
+}
+
+/** @throws INVALID_ARGUMENT */
+function requireNone(op: string, option: string, root: string, list: unknown): void {
+  if (list !== null) throw invalidArgument(op, `no ${option} on others than ${root}`, argumentText(list), 'Leave it out there.')
+}
+
+function* withValue<T>(algorithm: Algorithm<void>, value: T): Algorithm<T> {
+  yield* algorithm
+  return value
+}

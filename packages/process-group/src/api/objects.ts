@@ -1,0 +1,82 @@
+/** What users write to hand values that are no tensors from rank to rank: whatever can be an argument of a call, tensors and references inside included. Everybody gets copies. */
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import * as algorithms from '../algorithms/objects.js'
+import type { Algorithm } from '../common/step.js'
+import type { CollectiveOptions } from '../group/process-group.js'
+import type { Work } from '../group/work.js'
+import { groupOf, rankIn } from './checks.js'
+import { attempt } from './reductions.js'
+
+/** Of `gatherObject`. */
+export interface GatherObjectOptions extends CollectiveOptions {
+  /** Who gets them, a rank of the default group; default 0. */
+  readonly dst?: number
+}
+
+/** Of `broadcastObjectList` and `scatterObjectList`. */
+export interface FromRankOptions extends CollectiveOptions {
+  /** Who gives them, a rank of the default group; default 0. */
+  readonly src?: number
+}
+
+/** Gives all ranks' values, by rank. PyTorch: `all_gather_object`. @throws (rejects) as `allReduce`, and WIRE_UNSUPPORTED_VALUE */
+export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): Work<T[]> {
+  return attempt(() => {
+    const group = groupOf('allGatherObject', options)
+    const spec = { op: 'allGatherObject', head: 'allGatherObject' }
+    return group.start({ ...spec, algorithm: (place) => algorithms.allGatherValues(place, value) as Algorithm<T[]> }, options)
+  })
+}
+
+/** The same on the rank `dst` alone; null elsewhere. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject` */
+export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Work<T[] | null> {
+  return attempt(() => {
+    const group = groupOf('gatherObject', options, ['dst'])
+    const { dst = group.ranks[0]! } = options
+    const root = rankIn('gatherObject', 'dst', group, dst)
+    const spec = { op: 'gatherObject', head: `gatherObject(dst ${dst})` }
+    return group.start({ ...spec, algorithm: (place) => algorithms.gatherValues(place, root, value) as Algorithm<T[] | null> }, options)
+  })
+}
+
+/** Puts the values of the rank `src` into the lists of all others, which are as long. PyTorch: `broadcast_object_list`. @throws (rejects) as `allGatherObject` */
+export function broadcastObjectList<T>(list: T[], options: FromRankOptions = {}): Work<T[]> {
+  return attempt(() => {
+    const group = groupOf('broadcastObjectList', options, ['src'])
+    const { src = group.ranks[0]! } = options
+    const root = rankIn('broadcastObjectList', 'src', group, src)
+    if (!Array.isArray(list) || list.length === 0) throw invalidArgument('broadcastObjectList', 'a non-empty array', argumentText(list))
+    const head = `broadcastObjectList(src ${src}) of ${list.length}`
+    return group.start(
+      {
+        op: 'broadcastObjectList',
+        head,
+        *algorithm(place): Algorithm<T[]> {
+          const values = yield* algorithms.broadcastValues(place, root, [...list])
+          if (place.rank !== root) for (let i = 0; i < list.length; i++) list[i] = values[i] as T
+          return list
+        },
+      },
+      options,
+    )
+  })
+}
+
+/** Gives each rank its value of those that `src` has; others pass null. PyTorch: `scatter_object_list`. @throws (rejects) as `allGatherObject` */
+export function scatterObjectList<T>(list: readonly T[] | null, options: FromRankOptions = {}): Work<T> {
+  return attempt(() => {
+    const group = groupOf('scatterObjectList', options, ['src'])
+    const { src = group.ranks[0]! } = options
+    const root = rankIn('scatterObjectList', 'src', group, src)
+    if (group.rank === root && (!Array.isArray(list) || list.length !== group.size)) {
+      throw invalidArgument(
+        'scatterObjectList',
+        `${group.size} values on src, one for each rank`,
+        Array.isArray(list) ? `${list.length}` : argumentText(list),
+      )
+    }
+    const values = group.rank === root ? [...list!] : null
+    const spec = { op: 'scatterObjectList', head: `scatterObjectList(src ${src})` }
+    return group.start({ ...spec, algorithm: (place) => algorithms.scatterValues(place, root, values) as Algorithm<T> }, options)
+  })
+}

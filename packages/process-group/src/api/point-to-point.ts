@@ -1,0 +1,113 @@
+/** What users write to hand a tensor to one other rank. */
+import type { Tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
+import { mismatch } from '../common/errors.js'
+import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
+import { Work } from '../group/work.js'
+import { checkDense, groupOf, rankIn, tensorText } from './checks.js'
+import { attempt } from './reductions.js'
+
+/** Of `send` and `recv`. */
+export interface TagOptions extends CollectiveOptions {
+  /** Which one is meant, an integer ≥ 0: a `recv` gets what was sent with its tag. Default 0. */
+  readonly tag?: number
+}
+
+/**
+ * Gives the tensor to the rank `dst` (of the default group). It ends as soon as the tensor has left: what happens to it afterwards does not reach the receiver, which
+ * may take it at any time. PyTorch: `send`, `isend`.
+ * @throws (rejects) GROUP_BROKEN, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ */
+export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
+  return attempt(() => {
+    const group = groupOf('send', options, ['tag'])
+    checkDense('send', 'the tensor', tensor)
+    const to = otherRank('send', 'dst', group, dst)
+    group.sendTo('send', to, tagOf('send', options), tensorText(tensor), [flat(tensor)])
+    return Work.of(undefined)
+  })
+}
+
+/**
+ * Writes what the rank `src` (of the default group; undefined: any) has sent with this tag into the tensor, the first that was not taken; the work gives who
+ * has sent it. Shapes and dtypes must be the same. PyTorch: `recv`, `irecv`.
+ * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ */
+export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Work<number> {
+  return attempt(() => {
+    const group = groupOf('recv', options, ['tag'])
+    checkDense('recv', 'the tensor', tensor)
+    const from = src === undefined || src === null ? null : otherRank('recv', 'src', group, src)
+    const tag = tagOf('recv', options)
+    const expected = tensorText(tensor)
+    return group.receive('recv', from, tag, options, (rank, head, values) => {
+      if (head !== expected) {
+        throw mismatch(group, tag, [
+          [rank, `send ${head}`],
+          [group.rank, `recv ${expected}`],
+        ])
+      }
+      const parts = tensorsOf(values, [tensor], rank)
+      write('recv', parts[0]!, tensor)
+      release(parts)
+      return group.ranks[rank]!
+    })
+  })
+}
+
+/** As `send`, which waits for nothing anyway. PyTorch: `isend`. @throws (rejects) as `send` */
+export function isend(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
+  return send(tensor, dst, options)
+}
+
+/** As `recv`. PyTorch: `irecv`. @throws (rejects) as `recv` */
+export function irecv(tensor: Tensor, src?: number, options: TagOptions = {}): Work<number> {
+  return recv(tensor, src, options)
+}
+
+/** One of `batchIsendIrecv`. PyTorch: `P2POp`. */
+export class P2POp {
+  readonly op: typeof isend | typeof irecv
+  readonly tensor: Tensor
+  /** A rank of the default group. */
+  readonly peer: number
+  readonly options: TagOptions
+
+  /** @param op `isend` or `irecv` @throws INVALID_ARGUMENT */
+  constructor(op: typeof isend | typeof irecv, tensor: Tensor, peer: number, options: TagOptions = {}) {
+    if (op !== isend && op !== irecv) throw invalidArgument('P2POp', 'isend or irecv as op', argumentText(op))
+    this.op = op
+    this.tensor = tensor
+    this.peer = peer
+    this.options = options
+  }
+}
+
+/** Begins all of them, in order, and gives their works. All are of one group. PyTorch: `batch_isend_irecv`. @throws INVALID_ARGUMENT */
+export function batchIsendIrecv(ops: readonly P2POp[]): Work<unknown>[] {
+  if (!Array.isArray(ops) || ops.length === 0 || !ops.every((op) => op instanceof P2POp)) {
+    throw invalidArgument(
+      'batchIsendIrecv',
+      'a non-empty array of P2POp',
+      argumentText(ops),
+      'Write [new P2POp(isend, x, 1), new P2POp(irecv, y, 1)].',
+    )
+  }
+  const [first] = ops as readonly P2POp[]
+  if (ops.some((op) => op.options.group !== first!.options.group))
+    throw invalidArgument('batchIsendIrecv', 'operations of one group', 'of several')
+  return ops.map(({ op, tensor, peer, options }) => op(tensor, peer, options) as Work<unknown>)
+}
+
+function otherRank(op: string, what: string, group: ProcessGroup, globalRank: number): number {
+  const rank = rankIn(op, what, group, globalRank)
+  if (rank === group.rank)
+    throw invalidArgument(op, `another rank as ${what}`, `${globalRank}, which is this one`, 'A rank has its own tensors.')
+  return rank
+}
+
+function tagOf(op: string, { tag = 0 }: TagOptions): number {
+  if (Number.isSafeInteger(tag) && tag >= 0) return tag
+  throw invalidArgument(op, 'an integer ≥ 0 as { tag }', argumentText(tag))
+}

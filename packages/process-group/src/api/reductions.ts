@@ -1,0 +1,167 @@
+/** What users write to add up, or otherwise reduce, the tensors of all ranks. */
+import { isTensor, type SparseTensor, type Tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument, isSparse, numelOf, raw } from '@postgrad/tensor/internal'
+import { allReduce as allReduceAlgorithm } from '../algorithms/all-reduce.js'
+import { checkOp, nameOfOp, type ReduceOp } from '../algorithms/reduce-op.js'
+import { reduce as reduceAlgorithm, reduceScatter as reduceScatterAlgorithm } from '../algorithms/reductions.js'
+import { allReduceSparse } from '../algorithms/sparse.js'
+import type { Algorithm, Place } from '../common/step.js'
+import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
+import { Work } from '../group/work.js'
+import { checkDense, checkList, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+
+/** Of collectives that reduce. */
+export interface AllReduceOptions extends CollectiveOptions {
+  /** Default SUM. */
+  readonly op?: ReduceOp
+}
+
+/**
+ * Writes the reduction of all ranks' tensors into each of them, with the same bits everywhere: element by element in the order of the ranks. A sparse tensor is not written
+ * to; the work gives the sum. PyTorch: `all_reduce`.
+ * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, DTYPE_MISMATCH, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, as all collectives
+ */
+export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions = {}): Work<T> {
+  return attempt(() => {
+    const group = groupOf('allReduce', options, ['op'])
+    if (isTensor(tensor) && isSparse(tensor)) return sparse(group, tensor, options) as unknown as Work<T>
+    checkDense('allReduce', 'the tensor', tensor)
+    return reduceAll('allReduce', group, [tensor], tensor, options)
+  })
+}
+
+/** The same of several tensors of one dtype at once. PyTorch: `all_reduce_coalesced`. */
+export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduceOptions = {}): Work<readonly Tensor[]> {
+  return attempt(() => {
+    const group = groupOf('allReduceCoalesced', options, ['op'])
+    checkList('allReduceCoalesced', 'the tensors', tensors)
+    return reduceAll('allReduceCoalesced', group, tensors, tensors, options)
+  })
+}
+
+function reduceAll<T>(fn: string, group: ProcessGroup, tensors: readonly Tensor[], value: T, options: AllReduceOptions): Work<T> {
+  const { op = 'sum' } = options
+  checkOp(fn, op, tensors[0]!.dtype)
+  const name = nameOfOp(op)
+  const head = `${fn}(${name}) ${listText(tensors)}`
+  const bytes = tensors.reduce((sum, { numel, dtype }) => sum + numel * (dtype === 'float64' ? 8 : dtype === 'bool' ? 1 : 4), 0)
+  return group.start(
+    {
+      op: fn,
+      head,
+      *algorithm(place: Place): Algorithm<T> {
+        premultiply(op, tensors)
+        yield* allReduceAlgorithm(place, fn, name, tensors, bytes)
+        return value
+      },
+    },
+    options,
+  )
+}
+
+/** The factor of this rank. */
+function premultiply(op: ReduceOp, tensors: readonly Tensor[]): void {
+  if (typeof op === 'object') for (const tensor of tensors) raw.mul_(tensor, op.factor)
+}
+
+function sparse(group: ProcessGroup, tensor: SparseTensor, options: AllReduceOptions): Work<SparseTensor> {
+  const { op = 'sum' } = options
+  if (op !== 'sum') throw invalidArgument('allReduce', 'SUM for sparse tensors', argumentText(op), 'Convert it with toDense().')
+  const head = `allReduce(sum) sparse ${tensorText(tensor)}`
+  return group.start({ op: 'allReduce', head, algorithm: (place) => allReduceSparse(place, tensor) }, options)
+}
+
+/**
+ * Writes the reduction into the tensor of the rank `dst` (of the default group); those of others stay as they are. PyTorch: `reduce`.
+ * @throws (rejects) as `allReduce`
+ */
+export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('reduce', options, ['op'])
+    checkDense('reduce', 'the tensor', tensor)
+    const root = rankIn('reduce', 'dst', group, dst)
+    const { op = 'sum' } = options
+    checkOp('reduce', op, tensor.dtype)
+    const name = nameOfOp(op)
+    return group.start(
+      {
+        op: 'reduce',
+        head: `reduce(${name}, dst ${dst}) ${tensorText(tensor)}`,
+        *algorithm(place: Place): Algorithm<Tensor> {
+          // Elsewhere than at the root it stays as it is.
+          const own = typeof op === 'object' ? raw.mul(tensor, op.factor) : tensor
+          if (place.rank === root && own !== tensor) raw.copy_(tensor, own)
+          yield* reduceAlgorithm(place, 'reduce', name, root, [place.rank === root ? tensor : own])
+          return tensor
+        },
+      },
+      options,
+    )
+  })
+}
+
+/** Reduces the tensors number r of all ranks' lists, and writes that into `output` of rank r. PyTorch: `reduce_scatter`. @throws (rejects) as `allReduce` */
+export function reduceScatter(output: Tensor, inputList: readonly Tensor[], options: AllReduceOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('reduceScatter', options, ['op'])
+    checkDense('reduceScatter', 'the output', output)
+    checkPerRank('reduceScatter', 'the inputs', inputList, group, output)
+    return scattered('reduceScatter', group, output, inputList, options)
+  })
+}
+
+/**
+ * The same of slices of one tensor: `input` holds one for each rank, along the first dimension or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
+ * @throws (rejects) as `allReduce`
+ */
+export function reduceScatterTensor(output: Tensor, input: Tensor, options: AllReduceOptions = {}): Work<Tensor> {
+  return attempt(() => {
+    const group = groupOf('reduceScatterTensor', options, ['op'])
+    checkDense('reduceScatterTensor', 'the output', output)
+    checkDense('reduceScatterTensor', 'the input', input)
+    return scattered('reduceScatterTensor', group, output, slicesOf('reduceScatterTensor', 'the input', input, output, group), options)
+  })
+}
+
+function scattered(fn: string, group: ProcessGroup, output: Tensor, inputs: readonly Tensor[], options: AllReduceOptions): Work<Tensor> {
+  const { op = 'sum' } = options
+  checkOp(fn, op, output.dtype)
+  const name = nameOfOp(op)
+  return group.start(
+    {
+      op: fn,
+      head: `${fn}(${name}) ${tensorText(output)}`,
+      *algorithm(place: Place): Algorithm<Tensor> {
+        const own = typeof op === 'object' ? inputs.map((input) => raw.mul(input, op.factor)) : inputs
+        yield* reduceScatterAlgorithm(place, fn, name, output, own)
+        return output
+      },
+    },
+    options,
+  )
+}
+
+/** A large tensor as one view for each rank, each of the shape of the small one. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+export function slicesOf(op: string, what: string, large: Tensor, small: Tensor, { size }: ProcessGroup): Tensor[] {
+  const extent = small.shape[0] ?? 1
+  const isConcatenated = large.shape[0] === size * extent && large.shape.slice(1).join() === small.shape.slice(1).join()
+  const isStacked = large.shape.join() === [size, ...small.shape].join()
+  if (large.dtype !== small.dtype || !(isConcatenated || isStacked) || numelOf(large.shape) !== size * small.numel) {
+    const expected = `${small.dtype} [${[size * extent, ...small.shape.slice(1)].join(', ')}] or [${[size, ...small.shape].join(', ')}] as ${what}`
+    throw shapeError(op, expected, tensorText(large))
+  }
+  return Array.from({ length: size }, (_, rank) => {
+    if (isStacked) return raw.select(large, 0, rank)
+    const slice = raw.narrow(large, 0, rank * extent, extent)
+    return small.shape.length === 0 ? raw.select(slice, 0, 0) : slice
+  })
+}
+
+/** What is thrown before anything begins is the work's error. */
+export function attempt<T>(start: () => Work<T>): Work<T> {
+  try {
+    return start()
+  } catch (error) {
+    return Work.rejected(error)
+  }
+}

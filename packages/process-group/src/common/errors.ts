@@ -1,0 +1,147 @@
+/** The errors of process groups, worded once. */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { WorkerInfo } from '@postgrad/rpc'
+
+/** A group as errors name it. */
+export interface GroupName {
+  readonly name: string
+  readonly workers: readonly WorkerInfo[]
+}
+
+/** Rank 2 (worker2) */
+export function rankText({ workers }: GroupName, rank: number): string {
+  return `rank ${rank} (${workers[rank]?.name ?? 'unknown'})`
+}
+
+const ranksText = (group: GroupName, ranks: readonly number[]): string => ranks.map((rank) => rankText(group, rank)).join(', ')
+
+/** COLLECTIVE_TIMEOUT; values: group, sequence, call, missing (ranks), missingWorkers, timeoutMs. */
+export function collectiveTimedOut(
+  op: string,
+  group: GroupName,
+  {
+    sequence,
+    head,
+    missing,
+    timeoutMs,
+    recent,
+  }: {
+    readonly sequence: number
+    readonly head: string
+    readonly missing: readonly number[]
+    readonly timeoutMs: number
+    readonly recent: readonly string[]
+  },
+): PostgradError {
+  const who =
+    missing.length === 0 ? 'nobody is missing, but earlier collectives have not ended' : `${ranksText(group, missing)} did not come`
+  const last = recent.length === 0 ? '' : `; before it: ${recent.join('; ')}`
+  return new PostgradError('COLLECTIVE_TIMEOUT', {
+    op,
+    message: `${head}, number ${sequence} of group '${group.name}', timed out after ${Math.round(timeoutMs)} ms: ${who}${last}`,
+    remedy:
+      'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+    values: {
+      group: group.name,
+      sequence,
+      call: head,
+      missing,
+      missingWorkers: missing.map((rank) => group.workers[rank]!.name),
+      timeoutMs,
+      ...(recent.length === 0 ? {} : { recent }),
+    },
+  })
+}
+
+/** Of monitoredBarrier, in PyTorch's words. */
+export function barrierFailed(group: GroupName, missing: readonly number[], timeoutMs: number, sequence: number): PostgradError {
+  return new PostgradError('COLLECTIVE_TIMEOUT', {
+    op: 'monitoredBarrier',
+    message: `${ranksText(group, missing)} failed to pass monitoredBarrier in ${Math.round(timeoutMs)} ms`,
+    remedy: 'All ranks of the group call it; look at what keeps those.',
+    values: {
+      group: group.name,
+      sequence,
+      call: 'monitoredBarrier',
+      missing,
+      missingWorkers: missing.map((rank) => group.workers[rank]!.name),
+      timeoutMs,
+    },
+  })
+}
+
+/** COLLECTIVE_MISMATCH; values: group, sequence, calls: by rank. */
+export function mismatch(group: GroupName, sequence: number, calls: readonly (readonly [rank: number, call: string])[]): PostgradError {
+  const sides = calls.map(([rank, call]) => `${rankText(group, rank)} calls ${call}`).join(', ')
+  const [[, first]] = calls as readonly [readonly [number, string]]
+  return new PostgradError('COLLECTIVE_MISMATCH', {
+    op: /^\w+/.exec(first)?.[0] ?? 'collective',
+    message: `number ${sequence} of group '${group.name}' is not the same on all ranks: ${sides}`,
+    remedy:
+      "All ranks call the same collectives in the same order, with the same shapes and dtypes. initProcessGroup({ debug: 'detail' }) looks before anything begins.",
+    values: { group: group.name, sequence, calls: calls.map(([rank, call]) => ({ rank, call })) },
+  })
+}
+
+/** GROUP_BROKEN, whose cause is what broke it; values: group, and what identifies the cause. */
+export function groupBroken(op: string, group: GroupName, why: string, cause: unknown): PostgradError {
+  const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
+  return new PostgradError('GROUP_BROKEN', {
+    op,
+    message: `process group '${group.name}' is broken: ${why}`,
+    remedy: 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
+    cause,
+    values: { ...values, group: group.name },
+  })
+}
+
+/** What `abort` without a reason gives as the cause. */
+export function groupAborted(group: GroupName): PostgradError {
+  return new PostgradError('GROUP_ABORTED', {
+    op: 'abort',
+    message: `process group '${group.name}' was aborted`,
+    values: { group: group.name },
+  })
+}
+
+export function groupExists(): PostgradError {
+  return new PostgradError('PROCESS_GROUP_EXISTS', {
+    op: 'initProcessGroup',
+    message: 'this worker has a default process group already, or is making one',
+    remedy: 'destroyProcessGroup() first; groups beside it are made by newGroup().',
+  })
+}
+
+export function notInitialized(op: string): PostgradError {
+  return new PostgradError('PROCESS_GROUP_NOT_INITIALIZED', {
+    op,
+    message: 'the default process group has not been initialized on this worker',
+    remedy: 'Await initProcessGroup() on every worker that takes part, or pass { group }.',
+  })
+}
+
+export function notMember(op: string, group: GroupName, worker: string): PostgradError {
+  return new PostgradError('PROCESS_GROUP_NOT_MEMBER', {
+    op,
+    expected: `a member of group '${group.name}' (${group.workers.map(({ name }) => name).join(', ')})`,
+    got: `worker '${worker}'`,
+    remedy: 'Only members call its collectives: ask getRank(group) first, which is -1 elsewhere.',
+    values: { group: group.name, worker },
+  })
+}
+
+export function destroyed(op: string, group: GroupName): PostgradError {
+  return new PostgradError('PROCESS_GROUP_DESTROYED', {
+    op,
+    message: `process group '${group.name}' was destroyed on this worker`,
+    remedy: 'Make a new one: initProcessGroup() or newGroup().',
+    values: { group: group.name },
+  })
+}
+
+/** What ends a group, and so many works of it of which perhaps nobody is awaited: none of them may end the process. */
+export function endsGroup(error: unknown): boolean {
+  return isPostgradError(error) && ENDS.has(error.code)
+}
+
+const ENDS: ReadonlySet<string> = new Set(['GROUP_BROKEN', 'COLLECTIVE_MISMATCH', 'COLLECTIVE_TIMEOUT', 'PROCESS_GROUP_DESTROYED'])

@@ -1,0 +1,49 @@
+/**
+ * What an algorithm is: a generator that runs on every rank. Each `yield` is a step: it says what is sent to whom and from whom something is awaited, and
+ * gives, when all of that has come, the values by rank. It knows no messages, clocks or deaths; `group/collective.ts` drives it.
+ */
+import { NOTHING, type Values } from './protocol.js'
+
+export interface Step {
+  readonly send: readonly (readonly [to: number, values: Values])[]
+  readonly from: readonly number[]
+}
+
+/** What came in a step, by rank; nothing from those that were not awaited. */
+export type Received = readonly (Values | undefined)[]
+
+export type Algorithm<T> = Generator<Step, T, Received>
+
+/** Where an algorithm runs. */
+export interface Place {
+  readonly rank: number
+  readonly size: number
+}
+
+/** All other ranks, in order. */
+export function others({ rank, size }: Place): number[] {
+  const ranks: number[] = []
+  for (let other = 0; other < size; other++) if (other !== rank) ranks.push(other)
+  return ranks
+}
+
+/** To each other rank what `values` gives for it, and the same from each. */
+export function exchange(place: Place, values: (to: number) => Values): Step {
+  const from = others(place)
+  return { send: from.map((to) => [to, values(to)]), from }
+}
+
+/** All others give to `root`. */
+export function toRoot(place: Place, root: number, values: () => Values): Step {
+  return place.rank === root ? { send: NONE, from: others(place) } : { send: [[root, values()]], from: NONE }
+}
+
+/** `root` gives to all others. */
+export function fromRoot(place: Place, root: number, values: (to: number) => Values): Step {
+  return place.rank === root ? { send: others(place).map((to) => [to, values(to)]), from: NONE } : { send: NONE, from: [root] }
+}
+
+/** Nobody waits for it: what a rank gives to a step in which it has nothing to give. */
+export const EMPTY = (): Values => NOTHING
+
+const NONE: readonly never[] = Object.freeze([])

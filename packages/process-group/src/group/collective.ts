@@ -1,0 +1,143 @@
+/**
+ * One collective that this rank takes part in: drives its algorithm (`common/step.ts`) from step to step, as the parts of the others come. The group above
+ * (`process-group.ts`) numbers collectives, carries parts, and knows who is gone.
+ *
+ * Note [Heads]
+ *
+ * Every part says what its sender calls: operation, reduction, root, dtype and shape, as far as all ranks have to agree on them. This costs some 40 bytes a
+ * message and no message of its own. A part whose head is not that of the receiver's collective of the same number, or that comes for a number which has ended
+ * here, shows that the ranks do not call the same. Whoever sees it tells all, so all fail alike. A rank that needs nothing from any other may have ended
+ * by then; it fails with its next collective.
+ */
+import type { Values } from '../common/protocol.js'
+import type { Algorithm, Received, Step } from '../common/step.js'
+import type { Work } from './work.js'
+
+/** Whose collective it is. */
+export interface CollectiveHost {
+  readonly size: number
+  sendPart(collective: Collective, to: number, step: number, values: Values): void
+  /** The first of these ranks that will send nothing more, with why; null: all are there. */
+  goneAmong(ranks: Iterable<number>): unknown
+  onEnded(collective: Collective): void
+  /** It cannot go on here. */
+  onFailed(collective: Collective, error: unknown): void
+}
+
+export class Collective {
+  readonly sequence: number
+  /** See Note [Heads]. */
+  readonly head: string
+  /** The function that was called. */
+  readonly op: string
+  readonly work: Work<unknown>
+  readonly timeoutMs: number
+  /** What waits for the deadline and the signal ends. */
+  endWait: () => void = () => {}
+  hasBegun = false
+  private readonly host: CollectiveHost
+  private readonly algorithm: Algorithm<unknown>
+  private step = -1
+  /** Of the step that is under way: who has not sent. */
+  private readonly waiting = new Set<number>()
+  private readonly parts = new Map<number, (Values | undefined)[]>()
+
+  constructor(
+    host: CollectiveHost,
+    {
+      sequence,
+      head,
+      op,
+      work,
+      algorithm,
+      timeoutMs,
+    }: {
+      readonly sequence: number
+      readonly head: string
+      readonly op: string
+      readonly work: Work<unknown>
+      readonly algorithm: Algorithm<unknown>
+      readonly timeoutMs: number
+    },
+  ) {
+    this.host = host
+    this.sequence = sequence
+    this.head = head
+    this.op = op
+    this.work = work
+    this.algorithm = algorithm
+    this.timeoutMs = timeoutMs
+  }
+
+  /** Who has not sent what this rank waits for. */
+  get missing(): number[] {
+    return [...this.waiting].sort((a, b) => a - b)
+  }
+
+  isWaitingFor(rank: number): boolean {
+    return this.waiting.has(rank)
+  }
+
+  begin(): void {
+    this.hasBegun = true
+    this.advance(NONE)
+  }
+
+  /** A part with this collective's head. False: its sender has sent one of this step before, or one that nobody waits for. */
+  take(from: number, step: number, values: Values): boolean {
+    if (step < this.step || (step === this.step && !this.waiting.has(from))) return false
+    let parts = this.parts.get(step)
+    if (parts === undefined) {
+      parts = new Array<Values | undefined>(this.host.size).fill(undefined)
+      this.parts.set(step, parts)
+    } else if (parts[from] !== undefined) return false
+    parts[from] = values
+    if (step !== this.step) return true
+    this.waiting.delete(from)
+    if (this.waiting.size === 0) {
+      this.parts.delete(step)
+      this.advance(parts)
+    }
+    return true
+  }
+
+  /** Parts of steps to which it has not come. */
+  get unread(): Iterable<readonly (Values | undefined)[]> {
+    return this.parts.values()
+  }
+
+  private advance(first: Received): void {
+    try {
+      for (let received = first; ; ) {
+        const { value, done } = this.algorithm.next(received)
+        if (done === true) {
+          this.host.onEnded(this)
+          this.work.resolve(value)
+          return
+        }
+        const arrived = this.enter(value)
+        if (arrived === null) return
+        received = arrived
+      }
+    } catch (error) {
+      this.host.onFailed(this, error)
+    }
+  }
+
+  /** Sends what the step sends; gives what has come, if that is all. */
+  private enter({ send, from }: Step): Received | null {
+    const step = ++this.step
+    for (const [to, values] of send) this.host.sendPart(this, to, step, values)
+    const parts = this.parts.get(step)
+    for (const rank of from) if (parts?.[rank] === undefined) this.waiting.add(rank)
+    if (this.waiting.size === 0) {
+      this.parts.delete(step)
+      return parts ?? NONE
+    }
+    const gone = this.host.goneAmong(this.waiting)
+    if (gone !== null) throw gone
+    return null
+  }
+}
+
+const NONE: readonly never[] = Object.freeze([])

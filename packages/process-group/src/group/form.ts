@@ -1,0 +1,80 @@
+/**
+ * How groups come about. The default group: its members meet by rpc's `allGather`, which has deadlines, deaths and names of who is missing. Every other one: a
+ * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
+ */
+import { PostgradError } from '@postgrad/base'
+import { allGather, type WorkerInfo } from '@postgrad/rpc'
+import { NOTHING } from '../common/protocol.js'
+import { type Algorithm, exchange, type Place } from '../common/step.js'
+import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
+import type { ProcessGroups } from './process-groups.js'
+
+/** What a member brings to the meeting. */
+interface Proposal {
+  readonly id: bigint
+  readonly ranks: readonly number[]
+  readonly debug: DebugLevel
+}
+
+/** Members by rank. @throws (rejects) as rpc's `allGather`, COLLECTIVE_MISMATCH */
+export async function formDefault(
+  groups: ProcessGroups,
+  name: string,
+  workers: readonly WorkerInfo[],
+  timeoutMs: number,
+  debug: DebugLevel,
+): Promise<ProcessGroup> {
+  const own: Proposal = { id: groups.runtime.ids.take(), ranks: workers.map(({ id }) => id), debug }
+  return groups.whileForming(async () => {
+    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs })
+    const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!
+    const first = of(workers[0]!)
+    const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
+    if (other !== undefined) throw disagreed(name, workers[0]!, first, other, of(other))
+    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug })
+    groups.defaultGroup = group
+    return group
+  })
+}
+
+const termsOf = ({ ranks, debug }: Proposal): string =>
+  `the workers ${ranks.join(', ')} as ranks 0 to ${ranks.length - 1}, debug '${debug}'`
+
+function disagreed(name: string, a: WorkerInfo, first: Proposal, b: WorkerInfo, other: Proposal): PostgradError {
+  return new PostgradError('COLLECTIVE_MISMATCH', {
+    op: 'initProcessGroup',
+    message: `group '${name}' is not the same on all workers: '${a.name}' says ${termsOf(first)}, '${b.name}' says ${termsOf(other)}`,
+    remedy: 'All members pass the same { ranks }, in the same order, and the same { debug }.',
+    values: { group: name, workers: [a.name, b.name] },
+  })
+}
+
+/** One group for each list of ranks of the default group. Where this worker is no member its handle has the rank -1. */
+export function formSubgroups(
+  groups: ProcessGroups,
+  parent: ProcessGroup,
+  op: string,
+  lists: readonly (readonly number[])[],
+  timeoutMs: number,
+  options: CollectiveOptions,
+): Promise<ProcessGroup[]> {
+  const head = `${op} ${lists.map((ranks) => `[${ranks.join(', ')}]`).join(' ')}`
+  return groups.whileForming(async () => {
+    const number = parent.sequence
+    const ids = await parent.start(
+      { op, head, algorithm: (place) => agreeOnIds(place, () => lists.map(() => groups.runtime.ids.take())) },
+      options,
+    )
+    return lists.map((ranks, i) => {
+      const workers = ranks.map((rank) => parent.workers[rank]!)
+      const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
+      return groups.add({ id: ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug })
+    })
+  })
+}
+
+function* agreeOnIds(place: Place, make: () => bigint[]): Algorithm<bigint[]> {
+  const own = place.rank === 0 ? make() : null
+  const came = yield exchange(place, () => (own === null ? NOTHING : own))
+  return own ?? ((came[0] ?? []) as bigint[])
+}

@@ -1,0 +1,4 @@
+/** What sibling packages get: how a worker is given process groups, and what runs collectives of their own. */
+export type { Algorithm, Place, Step } from './common/step.js'
+export { currentProcessGroups, ProcessGroups } from './group/process-groups.js'
+export { installProcessGroups } from './install.js'
