@@ -21,7 +21,7 @@
  * Note [Unused parameters]
  *
  * A parameter that the outputs do not depend on gets no gradient, so its bucket would never be full. With findUnusedParameters the graph is walked after each forward, and such
- * parameters count as ready from the first gradient on; with staticGraph only after the first forward. Another rank may have used them, so with findUnusedParameters ranks
+ * parameters count as ready from the first gradient on; with staticGraph only after the first forward. Another rank may have used them, so ranks
  * also add up who has used what: a parameter that nobody has used keeps the `.grad` that it had.
  */
 import assert from 'node:assert'
@@ -29,7 +29,7 @@ import { type AccumulateGrad, type Grads, type GraphTask, gradientEdge, HIGHEST_
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, SparseTensor, tensor } from '@postgrad/tensor'
-import { binaryScalarInto, copyInto, giveBack, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
+import { binaryScalarInto, copyInto, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
 import { type BucketMember, computeBucketAssignmentBySize } from './bucket-assignment.js'
 import { backwardNotAwaitable, createGraphRefused, graphChanged, markedReadyTwice, reductionUnfinished } from './ddp-errors.js'
 import { type CommHook, GradBucket, viewsOf } from './grad-bucket.js'
@@ -72,10 +72,10 @@ export class Reducer {
   private launched = 0
   /** Why the last reduction cannot come to its end. */
   private failure: unknown = null
-  /** With findUnusedParameters: 1 for each parameter that this rank has used, then how many ranks have. */
+  /** 1 for each parameter that this rank has used, then how many ranks have. */
   private usedMap: Tensor | null = null
-  /** With staticGraph: whether the unused parameters are known. */
-  private isGraphKnown = false
+  /** Where unused parameters are looked for: whether who uses what is known on all ranks, of this iteration or, with staticGraph, of all. */
+  private isUseKnown = false
 
   constructor(parameters: readonly ReducedParameter[], options: ReducerOptions) {
     this.parameters = parameters
@@ -167,23 +167,23 @@ export class Reducer {
       bucket.work = null
       bucket.sparse = null
     }
+    if (!this.looksForUnused) return
+    const reached = nodesBehind(outputs)
+    this.unused.clear()
+    for (const [i, { value }] of this.parameters.entries()) if (!reached.has(leafOf(value))) this.unused.add(i)
+    this.usedMap = Tensor.empty('int32', [this.parameters.length])
+    this.isUseKnown = false
+  }
+
+  /** Whether this iteration shows who uses what. */
+  private get looksForUnused(): boolean {
     const { findUnusedParameters, staticGraph } = this.options
-    if (!findUnusedParameters && !staticGraph) return
-    if (!staticGraph || !this.isGraphKnown) {
-      const reached = nodesBehind(outputs)
-      this.unused.clear()
-      for (const [i, { value }] of this.parameters.entries()) if (!reached.has(leafOf(value))) this.unused.add(i)
-    }
-    this.isGraphKnown = true
-    if (!staticGraph) {
-      if (this.usedMap !== null) giveBack(this.usedMap.storage)
-      this.usedMap = Tensor.empty('int32', [this.parameters.length])
-    }
+    return staticGraph ? !this.isUseKnown : findUnusedParameters
   }
 
   /** Begins what a backward pass of the others begins, with zeros: for a rank that has no inputs any more. */
   async shadowBackward(): Promise<void> {
-    const { group, findUnusedParameters, staticGraph } = this.options
+    const { group } = this.options
     const works: PromiseLike<unknown>[] = []
     for (const bucket of this.buckets) {
       if (bucket.flat === null) works.push(allReduce(zeroRows(this.parameters[bucket.numbers[0]!]!.value), { group }))
@@ -193,8 +193,12 @@ export class Reducer {
         works.push(Promise.resolve(this.reduce(bucket, bucket.flat)))
       }
     }
-    if (findUnusedParameters && !staticGraph) works.push(allReduce(Tensor.empty('int32', [this.parameters.length]), { group }))
+    if (this.looksForUnused) {
+      this.usedMap = Tensor.empty('int32', [this.parameters.length])
+      works.push(allReduce(this.usedMap, { group }))
+    }
     await Promise.all(works)
+    this.isUseKnown = true
     this.pushAllReady()
   }
 
@@ -206,8 +210,8 @@ export class Reducer {
     if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
     if (task.createGraph) throw createGraphRefused()
     this.state = 'reducing'
-    if (this.unused.has(i) && this.options.staticGraph) throw graphChanged(this.parameters[i]!.name, i)
-    if (grad !== null && this.usedMap !== null) this.usedMap.storage.array[i] = 1
+    if (this.unused.has(i) && this.options.staticGraph && this.isUseKnown) throw graphChanged(this.parameters[i]!.name, i)
+    if (grad !== null && !this.isUseKnown && this.usedMap !== null) this.usedMap.storage.array[i] = 1
     if (!this.unusedMarked) {
       this.unusedMarked = true
       for (const each of this.unused) this.markReady(each, task)
@@ -267,7 +271,7 @@ export class Reducer {
   private finishWith(task: GraphTask): void {
     const { group } = this.options
     const works: PromiseLike<unknown>[] = this.buckets.map(({ work }) => work!)
-    if (this.usedMap !== null) works.push(allReduce(this.usedMap, { group }))
+    if (this.usedMap !== null && !this.isUseKnown) works.push(allReduce(this.usedMap, { group }))
     const end = new ReducedGradients(() => this.finish(task))
     const proceed = task.waitFor(end)
     Promise.all(works).then(
@@ -300,6 +304,7 @@ export class Reducer {
       }
       for (const [k, i] of numbers.entries()) if (!this.isUnusedEverywhere(i)) this.writeBack(task, this.parameters[i]!.value, views[k]!)
     }
+    this.isUseKnown = true
     this.state = 'idle'
   }
 

@@ -5,7 +5,7 @@ import { installProcessGroups } from '@postgrad/process-group/internal'
 import { type WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { Cluster, withSeed } from '@postgrad/rpc/suite'
 
-export { failure, withSeed } from '@postgrad/rpc/suite'
+export { failure, runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
 const HELD = ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses', 'collectives', 'collectivesUnread']
 
