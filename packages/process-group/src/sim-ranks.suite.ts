@@ -1,4 +1,5 @@
 /** The fixture of this package's simulated tests: rpc's cluster, with process groups installed on it, and programs that run on all ranks at once. */
+import { isPostgradError } from '@postgrad/base'
 import { type ClusterOptions, Cluster as RpcCluster } from '@postgrad/rpc/suite'
 import { initProcessGroup, type ProcessGroupOptions } from './api/groups.js'
 import type { ProcessGroup } from './group/process-group.js'
@@ -21,13 +22,18 @@ export class Ranks extends RpcCluster {
   /** The same in a fresh default group, which must come about. A failure of any rank is thrown. */
   async inGroup<T>(main: (rank: number, group: ProcessGroup) => Promise<T>, options: ProcessGroupOptions = {}): Promise<T[]> {
     const outcomes = await this.all(async (rank) => main(rank, await initProcessGroup(options)))
-    return outcomes.map((outcome) => {
-      if (outcome.status === 'rejected') throw outcome.reason
-      return outcome.value
-    })
+    return valuesOf(outcomes)
   }
 
   override leftovers(options: Parameters<RpcCluster['leftovers']>[0] = {}): Promise<string[]> {
     return super.leftovers({ held: HELD, ...options })
   }
+}
+
+/** What each rank gave. A failure is thrown: rather one that is no consequence of another rank's. */
+export function valuesOf<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
+  const reasons = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+  const first = reasons.find((reason) => !isPostgradError(reason)) ?? reasons[0]
+  if (first !== undefined) throw first
+  return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value)
 }

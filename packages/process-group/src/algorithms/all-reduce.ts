@@ -21,9 +21,6 @@ import { flat, release, tensorsOf, write } from './parts.js'
 import type { ReduceName } from './reduce-op.js'
 import { intoOne } from './reductions.js'
 
-/** Bytes that a rank would send the small way, beyond which the large one is faster. Measured. */
-export const SMALL_BYTES_MAX = 64 * 1024
-
 /** Slices begin at multiples of so many elements: whole lines of a cache. */
 const ALIGNED = 16
 
@@ -35,7 +32,7 @@ export function sliceOf(numel: number, index: number, size: number): readonly [s
 }
 
 export function* allReduce(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[], bytes: number): Algorithm<void> {
-  if (bytes * (place.size - 1) <= SMALL_BYTES_MAX) yield* inOneStep(place, op, name, tensors)
+  if (bytes * (place.size - 1) <= place.smallBytesMax) yield* inOneStep(place, op, name, tensors)
   else yield* bySlices(place, op, name, tensors)
 }
 

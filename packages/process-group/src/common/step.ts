@@ -18,6 +18,8 @@ export type Algorithm<T> = Generator<Step, T, Received>
 export interface Place {
   readonly rank: number
   readonly size: number
+  /** Up to so many bytes from each rank a reduction goes in one step. The same on all ranks. */
+  readonly smallBytesMax: number
 }
 
 /** All other ranks, in order. */

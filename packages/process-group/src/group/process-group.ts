@@ -71,6 +71,8 @@ export interface CollectiveSpec<T> {
   readonly timedOut?: (missing: readonly number[], timeoutMs: number, sequence: number) => PostgradError
 }
 
+/** Bytes that a rank sends in one step of allReduce, beyond which slices are faster. Measured. */
+const SMALL_BYTES_MAX = 512 * 1024
 /** Heads of so many collectives that have ended are kept, for errors. */
 const RECENT = 64
 /** Of these, errors of a group with debug 'info' show so many. */
@@ -92,6 +94,8 @@ export class ProcessGroup implements CollectiveHost {
   readonly timeoutMs: number
   /** See `initProcessGroup`. */
   readonly debug: DebugLevel
+  /** @internal See `Place`; another only in tests, of all ranks. */
+  smallBytesMax = SMALL_BYTES_MAX
   /** @internal */
   readonly runtime: WorkerRuntime
   private readonly onDestroyed: (group: ProcessGroup) => void
@@ -405,7 +409,8 @@ export class ProcessGroup implements CollectiveHost {
       case What.part:
         return this.onPart(from, sequence, step, head, values)
       case What.send:
-        this.direct.onArrival({ from, tag: sequence, head, values })
+        if (this.brokenBy === null) this.direct.onArrival({ from, tag: sequence, head, values })
+        else dropValues(values)
         return null
       case What.failed:
         this.break(sequence, `${rankText(this, from)} has given up number ${sequence}`, error)
@@ -459,6 +464,14 @@ export class ProcessGroup implements CollectiveHost {
     }
   }
 
+  /** @internal Something of a member is lost, and nobody knows of which of the groups that it is in. */
+  onUnreadable(worker: number, error: unknown): void {
+    const rank = this.rankOf(worker)
+    if (rank < 0 || rank === this.rank) return
+    const lost = [...this.running.values()].find((collective) => collective.isWaitingFor(rank))
+    this.break(lost?.sequence ?? this.next, `a message of ${rankText(this, rank)} could not be read`, error)
+  }
+
   /** @internal A member has died. */
   onDeath(worker: number, error: PostgradError): void {
     const rank = this.rankOf(worker)
@@ -501,8 +514,9 @@ export class ProcessGroup implements CollectiveHost {
     this.beginNext()
   }
 
-  /** Of what will not be called any more. */
+  /** What will not be asked for any more. */
   private dropAhead(): void {
+    for (const { values } of this.direct.clear()) dropValues(values)
     for (const parts of this.ahead.values()) for (const { values } of parts) dropValues(values)
     this.ahead.clear()
   }
@@ -524,7 +538,6 @@ export class ProcessGroup implements CollectiveHost {
     this.state = 'destroyed'
     const running = [...this.running.values()]
     for (const collective of running) this.forget(collective)
-    for (const { values } of this.direct.clear()) dropValues(values)
     this.dropAhead()
     for (const { op, work } of running) work.reject(error(op))
     this.direct.fail(ALL, () => error('recv'))

@@ -43,6 +43,9 @@ export class ProcessGroups {
   constructor(runtime: WorkerRuntime) {
     this.runtime = runtime
     runtime.handle(MessageType.COLLECTIVE, (message, from) => this.onMessage(message, from))
+    runtime.messages.handleUnreadable(MessageType.COLLECTIVE, ({ peer, error }) => {
+      for (const group of this.values()) group.onUnreadable(peer.info.id, error)
+    })
     runtime.onPeerDeath((peer, error) => this.onPeerDeath(peer.id, error))
     runtime.onClose((closedBy) => this.onClose(closedBy))
     runtime.contribute(() => ({
@@ -120,7 +123,7 @@ export class ProcessGroups {
         return
       }
       this.refuse(body, from, 'no such group')
-      if (what === What.part || what === What.send) {
+      if (what !== What.left && what !== What.unknown) {
         this.runtime.messages.postIfReachable(from.id, MessageType.COLLECTIVE, [id, What.unknown, 0, 0, '', NOTHING, null])
       }
       return

@@ -15,6 +15,7 @@ describe('FLT-5, FLT-9, FLT-10 every kind of message under every fault', () => {
       ...[expect.any(Number), expect.any(Number), expect.any(Number), 'WIRE_UNSUPPORTED_VALUE'],
       ...[1, 'stopped', 'normal: true', '0,1,2,3,4', 'CALL_CANCELLED'],
       ...new Array(3).fill(WORKERS.join()),
+      ...[6, 6, 6],
       ...[undefined, undefined, [48, 48]],
       ...['TypeError: a backward that fails on purpose', 'TypeError: a backward that fails on purpose', undefined],
     ])

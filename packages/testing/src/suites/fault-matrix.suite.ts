@@ -5,6 +5,7 @@
 import { expect } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
+import { allReduce, destroyProcessGroup, initProcessGroup } from '@postgrad/process-group'
 import { allGather, call, currentWorker, expose, monitor, type RRef, stopActor, stream } from '@postgrad/rpc'
 import type { FaultAction } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
@@ -40,7 +41,19 @@ const streamed = async (): Promise<string> => {
 }
 const gather = async (): Promise<string> =>
   [...(await allGather(currentWorker().info.name, WORKERS, { timeoutMs: GATHER_MS })).values()].join()
+/** Ranks meet, and each gives the sum of what all have. */
+const meet = async (): Promise<number> => {
+  await initProcessGroup({ ranks: WORKERS, name: 'matrix', timeoutMs: GATHER_MS })
+  try {
+    // Two at once, and a message that says that a rank has gone.
+    const [sum] = await Promise.all([1, 2].map((n) => allReduce(ones([1]).mul(n * (currentWorker().info.id + 1)), { timeoutMs: GATHER_MS / 3 })))
+    return sum!.itemSync()
+  } finally {
+    destroyProcessGroup()
+  }
+}
 expose({
+  'matrix.meet': meet,
   'matrix.count': upTo,
   'matrix.gather': gather,
   'matrix.double': double,
@@ -87,6 +100,7 @@ async function program(account: Account): Promise<unknown[]> {
   cancelled.cancel()
   ends.push(await cancels)
   ends.push(...(await Promise.all([wait('gather', gather), ...['worker1', 'worker2'].map((to) => wait('gather', () => call(to, gather)))])))
+  ends.push(...(await Promise.all([wait('meet', meet), ...['worker1', 'worker2'].map((to) => wait('meet', () => call(to, meet)))])))
   const leaf = ones([2], { requiresGrad: true })
   const passes = (fn: (x: Tensor) => Promise<Tensor>) =>
     distAutograd.context(async (ctx) => {

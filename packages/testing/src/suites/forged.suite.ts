@@ -6,6 +6,7 @@
 import { isPostgradError, workerOf } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { allReduce, destroyProcessGroup, initProcessGroup, isInitialized, recv, send } from '@postgrad/process-group'
 import {
   allGather,
   call,
@@ -390,6 +391,8 @@ async function program(account: Account, random: Random): Promise<void> {
   const held: RRef<Cell>[] = []
   const underWay: Promise<unknown>[] = []
   const endMs = clock.now() + PROGRAM_MS - 100
+  const collective = () => account.wait(`${info.name}#${info.id} collectives`, COLLECTIVES_MS, collectives)
+  if (RANKS.includes(info.name)) underWay.push(collective())
   for (let step = 0; clock.now() < endMs && step < 14; step++) {
     const key = `${info.name}#${info.id}/${step}`
     const to = pick(random, NAMES)
@@ -399,7 +402,7 @@ async function program(account: Account, random: Random): Promise<void> {
     const wait = <T>(what: string, make: () => PromiseLike<T>, limitMs = timeoutMs) =>
       underWay.push(account.wait(`${key} ${what}`, limitMs, async () => make()))
     const ref = held.length === 0 ? null : pick(random, held)
-    switch (random.below(16)) {
+    switch (random.below(17)) {
       case 0:
         wait('echo', () => call(to, served.echo, [key, { x: [step] }, ms], { timeoutMs }))
         break
@@ -434,6 +437,9 @@ async function program(account: Account, random: Random): Promise<void> {
       case 9:
         wait('fail', () => call(to, served.fail, [key, ms], { timeoutMs }))
         break
+      case 10:
+        if (RANKS.includes(info.name)) underWay.push(collective())
+        break
       default:
         underWay.push(passes(account, key, random, to, next))
     }
@@ -446,6 +452,26 @@ async function program(account: Account, random: Random): Promise<void> {
   }
   await Promise.all(underWay)
   for (const ref of held) ref.dispose()
+  if (isInitialized()) destroyProcessGroup()
+}
+
+const RANKS = NAMES.slice(0, 3)
+/** A group is made, and used three times. */
+const COLLECTIVES_MS = TIMEOUT_MS + LEADER_GRACE_MS + 3 * TIMEOUT_MS
+
+/** Ranks meet or do not, as each comes here when it draws that. A group that is broken is made again. */
+async function collectives(): Promise<void> {
+  const timeoutMs = TIMEOUT_MS
+  if (!isInitialized()) await initProcessGroup({ ranks: RANKS, timeoutMs })
+  try {
+    await allReduce(ones([3]), { timeoutMs })
+    await send(ones([2]), 0)
+  } catch (error) {
+    if (isInitialized()) destroyProcessGroup()
+    throw error
+  }
+  await recv(ones([2]), undefined, { timeoutMs })
+  await allReduce(ones([1]), { timeoutMs })
 }
 
 /** What is thrown at once, as by a call to who has left, is no wait. */

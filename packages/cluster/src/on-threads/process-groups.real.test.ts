@@ -1,0 +1,42 @@
+/** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the random programs of the simulation, tensors that are named and not copied, a death. */
+import { expect, test } from '@jest/globals'
+import { launcher } from '../clusters.fixture.js'
+import * as groups from '../fixtures/process-groups.js'
+
+const launch = launcher()
+const PROGRAM = new URL('../fixtures/process-groups.js', import.meta.url)
+
+test('PG-10, PG-11, PG-12: random programs give what their formulas say', async () => {
+  const cluster = await launch(PROGRAM, { workers: 4 })
+  const digests = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.programs, 0, 10)))
+  expect(digests.flat().some((digest) => digest.length > 0)).toBe(true)
+  await cluster.close()
+})
+
+test('PG-14, PG-29: large tensors keep their values while others write to theirs, and all blocks go back', async () => {
+  const cluster = await launch(PROGRAM, { workers: 3 })
+  // Beyond what goes in one step, and with a slice that is shorter than the others.
+  const length = 300_001
+  const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, length)))
+  const averages = [2, 2, 1, 1, 2, 2, 3, 3]
+  for (const result of results) expect(result).toEqual([...averages, 1, 1, 1, 2, 3, 6])
+  for (const name of cluster.workers) {
+    let left = await cluster.on(name).run(groups.held)
+    // The word that a message was read is one-way; it gets a moment.
+    for (let tries = 0; left.blocks! > 0 && tries < 50; tries++) left = await cluster.on(name).run(groups.held)
+    expect(left).toEqual({ collectives: 0, collectivesUnread: 0, blocks: 0 })
+  }
+  await cluster.close()
+})
+
+test('PG-24, PG-27: a thread that ends in the middle: the others learn of it, and make the group again', async () => {
+  const cluster = await launch(PROGRAM, { workers: 3 })
+  const living = ['worker0', 'worker2']
+  const victim = cluster
+    .on('worker1')
+    .run(groups.survives, 'worker1')
+    .catch(() => {})
+  const results = await Promise.all(living.map((name) => cluster.on(name).run(groups.survives, 'worker1')))
+  for (const result of results) expect(result).toEqual(['GROUP_BROKEN', 'WORKER_DIED', 4])
+  await victim
+})

@@ -1,0 +1,461 @@
+/** Groups: how they come about, subgroups, handles, what users may not pass, values and tensors from rank to rank. */
+import { describe, expect, test } from '@jest/globals'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { call, expose, rolePolicy, rref } from '@postgrad/rpc'
+import { ones, SparseTensor, tensor, zeros } from '@postgrad/tensor'
+import { MessageType } from '@postgrad/wire/internal'
+import * as pg from './index.js'
+import { failure, Ranks, valuesOf } from './sim-ranks.suite.js'
+
+const code = (error: unknown): string => (isPostgradError(error) ? error.code : String(error))
+
+describe('the default group', () => {
+  test('PG-1: ranks follow the ids, or the names that are given; a second one is refused', async () => {
+    const ranks = new Ranks(1, 3)
+    expect(await ranks.workers[0]!.run(async () => [pg.isInitialized(), code(await failure(pg.allReduce(ones([1]))))])).toEqual([
+      false,
+      'PROCESS_GROUP_NOT_INITIALIZED',
+    ])
+    const got = await ranks.inGroup(async (rank, group) => {
+      const here = [pg.isInitialized(), pg.getRank(), pg.getWorldSize(), group.rank, group.size, group.name, group.ranks]
+      expect(here).toEqual([true, rank, 3, rank, 3, 'default', [0, 1, 2]])
+      expect(await failure(pg.initProcessGroup())).toMatchObject({ code: 'PROCESS_GROUP_EXISTS' })
+      pg.destroyProcessGroup()
+      await pg.initProcessGroup({ ranks: ['worker2', 'worker0', 'worker1'] })
+      return pg.getRank()
+    })
+    expect(got).toEqual([1, 2, 0])
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test('PG-1: two at once on one worker; who is missing; who says something else; who is no member', async () => {
+    const ranks = new Ranks(1, 3)
+    const outcomes = await ranks.all(async (rank) => {
+      if (rank === 2) {
+        await new Promise<void>((resolve) => void ranks.workers[2]!.clock.setTimer(500, resolve))
+        return [await failure(pg.initProcessGroup({ ranks: ['worker0', 'worker1'] }))]
+      }
+      const first = failure(pg.initProcessGroup({ timeoutMs: 100 }))
+      return [await failure(pg.initProcessGroup()), await first]
+    })
+    const [a, b, c] = valuesOf(outcomes)
+    for (const each of [a!, b!]) {
+      expect(each.map(code)).toEqual(['PROCESS_GROUP_EXISTS', 'GROUP_TIMEOUT'])
+      expect(each[1]).toMatchObject({ values: { missing: ['worker2'] } })
+    }
+    expect(c!.map(code)).toEqual(['INVALID_ARGUMENT'])
+    const differ = new Ranks(1, 2)
+    const ends = await differ.all((rank) => pg.initProcessGroup(rank === 0 ? {} : { debug: 'detail' }))
+    expect(ends.map((end) => code((end as PromiseRejectedResult).reason))).toEqual(['COLLECTIVE_MISMATCH', 'COLLECTIVE_MISMATCH'])
+    expect(await differ.leftovers()).toEqual([])
+  })
+
+  test('PG-1: wrong options', async () => {
+    const ranks = new Ranks(1, 1)
+    const wrong: readonly [unknown, string][] = [
+      [{ rank: 0 }, 'INVALID_ARGUMENT'],
+      [{ name: '' }, 'INVALID_ARGUMENT'],
+      [{ ranks: [] }, 'INVALID_ARGUMENT'],
+      [{ ranks: ['worker0', 'worker0'] }, 'INVALID_ARGUMENT'],
+      [{ ranks: ['nobody'] }, 'UNKNOWN_WORKER'],
+      [{ timeoutMs: -1 }, 'TIMEOUT_INVALID'],
+      [{ debug: 'DETAIL' }, 'INVALID_ARGUMENT'],
+    ]
+    await ranks.run(0, async () => {
+      for (const [options, expected] of wrong)
+        expect([options, code(await failure(pg.initProcessGroup(options as never)))]).toEqual([options, expected])
+      expect(() => pg.destroyProcessGroup()).toThrow(expect.objectContaining({ code: 'PROCESS_GROUP_NOT_INITIALIZED' }))
+      // A group of one.
+      const group = await pg.initProcessGroup()
+      const x = tensor([1, 2])
+      await pg.allReduce(x, { op: 'avg' })
+      await pg.barrier()
+      expect([x.toArray(), group.size]).toEqual([[1, 2], 1])
+    })
+  })
+
+  test('PG-2, PG-28: what comes of a group that was made before is dropped, and who sends to one that does not know it learns so', async () => {
+    const ranks = new Ranks(1, 2)
+    await ranks.inGroup(async (rank, group) => {
+      await pg.barrier()
+      const old = group.id
+      pg.destroyProcessGroup()
+      await pg.initProcessGroup()
+      const other = 1 - rank
+      ranks.workers[rank]!.post(other, MessageType.COLLECTIVE, [old, 0, 0, 0, 'allReduce(sum) float32 [1]', [ones([1])], null])
+      const x = ones([1])
+      await pg.allReduce(x)
+      expect(x.toArray()).toEqual([2])
+    })
+    expect(await ranks.leftovers()).toEqual([])
+    ranks.workers[0]!.post(1, MessageType.COLLECTIVE, [99n, 0, 0, 0, 'barrier', [], null])
+    await ranks.world.drain()
+    const last = ranks.workers.map(({ letters }) => letters.last().map(({ what }) => what))
+    // The answer is about a group that the asker does not know either.
+    expect(last).toEqual([['COLLECTIVE: no such group'], ['COLLECTIVE: no such group']])
+  })
+
+  test('PG-28: no member, a part twice, what nobody sends: dead letters, and the collective is not disturbed', async () => {
+    const ranks = new Ranks(1, 3)
+    const wrong: (readonly unknown[])[] = []
+    const outcomes = await ranks.all(async (rank) => {
+      if (rank === 2) return null
+      const group = await pg.initProcessGroup({ ranks: ['worker0', 'worker1'] })
+      await pg.barrier()
+      const head = 'allReduce(sum) float32 [1]'
+      const { id } = group
+      wrong.push([id, 9, 1, 0, head, [], null], [id, 0, 1, 3, head, [ones([1])], null], [id, 0, 1, 3, head, [ones([1])], null])
+      if (rank === 0) for (const body of wrong.slice(0, 3)) ranks.workers[0]!.post(1, MessageType.COLLECTIVE, body)
+      ranks.workers[2]!.post(rank, MessageType.COLLECTIVE, [id, 0, 1, 0, head, [ones([1])], null])
+      const x = ones([1])
+      await pg.allReduce(x)
+      return x.toArray()
+    })
+    expect(valuesOf(outcomes)).toEqual([[2], [2], null])
+    await ranks.world.drain()
+    const letters = ranks.workers.map(({ letters }) => letters.last().map(({ reason, what }) => `${reason} ${what}`))
+    expect(letters[0]).toEqual(['invalid COLLECTIVE: its sender is no other member of the group'])
+    expect(letters[1]!.sort()).toEqual([
+      'invalid COLLECTIVE: it was sent before, or nobody waits for it',
+      'invalid COLLECTIVE: its sender is no other member of the group',
+      'invalid COLLECTIVE: there is no 9',
+    ])
+  })
+
+  test('PG-28: a message that cannot be read breaks the group of its sender', async () => {
+    const ranks = new Ranks(1, 2)
+    const outcomes = await ranks.inGroup(async (rank, { id }) => {
+      // No step is negative.
+      if (rank === 0) ranks.workers[0]!.post(1, MessageType.COLLECTIVE, [id, 0, 0, -1, 'barrier', [], null])
+      return failure(pg.recv(zeros([1])))
+    })
+    expect(outcomes.map(code)).toEqual(['GROUP_BROKEN', 'GROUP_BROKEN'])
+  })
+
+  test("AUT-1: a role that may not meet others is told, and a named role without 'groups' sends nothing of a group", async () => {
+    const ranks = new Ranks(1, 2, { authority: rolePolicy({ observer: {} }) })
+    ranks.workers[0]!.setPeerRole(1, 'observer')
+    ranks.workers[1]!.post(0, MessageType.COLLECTIVE, [99n, 0, 0, 0, 'barrier', [], null])
+    await ranks.world.drain()
+    expect(ranks.workers[0]!.letters.last().map(({ what }) => what)).toEqual(["COLLECTIVE: not permitted to the role 'observer'"])
+  })
+})
+
+describe('subgroups', () => {
+  test('PG-3: newGroup: members by their ranks, roots by those of the default group, and -1 elsewhere', async () => {
+    const ranks = new Ranks(1, 4)
+    await ranks.inGroup(async (rank) => {
+      const group = await pg.newGroup([3, 1])
+      const isMember = rank % 2 === 1
+      expect([group.ranks, group.rank, pg.getRank(group), pg.getWorldSize(group)]).toEqual([
+        [1, 3],
+        isMember ? (rank - 1) / 2 : -1,
+        isMember ? (rank - 1) / 2 : -1,
+        isMember ? 2 : -1,
+      ])
+      expect([pg.getGlobalRank(group, 1), pg.getGroupRank(group, 3)]).toEqual([3, 1])
+      expect(() => pg.getGroupRank(group, 0)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+      expect(() => pg.getGlobalRank(group, 2)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+      const x = tensor([rank])
+      if (isMember) {
+        await pg.broadcast(x, 3, { group })
+        expect(x.toArray()).toEqual([3])
+        expect(await failure(pg.broadcast(x, 0, { group }))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+        pg.destroyProcessGroup(group)
+      } else expect(await failure(pg.broadcast(x, 3, { group }))).toMatchObject({ code: 'PROCESS_GROUP_NOT_MEMBER' })
+      expect((await pg.newGroup()).size).toBe(4)
+      await pg.barrier()
+    })
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test('PG-3: newSubgroups and newSubgroupsByEnumeration', async () => {
+    const ranks = new Ranks(1, 4)
+    const sums = await ranks.inGroup(async (rank) => {
+      const { current, all } = await pg.newSubgroups(2)
+      const x = tensor([rank])
+      await pg.allReduce(x, { group: current! })
+      expect(all.map((each) => each.ranks)).toEqual([
+        [0, 1],
+        [2, 3],
+      ])
+      const other = await pg.newSubgroupsByEnumeration([[2, 0], [3]])
+      expect(other.current?.ranks ?? null).toEqual([[0, 2], null, [0, 2], [3]][rank])
+      return x.toArray()
+    })
+    expect(sums).toEqual([[1], [1], [5], [5]])
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test('PG-3, PG-20: what cannot be a subgroup, in words close to PyTorch', async () => {
+    const ranks = new Ranks(1, 4)
+    await ranks.inGroup(async () => {
+      const wrong: readonly [() => Promise<unknown>, string][] = [
+        [() => pg.newGroup([4]), 'newGroup: expected ranks of the default group, from 0 to 3, got 4'],
+        [() => pg.newGroup([1, 1]), 'newGroup: expected each rank once, got 1, 1'],
+        [() => pg.newGroup([]), 'newGroup: expected a non-empty array of ranks'],
+        [() => pg.newSubgroups(5), 'newSubgroups: expected a size that does not exceed the world size, 4, got 5'],
+        [() => pg.newSubgroups(3), 'newSubgroups: expected a size by which the world size, 4, is divisible, got 3'],
+        [() => pg.newSubgroups(0), 'newSubgroups: expected an integer ≥ 1'],
+        [
+          () =>
+            pg.newSubgroupsByEnumeration([
+              [0, 1],
+              [1, 2],
+            ]),
+          'newSubgroupsByEnumeration: expected each rank in one subgroup at most, got rank 1 in two',
+        ],
+        [() => pg.newSubgroupsByEnumeration([]), 'newSubgroupsByEnumeration: expected a non-empty array'],
+      ]
+      for (const [make, text] of wrong) {
+        const error = await failure(make())
+        expect(error.message).toContain(text)
+        expect(error.code).toBe('INVALID_ARGUMENT')
+      }
+      // None of it was counted.
+      await pg.barrier()
+    })
+  })
+
+  test('PG-5: a handle is its worker’s own', async () => {
+    const ranks = new Ranks(1, 2)
+    const handles: pg.ProcessGroup[] = []
+    await ranks.inGroup(async (rank, group) => {
+      handles[rank] = group
+      await pg.barrier()
+      const error = await failure(pg.allReduce(ones([1]), { group: handles[1 - rank]! }))
+      expect(error.message).toContain('expected a process group of this worker as { group }')
+      expect(await failure(pg.allReduce(ones([1]), { group: {} as never }))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    })
+  })
+})
+
+test('PG-20: what users may not pass is told before anything begins, and is not counted', async () => {
+  const ranks = new Ranks(1, 2)
+  const x = () => ones([2])
+  const wrong: readonly [() => PromiseLike<unknown>, string][] = [
+    [() => pg.allReduce([1] as never), 'INVALID_ARGUMENT allReduce'],
+    [() => pg.allReduce(x(), { op: 'mean' as never }), 'INVALID_ARGUMENT allReduce'],
+    [() => pg.allReduce(x(), { opp: 'sum' } as never), 'INVALID_ARGUMENT allReduce'],
+    [() => pg.allReduce(x(), { op: pg.ReduceOp.BOR }), 'DTYPE_MISMATCH allReduce'],
+    [() => pg.allReduce(x(), { timeoutMs: Number.NaN }), 'TIMEOUT_INVALID allReduce'],
+    [() => pg.allReduce(x(), { signal: 1 as never }), 'INVALID_ARGUMENT allReduce'],
+    [() => pg.allReduceCoalesced([]), 'INVALID_ARGUMENT allReduceCoalesced'],
+    [() => pg.allReduceCoalesced([x(), tensor([1], { dtype: 'int32' })]), 'INVALID_ARGUMENT allReduceCoalesced'],
+    [() => pg.broadcast(x(), 2), 'INVALID_ARGUMENT broadcast'],
+    [() => pg.broadcast(x(), -1), 'INVALID_ARGUMENT broadcast'],
+    [() => pg.broadcast(sparse([0], [1]), 0), 'SPARSE_TENSOR broadcast'],
+    [() => pg.broadcastCoalesced(x() as never, 0), 'INVALID_ARGUMENT broadcastCoalesced'],
+    [() => pg.reduce(x(), 7), 'INVALID_ARGUMENT reduce'],
+    [() => pg.allGather([x()], x()), 'INVALID_ARGUMENT allGather'],
+    [() => pg.allGather([x(), ones([3])], x()), 'SHAPE_MISMATCH allGather'],
+    [() => pg.allGather([x(), ones([2], { dtype: 'float64' })], x()), 'INVALID_ARGUMENT allGather'],
+    [() => pg.allGatherIntoTensor(ones([5]), x()), 'SHAPE_MISMATCH allGatherIntoTensor'],
+    [() => pg.allGatherCoalesced([[x()]], [x()]), 'INVALID_ARGUMENT allGatherCoalesced'],
+    [() => pg.gather(x(), { dst: 9 }), 'INVALID_ARGUMENT gather'],
+    [() => pg.gather(x(), { dst: pg.getRank() }), 'INVALID_ARGUMENT gather'],
+    [() => pg.gather(x(), { dst: 1 - pg.getRank(), gatherList: [x(), x()] }), 'INVALID_ARGUMENT gather'],
+    [() => pg.scatter(x(), { src: pg.getRank(), scatterList: [x()] }), 'INVALID_ARGUMENT scatter'],
+    [() => pg.scatter(x(), { src: 1 - pg.getRank(), scatterList: [x(), x()] }), 'INVALID_ARGUMENT scatter'],
+    [() => pg.reduceScatter(x(), [x()]), 'INVALID_ARGUMENT reduceScatter'],
+    [() => pg.reduceScatterTensor(x(), x()), 'SHAPE_MISMATCH reduceScatterTensor'],
+    [() => pg.allToAll([x()], [x(), x()]), 'INVALID_ARGUMENT allToAll'],
+    [() => pg.allToAllSingle(ones([3]), ones([3])), 'SHAPE_MISMATCH allToAllSingle'],
+    [() => pg.allToAllSingle(x(), x(), { inputSplits: [1, 2] }), 'INVALID_ARGUMENT allToAllSingle'],
+    [() => pg.send(x(), pg.getRank()), 'INVALID_ARGUMENT send'],
+    [() => pg.send(x(), 5), 'INVALID_ARGUMENT send'],
+    [() => pg.recv(x(), pg.getRank()), 'INVALID_ARGUMENT recv'],
+    [() => pg.recv(x(), 1 - pg.getRank(), { tag: -1 }), 'INVALID_ARGUMENT recv'],
+    [() => pg.broadcastObjectList([]), 'INVALID_ARGUMENT broadcastObjectList'],
+    [() => pg.scatterObjectList([1], { src: pg.getRank() }), 'INVALID_ARGUMENT scatterObjectList'],
+    [async () => pg.batchIsendIrecv([]), 'INVALID_ARGUMENT batchIsendIrecv'],
+    [async () => new pg.P2POp(pg.send as never, x(), 1), 'INVALID_ARGUMENT P2POp'],
+    [async () => pg.premulSum(Number.NaN), 'INVALID_ARGUMENT premulSum'],
+  ]
+  await ranks.inGroup(async () => {
+    for (const [begin, expected] of wrong) {
+      const error = await failure(begin())
+      expect(`${error.code} ${error.op}`).toBe(expected)
+    }
+    const y = x()
+    await pg.allReduce(y)
+    expect(y.toArray()).toEqual([2, 2])
+  })
+  expect(await ranks.leftovers()).toEqual([])
+})
+
+function sparse(rows: readonly number[], values: readonly number[]): SparseTensor {
+  return new SparseTensor(tensor([...rows], { dtype: 'int32' }), tensor(values.map((value) => [value, value])), [5, 2])
+}
+
+describe('values', () => {
+  test('PG-19: the sum of sparse tensors, which stay as they are', async () => {
+    const ranks = new Ranks(1, 3)
+    const got = await ranks.inGroup(async (rank) => {
+      const x = rank === 0 ? sparse([1, 4], [1, 2]) : sparse([4, 0, 4], [10, 20, 30])
+      const sum = await pg.allReduce(x)
+      expect(await failure(pg.allReduce(x, { op: 'max' }))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      return [sum.isCoalesced, sum.indices().toArray(), sum.values().toArray(), x.nnz]
+    })
+    const rows = [
+      [40, 40],
+      [1, 1],
+      [82, 82],
+    ]
+    expect(got).toEqual([
+      [true, [0, 1, 4], rows, 2],
+      [true, [0, 1, 4], rows, 3],
+      [true, [0, 1, 4], rows, 3],
+    ])
+  })
+
+  test('PG-11: premulSum: each rank its own factor', async () => {
+    const ranks = new Ranks(1, 2)
+    const got = await ranks.inGroup(async (rank) => {
+      const op = pg.premulSum(rank === 0 ? 10 : 1)
+      const [x, y, z] = [tensor([1, 2]), tensor([1]), zeros([1])]
+      await pg.allReduce(x, { op })
+      await pg.reduce(y, 1, { op })
+      await pg.reduceScatter(z, [tensor([3]), tensor([4])], { op })
+      return [x.toArray(), y.toArray(), z.toArray()]
+    })
+    expect(got).toEqual([
+      [[11, 22], [1], [33]],
+      [[11, 22], [11], [44]],
+    ])
+  })
+
+  test('PG-18: object collectives give copies, with references inside; what cannot travel breaks the group', async () => {
+    const ranks = new Ranks(1, 2)
+    const get = (value: { readonly n: number }): number => value.n
+    expose({ 'pg.get': get })
+    const got = await ranks.inGroup(async (rank) => {
+      const own = { n: rank, list: [1] }
+      const all = await pg.allGatherObject(own)
+      all[1 - rank]!.list.push(2)
+      using ref = rref({ n: 40 + rank })
+      const refs = await pg.allGatherObject(ref)
+      const theirs = await refs[1 - rank]!.toHere()
+      await pg.barrier()
+      refs[1 - rank]!.dispose()
+      await pg.barrier()
+      const error = await failure(pg.allGatherObject(() => {}))
+      return [own.list, theirs, code(error)]
+    })
+    expect(got.map(([list, theirs]) => [list, theirs])).toEqual([
+      [[1], { n: 41 }],
+      [[1], { n: 40 }],
+    ])
+    expect(got.map(([, , end]) => end)).toContain('WIRE_UNSUPPORTED_VALUE')
+  })
+
+  test('PG-17: tags, any source, order of one sender, another shape; batchIsendIrecv', async () => {
+    const ranks = new Ranks(1, 3)
+    await ranks.inGroup(async (rank) => {
+      if (rank === 0) {
+        const [a, b, c] = [zeros([1]), zeros([1]), zeros([2])]
+        expect(await pg.recv(a, 1, { tag: 7 })).toBe(1)
+        expect(await pg.recv(b, 1)).toBe(1)
+        expect([a.toArray(), b.toArray()]).toEqual([[30], [10]])
+        const error = await failure(pg.recv(c, 1))
+        expect(error).toMatchObject({ code: 'COLLECTIVE_MISMATCH' })
+        expect(error.message).toContain('rank 1 (worker1) calls send float32 [1], rank 0 (worker0) calls recv float32 [2]')
+        const from = [await pg.recv(zeros([1]), undefined, { tag: 1 }), await pg.irecv(zeros([1]), undefined, { tag: 1 })]
+        expect(from.sort()).toEqual([1, 2])
+      } else {
+        if (rank === 1)
+          for (const [value, tag] of [
+            [10, 0],
+            [20, 0],
+            [30, 7],
+          ] as const)
+            await pg.send(tensor([value]), 0, { tag })
+        await pg.isend(tensor([rank]), 0, { tag: 1 })
+      }
+      const x = zeros([1])
+      const works = pg.batchIsendIrecv([
+        new pg.P2POp(pg.isend, tensor([rank]), (rank + 1) % 3),
+        new pg.P2POp(pg.irecv, x, (rank + 2) % 3, { tag: 0 }),
+      ])
+      await Promise.all(works)
+      expect(x.toArray()).toEqual([(rank + 2) % 3])
+    })
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test('PG-14: what is sent keeps its value; a work says how it stands', async () => {
+    const ranks = new Ranks(1, 2)
+    await ranks.inGroup(async (rank) => {
+      const x = tensor([1])
+      await pg.send(x, 1 - rank)
+      x.fill_(9)
+      const y = zeros([1])
+      const work = pg.recv(y, 1 - rank, { asyncOp: true })
+      const asked = work.isCompleted() ? [] : [code(await failure(Promise.reject(thrownBy(() => work.result()))))]
+      expect(asked).toEqual(['FUTURE_NOT_DONE'].slice(0, asked.length))
+      expect(work.getFuture()).toBe(work)
+      await work.wait()
+      expect([work.isCompleted(), work.isSuccess(), work.exception(), work.result(), y.toArray()]).toEqual([
+        true,
+        true,
+        null,
+        1 - rank,
+        [1],
+      ])
+    })
+  })
+
+  test('PG-15: a barrier ends behind all that was called before it', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const ranks = new Ranks(seed, 3)
+      await ranks.inGroup(async () => {
+        const works = [1, 2, 3, 4].map((n) => pg.allReduce(ones([n])))
+        await pg.barrier()
+        expect(works.map((work) => work.isCompleted())).toEqual([true, true, true, true])
+      })
+    }
+  })
+
+  test('PG-12: the order of summation is that of the ranks', async () => {
+    const ranks = new Ranks(1, 4)
+    const values = [1e8, 1, -1e8, 1]
+    const got = await ranks.inGroup(async (rank, group) => {
+      const sums: unknown[] = []
+      for (const smallBytesMax of [0, 1 << 19]) {
+        group.smallBytesMax = smallBytesMax
+        const x = ones([70]).mul(values[rank]!)
+        await pg.allReduce(x)
+        sums.push(...new Set(x.toArray() as number[]))
+      }
+      return sums
+    })
+    const expected = Math.fround(Math.fround(Math.fround(1e8 + 1) - 1e8) + 1)
+    for (const each of got) expect(each).toEqual([expected, expected])
+  })
+
+  test('PG-24: the error of a call that meets a broken group goes to its caller whole', async () => {
+    const ranks = new Ranks(1, 2)
+    const reduces = async (): Promise<void> => {
+      await pg.allReduce(ones([1]))
+    }
+    expose({ 'pg.reduces': reduces })
+    await ranks.inGroup(async (rank, group) => {
+      await pg.barrier()
+      if (rank === 1) return
+      const called = failure(call('worker1', reduces, []))
+      group.abort('enough')
+      const error = await called
+      expect(error).toMatchObject({ code: 'GROUP_BROKEN' })
+    })
+    expect(await ranks.leftovers()).toEqual([])
+  })
+})
+
+function thrownBy(fn: () => unknown): PostgradError {
+  try {
+    fn()
+  } catch (error) {
+    return error as PostgradError
+  }
+  throw new Error('nothing was thrown')
+}
