@@ -12,7 +12,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import type { ForwardModule } from '../remote-module.js'
 import type { CommHook } from './grad-bucket.js'
-import { type Joinable, type JoinContext, type JoinHook, type JoinOptions, join, ranksThat } from './join.js'
+import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
@@ -178,7 +178,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */
-  join<T>(fn: () => T | Promise<T>, options: JoinOptions = {}): Promise<T> {
+  join<T>(fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
     return join([this], fn, options)
   }
 
@@ -188,7 +188,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /** Joinable: what other ranks' forward and backward passes need of one without inputs. */
-  joinHook(_options: Required<JoinOptions>): JoinHook {
+  joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
     return {
       mainHook: async () => {
         const reducer = this.reducer()

@@ -29,7 +29,7 @@ export class GradBucket {
 
 /**
  * Takes the place of the all-reduce and of the division by the number of ranks: gives the buffer's reduction, [n], which may be the buffer itself. All ranks call it
- * for the same buckets in the same order. It may begin collectives before its first `await`, and only there, lest ranks begin them in different orders.
+ * for the same buckets in the same order, for each when the one before has ended; so it may begin any collectives of the group.
  */
 export type CommHook<S = unknown> = (state: S, bucket: GradBucket) => Tensor | PromiseLike<Tensor>
 

@@ -13,7 +13,7 @@ import { tensor } from '@postgrad/tensor'
 import { checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
 /** Of `join`. */
-export interface JoinOptions {
+export interface UnevenInputsOptions {
   /** False: `fn` is run and nothing else is done; for programs whose inputs are known to be even. Default true. */
   readonly enable?: boolean
   /** When the first rank has no input left, all throw: it, and those that notice. Default false. */
@@ -36,20 +36,20 @@ export interface Joinable {
   readonly joinGroup: ProcessGroup
   /** What a `join` is under way in; `join` sets it. */
   joinContext: JoinContext | null
-  joinHook(options: Required<JoinOptions>): JoinHook
+  joinHook(options: Required<UnevenInputsOptions>): JoinHook
 }
 
 /** A `join` that is under way on this rank. */
 export class JoinContext {
   /** Its options, with their defaults. */
-  readonly options: Required<JoinOptions>
+  readonly options: Required<UnevenInputsOptions>
   private readonly first: Joinable
   private readonly group: ProcessGroup
   /** Ranks of the group that had an input in the last iteration, as far as known. */
   active: readonly number[]
 
   /** @internal */
-  constructor(first: Joinable, options: Required<JoinOptions>) {
+  constructor(first: Joinable, options: Required<UnevenInputsOptions>) {
     this.first = first
     this.options = options
     this.group = first.joinGroup
@@ -87,7 +87,7 @@ export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<num
  * rank in vain, up to their deadlines, if it does not end. PyTorch: `with Join(joinables, …)`.
  * @throws INVALID_ARGUMENT, JOIN_TERMINATED, and as all collectives
  */
-export async function join<T>(joinables: readonly Joinable[], fn: () => T | Promise<T>, options: JoinOptions = {}): Promise<T> {
+export async function join<T>(joinables: readonly Joinable[], fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
   checkFunction('join', 'the loop over the inputs', fn)
   checkOptions('join', options, ['enable', 'throwOnEarlyTermination', 'divideByInitialWorldSize'])
   const [first] = joinables

@@ -64,6 +64,9 @@ export class Reducer {
   private readyOrder: number[] = []
   private commHook: ((bucket: GradBucket) => Tensor | PromiseLike<Tensor>) | null = null
 
+  /** Of the bucket before. */
+  private lastHook: Promise<unknown> = Promise.resolve()
+
   // Of the iteration that is under way.
   private divisor: number
   private ready = new Set<number>()
@@ -184,20 +187,20 @@ export class Reducer {
   /** Begins what a backward pass of the others begins, with zeros: for a rank that has no inputs any more. */
   async shadowBackward(): Promise<void> {
     const { group } = this.options
-    const works: PromiseLike<unknown>[] = []
+    const works: PromiseLike<Tensor>[] = []
     for (const bucket of this.buckets) {
       if (bucket.flat === null) works.push(allReduce(zeroRows(this.parameters[bucket.numbers[0]!]!.value), { group }))
       else {
         bucket.flat.storage.prepareWrite()
         raw.fill_(bucket.flat, 0)
-        works.push(Promise.resolve(this.reduce(bucket, bucket.flat)))
+        works.push(this.reduce(bucket, bucket.flat))
       }
     }
     if (this.looksForUnused) {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      works.push(allReduce(this.usedMap, { group }))
+      this.isUseKnown = false
     }
-    await Promise.all(works)
+    await this.allReduced(works)
     this.isUseKnown = true
     this.pushAllReady()
   }
@@ -255,28 +258,34 @@ export class Reducer {
 
   private launch(bucket: Bucket): void {
     if (bucket.flat === null) bucket.work = allReduce(bucket.sparse!, { group: this.options.group })
-    else bucket.work = Promise.resolve(this.reduce(bucket, bucket.flat))
+    else bucket.work = this.reduce(bucket, bucket.flat)
     // A pass that fails has nobody left who waits for it.
     bucket.work.then(undefined, () => {})
   }
 
-  private reduce(bucket: Bucket, flat: Tensor): Tensor | PromiseLike<Tensor> {
-    if (this.commHook === null) return allReduce(flat, { group: this.options.group })
+  /**
+   * Hooks run one after the other, so that ranks begin what they begin in one order. The first of an iteration begins at once.
+   */
+  private reduce(bucket: Bucket, flat: Tensor): PromiseLike<Tensor> {
+    const { commHook } = this
+    if (commHook === null) return allReduce(flat, { group: this.options.group })
     const index = this.buckets.indexOf(bucket)
     const parameters = bucket.numbers.map((i) => this.parameters[i]!.value)
-    return this.commHook(new GradBucket(index, index === this.buckets.length - 1, parameters, flat))
+    const run = async (): Promise<Tensor> => commHook(new GradBucket(index, index === this.buckets.length - 1, parameters, flat))
+    const result = index === 0 ? run() : this.lastHook.then(run)
+    this.lastHook = result
+    result.catch(() => {})
+    return result
   }
 
   /** All buckets are on their way: the pass ends when they are back. */
   private finishWith(task: GraphTask): void {
-    const { group } = this.options
-    const works: PromiseLike<unknown>[] = this.buckets.map(({ work }) => work!)
-    if (this.usedMap !== null && !this.isUseKnown) works.push(allReduce(this.usedMap, { group }))
+    const works = this.buckets.map(({ work }) => work!)
     const end = new ReducedGradients(() => this.finish(task))
     const proceed = task.waitFor(end)
-    Promise.all(works).then(
+    this.allReduced(works).then(
       (results) => {
-        for (const [k, bucket] of this.buckets.entries()) bucket.result = results[k] as Tensor
+        for (const [k, bucket] of this.buckets.entries()) bucket.result = results[k]!
         proceed()
       },
       (error) => {
@@ -285,6 +294,18 @@ export class Reducer {
         proceed()
       },
     )
+  }
+
+  /** Of all buckets, and of who has used what. */
+  private async allReduced(works: readonly PromiseLike<Tensor>[]): Promise<Tensor[]> {
+    const { usedMap, isUseKnown } = this
+    const isAsked = usedMap !== null && !isUseKnown
+    // Behind all that hooks begin.
+    if (isAsked && this.commHook !== null) await Promise.all(works)
+    const used = isAsked ? allReduce(usedMap, { group: this.options.group }) : null
+    const results = await Promise.all(works)
+    await used
+    return results
   }
 
   private finish(task: GraphTask): void {
