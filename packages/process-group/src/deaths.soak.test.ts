@@ -5,13 +5,13 @@ import { runProgram } from './programs.suite.js'
 import { Ranks, withSeed } from './sim-ranks.suite.js'
 
 describe('a rank dies', () => {
-  test.each(PROGRAMS)('PG-24, PG-25: in %s, at every point, under 40 orders', async (_name, program) => {
-    for (let seed = 1; seed <= 4000; seed += 100) expect(await diesAtPoints(program, { seed, stride: 1 })).toBeGreaterThan(15)
+  test.each(PROGRAMS)('PG-24, PG-25: in %s, at every point, under 10 orders', async (_name, program) => {
+    for (let seed = 1; seed <= 1000; seed += 100) expect(await diesAtPoints(program, { seed, stride: 1 })).toBeGreaterThan(15)
   })
 })
 
-test('PG-11, PG-12: 3000 random programs of 1 to 16 ranks', async () => {
-  for (let seed = 1000; seed < 4000; seed++) {
+test('PG-11, PG-12: 1000 random programs of 1 to 16 ranks', async () => {
+  for (let seed = 1000; seed < 2000; seed++) {
     await withSeed(seed, async () => {
       const ranks = new Ranks(seed, 1 + (seed % 16))
       await ranks.inGroup((_rank, group) => runProgram(group, seed))

@@ -36,6 +36,8 @@ export class ProcessGroups {
   private readonly groups = new Map<bigint, ProcessGroup>()
   private readonly destroyed = new Tombstones(DESTROYED_KEPT)
   private held: Held[] = []
+  /** Whose messages could not be read while groups are being made: it may have been one of those. */
+  private readonly lost = new Map<number, unknown>()
   private isInitializing = false
   /** How many groups this worker takes part in making. */
   private forming = 0
@@ -44,6 +46,7 @@ export class ProcessGroups {
     this.runtime = runtime
     runtime.handle(MessageType.COLLECTIVE, (message, from) => this.onMessage(message, from))
     runtime.messages.handleUnreadable(MessageType.COLLECTIVE, ({ peer, error }) => {
+      if (this.forming > 0) this.lost.set(peer.info.id, error)
       for (const group of this.values()) group.onUnreadable(peer.info.id, error)
     })
     runtime.onPeerDeath((peer, error) => this.onPeerDeath(peer.id, error))
@@ -78,7 +81,10 @@ export class ProcessGroups {
       return await make()
     } finally {
       this.forming--
-      if (this.forming === 0) for (const { from, body } of this.held.splice(0)) this.give(body, from)
+      if (this.forming === 0) {
+        this.lost.clear()
+        for (const { from, body } of this.held.splice(0)) this.give(body, from)
+      }
     }
   }
 
@@ -93,6 +99,7 @@ export class ProcessGroups {
     for (const { id } of group.workers) {
       const death = this.runtime.deathOf(id)
       if (death !== null) group.onDeath(id, death)
+      if (this.lost.has(id)) group.onUnreadable(id, this.lost.get(id))
     }
     return group
   }
