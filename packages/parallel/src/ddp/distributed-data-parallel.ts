@@ -53,11 +53,7 @@ const OPTIONS = [
 /**
  * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: whoever
  * calls others of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
- * @example
- * const model = await DistributedDataParallel.create(new Net())
- * const loss = lossOf(await model.forward(x), y)
- * await model.backward(loss)
- * optimizer.step()
+ * @example const model = await DistributedDataParallel.create(new Linear(4, 2)); await model.backward((await model.forward(x)).sum()) // and optimizer.step()
  */
 export class DistributedDataParallel<M extends ForwardModule = ForwardModule> extends Module implements Joinable {
   /** The module itself, this rank's replica. */
