@@ -38,6 +38,12 @@ names = {
     'torch.optim.lr_scheduler': public(name for name, value in vars(schedulers).items() if inspect.isclass(value) and value.__module__ == schedulers.__name__),
     'torch.utils.data': public(name for name, value in vars(torch.utils.data).items() if inspect.isclass(value)),
     'torch': [name for name in public(operations) if not in_place(name)],
+    'torch.distributed': public(
+        name
+        for name, value in vars(torch.distributed).items()
+        # Its obsolete `reduce_op` warns whoever looks at it.
+        if name != 'reduce_op' and getattr(value, '__module__', '') == 'torch.distributed.distributed_c10d' and value.__doc__
+    ),
     'torch.linalg': public(documented(torch.linalg)),
     'torch.fft': public(documented(torch.fft)),
     'torch.special': public(documented(torch.special)),

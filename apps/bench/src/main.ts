@@ -11,6 +11,8 @@ import { TfjsPeer } from './peers/tfjs.js'
 import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
+import { collectiveRows } from './plans/collectives.js'
+import { dataParallelRows } from './plans/data-parallel.js'
 import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
@@ -37,6 +39,8 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
+  const [ranks, ranksApart] = [new PassStage('collectives.js'), new PassStage('collectives.js', 2)]
+  const [replicas, replicasApart] = [new PassStage('data-parallel.js'), new PassStage('data-parallel.js', 2)]
   const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
@@ -51,6 +55,8 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ...remoteStepRows(passes, raw, withTorch),
       ...modeRows(modes),
       ...trainingRows(passes, raw, withTorch, wideTorch),
+      ...collectiveRows(ranks, ranksApart, withTorch, wideTorch),
+      ...dataParallelRows(replicas, replicasApart, withTorch),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
       ...processRows(processes, withTorch),
@@ -76,6 +82,10 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ordered.close(),
       modes.close(),
       stage.close(),
+      ranks.close(),
+      ranksApart.close(),
+      replicas.close(),
+      replicasApart.close(),
       processes.close(),
       torch?.close(),
       wideTorch?.close(),
