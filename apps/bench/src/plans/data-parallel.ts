@@ -19,10 +19,10 @@ export function dataParallelRows(stage: PassStage, between: PassStage, withTorch
   })
   return WIDTHS.flatMap((width) => {
     const steps = (of: PassStage, mode: StepMode): Contestant => of.with(2, (worker0, n) => worker0.run(ddpSteps, n, mode, BATCH, width))
-    return [
-      row(`a DDP step of an MLP ${width} wide, 2 ranks`, width, steps(stage, 'ddp'), steps(stage, 'local'), true),
-      row(`a DDP step of an MLP ${width} wide, 2 ranks, no overlap`, width, steps(stage, 'late'), steps(stage, 'local'), false),
-      row(`a DDP step of an MLP ${width} wide, 2 ranks in 2 processes`, width, steps(between, 'ddp'), steps(between, 'local'), true),
+    const of = (where: string, at: PassStage): RowPlan[] => [
+      row(`a DDP step of an MLP ${width} wide, ${where}`, width, steps(at, 'ddp'), steps(at, 'local'), true),
+      row(`a DDP step of an MLP ${width} wide, ${where}, no overlap`, width, steps(at, 'late'), steps(at, 'local'), false),
     ]
+    return [...of('2 ranks', stage), ...of('2 ranks in 2 processes', between)]
   })
 }

@@ -59,6 +59,8 @@ export class Reducer {
   private readonly hooks: RemovableHandle[]
   private state: 'idle' | 'armed' | 'reducing' = 'idle'
   private buckets: Bucket[]
+  /** Of each parameter. */
+  private readonly places: { readonly bucket: Bucket; readonly view: Tensor | null }[] = []
   private hasRebuilt = false
   /** The order in which gradients were ready, until buckets have been made of it. */
   private readyOrder: number[] = []
@@ -227,22 +229,21 @@ export class Reducer {
     if (this.ready.has(i)) throw markedReadyTwice(this.parameters[i]!.name, i)
     this.ready.add(i)
     if (!this.hasRebuilt) this.readyOrder.push(i)
-    const bucket = this.buckets.find(({ numbers }) => numbers.includes(i))!
-    this.fill(bucket, i, gradOf(task, this.parameters[i]!.value))
+    const { bucket, view } = this.places[i]!
+    this.fill(bucket, view, gradOf(task, this.parameters[i]!.value))
     if (--bucket.pending > 0) return
     while (this.launched < this.buckets.length && this.buckets[this.launched]!.pending === 0) this.launch(this.buckets[this.launched++]!)
     if (this.launched < this.buckets.length) return
     this.finishWith(task)
   }
 
-  /** Puts a gradient where its bucket has a place for it. */
-  private fill(bucket: Bucket, i: number, grad: Tensor | null): void {
+  /** Puts a gradient where its bucket has a place for it. `view`: null in a sparse one. */
+  private fill(bucket: Bucket, view: Tensor | null, grad: Tensor | null): void {
     const { flat } = bucket
-    if (flat === null) {
-      bucket.sparse = grad ?? zeroRows(this.parameters[i]!.value)
+    if (flat === null || view === null) {
+      bucket.sparse = grad ?? zeroRows(this.parameters[bucket.numbers[0]!]!.value)
       return
     }
-    const view = bucket.views[bucket.numbers.indexOf(i)]!
     flat.storage.prepareWrite()
     if (grad === null) {
       raw.fill_(view, 0)
@@ -345,7 +346,7 @@ export class Reducer {
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
-    return assignment.map((numbers) => {
+    const buckets = assignment.map((numbers): Bucket => {
       const members = numbers.map((i) => this.parameters[i]!)
       const base = { numbers, pending: numbers.length, work: null, sparse: null, result: null }
       if (members[0]!.isSparse) return { ...base, flat: null, views: [] }
@@ -355,6 +356,8 @@ export class Reducer {
       flat.storage.isKept = true
       return { ...base, flat, views: viewsOf(flat, values) }
     })
+    for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, view: bucket.views[k] ?? null }
+    return buckets
   }
 }
 
