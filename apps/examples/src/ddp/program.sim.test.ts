@@ -4,7 +4,7 @@ import { expectClean, simulate } from 'postgrad/testing'
 import { type TrainOptions, train } from './program.js'
 
 const trainers = ['trainer0', 'trainer1', 'trainer2']
-const SMALL: TrainOptions = { trainers, samples: 40, batch: 5, epochs: 2, lr: 0.05, seed: 1 }
+const SMALL: TrainOptions = { trainers, samples: 30, batch: 5, epochs: 2, lr: 0.05, seed: 1 }
 
 async function trained(seed: number, options: TrainOptions) {
   const simulation = await simulate({ workers: options.trainers, seed, dataSeed: 1 }, (sim) =>
@@ -17,7 +17,7 @@ async function trained(seed: number, options: TrainOptions) {
 test('in every order of delivery the same bits, on all trainers', async () => {
   const first = await trained(1, SMALL)
   expect(new Set(first.map(({ checksum }) => checksum)).size).toBe(1)
-  for (let seed = 2; seed <= 4; seed++) expect(await trained(seed, SMALL)).toEqual(first)
+  for (let seed = 2; seed <= 3; seed++) expect(await trained(seed, SMALL)).toEqual(first)
 })
 
 test('it learns', async () => {

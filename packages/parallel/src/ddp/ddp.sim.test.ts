@@ -15,19 +15,23 @@ test('DDP-1 parameters are those of one place that sums in the order of ranks, t
     { ...SMALL, gradientAsBucketView: true },
     { ...SMALL, staticGraph: true },
   ]) {
-    for (const size of [1, 3, 4]) {
+    for (const size of [1, 3]) {
       const expected = trainedInOnePlace(net, size, 3)
-      const results = await overSeeds(size, async (rank) => {
-        // Other values: those of rank 0 count.
-        const model = await DistributedDataParallel.create(net(7 + rank), options)
-        const optimizer = new SGD(model.parameters(), { lr: 0.1, momentum: 0.9 })
-        for (let step = 0; step < 3; step++) {
-          optimizer.zeroGrad()
-          await model.backward(lossOf(await model.forward(batchOf(rank, step))))
-          optimizer.step()
-        }
-        return values(model.parameters())
-      })
+      const results = await overSeeds(
+        size,
+        async (rank) => {
+          // Other values: those of rank 0 count.
+          const model = await DistributedDataParallel.create(net(7 + rank), options)
+          const optimizer = new SGD(model.parameters(), { lr: 0.1, momentum: 0.9 })
+          for (let step = 0; step < 3; step++) {
+            optimizer.zeroGrad()
+            await model.backward(lossOf(await model.forward(batchOf(rank, step))))
+            optimizer.step()
+          }
+          return values(model.parameters())
+        },
+        2,
+      )
       for (const got of results) expect(got).toEqual(expected)
     }
   }
