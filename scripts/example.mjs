@@ -5,6 +5,9 @@ import { setupOrExit } from './setup.mjs'
 /** Name → what it shows. Each is a folder of apps/examples/src with a main.ts. */
 const EXAMPLES = {
   'char-lm': 'a character-level language model over three workers (as npm start)',
+  ddp: 'a small CNN trained by replicas on several trainers: DistributedDataParallel',
+  'ddp-elastic': 'the same while a trainer is killed and another joins: nobody else is started again',
+  'ddp-hybrid': 'an embedding table on a parameter server, the dense part in replicas: DDP and RPC together',
   'design-note': "the two programs of PyTorch's documents on distributed autograd",
   mlp: 'an MLP whose layers are remote modules on workers of their own',
   'parameter-server': 'large embedding tables on a server, of which only rows travel; trainers step together or alone',

@@ -423,23 +423,57 @@ def server_steps(n, batch):
     return timed(n, made[batch])
 
 
-def all_reduces_here(n, length, rank, world, port):
+def in_group(rank, world, port):
     if not dist.is_initialized():
         dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
+
+
+def all_reduces_here(rank, world, port, n, length):
+    in_group(rank, world, port)
     x = torch.ones(length)
     dist.barrier()
     return timed(n, lambda: dist.all_reduce(x))
 
 
-def all_reduces(n, length):
+def on_all_ranks(work, *args):
     if "port" not in made:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             made["port"] = probe.getsockname()[1]
     world = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    there = [rpc.rpc_async(f"worker{rank}", all_reduces_here, args=(n, length, rank, world, made["port"]), timeout=0) for rank in range(1, world)]
-    here = all_reduces_here(n, length, 0, world, made["port"])
+    there = [rpc.rpc_async(f"worker{rank}", work, args=(rank, world, made["port"], *args), timeout=0) for rank in range(1, world)]
+    here = work(0, world, made["port"], *args)
     return max([here, *torch.futures.wait_all(there)])
+
+
+def all_reduces(n, length):
+    return on_all_ranks(all_reduces_here, n, length)
+
+
+def make_ddp(batch, width):
+    module = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+    model = nn.parallel.DistributedDataParallel(module)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.randn(batch, 784), torch.tensor([7 * i % 10 for i in range(batch)])
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return step
+
+
+def ddp_steps_here(rank, world, port, n, batch, width):
+    in_group(rank, world, port)
+    if ("ddp", batch, width) not in made:
+        made["ddp", batch, width] = make_ddp(batch, width)
+    dist.barrier()
+    return timed(n, made["ddp", batch, width])
+
+
+def ddp_steps(n, batch, width):
+    return on_all_ranks(ddp_steps_here, n, batch, width)
 
 
 PR_SET_PDEATHSIG = 1
@@ -573,7 +607,7 @@ WORK = {
         round_trip, remote_to_here, rl_steps, pipelined, design_note, ping_pong_backward, local_forward, local_backward,
         products, softmaxes, sums, tanhs, layer_norms, convolutions, cnn_steps, mlp_steps, lstm_steps, policy_steps, tiny_chain, tiny_passes, tensor_round_trips, tensors_one_way,
         launch, chains, fans, rings, concurrent, sized, rnn_steps, server_steps, together_steps, remote_parameter_steps,
-        all_reduces,
+        all_reduces, ddp_steps,
     )
 }
 

@@ -12,6 +12,7 @@ import { LazyTorch, TorchPeer } from './peers/torch-peer.js'
 import { callRows } from './plans/calls.js'
 import { clusterRows } from './plans/cluster.js'
 import { collectiveRows } from './plans/collectives.js'
+import { dataParallelRows } from './plans/data-parallel.js'
 import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
@@ -39,6 +40,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
   const [ranks, ranksApart] = [new PassStage('collectives.js'), new PassStage('collectives.js', 2)]
+  const [replicas, replicasApart] = [new PassStage('data-parallel.js'), new PassStage('data-parallel.js', 2)]
   const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
@@ -54,6 +56,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ...modeRows(modes),
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...collectiveRows(ranks, ranksApart, withTorch, wideTorch),
+      ...dataParallelRows(replicas, replicasApart, withTorch),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
       ...processRows(processes, withTorch),
@@ -81,6 +84,8 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       stage.close(),
       ranks.close(),
       ranksApart.close(),
+      replicas.close(),
+      replicasApart.close(),
       processes.close(),
       torch?.close(),
       wideTorch?.close(),

@@ -10,6 +10,20 @@ export {
 export type { CheckpointParts } from './checkpoint/parts.js'
 export type { Stateful } from './checkpoint/worker-file.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
+export {
+  allReduceHook,
+  noopHook,
+  PostLocalSGDState,
+  type PostLocalSGDStateOptions,
+  postLocalSGDHook,
+} from './ddp/comm-hooks.js'
+export { DistributedDataParallel, type DistributedDataParallelOptions } from './ddp/distributed-data-parallel.js'
+export { type CommHook, GradBucket } from './ddp/grad-bucket.js'
+export { type Joinable, JoinContext, type JoinHook, join, type UnevenInputsOptions } from './ddp/join.js'
+export type { LocalBackwardOptions } from './ddp/local-pass.js'
+export { PeriodicModelAverager, type PeriodicModelAveragerOptions, PostLocalSGDOptimizer } from './ddp/local-sgd.js'
+export { PowerSGDState, type PowerSGDStateOptions, powerSGDHook } from './ddp/power-sgd.js'
+export { type ZeroRedundancyClass, ZeroRedundancyOptimizer, type ZeroRedundancyOptions } from './ddp/zero-redundancy-optimizer.js'
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'

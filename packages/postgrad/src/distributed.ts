@@ -1,2 +1,23 @@
-/** The door `postgrad/distributed`: process groups and their collectives. PyTorch: `torch.distributed`. */
+/** The door `postgrad/distributed`: process groups and their collectives, data-parallel training. PyTorch: `torch.distributed`, `torch.nn.parallel`. */
+
+export {
+  allReduceHook,
+  type CommHook,
+  DistributedDataParallel,
+  type DistributedDataParallelOptions,
+  GradBucket,
+  type Joinable,
+  JoinContext,
+  type JoinHook,
+  join,
+  noopHook,
+  PeriodicModelAverager,
+  PostLocalSGDOptimizer,
+  PostLocalSGDState,
+  PowerSGDState,
+  postLocalSGDHook,
+  powerSGDHook,
+  type UnevenInputsOptions,
+  ZeroRedundancyOptimizer,
+} from '@postgrad/parallel'
 export * from '@postgrad/process-group'

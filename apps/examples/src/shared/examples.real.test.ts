@@ -34,6 +34,16 @@ test.each([
   expectWellFormed(await readFile(out, 'utf8'))
 })
 
+test.each([
+  ['ddp', ['--epochs', '1', '--samples', '32'], /the replicas are alike/],
+  ['ddp-hybrid', ['--steps', '3'], /the dense parts are alike/],
+  ['ddp-elastic', ['--steps', '30', '--round-steps', '5', '--batch', '6'], /trainer0: \d+ rounds/],
+])('%s: what it says', async (name, args, says) => {
+  const { code, stdout, stderr } = await runScript(main(name), args)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(says)
+})
+
 test('Ctrl-C in the middle ends cleanly', async () => {
   const out = join(folder, 'interrupted.svg')
   let interrupted = false

@@ -186,6 +186,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     if (grad !== null && task.captures === null && requiresGradStill(node.variable))
       task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
     if (hooks !== null) hooks.runAfter([], grads)
+    if (task.captures === null) node.runLeafHooks(task, grad)
     return
   }
   if (!leadsToNeeded(task, node)) return

@@ -6,7 +6,7 @@
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from '../graph/grad-sink.js'
 import type { Node } from '../graph/node.js'
-import type { InputBuffer } from './input-buffer.js'
+import { InputBuffer } from './input-buffer.js'
 import { HeldBack, type InputOrder } from './input-order.js'
 
 /** Which of the nodes that could run, runs next: a heap of its own in a local backward (`ready-queue.ts`), one of the worker's in a distributed one. */
@@ -71,6 +71,15 @@ export class GraphTask {
     this.heldBack = heldBack
     this.sink = sink
     this.queue = queue
+  }
+
+  /**
+   * The pass does not end before `node`, which no edge leads to, has run: what is called once it may, from whichever turn, queues it. For what a pass waits for
+   * beside gradients. Called by a node that runs.
+   */
+  waitFor(node: Node): () => void {
+    this.outstanding++
+    return () => this.queue.push(new NodeTask(this, node, new InputBuffer(0)))
   }
 
   /** Notes the first error and lets go of the gradients that wait; node tasks already queued are dropped when their turn comes. Idempotent. */

@@ -9,10 +9,17 @@ import { HIGHEST_PRIORITY, Node } from './node.js'
 
 type PostHook = (variable: Tensor) => void
 
+/**
+ * Told that a pass has done with a leaf: its gradient, if one came, is where the pass's sink puts it. `task` is the GraphTask of the pass. What a hook of `Tensor` sees
+ * is one gradient; this is for who gathers those of many leaves and lets a pass wait for that (`GraphTask.waitFor`).
+ */
+export type LeafHook = (task: object, grad: Tensor | null) => void
+
 export class AccumulateGrad extends Node {
   readonly variable: Tensor
   /** Called when `.grad` has grown; null until the first. */
   private postHooks: PostHook[] | null = null
+  private leafHooks: LeafHook[] | null = null
 
   constructor(variable: Tensor) {
     super([], [{ shape: variable.shape, dtype: variable.dtype }], HIGHEST_PRIORITY)
@@ -32,6 +39,16 @@ export class AccumulateGrad extends Node {
     this.postHooks ??= []
     // Wrapped, so that one function registered twice gives two handles that remove one registration each.
     return append(this.postHooks, (variable) => hook(variable))
+  }
+
+  addLeafHook(hook: LeafHook): RemovableHandle {
+    this.leafHooks ??= []
+    return append(this.leafHooks, hook)
+  }
+
+  /** By the engine, at most once per pass. */
+  runLeafHooks(task: object, grad: Tensor | null): void {
+    if (this.leafHooks !== null) for (const hook of [...this.leafHooks]) hook(task, grad)
   }
 
   runPostHooks(): void {

@@ -1,0 +1,46 @@
+/** Steps of data-parallel training, as all ranks do them, worker0 and those that it asks; the twin is `ddp_steps` in `python/torch_peer.py`. Workers load this module. */
+import { call, crossEntropy, expose, getWorkerInfos, randn, tensor } from 'postgrad'
+import { barrier, DistributedDataParallel, initProcessGroup, isInitialized } from 'postgrad/distributed'
+import { Linear, ReLU, Sequential } from 'postgrad/nn'
+import { SGD } from 'postgrad/optim'
+import { currentRuntime } from 'postgrad/plugin'
+
+/** `local`: without a word to the others. `late`: all gradients in one bucket, which is full when the pass is over. */
+export type StepMode = 'ddp' | 'late' | 'local'
+
+const [INPUTS, CLASSES] = [784, 10]
+/** Of the ddp's buckets: some ten of them. */
+const BUCKET_MB = 0.25
+
+async function make(mode: StepMode, batch: number, width: number): Promise<() => Promise<void>> {
+  const module = new Sequential(new Linear(INPUTS, width), new ReLU(), new Linear(width, width), new ReLU(), new Linear(width, CLASSES))
+  const limits = mode === 'late' ? { firstBucketMb: 1000, bucketCapMb: 1000 } : { firstBucketMb: BUCKET_MB, bucketCapMb: BUCKET_MB }
+  const model = mode === 'local' ? null : await DistributedDataParallel.create(module, limits)
+  const optimizer = new SGD(module.parameters(), { lr: 0.01 })
+  const x = randn([batch, INPUTS])
+  const target = tensor(Int32Array.from({ length: batch }, (_, i) => (7 * i) % CLASSES))
+  return async () => {
+    optimizer.zeroGrad()
+    if (model === null) crossEntropy(module.forward(x), target).backward()
+    else await model.backward(crossEntropy(await model.forward(x), target))
+    optimizer.step()
+  }
+}
+
+/** Seconds of this rank for n steps. */
+export async function ddpStepsHere(n: number, mode: StepMode, batch: number, width: number): Promise<number> {
+  if (!isInitialized()) await initProcessGroup()
+  const step = await currentRuntime().slot(Symbol.for(`postgrad.bench.ddp ${mode} ${batch} ${width}`), () => make(mode, batch, width))
+  await barrier()
+  const started = performance.now()
+  for (let i = 0; i < n; i++) await step()
+  return (performance.now() - started) / 1000
+}
+
+/** Of the rank that needed longest. */
+export async function ddpSteps(n: number, mode: StepMode, batch: number, width: number): Promise<number> {
+  const ranks = getWorkerInfos().map(({ name }) => call(name, ddpStepsHere, [n, mode, batch, width]))
+  return Math.max(...(await Promise.all(ranks)))
+}
+
+expose({ ddpStepsHere, ddpSteps })

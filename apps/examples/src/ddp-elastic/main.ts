@@ -1,0 +1,59 @@
+/** `npm run example ddp-elastic`: trains, kills a trainer and lets another join in the middle. */
+import { runCommand } from '../shared/command.js'
+import { onCluster } from '../shared/on-cluster.js'
+import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { coordinate } from './program.js'
+
+const NAME = 'npm run example ddp-elastic'
+const OPTIONS = {
+  trainers: countUpTo(16, 3, 'trainers in the beginning'),
+  steps: count(240, 'steps; after a third one trainer is killed, after two thirds another joins'),
+  'round-steps': count(20, 'steps of a round, after which newcomers are let in'),
+  batch: count(48, 'samples of a step, over all trainers'),
+  lr: positive(0.003, 'learning rate of Adam'),
+  seed: seed(),
+}
+const { help, read } = commandLine(
+  NAME,
+  'Elastic data-parallel training: a trainer is killed and another joins, and the training goes on from\nthe replicas of those that live.',
+  OPTIONS,
+)
+
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
+
+async function run(
+  { trainers: size, 'round-steps': roundSteps, ...settings }: SettingsOf<typeof OPTIONS>,
+  signal: AbortSignal,
+): Promise<void> {
+  const trainers = Array.from({ length: size }, (_, i) => `trainer${i}`)
+  const program = new URL('./program.js', import.meta.url)
+  const waiting: { readonly from: number; readonly go: () => void }[] = []
+  const onProgress = ({ done }: { readonly done: number }): void => {
+    for (const { from, go } of waiting) if (done >= from) go()
+  }
+  const reached = (from: number): Promise<void> => new Promise((go) => waiting.push({ from, go }))
+  const { steps, seed } = settings
+  const { rounds, last } = await onCluster(
+    { program, workers: ['coordinator', ...trainers], seed, signal, onProgress },
+    async (cluster) => {
+      cluster.onWorkerDeath(({ name }) => console.log(`${name} is dead`))
+      const running = cluster.on('coordinator').run(coordinate, { ...settings, roundSteps })
+      const changes = (async () => {
+        await Promise.race([reached(steps / 3), running])
+        await cluster.kill(trainers.at(-1)!)
+        await Promise.race([reached((2 * steps) / 3), running])
+        await cluster.join(`trainer${size}`)
+      })()
+      await Promise.all([running, changes])
+      return running
+    },
+  )
+  let before = ''
+  for (const { members, step, loss } of rounds) {
+    const text = members.join(', ')
+    console.log(`step ${String(step).padStart(String(steps).length)}, loss ${loss.toFixed(3)}${text === before ? '' : `: ${text}`}`)
+    before = text
+  }
+  for (const [name, { rounds: count, checksum }] of Object.entries(last))
+    console.log(`${name}: ${count} rounds, its parameters add up to ${checksum}`)
+}

@@ -1,0 +1,251 @@
+/**
+ * A module that several ranks train together: each has a replica and computes gradients of its own batch; the mean of them arrives at all. `reducer.ts` below does
+ * that in backward; here stand what happens when it is made, before and after each forward pass, and when a rank has no inputs any more. PyTorch:
+ * `torch.nn.parallel.DistributedDataParallel`.
+ */
+import { isGradEnabled } from '@postgrad/autograd'
+import { PostgradError } from '@postgrad/base'
+import { Embedding, EmbeddingBag, Module } from '@postgrad/nn'
+import type { ProcessGroup } from '@postgrad/process-group'
+import type { Future } from '@postgrad/rpc'
+import type { Tensor } from '@postgrad/tensor'
+import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import type { ForwardModule } from '../remote-module.js'
+import type { CommHook } from './grad-bucket.js'
+import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
+import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
+import { Reducer } from './reducer.js'
+import { copyFrom, groupOf, verifyReplicas } from './replica.js'
+import { tensorsIn } from './used-parameters.js'
+
+/** Of `DistributedDataParallel.create`. */
+export interface DistributedDataParallelOptions {
+  /** Who trains together; default the default group. */
+  readonly processGroup?: ProcessGroup
+  /** Before each forward pass whose gradients are reduced, all take rank 0's buffers; default true. */
+  readonly broadcastBuffers?: boolean
+  /** How much is reduced at once, in MiB; default 25. */
+  readonly bucketCapMb?: number
+  /** The same of the first bucket to be full, which need not be as large to be worth while; in MiB, default 1. PyTorch has it as a constant. */
+  readonly firstBucketMb?: number
+  /** Looks after each forward pass which parameters its outputs do not depend on; default false: all must get a gradient. */
+  readonly findUnusedParameters?: boolean
+  /** `.grad` is the part of the bucket itself, which saves a copy of all gradients; not in distributed contexts. Default false. */
+  readonly gradientAsBucketView?: boolean
+  /** The same parameters are used in all iterations: those that are unused are looked for once. Default false. */
+  readonly staticGraph?: boolean
+}
+
+type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
+type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
+
+const MIB = 1024 * 1024
+const OPTIONS = [
+  'processGroup',
+  'broadcastBuffers',
+  'bucketCapMb',
+  'firstBucketMb',
+  'findUnusedParameters',
+  'gradientAsBucketView',
+  'staticGraph',
+] as const satisfies readonly (keyof DistributedDataParallelOptions)[]
+
+/**
+ * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: whoever
+ * calls others of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
+ * @example const model = await DistributedDataParallel.create(new Linear(4, 2)); await model.backward((await model.forward(x)).sum()) // and optimizer.step()
+ */
+export class DistributedDataParallel<M extends ForwardModule = ForwardModule> extends Module implements Joinable {
+  /** The module itself, this rank's replica. */
+  readonly module: M
+  /** Who trains together. */
+  readonly processGroup: ProcessGroup
+  /** Set by `join`. */
+  joinContext: JoinContext | null = null
+  private readonly reducer: () => Reducer
+  private readonly broadcastBuffers: boolean
+  private requiresSync = true
+
+  private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
+    super()
+    this.module = module
+    this.processGroup = processGroup
+    this.reducer = () => reducer
+    this.broadcastBuffers = broadcastBuffers
+  }
+
+  /**
+   * All ranks of the group call it, each with its replica. They check that these are alike, and take rank 0's parameters and buffers.
+   * @throws (rejects) INVALID_ARGUMENT, NO_PARAMETERS, DDP_MODEL_MISMATCH, and as all collectives
+   */
+  static async create<M extends ForwardModule>(
+    module: M,
+    options: DistributedDataParallelOptions = {},
+  ): Promise<DistributedDataParallel<M>> {
+    checkOptions('DistributedDataParallel', options, OPTIONS)
+    if (!(module instanceof Module)) throw invalidArgument('DistributedDataParallel', 'a module', argumentText(module))
+    const { broadcastBuffers = true, bucketCapMb = 25, firstBucketMb = 1, findUnusedParameters = false } = options
+    const { gradientAsBucketView = false, staticGraph = false } = options
+    for (const [name, value] of Object.entries({ bucketCapMb, firstBucketMb })) {
+      if (!(value > 0)) throw invalidArgument('DistributedDataParallel', `${name} above 0`, value)
+    }
+    const group = groupOf('DistributedDataParallel', options.processGroup)
+    const named = module.namedParameters()
+    const trained = named.filter(([, { requiresGrad }]) => requiresGrad)
+    if (trained.length === 0) throw nothingToTrain()
+    const buffers = module.namedBuffers()
+    await verifyReplicas(group, [...named, ...buffers])
+    await copyFrom(
+      group,
+      0,
+      [...named, ...buffers].map(([, value]) => value),
+    )
+    const sparse = sparseWeights(module)
+    const parameters = trained.map(([name, value]) => ({ name, value, isSparse: sparse.has(value) }))
+    const reducer = new Reducer(parameters, {
+      group,
+      findUnusedParameters,
+      staticGraph,
+      gradientAsBucketView,
+      bucketLimits: [firstBucketMb * MIB, bucketCapMb * MIB],
+    })
+    return new DistributedDataParallel(module, group, reducer, broadcastBuffers)
+  }
+
+  /**
+   * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
+   * Rejects with what the module's forward throws, DDP_REDUCTION_UNFINISHED, JOIN_TERMINATED, and as all collectives.
+   */
+  async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
+    const reducer = this.reducer()
+    const isSynced = isGradEnabled() && this.requiresSync
+    if (isSynced) reducer.ensureFinished('forward')
+    const { joinContext, processGroup } = this
+    await joinContext?.notify(this)
+    // Those that have no inputs any more must know whether a reduction follows.
+    if (joinContext !== null) await ranksThat(isSynced, processGroup)
+    if (isSynced) {
+      await reducer.rebuildBuckets()
+      await this.takeBuffers()
+    }
+    const outputs = (await this.module.forward(...args)) as ForwardResult<M>
+    if (!isSynced) reducer.disarm()
+    else reducer.prepareForBackward(tensorsIn(outputs), this.divisor)
+    return outputs
+  }
+
+  private get divisor(): number {
+    const { joinContext, processGroup } = this
+    return joinContext === null || joinContext.options.divideByInitialWorldSize ? processGroup.size : joinContext.active.length
+  }
+
+  private async takeBuffers(): Promise<void> {
+    if (!this.broadcastBuffers) return
+    const from = this.joinContext === null ? 0 : this.joinContext.active.at(-1)!
+    await copyFrom(this.processGroup, from, this.module.buffers())
+  }
+
+  /**
+   * Adds d(Σ roots) / d(leaf) to `.grad` of all leaves, of the model's parameters the mean over all ranks. Outside of distributed contexts, where a backward pass in one turn
+   * (`loss.backward()`) could not wait for the other ranks; in a context the pass is `ctx.backward(roots)`, and gradients are in `ctx.gradients()`. Rejects with DDP_REDUCTION_UNFINISHED, which names parameters that
+   * received no gradient, DDP_MARKED_READY_TWICE, DDP_GRAPH_CHANGED, as `backward`, and as all collectives.
+   */
+  backward(roots: Tensor | readonly Tensor[], options: LocalBackwardOptions = {}): Promise<void> {
+    return this.run(Array.isArray(roots) ? roots : [roots as Tensor], options)
+  }
+
+  private async run(roots: readonly Tensor[], options: LocalBackwardOptions): Promise<void> {
+    checkOptions('backward', options, ['gradTensors', 'retainGraph', 'timeoutMs'])
+    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options)
+    await ended
+    this.reducer().ensureFinished('backward')
+  }
+
+  /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
+  async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
+    checkFunction('noSync', 'what to run', fn)
+    const before = this.requiresSync
+    this.requiresSync = false
+    try {
+      return await fn()
+    } finally {
+      this.requiresSync = before
+    }
+  }
+
+  /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */
+  join<T>(fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
+    return join([this], fn, options)
+  }
+
+  /** Joinable */
+  get joinGroup(): ProcessGroup {
+    return this.processGroup
+  }
+
+  /** Joinable: what other ranks' forward and backward passes need of one without inputs. */
+  joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
+    return {
+      mainHook: async () => {
+        const reducer = this.reducer()
+        const syncing = await ranksThat(false, this.processGroup)
+        if (syncing.length === 0) return
+        await reducer.rebuildBuckets()
+        await this.takeBuffers()
+        await reducer.shadowBackward()
+      },
+      postHook: async (isLastJoiner) => {
+        const last = await ranksThat(isLastJoiner, this.processGroup)
+        const tensors = [...this.module.parameters(), ...this.module.buffers()]
+        await copyFrom(this.processGroup, last.at(-1)!, tensors)
+      },
+    }
+  }
+
+  /**
+   * Reduces gradients by `hook` instead of an all-reduce and a division. Once, before the first backward pass, on all ranks alike. PyTorch: `register_comm_hook`.
+   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS
+   */
+  registerCommHook<S>(state: S, hook: CommHook<S>): void {
+    if (typeof hook !== 'function')
+      throw invalidArgument('registerCommHook', 'a function', argumentText(hook), 'Communication hook must be callable.')
+    if (this.reducer().hasCommHook) {
+      throw new PostgradError('DDP_COMM_HOOK_EXISTS', {
+        op: 'registerCommHook',
+        message: 'registerCommHook can only be called once',
+        remedy: 'Make one hook that does both.',
+      })
+    }
+    this.reducer().setCommHook(state, hook)
+  }
+
+  /** The numbers of the parameters in each bucket, in the order in which buckets are reduced. */
+  get buckets(): readonly (readonly number[])[] {
+    return this.reducer().assignment
+  }
+
+  /** Ends it: the module trains by itself again, or in another group. */
+  dispose(): void {
+    this.reducer().dispose()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+}
+
+function sparseWeights(module: Module): Set<Tensor> {
+  const weights = new Set<Tensor>()
+  for (const each of module.modules())
+    if ((each instanceof Embedding || each instanceof EmbeddingBag) && each.sparse) weights.add(each.weight)
+  return weights
+}
+
+function nothingToTrain(): PostgradError {
+  return new PostgradError('NO_PARAMETERS', {
+    op: 'DistributedDataParallel',
+    expected: 'at least one parameter that requires a gradient',
+    got: 'none',
+    remedy: "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.",
+  })
+}

@@ -1,0 +1,137 @@
+/**
+ * Training with uneven inputs: a rank that has none left goes on taking part in the collectives of those that have, until nobody has any. `Joinable` classes say what
+ * that takes; `DistributedDataParallel` is one. PyTorch: `torch.distributed.algorithms.join`.
+ *
+ *     rank 0   batch  batch  batch  ·after·
+ *     rank 1   batch  main   main   ·after·      `notify` of each batch counts who has one; `main` is `mainHook`, `after` is `postHook`
+ *
+ * `notify` is an all-reduce in which every rank says whether it has a batch. Each rank learns so in the same iteration who is left.
+ */
+import { PostgradError } from '@postgrad/base'
+import { allReduce, type ProcessGroup } from '@postgrad/process-group'
+import { tensor } from '@postgrad/tensor'
+import { checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+
+/** Of `join`. */
+export interface UnevenInputsOptions {
+  /** False: `fn` is run and nothing else is done; for programs whose inputs are known to be even. Default true. */
+  readonly enable?: boolean
+  /** When the first rank has no input left, all throw: it, and those that notice. Default false. */
+  readonly throwOnEarlyTermination?: boolean
+  /** Gradients are divided by the number of all ranks (default true), or of those that still have inputs. */
+  readonly divideByInitialWorldSize?: boolean
+}
+
+/** What a rank without inputs does for one object. PyTorch: `JoinHook`. */
+export interface JoinHook {
+  /** The collectives of one iteration of the others. */
+  mainHook(): void | PromiseLike<void>
+  /** At the end, on all ranks. `isLastJoiner`: this rank had inputs as long as any. */
+  postHook(isLastJoiner: boolean): void | PromiseLike<void>
+}
+
+/** What can take part in `join`. It awaits `context.notify(this)` in each iteration before its other collectives. PyTorch: `Joinable`. */
+export interface Joinable {
+  /** Whose collectives it uses. PyTorch: `join_process_group`. */
+  readonly joinGroup: ProcessGroup
+  /** What a `join` is under way in; `join` sets it. */
+  joinContext: JoinContext | null
+  joinHook(options: Required<UnevenInputsOptions>): JoinHook
+}
+
+/** A `join` that is under way on this rank. */
+export class JoinContext {
+  /** Its options, with their defaults. */
+  readonly options: Required<UnevenInputsOptions>
+  private readonly first: Joinable
+  private readonly group: ProcessGroup
+  /** Ranks of the group that had an input in the last iteration, as far as known. */
+  active: readonly number[]
+
+  /** @internal */
+  constructor(first: Joinable, options: Required<UnevenInputsOptions>) {
+    this.first = first
+    this.options = options
+    this.group = first.joinGroup
+    this.active = [...this.group.ranks.keys()]
+  }
+
+  /** Says that this rank has an input. Only the first object of the `join` does so for all. @throws JOIN_TERMINATED */
+  async notify(joinable: Joinable): Promise<void> {
+    if (joinable !== this.first) return
+    await this.count(true)
+    if (this.options.throwOnEarlyTermination && this.active.length < this.group.size) {
+      throw terminated('Detected at least one rank that exhausted inputs. Throwing across all ranks.', this.active)
+    }
+  }
+
+  /** @internal */
+  async count(hasInput: boolean): Promise<void> {
+    this.active = await ranksThat(hasInput, this.group)
+  }
+}
+
+/** The ranks of a group for which `flag` is true: a collective. */
+export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<number[]> {
+  const flags = tensor(
+    Array.from({ length: group.size }, (_, rank) => (flag && rank === group.rank ? 1 : 0)),
+    { dtype: 'int32' },
+  )
+  await allReduce(flags, { group })
+  const all = [...flags.dataSync()]
+  return [...all.keys()].filter((rank) => all[rank] === 1)
+}
+
+/**
+ * Runs `fn`, a loop over this rank's inputs, and then takes part in the iterations of ranks that have more. Rejects with what `fn` throws; the others then wait for this
+ * rank in vain, up to their deadlines, if it does not end. PyTorch: `with Join(joinables, …)`.
+ * @throws INVALID_ARGUMENT, JOIN_TERMINATED, and as all collectives
+ */
+export async function join<T>(joinables: readonly Joinable[], fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
+  checkFunction('join', 'the loop over the inputs', fn)
+  checkOptions('join', options, ['enable', 'throwOnEarlyTermination', 'divideByInitialWorldSize'])
+  const [first] = joinables
+  if (first === undefined) throw invalidArgument('join', 'at least one Joinable', 'none')
+  if (joinables.some(({ joinGroup }) => joinGroup !== first.joinGroup)) {
+    throw invalidArgument(
+      'join',
+      'Joinables of one process group',
+      'several',
+      'Using a join over different process groups is not supported.',
+    )
+  }
+  const { enable = true, throwOnEarlyTermination = false, divideByInitialWorldSize = true } = options
+  if (!enable) return fn()
+  const settings = { enable, throwOnEarlyTermination, divideByInitialWorldSize }
+  const context = new JoinContext(first, settings)
+  const hooks = joinables.map((joinable) => joinable.joinHook(settings))
+  for (const joinable of joinables) joinable.joinContext = context
+  try {
+    const result = await fn()
+    await shadow(context, hooks, first.joinGroup)
+    return result
+  } finally {
+    for (const joinable of joinables) joinable.joinContext = null
+  }
+}
+
+async function shadow(context: JoinContext, hooks: readonly JoinHook[], { rank }: ProcessGroup): Promise<void> {
+  let isLastJoiner = true
+  for (;;) {
+    await context.count(false)
+    if (context.active.length === 0) break
+    isLastJoiner = false
+    if (context.options.throwOnEarlyTermination) throw terminated(`Rank ${rank} exhausted all inputs.`, context.active)
+    for (const hook of hooks) await hook.mainHook()
+  }
+  for (const hook of hooks) await hook.postHook(isLastJoiner)
+}
+
+function terminated(message: string, active: readonly number[]): PostgradError {
+  return new PostgradError('JOIN_TERMINATED', {
+    op: 'join',
+    message,
+    remedy: 'Give all ranks equally many inputs, or leave { throwOnEarlyTermination } out.',
+    values: { active },
+  })
+}

@@ -1,0 +1,117 @@
+/**
+ * A backward pass of this worker alone that can be awaited: its nodes run in the mailbox, as those of distributed passes do, so that messages of collectives
+ * come in between; and it ends when what it waits for beside its nodes has ended (`GraphTask.waitFor`). Gradients go to `.grad`. What PyTorch does with
+ * threads of its backend, `loss.backward()` in one turn could not. The reducer hangs on to it.
+ */
+import {
+  dotGradSink,
+  Engine,
+  type GradSink,
+  GraphTask,
+  graphRoot,
+  HeapReadyQueue,
+  HIGHEST_PRIORITY,
+  InputBuffer,
+  type NodeTask,
+  type ReadyQueue,
+  validateRoots,
+} from '@postgrad/autograd/internal'
+import { currentScope, inScope, Scope, timeLimit } from '@postgrad/base/internal'
+import { Future } from '@postgrad/rpc'
+import { currentRuntime, type Runnable, type WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { backwardTimedOut } from './ddp-errors.js'
+
+/** Of `DistributedDataParallel.backward`. */
+export interface LocalBackwardOptions {
+  /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. */
+  readonly gradTensors?: readonly (Tensor | null)[]
+  /** Keeps what the nodes saved, so that another pass can run over them; default false. */
+  readonly retainGraph?: boolean
+  /** Time for the whole pass in ms; default 0, no limit beside those of its collectives. */
+  readonly timeoutMs?: number
+}
+
+const engine = new Engine()
+
+export class LocalPass implements GradSink, ReadyQueue, Runnable {
+  readonly ended = new Future<void>()
+  private readonly queue = new HeapReadyQueue()
+  private readonly task: GraphTask
+  private readonly worker: WorkerRuntime
+  private readonly scope: Scope
+  private isQueued = false
+
+  private constructor(worker: WorkerRuntime, keepGraph: boolean) {
+    this.worker = worker
+    this.scope = new Scope({ gradEnabled: false }, currentScope())
+    this.task = new GraphTask({ keepGraph, sink: this, queue: this })
+  }
+
+  /** Begins one. @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, TIMEOUT_INVALID, RPC_NOT_INITIALIZED */
+  static start(roots: readonly Tensor[], { gradTensors, retainGraph = false, timeoutMs = 0 }: LocalBackwardOptions): LocalPass {
+    validateRoots(roots, { op: 'backward', ...(gradTensors && { grads: gradTensors }) })
+    const pass = new LocalPass(currentRuntime(), retainGraph)
+    pass.begin(roots, gradTensors, timeLimit('backward', timeoutMs))
+    return pass
+  }
+
+  private begin(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, timeoutMs: number): void {
+    const { task, ended } = this
+    const fail = (error: unknown): void => {
+      task.fail(error)
+      if (!ended.done) ended.reject(error)
+    }
+    const endWait = this.worker.requests.wait(
+      {
+        deadlineMs: Number.POSITIVE_INFINITY,
+        parent: null,
+        op: 'backward',
+        about: () => ({ kind: 'pass', what: 'a backward pass of this worker, and the reduction of its gradients', on: [] }),
+        onReply: () => {},
+        onError: fail,
+        timedOut: () => backwardTimedOut(timeoutMs),
+      },
+      timeoutMs,
+      'backward',
+    )
+    task.onIdle = () => {
+      endWait()
+      if (ended.done) return
+      if (task.error === null) ended.resolve()
+      else ended.reject(task.error)
+    }
+    const root = graphRoot(roots, grads)
+    engine.computeDependencies(task, [root])
+    engine.start(task, root, new InputBuffer(0))
+  }
+
+  /** GradSink */
+  accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
+    dotGradSink.accumulate(variable, grad, exclusive)
+  }
+
+  /** ReadyQueue */
+  push(nodeTask: NodeTask): void {
+    this.queue.push(nodeTask)
+    if (!this.isQueued) this.enqueue()
+  }
+
+  private enqueue(): void {
+    this.isQueued = true
+    this.worker.pushTask(this, HIGHEST_PRIORITY)
+  }
+
+  /** Runnable: nodes, as long as the mailbox has nothing that goes before. */
+  run(): void {
+    inScope(this.scope, () => {
+      for (let next = this.queue.pop(); next !== undefined; next = this.worker.mayContinue() ? this.queue.pop() : undefined) {
+        engine.evaluate(next)
+        // What it waits for beside its nodes may take long.
+        if (this.task.error !== null && !this.ended.done) this.ended.reject(this.task.error)
+      }
+    })
+    if (this.queue.size > 0) this.enqueue()
+    else this.isQueued = false
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Local SGD: each rank steps by itself, and now and then the parameters become the mean over all ranks. `comm-hooks.ts` has the hook that leaves gradients alone meanwhile.
+ * PyTorch: `torch.distributed.algorithms.model_averaging`, `PostLocalSGDOptimizer`.
+ */
+import type { Optimizer, OptimizerState, ParamGroup } from '@postgrad/nn'
+import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
+import type { Tensor } from '@postgrad/tensor'
+import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { groupOf } from './replica.js'
+
+/** Of `PeriodicModelAverager`. */
+export interface PeriodicModelAveragerOptions {
+  /** Averages every so many steps. */
+  readonly period: number
+  /** Not in so many first steps, in which gradients are reduced; default 0. */
+  readonly warmupSteps?: number
+  /** Who averages; default the default group. */
+  readonly processGroup?: ProcessGroup
+}
+
+/** Makes parameters the mean over all ranks in every `period`-th call after the first `warmupSteps`. PyTorch: the same. */
+export class PeriodicModelAverager {
+  /** How many calls there were. */
+  step = 0
+  private readonly period: number
+  private readonly warmupSteps: number
+  private readonly group: ProcessGroup
+
+  /** @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED */
+  constructor(options: PeriodicModelAveragerOptions) {
+    checkOptions('PeriodicModelAverager', options, ['period', 'warmupSteps', 'processGroup'])
+    const { period, warmupSteps = 0, processGroup } = options
+    if (!Number.isSafeInteger(period) || period < 1) throw invalidArgument('PeriodicModelAverager', 'period to be an integer ≥ 1', period)
+    if (!Number.isSafeInteger(warmupSteps) || warmupSteps < 0) {
+      throw invalidArgument('PeriodicModelAverager', 'warmupSteps to be an integer ≥ 0', warmupSteps)
+    }
+    this.period = period
+    this.warmupSteps = warmupSteps
+    this.group = groupOf('PeriodicModelAverager', processGroup)
+  }
+
+  /** All ranks call it after each step, with their parameters. Rejects as all collectives. PyTorch: `average_parameters`. */
+  async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
+    const step = this.step++
+    if (step < this.warmupSteps || (step - this.warmupSteps) % this.period !== 0) return
+    for (const tensors of byDtype(parameters).values()) {
+      for (const each of tensors) raw.mul_(each, 1 / this.group.size)
+      await allReduceCoalesced(tensors, { group: this.group })
+    }
+  }
+}
+
+function byDtype(parameters: Iterable<Tensor>): Map<string, Tensor[]> {
+  const groups = new Map<string, Tensor[]>()
+  for (const each of parameters) groups.set(each.dtype, [...(groups.get(each.dtype) ?? []), each])
+  return groups
+}
+
+/** Steps an optimizer, then lets an averager average. PyTorch: `torch.distributed.optim.PostLocalSGDOptimizer`. */
+export class PostLocalSGDOptimizer<Settings = object> {
+  private readonly optimizer: Optimizer<Settings>
+  private readonly averager: PeriodicModelAverager
+
+  constructor(optimizer: Optimizer<Settings>, averager: PeriodicModelAverager) {
+    this.optimizer = optimizer
+    this.averager = averager
+  }
+
+  /** The optimizer's. */
+  get paramGroups(): readonly ParamGroup<Settings>[] {
+    return this.optimizer.paramGroups
+  }
+
+  /** The optimizer's step, by `grads` or `.grad`; then the averager's. Rejects as all collectives. */
+  async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
+    this.optimizer.step(grads)
+    await this.averager.averageParameters(this.paramGroups.flatMap(({ params }) => params))
+  }
+
+  /** The optimizer's. */
+  zeroGrad(): void {
+    this.optimizer.zeroGrad()
+  }
+
+  /** The optimizer's, and the averager's step. */
+  stateDict(): OptimizerState<Settings> & { readonly step: number } {
+    return { ...this.optimizer.stateDict(), step: this.averager.step }
+  }
+
+  /** Goes on from a state dict; one without a step begins to average anew. @throws STATE_DICT_MISMATCH */
+  loadStateDict({ step = 0, ...state }: OptimizerState<Settings> & { readonly step?: number }): void {
+    this.optimizer.loadStateDict(state)
+    this.averager.step = step
+  }
+}

@@ -1,0 +1,334 @@
+import { expect, test } from '@jest/globals'
+import { backward } from '@postgrad/autograd'
+import type { PostgradError } from '@postgrad/base'
+import { BatchNorm1d, Embedding, Linear, Module, Sequential, SGD } from '@postgrad/nn'
+import { allReduce, initProcessGroup, type ProcessGroup } from '@postgrad/process-group'
+import { ones, type SparseTensor, type Tensor, tensor } from '@postgrad/tensor'
+import { raw, toDense } from '@postgrad/tensor/internal'
+import { DistributedDataParallel, type DistributedDataParallelOptions } from './distributed-data-parallel.js'
+import { batchOf, grads, lossOf, seeded, values } from './models.suite.js'
+import { failure, overSeeds, Ranks, runWithCrash, withSeed } from './sim-ranks.suite.js'
+
+const SMALL = { firstBucketMb: 1e-4, bucketCapMb: 1e-4 }
+
+class Net extends Module {
+  readonly a = new Linear(4, 8)
+  readonly b = new Linear(8, 8)
+  readonly c = new Linear(8, 2)
+  forward(x: Tensor, skips = false): Tensor {
+    const h = this.a.forward(x).tanh()
+    return this.c.forward(skips ? h : this.b.forward(h))
+  }
+}
+const net = (): Net => seeded(3, () => new Net())
+
+const create = (options: DistributedDataParallelOptions = {}) => DistributedDataParallel.create(net(), options)
+
+test('DDP-2 a module without parameters to train is refused', async () => {
+  await overSeeds(2, async () => {
+    const frozen = net()
+    frozen.requiresGrad_(false)
+    expect(await failure(DistributedDataParallel.create(frozen))).toMatchObject({ code: 'NO_PARAMETERS' })
+    expect(await failure(DistributedDataParallel.create({} as never))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(await failure(create({ bucketCapMb: 0 }))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(await failure(create({ find_unused: true } as never))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+})
+
+test('DDP-2 other models are refused on all ranks, with the rank and the parameter, and the group goes on', async () => {
+  await overSeeds(3, async (rank, group) => {
+    const wide = await failure(DistributedDataParallel.create(new Sequential(new Linear(4, 2), new Linear(2, rank === 1 ? 3 : 2))))
+    expect(wide).toMatchObject({
+      code: 'DDP_MODEL_MISMATCH',
+      values: { rank: 1, parameter: '1.weight', expected: 'float32 [2, 2]', got: 'float32 [3, 2]' },
+    })
+    expect(String(wide)).toContain("'1.weight' (number 2) of rank 1 (worker1) is float32 [3, 2]")
+    const long = await failure(
+      DistributedDataParallel.create(rank === 2 ? new Sequential(new Linear(4, 2), new Linear(2, 2)) : new Sequential(new Linear(4, 2))),
+    )
+    expect(String(long)).toContain('rank 0 (worker0) has 2 params and buffers, while rank 2 (worker2) has 4')
+    const frozen = new Linear(2, 2)
+    if (rank === 1) frozen.bias!.requiresGrad_(false)
+    expect(String(await failure(DistributedDataParallel.create(frozen)))).toContain('without a gradient')
+    await allReduce(ones([1]), { group })
+  })
+})
+
+test('DDP-4 buckets are made again once, in the order of gradients of rank 0', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create(SMALL)
+    expect(model.buckets).toEqual([[0, 1, 2, 3, 4, 5]])
+    const step = async () => model.backward(lossOf(await model.forward(batchOf(rank, 0))))
+    await step()
+    expect(model.buckets).toEqual([[0, 1, 2, 3, 4, 5]])
+    await step()
+    const { buckets } = model
+    expect(buckets.length).toBeGreaterThan(2)
+    expect(buckets.flat().slice(0, 2).toSorted()).toEqual([4, 5])
+    expect(buckets.flat().slice(-2).toSorted()).toEqual([0, 1])
+    await step()
+    expect(model.buckets).toEqual(buckets)
+  })
+})
+
+test('DDP-4 while unused parameters are looked for, the buckets of the start stay', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create({ ...SMALL, findUnusedParameters: true })
+    const { buckets } = model
+    // In the order of registration, the list turned round.
+    expect(buckets.flat().toSorted()).toEqual([0, 1, 2, 3, 4, 5])
+    expect(buckets[0]).toContain(5)
+    expect(buckets.at(-1)).toContain(0)
+    for (let step = 0; step < 2; step++) await model.backward(lossOf(await model.forward(batchOf(rank, step))))
+    expect(model.buckets).toEqual(buckets)
+  })
+})
+
+test('DDP-5 a bucket is reduced while the pass goes on', async () => {
+  const events = await overSeeds(2, async (rank) => {
+    const seen: string[] = []
+    const model = await create(SMALL)
+    model.registerCommHook(null, async (_, bucket) => {
+      seen.push(`begin ${bucket.index}`)
+      await allReduce(bucket.buffer)
+      seen.push(`end ${bucket.index}`)
+      return raw.mul(bucket.buffer, 1 / 2)
+    })
+    for (let step = 0; step < 2; step++) {
+      seen.length = 0
+      const y = await model.forward(batchOf(rank, step))
+      model.module.a.weight.registerHook(() => {
+        seen.push('first layer')
+        return undefined
+      })
+      await model.backward(lossOf(y))
+    }
+    return seen
+  })
+  for (const seen of events) {
+    expect(seen.indexOf('begin 0')).toBeGreaterThanOrEqual(0)
+    expect(seen.indexOf('begin 0')).toBeLessThan(seen.indexOf('first layer'))
+    expect(seen.filter((each) => each.startsWith('end')).length).toBeGreaterThan(2)
+  }
+})
+
+test('DDP-6 a parameter that nobody uses keeps its gradient, and one that some use gets the mean', async () => {
+  for (const gradientAsBucketView of [false, true]) {
+    await overSeeds(2, async (rank) => {
+      const model = await create({ findUnusedParameters: true, gradientAsBucketView })
+      await model.backward(lossOf(await model.forward(batchOf(rank, 0), true)))
+      expect(model.module.b.weight.grad).toBeNull()
+      expect(model.module.a.weight.grad).not.toBeNull()
+      model.zeroGrad()
+      await model.backward(lossOf(await model.forward(batchOf(rank, 0), rank === 1)))
+      const whole = net()
+      lossOf(whole.forward(batchOf(0, 0))).backward()
+      expect(model.module.b.weight.grad!.toArray()).toEqual(raw.mul(whole.b.weight.grad!, 0.5).toArray())
+    })
+  }
+})
+
+test('DDP-6 the unused parameters of a static graph are looked for once', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create({ ...SMALL, staticGraph: true })
+    for (let step = 0; step < 3; step++) {
+      await model.backward(lossOf(await model.forward(batchOf(rank, step), true)))
+      expect(model.module.b.weight.grad).toBeNull()
+    }
+    expect(await failure(model.backward(lossOf(await model.forward(batchOf(rank, 3)))))).toMatchObject({
+      code: 'DDP_GRAPH_CHANGED',
+      values: { parameter: expect.stringMatching(/^b\./) },
+    })
+  })
+})
+
+test('DDP-7 gradients of noSync add up here, and are reduced with the next', async () => {
+  for (const gradientAsBucketView of [false, true]) {
+    for (const isSynchronous of [false, true]) {
+      const results = await overSeeds(2, async (rank) => {
+        const model = await create({ ...SMALL, gradientAsBucketView })
+        await model.noSync(async () => {
+          for (const step of [0, 1]) {
+            const loss = lossOf(await model.forward(batchOf(rank, step)))
+            if (isSynchronous) loss.backward()
+            else await model.backward(loss)
+          }
+        })
+        const alone = net()
+        for (const step of [0, 1]) lossOf(alone.forward(batchOf(rank, step))).backward()
+        expect(grads(model)).toEqual(grads(alone))
+        await model.backward(lossOf(await model.forward(batchOf(rank, 2))))
+        return grads(model)
+      })
+      const sum = net()
+      const parts = [0, 1].map((rank) => {
+        sum.zeroGrad()
+        for (const step of [0, 1, 2]) lossOf(sum.forward(batchOf(rank, step))).backward()
+        return sum.parameters().map(({ grad }) => raw.mul(grad!, 0.5))
+      })
+      for (const got of results) expect(got).toEqual(values(parts[0]!.map((part, i) => raw.add(part, parts[1]![i]!))))
+    }
+  }
+})
+
+test('DDP-8 parameters without a gradient are named, at the end of the pass and before the next', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create()
+    const unfinished = {
+      code: 'DDP_REDUCTION_UNFINISHED',
+      message: expect.stringContaining('Expected to have finished reduction in the prior iteration before starting a new one.'),
+      values: { rank, parameters: ['b.weight', 'b.bias'], numbers: [2, 3] },
+    }
+    expect(await failure(model.backward(lossOf(await model.forward(batchOf(rank, 0), true))))).toMatchObject(unfinished)
+    expect(await failure(model.forward(batchOf(rank, 1)))).toMatchObject(unfinished)
+    model.dispose()
+  })
+})
+
+test('DDP-8 a parameter that is ready twice is named', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create({ findUnusedParameters: true })
+    const y = await model.forward(batchOf(rank, 0), true)
+    // Behind the back of what was found to be unused.
+    const loss = lossOf(y).add(model.module.b.weight.sum())
+    expect(await failure(model.backward(loss))).toMatchObject({
+      code: 'DDP_MARKED_READY_TWICE',
+      message: expect.stringContaining('Expected to mark a variable ready only once'),
+      values: { parameter: 'b.weight', number: 2 },
+    })
+  })
+})
+
+test("DDP-8 a second pass over one graph is this rank's alone", async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create()
+    const loss = lossOf(await model.forward(batchOf(rank, 0)))
+    await model.backward(loss, { retainGraph: true })
+    const mean = model.module.a.bias!.grad!.toArray() as number[]
+    await model.backward(loss)
+    const alone = net()
+    lossOf(alone.forward(batchOf(rank, 0))).backward()
+    const own = alone.a.bias!.grad!.toArray() as number[]
+    expect(model.module.a.bias!.grad!.toArray()).toEqual(mean.map((m, i) => Math.fround(m + own[i]!)))
+  })
+})
+
+test('DDP-8 a pass that cannot be awaited is refused before anything is reduced, and so are second derivatives', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create()
+    const loss = lossOf(await model.forward(batchOf(rank, 0)))
+    expect(() => loss.backward(null, { retainGraph: true })).toThrow('await model.backward(loss)')
+    expect(() => backward([loss], null, { retainGraph: true })).toThrow('await model.backward(loss)')
+    model.zeroGrad()
+    await model.backward(loss)
+    expect(await failure(model.backward(loss.detach()))).toMatchObject({ code: 'ROOT_REQUIRES_NO_GRAD' })
+    expect(await failure(model.backward([]))).toMatchObject({ code: 'NO_ROOTS' })
+  })
+})
+
+test('DDP-9 buffers are those of rank 0 before each forward pass, or stay as they are', async () => {
+  for (const broadcastBuffers of [true, false]) {
+    const means = await overSeeds(2, async (rank) => {
+      const model = await DistributedDataParallel.create(new Sequential(new BatchNorm1d(4), new Linear(4, 2)), { broadcastBuffers })
+      for (let step = 0; step < 2; step++) await model.backward(lossOf(await model.forward(batchOf(rank, step))))
+      await model.noSync(() => model.forward(batchOf(0, 2)))
+      const before = values(model.buffers())
+      const y = await model.forward(batchOf(0, 3))
+      return [before, values(model.buffers()), y.toArray()]
+    })
+    if (broadcastBuffers) expect(means[0]![1]).toEqual(means[1]![1])
+    else expect(means[0]![1]).not.toEqual(means[1]![1])
+    expect(means[0]![0]).not.toEqual(means[1]![0])
+  }
+})
+
+test('DDP-10 sparse gradients are reduced as such', async () => {
+  const results = await overSeeds(3, async (rank) => {
+    const model = await DistributedDataParallel.create(seeded(4, () => new Embedding(10, 3, { sparse: true })))
+    await model.backward((await model.forward(tensor([rank, rank + 1], { dtype: 'int32' }))).sum())
+    const { grad } = model.module.weight
+    expect(grad!.isSparse).toBe(true)
+    return toDense(grad as SparseTensor).toArray()
+  })
+  const third = Math.fround(1 / 3)
+  const row = (count: number) => [0, 0, 0].map(() => Math.fround(count * third))
+  const expected = [1, 2, 2, 1, 0, 0, 0, 0, 0, 0].map(row)
+  for (const got of results) expect(got).toEqual(expected)
+})
+
+test('DDP-11 a hook replaces the all-reduce and the division; one at most', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create(SMALL)
+    expect(() => model.registerCommHook(null, 3 as never)).toThrow('Communication hook must be callable.')
+    let last = 0
+    model.registerCommHook({ factor: 10 }, async ({ factor }, bucket) => {
+      expect(bucket.gradients.map(({ shape }) => shape)).toEqual(bucket.parameters.map(({ shape }) => shape))
+      if (bucket.isLast) last++
+      return raw.mul(bucket.buffer, factor)
+    })
+    expect(() => model.registerCommHook(null, (_, { buffer }) => buffer)).toThrow('can only be called once')
+    const alone = net()
+    for (let step = 1; step <= 2; step++) {
+      model.zeroGrad()
+      alone.zeroGrad()
+      await model.backward(lossOf(await model.forward(batchOf(rank, step))))
+      lossOf(alone.forward(batchOf(rank, step))).backward()
+      expect(grads(model)).toEqual(values(alone.parameters().map(({ grad }) => raw.mul(grad!, 10))))
+      expect(last).toBe(step)
+    }
+  })
+})
+
+test('DDP-11 what a hook throws is the error of the pass', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await create()
+    model.registerCommHook(null, async () => {
+      throw new Error('no way')
+    })
+    expect(String(await failure(model.backward(lossOf(await model.forward(batchOf(rank, 0))))))).toContain('no way')
+    expect(await failure(model.forward(batchOf(rank, 0)))).toMatchObject({ code: 'DDP_REDUCTION_UNFINISHED', cause: { message: 'no way' } })
+  })
+})
+
+test('DDP-12 models of several groups, and a model that is wrapped again, are apart', async () => {
+  await overSeeds(2, async (rank, group: ProcessGroup) => {
+    const module = net()
+    const first = await DistributedDataParallel.create(module, { processGroup: group })
+    await first.backward(lossOf(await first.forward(batchOf(rank, 0))))
+    first.dispose()
+    module.zeroGrad()
+    using second = await DistributedDataParallel.create(module)
+    const optimizer = new SGD(second.parameters(), { lr: 0.1 })
+    await second.backward(lossOf(await second.forward(batchOf(rank, 0))))
+    optimizer.step()
+    expect([...second.namedParameters()].map(([name]) => name)).toContain('module.a.weight')
+  })
+})
+
+test('DDP-13 when a rank dies in the middle the others have an error, in whatever moment', async () => {
+  let [died, failed] = [0, 0]
+  for (let seed = 1; seed <= 12; seed++) {
+    await withSeed(seed, async () => {
+      const ranks = new Ranks(seed, 3)
+      const programs = ranks.workers.map((worker, rank) =>
+        worker.run(async () => {
+          await initProcessGroup()
+          const model = await create(SMALL)
+          for (let step = 0; step < 4; step++) await model.backward(lossOf(await model.forward(batchOf(rank, step))))
+        }),
+      )
+      programs[2]!.catch(() => {})
+      const survivors = Promise.allSettled(programs.slice(0, 2))
+      const { outcome, value, crashed } = await runWithCrash(ranks, survivors, 'worker2', 15 * seed)
+      expect(outcome).toBe('value')
+      died += Number(crashed)
+      for (const each of value!) {
+        if (each.status === 'fulfilled') continue
+        expect(crashed).toBe(true)
+        expect(['GROUP_BROKEN', 'WORKER_DIED', 'GATHER_FAILED']).toContain((each.reason as PostgradError).code)
+        failed++
+      }
+    })
+  }
+  expect(failed).toBeGreaterThan(died)
+})

@@ -1,0 +1,70 @@
+/**
+ * That all ranks have one model: the same parameters and buffers by number, shape and dtype, with rank 0's values. Used when a model is made, and for buffers
+ * before a forward pass. PyTorch: `_verify_param_shape_across_processes`, `_sync_module_states`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { allGatherObject, broadcastCoalesced, ProcessGroup } from '@postgrad/process-group'
+import { currentProcessGroups } from '@postgrad/process-group/internal'
+import type { DType, Tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import { modelMismatch } from './ddp-errors.js'
+
+export type Named = readonly (readonly [name: string, value: Tensor])[]
+
+/** A tensor of a model, as ranks tell each other. */
+type Described = readonly [name: string, dtype: DType, shape: readonly number[], requiresGrad: boolean]
+
+/** @throws DDP_MODEL_MISMATCH, on all ranks alike */
+export async function verifyReplicas(group: ProcessGroup, tensors: Named): Promise<void> {
+  const own = tensors.map(([name, t]): Described => [name, t.dtype, [...t.shape], t.requiresGrad])
+  const all = await allGatherObject(own, { group })
+  const first = all[0]!
+  for (const [rank, other] of all.entries()) {
+    if (other.length !== first.length) {
+      throw modelMismatch(
+        `${rankText(group, 0)} has ${first.length} params and buffers, while ${rankText(group, rank)} has ${other.length}`,
+        { rank, counts: all.map(({ length }) => length) },
+      )
+    }
+    for (const [i, theirs] of other.entries()) {
+      const expected = text(first[i]!)
+      const got = text(theirs)
+      if (got === expected) continue
+      throw modelMismatch(
+        `'${theirs[0]}' (number ${i}) of ${rankText(group, rank)} is ${got}, while '${first[i]![0]}' of ${rankText(group, 0)} is ${expected}`,
+        {
+          rank,
+          parameter: theirs[0],
+          number: i,
+          expected,
+          got,
+        },
+      )
+    }
+  }
+}
+
+const text = ([, dtype, shape, requiresGrad]: Described): string =>
+  `${dtype} [${shape.join(', ')}]${requiresGrad ? '' : ' without a gradient'}`
+
+/** Gives all ranks the values of one. `from`: a rank of the group. */
+export async function copyFrom(group: ProcessGroup, from: number, tensors: readonly Tensor[]): Promise<void> {
+  if (tensors.length > 0) await broadcastCoalesced(tensors, group.ranks[from]!, { group })
+}
+
+const rankText = ({ workers }: ProcessGroup, rank: number): string => `rank ${rank} (${workers[rank]!.name})`
+
+/** The group that is meant. @throws PROCESS_GROUP_NOT_INITIALIZED, INVALID_ARGUMENT */
+export function groupOf(op: string, group: ProcessGroup | undefined): ProcessGroup {
+  if (group !== undefined) {
+    if (group instanceof ProcessGroup && group.rank >= 0) return group
+    throw invalidArgument(op, 'a process group that this worker is a member of', argumentText(group))
+  }
+  const { defaultGroup } = currentProcessGroups()
+  if (defaultGroup !== null) return defaultGroup
+  throw new PostgradError('PROCESS_GROUP_NOT_INITIALIZED', {
+    op,
+    message: 'this worker has no default process group',
+    remedy: 'Call `await initProcessGroup()` on all workers first, or pass a group.',
+  })
+}

@@ -1,0 +1,49 @@
+/** The fixture of simulated data-parallel tests: workers with process groups and distributed autograd, and a program that runs on all of them at once. */
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
+import { initProcessGroup, type ProcessGroup, type ProcessGroupOptions } from '@postgrad/process-group'
+import { installProcessGroups } from '@postgrad/process-group/internal'
+import { type WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { Cluster, withSeed } from '@postgrad/rpc/suite'
+
+export { failure, runWithCrash, withSeed } from '@postgrad/rpc/suite'
+
+const HELD = ['pendingCalls', 'servingCalls', 'autogradContexts', 'currentBackwardPasses', 'collectives', 'collectivesUnread']
+
+function install(runtime: WorkerRuntime): void {
+  installDistAutograd(runtime)
+  installProcessGroups(runtime)
+}
+
+export class Ranks extends Cluster {
+  constructor(seed: number, size: number) {
+    super(seed, size, { install, generatorOf: (name) => workerGenerator(0, name) })
+  }
+
+  /** Runs `main` on all workers at once, and gives what came of each, by id. */
+  all<T>(main: (rank: number) => Promise<T>): Promise<PromiseSettledResult<T>[]> {
+    return this.world.run(Promise.allSettled(this.workers.map((worker, rank) => worker.run(() => main(rank)))))
+  }
+}
+
+/** Runs `main` on all ranks of one default group, once per seed, and gives what the last run gave. Failures of ranks are thrown; nothing may be left. */
+export async function overSeeds<T>(
+  size: number,
+  main: (rank: number, group: ProcessGroup) => Promise<T>,
+  seeds = 3,
+  options: ProcessGroupOptions = {},
+): Promise<T[]> {
+  let results: T[] = []
+  for (let seed = 1; seed <= seeds; seed++) {
+    await withSeed(seed, async () => {
+      const ranks = new Ranks(seed, size)
+      const outcomes = await ranks.all(async (rank) => main(rank, await initProcessGroup(options)))
+      const failed = outcomes.find(({ status }) => status === 'rejected')
+      if (failed !== undefined) throw (failed as PromiseRejectedResult).reason
+      results = outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value)
+      if (ranks.bugs.length > 0) throw ranks.bugs[0]
+      const left = await ranks.leftovers({ held: HELD })
+      if (left.length > 0) throw new Error(left.join('; '))
+    })
+  }
+  return results
+}
