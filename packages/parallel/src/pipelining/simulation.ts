@@ -30,7 +30,7 @@ export interface PipelineSimulation {
 
 const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, W: 1, SEND_F: 0, RECV_F: 0, SEND_B: 0, RECV_B: 0 }
 
-/** @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits` */
+/** How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits` */
 export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
   const costOf = typeof costs === 'function' ? costs : ({ kind }: PipelineAction) => costs[kind] ?? COSTS[kind]
   const needs = needsOf(schedule)
@@ -87,7 +87,7 @@ function keyOf({ stage, kind, microbatch }: PipelineAction): string {
 }
 
 /** What an action waits for, beside what its own rank does before it. */
-function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => string | null {
+export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => string | null {
   const { stages, rankOf } = schedule
   const lowered = isLowered(schedule)
   const gives = (kind: 'F' | 'B', stage: number, from: number, microbatch: number): string => {
