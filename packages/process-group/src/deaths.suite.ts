@@ -33,8 +33,15 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
   [
     'allReduce by slices',
     (_rank, group) => {
-      group.smallBytesMax = 0
+      group.limits = { oneStepBytes: 0, rootBytes: 0 }
       return allReduce(ones([40]))
+    },
+  ],
+  [
+    'allReduce by a root',
+    (_rank, group) => {
+      group.limits = { oneStepBytes: 0, rootBytes: 1e9 }
+      return allReduce(ones([4]))
     },
   ],
   ['two at once', () => Promise.all([allReduce(ones([2])), allGather(three(), ones([1]))])],

@@ -421,8 +421,12 @@ describe('values', () => {
     const values = [1e8, 1, -1e8, 1]
     const got = await ranks.inGroup(async (rank, group) => {
       const sums: unknown[] = []
-      for (const smallBytesMax of [0, 1 << 19]) {
-        group.smallBytesMax = smallBytesMax
+      for (const [oneStepBytes, rootBytes] of [
+        [0, 0],
+        [0, 1 << 19],
+        [1 << 19, 0],
+      ] as const) {
+        group.limits = { oneStepBytes, rootBytes }
         const x = ones([70]).mul(values[rank]!)
         await pg.allReduce(x)
         sums.push(...new Set(x.toArray() as number[]))
@@ -430,7 +434,7 @@ describe('values', () => {
       return sums
     })
     const expected = Math.fround(Math.fround(Math.fround(1e8 + 1) - 1e8) + 1)
-    for (const each of got) expect(each).toEqual([expected, expected])
+    for (const each of got) expect(each).toEqual([expected, expected, expected])
   })
 
   test('PG-24: the error of a call that meets a broken group goes to its caller whole', async () => {

@@ -59,6 +59,12 @@ export class Draw {
   }
 }
 
+/** As they are, and so that each of the other algorithms is taken. */
+const LIMITS = [
+  { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19 },
+  { oneStepBytes: 0, rootBytes: Number.POSITIVE_INFINITY },
+  { oneStepBytes: 0, rootBytes: 0 },
+]
 const DTYPES: readonly DType[] = ['float32', 'float64', 'int32', 'bool']
 const REDUCTIONS = [
   ReduceOp.SUM,
@@ -197,7 +203,7 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
       else groups.push(made)
     }
     const at = groups[draw.below(groups.length)]!
-    at.smallBytesMax = draw.below(2) === 0 ? 0 : 512 * 1024
+    at.limits = draw.pick(LIMITS)
     const begun = begin(draw, at, seed * 1000 + step, numelMax, digest)
     if (begun !== null) open.push(begun)
     if (draw.below(3) === 0) await settle()

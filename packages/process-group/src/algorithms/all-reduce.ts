@@ -1,9 +1,9 @@
 /**
- * allReduce, in two ways with the same bits (rule ORDER in `combine.ts`). Small tensors: each rank sends all of it to each other, and all compute the same. Large ones: rank s
- * gets slice s of all others and reduces it, then each sends its slice to all.
+ * allReduce, in three ways with the same bits (rule ORDER in `combine.ts`), by the number of ranks and the size.
  *
- *     small   n (W − 1) bytes sent by each rank, W n added, one step
- *     large   2 n (W − 1) / W bytes sent, n added, two steps, and a third in which all say that they have read
+ *     one step    each rank sends its tensor to each other, and all compute the same
+ *     by a root   one gets all tensors, reduces, and sends the result to all: the fewest messages, so the fewest threads to be woken
+ *     by slices   rank s gets slice s of all others and reduces it, then each sends its slice to all, and all say that they have read: the work is shared
  *
  * Note [Slices that are lent]
  *
@@ -17,9 +17,15 @@ import { copyInto, wrote } from '@postgrad/tensor/internal'
 import type { Algorithm, Place } from '../common/step.js'
 import { EMPTY, exchange } from '../common/step.js'
 import { combine, run } from './combine.js'
+import { broadcast } from './moves.js'
 import { flat, release, tensorsOf, write } from './parts.js'
 import type { ReduceName } from './reduce-op.js'
-import { intoOne } from './reductions.js'
+import { intoOne, reduce } from './reductions.js'
+
+/** Who adds up where one does. */
+const ROOT = 0
+/** Waking all by all costs more than a second step, from so many on. Measured on two cores. */
+const MANY_RANKS = 6
 
 /** Slices begin at multiples of so many elements: whole lines of a cache. */
 const ALIGNED = 16
@@ -32,8 +38,15 @@ export function sliceOf(numel: number, index: number, size: number): readonly [s
 }
 
 export function* allReduce(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[], bytes: number): Algorithm<void> {
-  if (bytes * (place.size - 1) <= place.smallBytesMax) yield* inOneStep(place, op, name, tensors)
+  const { size, limits } = place
+  if (size < MANY_RANKS && bytes * (size - 1) <= limits.oneStepBytes) yield* inOneStep(place, op, name, tensors)
+  else if (bytes * size <= limits.rootBytes) yield* byRoot(place, op, name, tensors)
   else yield* bySlices(place, op, name, tensors)
+}
+
+function* byRoot(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {
+  yield* reduce(place, op, name, ROOT, tensors)
+  yield* broadcast(place, op, ROOT, tensors)
 }
 
 function* inOneStep(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {

@@ -18,9 +18,20 @@ export type Algorithm<T> = Generator<Step, T, Received>
 export interface Place {
   readonly rank: number
   readonly size: number
-  /** Up to so many bytes from each rank a reduction goes in one step. The same on all ranks. */
-  readonly smallBytesMax: number
+  readonly limits: ReduceLimits
 }
+
+/** Which algorithm reduces tensors of which size. The same on all ranks, and without effect on any bit. */
+export interface ReduceLimits {
+  /** Bytes that each rank sends at most where all send to all. */
+  readonly oneStepBytes: number
+  /** Bytes of all ranks at most that one of them adds up. */
+  readonly rootBytes: number
+}
+
+/** Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. */
+export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24 }
+export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19 }
 
 /** All other ranks, in order. */
 export function others({ rank, size }: Place): number[] {

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { allGather, type WorkerInfo } from '@postgrad/rpc'
-import { NOTHING } from '../common/protocol.js'
+import { invalid } from '../algorithms/parts.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
@@ -12,6 +12,8 @@ import type { ProcessGroups } from './process-groups.js'
 /** What a member brings to the meeting. */
 interface Proposal {
   readonly id: bigint
+  /** Whether it shares a heap with all members. */
+  readonly sharesHeap: boolean
   readonly ranks: readonly number[]
   readonly debug: DebugLevel
 }
@@ -24,14 +26,16 @@ export async function formDefault(
   timeoutMs: number,
   debug: DebugLevel,
 ): Promise<ProcessGroup> {
-  const own: Proposal = { id: groups.runtime.ids.take(), ranks: workers.map(({ id }) => id), debug }
+  const ids = workers.map(({ id }) => id)
+  const own: Proposal = { id: groups.runtime.ids.take(), sharesHeap: groups.sharesHeapWith(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
     const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs })
     const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!
     const first = of(workers[0]!)
     const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
     if (other !== undefined) throw disagreed(name, workers[0]!, first, other, of(other))
-    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug })
+    const isInOneHeap = workers.every((worker) => of(worker).sharesHeap)
+    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, isInOneHeap })
     groups.defaultGroup = group
     return group
   })
@@ -61,20 +65,30 @@ export function formSubgroups(
   const head = `${op} ${lists.map((ranks) => `[${ranks.join(', ')}]`).join(' ')}`
   return groups.whileForming(async () => {
     const number = parent.sequence
-    const ids = await parent.start(
-      { op, head, algorithm: (place) => agreeOnIds(place, () => lists.map(() => groups.runtime.ids.take())) },
-      options,
-    )
+    const sharesHeap = lists.map((ranks) => groups.sharesHeapWith(ranks.map((rank) => parent.workers[rank]!.id)))
+    const make = (): bigint[] => lists.map(() => groups.runtime.ids.take())
+    const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, sharesHeap) }, options)
     return lists.map((ranks, i) => {
       const workers = ranks.map((rank) => parent.workers[rank]!)
       const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
-      return groups.add({ id: ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug })
+      const isInOneHeap = ranks.every((rank) => agreed.sharesHeap[rank]![i] === true)
+      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug, isInOneHeap })
     })
   })
 }
 
-function* agreeOnIds(place: Place, make: () => bigint[]): Algorithm<bigint[]> {
-  const own = place.rank === 0 ? make() : null
-  const came = yield exchange(place, () => (own === null ? NOTHING : own))
-  return own ?? ((came[0] ?? []) as bigint[])
+interface Agreed {
+  readonly ids: readonly bigint[]
+  /** By rank, then by group. */
+  readonly sharesHeap: readonly (readonly boolean[])[]
+}
+
+/** All say with whom they share a heap; rank 0 gives the ids. */
+function* agree(place: Place, make: () => bigint[], own: readonly boolean[]): Algorithm<Agreed> {
+  const made = place.rank === 0 ? make() : null
+  const came = yield exchange(place, () => [own, made])
+  const said = Array.from({ length: place.size }, (_, rank) => (rank === place.rank ? [own, made] : (came[rank] ?? [])))
+  const ids: unknown = said[0]![1]
+  if (!Array.isArray(ids) || ids.length !== own.length) throw invalid('the ids of groups')
+  return { ids, sharesHeap: said.map(([flags]) => (Array.isArray(flags) ? flags : [])) }
 }

@@ -25,7 +25,7 @@ import { outsideOfScopes } from '@postgrad/tensor/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import { collectiveTimedOut, destroyed, groupAborted, groupBroken, mismatch, notMember, rankText } from '../common/errors.js'
 import { type Body, NOTHING, type Values, What } from '../common/protocol.js'
-import type { Algorithm, Place } from '../common/step.js'
+import { type Algorithm, LIMITS, LIMITS_IN_ONE_HEAP, type Place, type ReduceLimits } from '../common/step.js'
 import { Collective, type CollectiveHost } from './collective.js'
 import { dropValues } from './drop-values.js'
 import { PointToPoint, type Receiver } from './point-to-point.js'
@@ -56,6 +56,8 @@ export interface GroupSpec {
   readonly ranks: readonly number[]
   readonly timeoutMs: number
   readonly debug: DebugLevel
+  /** As all members have said. */
+  readonly isInOneHeap: boolean
   readonly onDestroyed: (group: ProcessGroup) => void
 }
 
@@ -71,8 +73,6 @@ export interface CollectiveSpec<T> {
   readonly timedOut?: (missing: readonly number[], timeoutMs: number, sequence: number) => PostgradError
 }
 
-/** Bytes that a rank sends in one step of allReduce, beyond which slices are faster. Measured. */
-const SMALL_BYTES_MAX = 512 * 1024
 /** Heads of so many collectives that have ended are kept, for errors. */
 const RECENT = 64
 /** Of these, errors of a group with debug 'info' show so many. */
@@ -94,8 +94,10 @@ export class ProcessGroup implements CollectiveHost {
   readonly timeoutMs: number
   /** See `initProcessGroup`. */
   readonly debug: DebugLevel
-  /** @internal See `Place`; another only in tests, of all ranks. */
-  smallBytesMax = SMALL_BYTES_MAX
+  /** @internal Others only in tests, of all ranks. */
+  limits: ReduceLimits
+  /** @internal Whether all members share one heap. */
+  readonly isInOneHeap: boolean
   /** @internal */
   readonly runtime: WorkerRuntime
   private readonly onDestroyed: (group: ProcessGroup) => void
@@ -113,7 +115,9 @@ export class ProcessGroup implements CollectiveHost {
   private readonly direct = new PointToPoint()
 
   /** @internal */
-  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, onDestroyed }: GroupSpec) {
+  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, isInOneHeap, onDestroyed }: GroupSpec) {
+    this.isInOneHeap = isInOneHeap
+    this.limits = isInOneHeap ? LIMITS_IN_ONE_HEAP : LIMITS
     this.runtime = runtime
     this.id = id
     this.name = name

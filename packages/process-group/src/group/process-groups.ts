@@ -63,6 +63,12 @@ export class ProcessGroups {
     return [...this.groups.values()]
   }
 
+  /** Whether large tensors of this worker need not be copied for any of these. */
+  sharesHeapWith(workers: readonly number[]): boolean {
+    const { info, peers } = this.runtime
+    return workers.every((id) => id === info.id || peers.get(id)?.ledger.transport?.reach === 'shared')
+  }
+
   /** Runs `make`, which makes the default group. @throws (rejects) PROCESS_GROUP_EXISTS */
   async initialize(make: () => Promise<ProcessGroup>): Promise<ProcessGroup> {
     if (this.defaultGroup !== null || this.isInitializing) throw groupExists()
