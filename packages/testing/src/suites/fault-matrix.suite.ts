@@ -46,7 +46,9 @@ const meet = async (): Promise<number> => {
   await initProcessGroup({ ranks: WORKERS, name: 'matrix', timeoutMs: GATHER_MS })
   try {
     // Two at once, and a message that says that a rank has gone.
-    const [sum] = await Promise.all([1, 2].map((n) => allReduce(ones([1]).mul(n * (currentWorker().info.id + 1)), { timeoutMs: GATHER_MS / 3 })))
+    const [sum] = await Promise.all(
+      [1, 2].map((n) => allReduce(ones([1]).mul(n * (currentWorker().info.id + 1)), { timeoutMs: GATHER_MS / 3 })),
+    )
     return sum!.itemSync()
   } finally {
     destroyProcessGroup()
