@@ -5,6 +5,7 @@ import json
 import sys
 
 import torch
+import torch.distributed.optim
 
 
 def classes(module, base):
@@ -44,6 +45,8 @@ names = {
         # Its obsolete `reduce_op` warns whoever looks at it.
         if name != 'reduce_op' and getattr(value, '__module__', '') == 'torch.distributed.distributed_c10d' and value.__doc__
     ),
+    'torch.nn.parallel': public(classes(torch.nn.parallel, torch.nn.Module)),
+    'torch.distributed.optim': public(name for name, value in vars(torch.distributed.optim).items() if inspect.isclass(value)),
     'torch.linalg': public(documented(torch.linalg)),
     'torch.fft': public(documented(torch.fft)),
     'torch.special': public(documented(torch.special)),

@@ -11,7 +11,12 @@ import * as optim from './optim.js'
 const ours = { ...index, ...nn, ...functional, ...optim, ...data }
 
 /** Kinds whose names mean something else elsewhere. */
-const OWN: Readonly<Record<string, object>> = { 'torch.nn.init': ours.init, 'torch.distributed': distributed }
+const OWN: Readonly<Record<string, object>> = {
+  'torch.nn.init': ours.init,
+  'torch.distributed': distributed,
+  'torch.nn.parallel': { ...ours, ...distributed },
+  'torch.distributed.optim': { ...ours, ...distributed },
+}
 
 const page = readFileSync(new URL('../../../docs/pytorch.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| (torch[\w.]*): (\d+) of (\d+) \| (.*) \| (.*) \|$/gm)]

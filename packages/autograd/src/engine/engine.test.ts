@@ -431,3 +431,57 @@ describe('who holds a gradient', () => {
     expect([owned(h.mul(2), x), owned(same(x).mul(2), x)]).toEqual([[false], [false]])
   })
 })
+
+describe('what gathers leaves', () => {
+  test('a leaf hook is told once per pass, behind the sink, also where no gradient came', () => {
+    const x = tensor([1, 2], { requiresGrad: true })
+    const leaf = rootEdge(x).node as AccumulateGrad
+    const seen: unknown[] = []
+    const hook = leaf.addLeafHook((task, grad) =>
+      seen.push([task instanceof GraphTask, grad?.toArray() ?? null, x.grad?.toArray() ?? null]),
+    )
+    F.add(x, x).sum().backward()
+    expect(seen).toEqual([[true, [2, 2], [2, 2]]])
+    const nothing = new Probe('nothing', [rootEdge(x)], 1, () => [null])
+    const queue = new HeapReadyQueue()
+    const task = new GraphTask({ keepGraph: false, sink: { accumulate: () => {} }, queue })
+    const engine = new Engine()
+    engine.computeDependencies(task, [nothing])
+    engine.start(task, nothing, new InputBuffer(1))
+    engine.drive(task, queue)
+    expect(seen[1]).toEqual([true, null, [2, 2]])
+    F.grad([F.mul(x, x).sum()], [x])
+    expect(seen).toHaveLength(2)
+    hook.remove()
+    x.sum().backward()
+    expect(seen).toHaveLength(2)
+  })
+
+  test("a pass does not end before the node that it waits for has run, whose error is the pass's", () => {
+    for (const fails of [false, true]) {
+      const events: string[] = []
+      const queue = new HeapReadyQueue()
+      const task = new GraphTask({ keepGraph: false, sink: { accumulate: () => {} }, queue })
+      task.onIdle = () => events.push(`idle ${task.error === null ? 'well' : String(task.error)}`)
+      const last = new Probe('last', [], 0, () => {
+        events.push('last')
+        if (fails) throw new Error('no')
+        return []
+      })
+      let proceed = () => {}
+      const first = new Probe('first', [], 0, () => {
+        proceed = task.waitFor(last)
+        return []
+      })
+      const engine = new Engine()
+      engine.computeDependencies(task, [first])
+      engine.start(task, first, new InputBuffer(0))
+      engine.drive(task, queue)
+      expect(events).toEqual([])
+      proceed()
+      if (fails) expect(() => engine.drive(task, queue)).toThrow('no')
+      else engine.drive(task, queue)
+      expect(events).toEqual(['last', fails ? 'idle Error: no' : 'idle well'])
+    }
+  })
+})

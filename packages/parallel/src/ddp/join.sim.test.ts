@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { BatchNorm1d, Linear, Module, Sequential, SGD } from '@postgrad/nn'
+import { BatchNorm1d, Embedding, Linear, Module, Sequential, SGD } from '@postgrad/nn'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { DistributedDataParallel, type DistributedDataParallelOptions } from './distributed-data-parallel.js'
@@ -37,8 +37,17 @@ class Branches extends Module {
   }
 }
 
+/** Rows of a table, of which only those that are looked up have a gradient. */
+class Rows extends Module {
+  readonly table = new Embedding(5, 4, { sparse: true })
+  forward(x: Tensor): Tensor {
+    return this.table.forward(x.gt(0).to('int32').sum(1))
+  }
+}
+
 const NETS: readonly [string, () => Module & { forward(x: Tensor, all?: boolean): Tensor }, DistributedDataParallelOptions][] = [
   ['a batch norm', () => new Sequential(new Linear(4, 4), new BatchNorm1d(4), new Linear(4, 2)), SMALL],
+  ['sparse gradients', () => new Rows(), {}],
   ['a small net', () => new Linear(4, 2), {}],
   ['unused parameters', () => new Branches(), { ...SMALL, findUnusedParameters: true }],
   ['a static graph', () => new Branches(), { ...SMALL, staticGraph: true }],

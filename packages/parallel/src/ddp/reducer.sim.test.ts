@@ -332,3 +332,34 @@ test('DDP-13 when a rank dies in the middle the others have an error, in whateve
   }
   expect(failed).toBeGreaterThan(died)
 })
+
+test('DDP-4, DDP-5 ranks whose gradients are ready in different orders reduce the same buckets in one order', async () => {
+  class Either extends Module {
+    readonly a = seeded(1, () => new Linear(4, 4))
+    readonly b = seeded(2, () => new Linear(4, 4))
+    forward(x: Tensor, turned: boolean): Tensor {
+      const [first, second] = turned ? [this.b, this.a] : [this.a, this.b]
+      return second.forward(first.forward(x).tanh())
+    }
+  }
+  for (const findUnusedParameters of [false, true]) {
+    const results = await overSeeds(2, async (rank) => {
+      const model = await DistributedDataParallel.create(new Either(), { ...SMALL, findUnusedParameters })
+      for (let step = 0; step < 3; step++) {
+        model.zeroGrad()
+        await model.backward(lossOf(await model.forward(batchOf(rank, step), rank === 1)))
+      }
+      return [model.buckets, grads(model)]
+    })
+    expect(results[1]).toEqual(results[0])
+    // b of rank 0 comes first.
+    if (!findUnusedParameters) expect((results[0]![0] as number[][]).flat().slice(0, 2).toSorted()).toEqual([2, 3])
+    const alone = new Either()
+    const parts = [0, 1].map((rank) => {
+      alone.zeroGrad()
+      lossOf(alone.forward(batchOf(rank, 2), rank === 1)).backward()
+      return alone.parameters().map(({ grad }) => raw.mul(grad!, 0.5))
+    })
+    expect(results[0]![1]).toEqual(values(parts[0]!.map((part, i) => raw.add(part, parts[1]![i]!))))
+  }
+})
