@@ -15,6 +15,7 @@ import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
+import { pipelineRows } from './plans/pipelines.js'
 import type { TorchWork } from './plans/plan.js'
 import { ProcessStage, processRows } from './plans/processes.js'
 import { remoteStepRows } from './plans/remote-step.js'
@@ -37,6 +38,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
+  const pipelines = new PassStage('pipeline-steps.js')
   const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
@@ -51,6 +53,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ...remoteStepRows(passes, raw, withTorch),
       ...modeRows(modes),
       ...trainingRows(passes, raw, withTorch, wideTorch),
+      ...pipelineRows(pipelines),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
       ...processRows(processes, withTorch),
@@ -75,6 +78,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       passes.close(),
       ordered.close(),
       modes.close(),
+      pipelines.close(),
       stage.close(),
       processes.close(),
       torch?.close(),
