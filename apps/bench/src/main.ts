@@ -17,6 +17,7 @@ import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
+import { pipelineRows } from './plans/pipelines.js'
 import type { TorchWork } from './plans/plan.js'
 import { ProcessStage, processRows } from './plans/processes.js'
 import { remoteStepRows } from './plans/remote-step.js'
@@ -41,6 +42,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
   const [ranks, ranksApart] = [new PassStage('collectives.js'), new PassStage('collectives.js', 2)]
   const [replicas, replicasApart] = [new PassStage('data-parallel.js'), new PassStage('data-parallel.js', 2)]
+  const pipelines = new PassStage('pipeline-steps.js')
   const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
@@ -57,6 +59,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...collectiveRows(ranks, ranksApart, withTorch, wideTorch),
       ...dataParallelRows(replicas, replicasApart, withTorch),
+      ...pipelineRows(pipelines),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
       ...processRows(processes, withTorch),
@@ -81,6 +84,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       passes.close(),
       ordered.close(),
       modes.close(),
+      pipelines.close(),
       stage.close(),
       ranks.close(),
       ranksApart.close(),

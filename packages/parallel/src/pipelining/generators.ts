@@ -10,6 +10,7 @@
  * Every stage's backward goes through the micro-batches in ascending order, in which their gradients are added up. (PyTorch's LoopedBFS goes backwards; its gradients would have to be kept.)
  */
 import { PostgradError } from '@postgrad/base'
+import { checkOptions } from '@postgrad/tensor/internal'
 import type { PipelineAction } from './action.js'
 import type { PipelineSchedule } from './schedule.js'
 
@@ -71,7 +72,9 @@ export const PIPELINE_SCHEDULES: readonly PipelineScheduleName[] = [...(Object.k
  * @throws SCHEDULE_UNSUPPORTED for what it cannot take
  * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 })))
  */
-export function pipelineSchedule(name: PipelineScheduleName, { ranks, microbatches, stagesPerRank }: PipelineSizes): PipelineSchedule {
+export function pipelineSchedule(name: PipelineScheduleName, sizes: PipelineSizes): PipelineSchedule {
+  checkOptions('pipelineSchedule', sizes, ['ranks', 'microbatches', 'stagesPerRank'])
+  const { ranks, microbatches, stagesPerRank } = sizes
   if (!PIPELINE_SCHEDULES.includes(name))
     throw unsupported(String(name), `one of ${PIPELINE_SCHEDULES.join(', ')}`, `'${String(name)}'`, 'Pass one of these names.')
   const single = name !== 'ZBVZeroBubble' && !FLOWS[name].loops

@@ -2,10 +2,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { add, backward, defineFunction, gelu, mseLoss, mul } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'
-import { LayerNorm, Linear, Module } from '@postgrad/nn'
+import { Embedding, LayerNorm, Linear, Module } from '@postgrad/nn'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { runWithCrash, thrown, withSeed } from '@postgrad/rpc/suite'
-import { Generator, rand, type Tensor, tensor } from '@postgrad/tensor'
+import { Generator, rand, type Tensor, tensor, toDense } from '@postgrad/tensor'
 import { failure, overSeeds } from '../sim-workers.suite.js'
 import { parseAction } from './action.js'
 import { PIPELINE_SCHEDULES, type PipelineScheduleName, pipelineSchedule } from './generators.js'
@@ -280,6 +280,57 @@ describe('values', () => {
   })
 })
 
+describe('what is kept', () => {
+  test.each([
+    ['GPipe', [4, 4]],
+    ['1F1B', [2, 1]],
+  ] as const)('PIP-4 %s: so many micro-batches at once', async (schedule, peaks) => {
+    await overSeeds(
+      2,
+      async (workers) => {
+        const found = [0, 0]
+        const stages: PipelineStage[] = []
+        const watched = (i: number) =>
+          moduleOf((x: Tensor) => {
+            found[i] = Math.max(found[i]!, stages[i]!.held + 1)
+            return x.mul(tensor(2, { requiresGrad: true }))
+          })
+        const pipelines = workers.map((worker, i) =>
+          worker.run(() => {
+            stages[i] = new PipelineStage(watched(i) as Block, i, 2)
+            return new Pipeline(stages[i]!, { workers: ['worker0', 'worker1'], schedule, microbatches: 4, loss: loss as never })
+          }),
+        )
+        const x = rand([4, 1])
+        await Promise.all(
+          workers.map((worker, i) => worker.run(() => pipelines[i]!.step(i === 0 ? [x] : [], i === 1 ? { target: x } : {}))),
+        )
+        expect(found).toEqual(peaks)
+      },
+      2,
+    )
+  })
+
+  test('PIP-8 sparse gradients are added and divided as dense ones', async () => {
+    await overSeeds(
+      2,
+      async (workers) => {
+        const table = () => withScope({ generator: new Generator(3) }, () => new Embedding(5, 2, { sparse: true }))
+        const [split, whole] = [table(), table()]
+        const last = moduleOf((x: Tensor) => x.square())
+        const pipelines = pair(workers, [split, last])
+        const [x, target] = [tensor([0, 3, 3, 1], { dtype: 'int32' }), rand([4, 2])]
+        for (const at of [0, 2]) backward(loss(whole.forward(x.narrow(0, at, 2)).square(), target.narrow(0, at, 2)))
+        await Promise.all(workers.map((worker, i) => worker.run(() => pipelines[i]!.step(i === 0 ? [x] : [], i === 1 ? { target } : {}))))
+        const grad = split.weight.grad!
+        expect(grad.isSparse).toBe(true)
+        expect(hex(toDense(grad))).toBe(hex(toDense(whole.weight.grad!).div(2)))
+      },
+      1,
+    )
+  })
+})
+
 describe('ends', () => {
   const fails = defineFunction({
     name: 'FailsBackward',
@@ -414,6 +465,9 @@ describe('what is refused', () => {
         expect(made(new PipelineStage(partOf(0, 3) as Block, 0, 3), {})).toBe('PIPELINE_STAGES_MISMATCH')
         expect(made([stage, stage], { schedule: 'ZBVZeroBubble' })).toBe('PIPELINE_STAGES_MISMATCH')
         expect(made(stage, { schedule: pipelineSchedule('GPipe', { ranks: 2, microbatches: 4 }) })).toBe('INVALID_ARGUMENT')
+        expect(thrown(() => new PipelineStage(partOf(0, 2) as Block, 0, 2, { checkpoints: 'always' } as never)).code).toBe(
+          'INVALID_ARGUMENT',
+        )
         expect(thrown(() => new PipelineStage(partOf(0, 2) as Block, 2, 2)).code).toBe('INVALID_ARGUMENT')
         expect(thrown(() => new PipelineStage(partOf(0, 2) as Block, 0, 2, { checkpoint: 'sometimes' as never })).code).toBe(
           'INVALID_ARGUMENT',

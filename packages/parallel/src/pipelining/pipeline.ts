@@ -38,7 +38,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly name?: string
 }
 
-/** Of one step; `timeoutMs` and `signal` bound its waits for other workers. */
+/** Of one step. `timeoutMs` is for all of it, as far as it waits for others: the default is the worker's, 60 s. `signal` ends it. */
 export interface PipelineStepOptions extends CallOptions {
   /** What the loss compares the output with, on the last stage's worker: any nesting of tensors. */
   readonly target?: unknown
@@ -112,6 +112,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
         remedy: 'Await it first.',
       })
     }
+    checkOptions('Pipeline.step', options, ['target', 'timeoutMs', 'signal'])
     this.state = 'stepping'
     const { target, ...limits } = options
     const step = this.step_++

@@ -7,7 +7,7 @@ import { withScope } from '@postgrad/base/internal'
 import { type Layer, Sequential } from '@postgrad/nn'
 import type { Worker } from '@postgrad/rpc'
 import { Generator, onesLike, type Tensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
 /** What the layers of `splitSequential` cost: one of these. */
 export interface SplitOptions {
@@ -27,6 +27,7 @@ const ROUNDS = 3
  * @example const [first, second] = splitSequential(new Sequential(new Linear(2, 8), new ReLU(), new Linear(8, 1)), 2)
  */
 export function splitSequential(model: Sequential, stages: number, options: SplitOptions = {}): Sequential[] {
+  checkOptions('splitSequential', options, ['costs', 'sample', 'clock'])
   if (!(model instanceof Sequential)) throw invalidArgument('splitSequential', 'a Sequential', typeof model)
   if (!Number.isSafeInteger(stages) || stages < 1 || stages > model.length)
     throw invalidArgument('splitSequential', `stages from 1 to ${model.length}, the number of layers`, stages)

@@ -9,8 +9,8 @@ import { checkpoint, noGrad } from '@postgrad/autograd'
 import { type BackwardParts, backwardInputs, backwardInto, validateRoots } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isThenable, withScope } from '@postgrad/base/internal'
-import { isTensor, type Tensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { isTensor, SparseTensor, type Tensor } from '@postgrad/tensor'
+import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import type { ForwardModule } from '../remote-module.js'
 import { GradientOrder } from './gradient-order.js'
 import { mapTensors, tensorsIn } from './microbatches.js'
@@ -66,6 +66,7 @@ export class PipelineStage {
     if (typeof module?.forward !== 'function') throw invalidArgument('PipelineStage', 'a module with a forward', typeof module)
     if (!Number.isSafeInteger(count) || !Number.isSafeInteger(index) || index < 0 || index >= count)
       throw invalidArgument('PipelineStage', 'an index from 0 to count − 1', `stage ${index} of ${count}`)
+    checkOptions('PipelineStage', options, ['checkpoint'])
     const { checkpoint: when = 'never' } = options
     if (!['never', 'exceptLast', 'always'].includes(when))
       throw invalidArgument('PipelineStage', "'never', 'exceptLast' or 'always' as checkpoint", `'${String(when)}'`)
@@ -155,7 +156,11 @@ export class PipelineStage {
   /** @internal Divides what the step has put into `.grad` by the number of micro-batches, as PyTorch: with what was there before. */
   scaleGrads(divisor: number): void {
     noGrad(() => {
-      for (const leaf of this.order.touched) if (leaf.grad !== null) leaf.grad = leaf.grad.div(divisor)
+      for (const leaf of this.order.touched) {
+        const { grad } = leaf
+        if (grad instanceof SparseTensor) leaf.grad = new SparseTensor(grad.indices(), grad.values().div(divisor), grad.shape)
+        else grad?.div_(divisor)
+      }
     })
   }
 

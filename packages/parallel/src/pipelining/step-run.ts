@@ -123,9 +123,9 @@ export class StepRun {
         this.context.link.send(key, taken(this.gradients, at(index - 1, 'RECV_B')))
         return null
       case 'RECV_F':
-        return this.asked.get(key)!.then((value) => void this.activations.set(key, value as Activations))
+        return taken(this.asked, key).then((value) => void this.activations.set(key, value as Activations))
       case 'RECV_B':
-        return this.asked.get(key)!.then((value) => void this.gradients.set(key, value as Gradients))
+        return taken(this.asked, key).then((value) => void this.gradients.set(key, value as Gradients))
       default:
         return kind satisfies never
     }
