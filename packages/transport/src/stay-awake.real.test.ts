@@ -8,7 +8,7 @@ const isAwake = (): boolean => process.getActiveResourcesInfo().includes('Immedi
 const LONG_MS = 100 * VIGIL_MS
 
 test('AWK-1 the loop turns after a post, and sleeps again when nothing more comes', async () => {
-  const stayAwake = new StayAwake()
+  const stayAwake = new StayAwake(makeAwakeWords(2))
   expect(isAwake()).toBe(false)
   stayAwake.onSend(0)
   expect(isAwake()).toBe(true)
@@ -17,7 +17,7 @@ test('AWK-1 the loop turns after a post, and sleeps again when nothing more come
 })
 
 test('AWK-5 after some vigils in vain posts go by without one, and then it tries again', async () => {
-  const stayAwake = new StayAwake()
+  const stayAwake = new StayAwake(makeAwakeWords(2))
   const vigils: boolean[] = []
   for (let post = 0; post < 100; post++) {
     stayAwake.onSend(0)
